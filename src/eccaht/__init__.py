@@ -1,0 +1,32 @@
+"""eccaht finds which few of many correlated sensor streams are anomalous with as few measurements as possible.
+
+>>> from eccaht import Problem, Simulator, families, identify, make_policy
+>>> problem = Problem(families.toeplitz(100, rho=0.8), shift=5.0, n_anomalies=3, budget=4.0)
+>>> world = Simulator(problem, seed=1, anomalies=[3, 40, 77])
+>>> result = identify(make_policy("ecc-aht", problem, seed=7), world.measure, max_measurements=500)
+>>> result.anomalies
+array([ 3, 40, 77])
+"""
+
+from eccaht import covariance
+from eccaht.covariance import effective_rank, families
+from eccaht.design import pair_design
+from eccaht.environments import Simulator
+from eccaht.episode import identify
+from eccaht.policies import load_policy, make_policy, policy_names
+from eccaht.problem import Problem
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Problem",
+    "Simulator",
+    "covariance",
+    "effective_rank",
+    "families",
+    "identify",
+    "load_policy",
+    "make_policy",
+    "pair_design",
+    "policy_names",
+]

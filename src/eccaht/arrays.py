@@ -1,0 +1,87 @@
+"""Array types and the checks that guard every public entrance."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def as_floats(value: ArrayLike, what: str) -> Array:
+    """Return `value` as a float array, or say which argument is not numeric."""
+    try:
+        array = np.asarray(value)
+        if np.iscomplexobj(array):
+            raise TypeError
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must hold real numbers") from None
+
+
+def check_finite(array: Array, what: str) -> None:
+    """Refuse NaN and infinities, naming the first place."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        place = tuple(int(k) for k in np.argwhere(~finite)[0])
+        where = "" if not place else f" at index {place[0] if len(place) == 1 else place}"
+        raise ValueError(f"{what} has a non-finite value{where}: replace or remove it")
+
+
+def as_vector(value: ArrayLike, size: int, what: str) -> Array:
+    """Return a read-only finite vector of length `size`; a scalar is spread without using memory.
+
+    >>> as_vector(2.0, 3, "shift")
+    array([2., 2., 2.])
+    """
+    array = as_floats(value, what)
+    if array.ndim == 0:
+        check_finite(array, what)
+        return np.broadcast_to(array, (size,))
+    if array.shape != (size,):
+        raise ValueError(
+            f"{what} has shape {array.shape}, but there are {size} streams: give a number or {size} values"
+        )
+    check_finite(array, what)
+    return frozen(array.copy())
+
+
+def as_count(value: Any, what: str, *, least: int) -> int:
+    """Return a whole number that is at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{what} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def as_number(value: Any, what: str) -> float:
+    """Return one finite real number."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise ValueError(f"{what} must be a real number, not {value!r}")
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{what} must be finite, not {value!r}")
+    return float(value)
+
+
+def as_positive(value: Any, what: str) -> float:
+    """Return one finite number above zero."""
+    number = as_number(value, what)
+    if number <= 0:
+        raise ValueError(f"{what} must be positive, not {value!r}")
+    return number
+
+
+def support_of(c: Array) -> Index:
+    """Return the places where c is not zero; comparing first is several times faster than on floats."""
+    return (c != 0.0).nonzero()[0]
+
+
+def frozen(array: Array) -> Array:
+    """Mark an array read-only and return it."""
+    array.flags.writeable = False
+    return array

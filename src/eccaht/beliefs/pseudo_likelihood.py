@@ -1,0 +1,55 @@
+"""One log-likelihood ratio a stream, as if no other stream were anomalous (paper, eq. 7 and 8)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from eccaht.arrays import Array, frozen, support_of
+from eccaht.problem import Problem
+
+
+class PseudoLikelihood:
+    """Scores l(k) = log(n/(K-n)) + sum over readings of (h_k r - h_k^2/2) / v.
+
+    h = shift*c, r = y - c'mean, v = c'S c. A stream without weight in c keeps its score.
+
+    >>> problem = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0)
+    >>> belief = PseudoLikelihood(problem)
+    >>> belief.update(np.array([1.0, 0.0, 0.0]), 2.0)
+    >>> belief.scores - belief.scores[1]
+    array([2., 0., 0.])
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        n, K = problem.n_anomalies, problem.size
+        self._scores = np.full(K, np.log(n / (K - n)))
+
+    @property
+    def scores(self) -> Array:
+        """Log-odds of each stream, a read-only view."""
+        return frozen(self._scores.view())
+
+    @property
+    def beliefs(self) -> Array:
+        """1 / (1 + exp(-score)) (paper, eq. 8)."""
+        beliefs: Array = expit(self._scores)
+        return beliefs
+
+    def update(self, c: Array, y: float) -> None:
+        """Add the evidence of one reading."""
+        problem, support = self._problem, support_of(c)
+        v = problem.covariance.quad(c)
+        weights = c[support]
+        h = problem.shift[support] * weights
+        r = y - float(weights @ problem.mean[support])
+        self._scores[support] += h * (r - 0.5 * h) / v  # eq. 7
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        return {"scores": self._scores}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state."""
+        self._scores[:] = state["scores"]

@@ -1,0 +1,70 @@
+"""Two factors crossed, such as sites and quantities: S = left (x) right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eccaht.arrays import Array, Index
+from eccaht.covariance.base import Covariance
+from eccaht.covariance.coerce import as_covariance
+
+
+class Kronecker(Covariance):
+    """Stream a*right.size + b belongs to row a of `left` and row b of `right`.
+
+    >>> Kronecker([[2.0]], [[1.0, 0.5], [0.5, 1.0]]).column(0)
+    array([2., 1.])
+    """
+
+    def __init__(self, left: Covariance | ArrayLike, right: Covariance | ArrayLike) -> None:
+        self.left, self.right = as_covariance(left), as_covariance(right)
+        self.size = self.left.size * self.right.size
+
+    def _apply(self, x: Array, operation: str) -> Array:
+        """Apply an operation of `left` along the first axis and of `right` along the second."""
+        a, b = self.left.size, self.right.size
+        half = getattr(self.left, operation)(x.reshape(a, -1)).reshape(a, b, -1)
+        turned = np.moveaxis(half, 1, 0)
+        done = getattr(self.right, operation)(turned.reshape(b, -1)).reshape(turned.shape)
+        return np.moveaxis(done, 0, 1).reshape(x.shape)
+
+    def diagonal(self) -> Array:
+        """Products of variances."""
+        return np.outer(self.left.diagonal(), self.right.diagonal()).ravel()
+
+    def column(self, k: int) -> Array:
+        """Outer product of two columns."""
+        a, b = divmod(range(self.size)[k], self.right.size)
+        return np.outer(self.left.column(a), self.right.column(b)).ravel()
+
+    def matvec(self, c: Array) -> Array:
+        """Factor by factor."""
+        return self._apply(c, "matvec")
+
+    def solve(self, b: Array) -> Array:
+        """Factor by factor."""
+        return self._apply(b, "solve")
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        """Outer products of columns of the factors' inverses."""
+        x, one = np.zeros((self.left.size, self.right.size)), np.ones(1)
+        for k, value in zip(indices.tolist(), values.tolist(), strict=True):
+            a, b = divmod(k, self.right.size)
+            left = self.left.solve_sparse(np.array([a]), value * one)
+            x += np.outer(left, self.right.solve_sparse(np.array([b]), one))
+        return x.ravel()
+
+    def eigenvalues(self) -> Array:
+        """Products of eigenvalues."""
+        return np.sort(np.outer(self.left.eigenvalues(), self.right.eigenvalues()).ravel())
+
+    def color(self, z: Array) -> Array:
+        """Factor by factor."""
+        return self._apply(z, "color")
+
+    def parameters(self) -> dict[str, Any]:
+        """The two factors."""
+        return {"left": self.left, "right": self.right}

@@ -1,0 +1,107 @@
+"""Graphical models: each stream depends directly on a few others only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.linalg import eigvals_banded
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import splu
+
+from eccaht.arrays import Array, Index, check_finite
+from eccaht.covariance.base import Covariance, not_positive_definite
+
+
+class SparsePrecision(Covariance):
+    """The covariance whose inverse is the given sparse matrix.
+
+    >>> SparsePrecision([[2.0, -1.0], [-1.0, 2.0]]).matvec(np.array([3.0, 0.0]))
+    array([2., 1.])
+    """
+
+    def __init__(self, precision: sp.spmatrix | sp.sparray | ArrayLike) -> None:
+        P = sp.csc_array(precision, dtype=np.float64)
+        if P.ndim != 2 or P.shape[0] != P.shape[1] or P.shape[0] == 0:
+            raise ValueError(f"precision must be a square matrix, not of shape {P.shape}")
+        check_finite(P.data, "precision")
+        difference = abs(P - P.T)
+        if difference.nnz and difference.max() > 1e-10 * abs(P).max():
+            raise ValueError("precision is not symmetric: pass (P + P.T)/2 if the difference is rounding")
+        self.size = P.shape[0]
+        self._precision = sp.csc_array(0.5 * (P + P.T))
+        self._precision.eliminate_zeros()
+        try:  # symmetric mode with diagonal pivots: P = L D L' in the order `perm_c`
+            self._lu = splu(
+                self._precision,
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )
+        except RuntimeError:
+            raise not_positive_definite(0.0, 1e-9 * float(abs(P).max())) from None
+        pivots = self._lu.U.diagonal()
+        if pivots.min() <= self.size * np.finfo(float).eps * pivots.max() or not np.array_equal(
+            self._lu.perm_r, self._lu.perm_c
+        ):
+            raise ValueError("precision is not positive definite: add a ridge to its diagonal")
+
+    def diagonal(self) -> Array:
+        """The variances, by solving for batches of unit vectors."""
+        variances, batch = np.empty(self.size), 256
+        for start in range(0, self.size, batch):
+            here = np.arange(start, min(start + batch, self.size))
+            units = np.zeros((self.size, here.size))
+            units[here, here - start] = 1.0
+            variances[here] = self._lu.solve(units)[here, here - start]
+        return variances
+
+    def column(self, k: int) -> Array:
+        """One sparse solve."""
+        unit = np.zeros(self.size)
+        unit[k] = 1.0
+        return self.matvec(unit)
+
+    def matvec(self, c: Array) -> Array:
+        """S c = P^-1 c by the factorisation."""
+        product: Array = self._lu.solve(np.ascontiguousarray(c))
+        return product
+
+    def solve(self, b: Array) -> Array:
+        """S^-1 b = P b."""
+        product: Array = self._precision @ b
+        return product
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        """A few columns of P."""
+        x: Array = self._precision[:, indices] @ values
+        return x
+
+    def eigenvalues(self) -> Array:
+        """Reciprocals of those of P, which is brought to a narrow band first."""
+        order = reverse_cuthill_mckee(sp.csr_array(self._precision), symmetric_mode=True)
+        P = sp.coo_array(self._precision[order][:, order])
+        lower = P.row >= P.col
+        row, col = P.row[lower], P.col[lower]
+        band = np.zeros((int((row - col).max()) + 1, self.size))
+        band[row - col, col] = P.data[lower]
+        eigenvalues: Array = 1.0 / eigvals_banded(band, lower=True)[::-1]
+        return eigenvalues
+
+    def color(self, z: Array) -> Array:
+        """P^-1 L sqrt(D) z: its covariance is P^-1 (L D L') P^-1 = S, with no triangular solve."""
+        white = self._lu.L @ (np.sqrt(self._lu.U.diagonal()) * z.T).T
+        return self.matvec(white[self._lu.perm_r])
+
+    def parameters(self) -> dict[str, Any]:
+        """The precision, as the three arrays of a sparse matrix."""
+        P = self._precision
+        return {"data": P.data, "row_index": P.indices, "column_start": P.indptr}
+
+    @classmethod
+    def from_parameters(cls, data: Array, row_index: Index, column_start: Index) -> SparsePrecision:
+        """Rebuild from `parameters()`."""
+        size = len(column_start) - 1
+        return cls(sp.csc_array((data, row_index, column_start), shape=(size, size)))

@@ -1,0 +1,29 @@
+"""How many independent directions a covariance effectively has."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eccaht.covariance.base import Covariance
+from eccaht.covariance.coerce import as_covariance
+
+
+def effective_rank(cov: Covariance | ArrayLike, kind: Literal["shannon", "participation"] = "shannon") -> float:
+    """Return exp(entropy) of the normalised eigenvalues, or (sum)^2 / (sum of squares).
+
+    Both are K for independent streams of one variance and tend to 1 when one direction carries all the noise.
+
+    >>> effective_rank(np.eye(5)), effective_rank(np.eye(5), kind="participation")
+    (5.0, 5.0)
+    """
+    if kind not in ("shannon", "participation"):
+        raise ValueError(f"kind must be 'shannon' or 'participation', not {kind!r}")
+    share = as_covariance(cov).eigenvalues()
+    share = share / share.sum()
+    if kind == "participation":
+        return float(1.0 / np.sum(share**2))
+    share = share[share > 0]
+    return float(np.exp(-np.sum(share * np.log(share))))

@@ -1,0 +1,218 @@
+"""The measurement that best separates two streams (paper, eq. 6 and Algorithm 1, line 12).
+
+min c'S c  subject to  c'D = 1, |c|_1 <= B,  D = shift_i e_i - shift_j e_j.
+
+Where the limit does not bind this is S^-1 D / (D'S^-1 D). Where it binds, the lasso path (lasso.py) is
+walked on a working set of streams and the answer is checked against all K; streams that would help are added until none
+is left, so only columns of the covariance are ever needed and the result is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from eccaht.arrays import Array, Index, as_count, frozen
+from eccaht.covariance import Covariance
+from eccaht.design.lasso import walk
+from eccaht.problem import Problem
+
+_OPPOSITE = np.array([1.0, -1.0])
+_WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
+_VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
+_ACCEPTABLE = 1e-6  # a KKT residual above this is refused, not handed out
+
+
+@dataclass(frozen=True)
+class Design:
+    """An optimal measurement for a pair.
+
+    weights: (K,), scaled to |weights|_1 = budget.
+    information: nats that one reading gives between the two hypotheses, (c'D)^2 / (2 c'S c) (paper, eq. 1).
+    budget_active: whether the L1 limit kept the noise from being cancelled further.
+    kkt_residual: largest violation of the optimality conditions, relative to the size of the dual contrast.
+    """
+
+    weights: Array
+    information: float
+    budget_active: bool
+    kkt_residual: float
+
+
+def pair_design(problem: Problem, i: int, j: int) -> Design:
+    """Return the measurement that separates "i is anomalous" from "j is anomalous" best.
+
+    >>> problem = Problem([[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], shift=1.0, n_anomalies=1, budget=4.0)
+    >>> design = pair_design(problem, 0, 1)
+    >>> design.weights, round(design.information, 6)
+    (array([ 2., -2.,  0.]), 1.0)
+    """
+    i, j = _checked_pair(problem, i, j)
+    check_budget(problem, i, j)
+    solution = solve_pair(problem.covariance, problem.shift, i, j, problem.budget)
+    return Design(
+        weights=frozen(_scaled(solution.z, problem.budget)),
+        information=solution.information,
+        budget_active=solution.lam > 0.0,
+        kkt_residual=solution.kkt_residual,
+    )
+
+
+class PairDesign:
+    """The pair design as a part of a policy: (i, j) -> weights; `limited=False` lifts the L1 limit."""
+
+    def __init__(self, problem: Problem, *, limited: bool = True) -> None:
+        self._problem = problem
+        self._limit = problem.budget if limited else np.inf
+        if limited:
+            weakest = np.argpartition(np.abs(problem.shift), 1)[:2]
+            check_budget(problem, *sorted(weakest.tolist()))
+
+    def __call__(self, i: int, j: int) -> Array:
+        """Return the optimal weights, scaled to the budget."""
+        problem = self._problem
+        solution = solve_pair(problem.covariance, problem.shift, i, j, self._limit)
+        return _scaled(solution.z, problem.budget)
+
+
+class PairSolution(NamedTuple):
+    """S z = D - lam sign(z), z of any scale; lam = 0 where the limit does not bind."""
+
+    covariance: Covariance
+    indices: Index  # (i, j)
+    values: Array  # (shift_i, -shift_j)
+    z: Array
+    lam: float
+
+    @property
+    def contrast(self) -> float:
+        """D'z."""
+        return float(self.values @ self.z[self.indices])
+
+    @property
+    def information(self) -> float:
+        """(D'z)^2 / (2 z'S z)."""
+        return 0.5 * self.contrast**2 / self.covariance.quad(self.z)
+
+    @property
+    def kkt_residual(self) -> float:
+        """max |D - S z - lam sign(z)| on the support, max(|D - S z| - lam, 0) off it, over max|D|."""
+        dual = -self.covariance.matvec(self.z)
+        dual[self.indices] += self.values
+        return _kkt_violation(dual, self.z, self.lam) / float(np.abs(self.values).max())
+
+
+def solve_pair(covariance: Covariance, shift: Array, i: int, j: int, limit: float) -> PairSolution:
+    """Solve for one pair under |c|_1 <= limit per unit of contrast."""
+    indices = np.array([i, j], dtype=np.intp)
+    values = shift[indices] * _OPPOSITE
+    z = covariance.solve_sparse(indices, values)
+    contrast = float(values @ z[indices])
+    if np.abs(z).sum() <= limit * contrast * (1.0 + 1e-12):
+        _check_exact(covariance, z, contrast)
+        return PairSolution(covariance, indices, values, z, 0.0)
+    z, lam = _limited(covariance, indices, values, limit, z)
+    return PairSolution(covariance, indices, values, z, lam)
+
+
+def _scaled(z: Array, budget: float) -> Array:
+    """z scaled to |.|_1 = budget."""
+    return z * (budget / float(np.abs(z).sum()))
+
+
+def _check_exact(covariance: Covariance, z: Array, contrast: float) -> None:
+    """At the exact solution z'S z = D'z; what is off by more than rounding is refused."""
+    error = abs(covariance.quad(z) / contrast - 1.0)
+    if not error < _ACCEPTABLE:
+        raise ArithmeticError(
+            f"the covariance is too ill-conditioned to cancel noise exactly (relative error {error:.1g}): "
+            "add a ridge to its diagonal"
+        )
+
+
+def _limited(
+    covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array
+) -> tuple[Array, float]:
+    """Walk the path on a growing working set until no stream outside it would help."""
+    size = covariance.size
+    columns: dict[int, Array] = {}
+    working = np.union1d(_largest(unlimited, _WORKING_SET), indices)
+    while True:
+        contrast = np.zeros(working.size)
+        contrast[np.searchsorted(working, indices)] = values
+        support, weights, lam = walk(_restricted(covariance, working, columns), contrast, limit)
+        support = working[support]
+        dual = np.zeros(size)
+        dual[indices] = values
+        for k, weight in zip(support.tolist(), weights.tolist(), strict=True):
+            dual -= weight * columns[k]
+        excess = np.abs(dual) - lam
+        excess[working] = 0.0
+        helpful = np.flatnonzero(excess > _VIOLATION * np.abs(values).max())
+        if helpful.size == 0:
+            z = np.zeros(size)
+            z[support] = weights
+            residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
+            if not residual < _ACCEPTABLE:
+                raise ArithmeticError(f"the pair design stopped at a KKT residual of {residual:.1g}")
+            return z, lam
+        strongest = helpful[_largest(excess[helpful], working.size)]
+        working = np.union1d(working, strongest)
+
+
+def _restricted(
+    covariance: Covariance, working: Index, columns: dict[int, Array]
+) -> Callable[[int], Array]:
+    """Columns of the covariance on the working set, each asked for once."""
+
+    def column(place: int) -> Array:
+        k = int(working[place])
+        if k not in columns:
+            columns[k] = covariance.column(k)
+        return columns[k][working]
+
+    return column
+
+
+def _largest(x: Array, count: int) -> Index:
+    """Places of the largest nonzero magnitudes, at most `count`."""
+    nonzero = np.flatnonzero(x)
+    if nonzero.size <= count:
+        return nonzero
+    return nonzero[np.argpartition(-np.abs(x[nonzero]), count - 1)[:count]]
+
+
+def _kkt_violation(dual: Array, z: Array, lam: float) -> float:
+    """How far dual = D - S z is from a subgradient of lam |z|_1."""
+    on = z != 0.0
+    violation = np.abs(dual)
+    violation -= lam
+    violation[on] = np.abs(dual[on] - lam * np.sign(z[on]))
+    return float(max(violation.max(), 0.0))
+
+
+def check_budget(problem: Problem, i: int, j: int) -> None:
+    """Refuse a budget with which the pair cannot reach unit contrast."""
+    least = 1.0 / float(np.abs(problem.shift[[i, j]]).max())
+    if problem.budget < least * (1.0 - 1e-12):
+        raise ValueError(
+            f"budget {problem.budget:g} cannot separate streams {problem.label(i)} and {problem.label(j)}: "
+            f"unit contrast needs an L1 norm of at least {_rounded_up(least)}; raise the budget to that or the shift"
+        )
+
+
+def _rounded_up(x: float) -> str:
+    """Six digits, never below x, so that the number printed works."""
+    unit = 10.0 ** (math.floor(math.log10(x)) - 5)
+    return f"{math.ceil(x / unit - 1e-9) * unit:.6g}"
+
+
+def _checked_pair(problem: Problem, i: int, j: int) -> tuple[int, int]:
+    i, j = (as_count(k, "stream", least=0) for k in (i, j))
+    if max(i, j) >= problem.size or i == j:
+        raise ValueError(f"a pair needs two different streams below {problem.size}, not {i} and {j}")
+    return i, j

@@ -1,0 +1,5 @@
+"""Where readings come from."""
+
+from eccaht.environments.simulated import Simulator
+
+__all__ = ["Simulator"]

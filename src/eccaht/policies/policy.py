@@ -1,0 +1,170 @@
+"""A policy is a belief, a way to choose the next measurement, and a stopping rule."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
+from eccaht.beliefs import Ranking, rank
+from eccaht.policies.choosers import Choice, Chooser
+from eccaht.problem import Problem
+from eccaht.stopping import StoppingRule
+
+if TYPE_CHECKING:
+    from eccaht.policies.catalogue import Recipe
+
+
+class Belief(Protocol):
+    """Evidence per stream, changed by `update` alone."""
+
+    @property
+    def scores(self) -> Array:
+        """What streams are ranked by."""
+
+    @property
+    def beliefs(self) -> Array:
+        """Probabilities that go with the scores."""
+
+    def update(self, c: Array, y: float) -> None:
+        """Add one reading."""
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state."""
+
+
+class Policy:
+    """Ask for a measurement, tell its reading, until it is time to stop.
+
+    The caller owns the loop, so the same policy drives a simulator, a replay of data or real hardware:
+
+    >>> from eccaht import Simulator, families, make_policy
+    >>> problem = Problem(families.toeplitz(30, rho=0.8), shift=4.0, n_anomalies=2, budget=4.0)
+    >>> policy, world = make_policy("ecc-aht", problem, seed=1), Simulator(problem, anomalies=[4, 20], seed=1)
+    >>> while not policy.should_stop():
+    ...     c = policy.ask()
+    ...     policy.tell(c, world.measure(c))
+    >>> policy.decision
+    array([ 4, 20])
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        belief: Belief,
+        chooser: Chooser,
+        stopping: StoppingRule,
+        rng: np.random.Generator,
+    ) -> None:
+        self.problem = problem
+        self.recipe: Recipe | None = None  # set by make_policy; what a file needs to build the policy again
+        self.n_told = 0
+        self._belief, self._chooser, self._stopping, self._rng = belief, chooser, stopping, rng
+        self._order = rng.permutation(problem.size)  # breaks ties: index order would bias the search
+        self._ranking: Ranking | None = None
+        self._choice: Choice | None = None
+
+    def ask(self) -> Array:
+        """Return the next measurement, (K,), read-only; the same one until something is told."""
+        return self._chosen.weights
+
+    def tell(self, c: ArrayLike, y: float) -> None:
+        """Take the reading y of any measurement c, asked for or not."""
+        weights, reading = self._checked(c), as_number(y, "reading")
+        self._belief.update(weights, reading)
+        self.n_told += 1
+        self._ranking = self._choice = None
+
+    def should_stop(self) -> bool:
+        """Does the stopping rule hold?"""
+        return self._stopping.met(self.lead, self.n_told)
+
+    @property
+    def decision(self) -> Index:
+        """The n streams believed anomalous, sorted."""
+        return self._ranked.members.copy()
+
+    @property
+    def scores(self) -> Array:
+        """What the streams are ranked by, (K,)."""
+        return self._belief.scores
+
+    @property
+    def beliefs(self) -> Array:
+        """The probability of being anomalous that each score stands for, (K,)."""
+        return self._belief.beliefs
+
+    @property
+    def pair(self) -> tuple[int, int] | None:
+        """The (champion, challenger) that the next measurement separates, if it is chosen for a pair."""
+        return self._chosen.pair
+
+    @property
+    def lead(self) -> float:
+        """Score of the weakest member minus that of the strongest stream outside."""
+        scores, ranked = self.scores, self._ranked
+        return float(scores[ranked.champion] - scores[ranked.challenger])
+
+    @property
+    def stopping(self) -> StoppingRule:
+        """The rule in force."""
+        return self._stopping
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything needed to go on bit for bit; `load_policy` reads it."""
+        from eccaht.policies.storage import save_policy
+
+        save_policy(self, path)
+
+    @property
+    def _ranked(self) -> Ranking:
+        if self._ranking is None:
+            self._ranking = rank(self.scores, self.problem.n_anomalies, self._order)
+        return self._ranking
+
+    @property
+    def _chosen(self) -> Choice:
+        if self._choice is None:
+            weights, pair = self._chooser.choose(self.scores, self._ranked, self._rng)
+            self._choice = Choice(frozen(weights), pair)
+        return self._choice
+
+    def _checked(self, c: ArrayLike) -> Array:
+        if self._choice is not None and c is self._choice.weights:
+            return self._choice.weights
+        weights = as_floats(c, "measurement")
+        if weights.shape != (self.problem.size,):
+            raise ValueError(f"measurement has shape {weights.shape}, expected ({self.problem.size},)")
+        check_finite(weights, "measurement")
+        if not weights.any():
+            raise ValueError("measurement is all zero: it carries no information")
+        return weights
+
+    def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and plain values of the state, for `storage`."""
+        arrays = {f"belief.{name}": value for name, value in self._belief.state().items()}
+        plain: dict[str, Any] = {"n_told": self.n_told, "rng": self._rng.bit_generator.state, "pair": None}
+        if self._choice is not None:
+            arrays["choice"] = self._choice.weights
+            plain["pair"] = self._choice.pair
+        return arrays, plain
+
+    def _restore(self, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
+        prefix = "belief."
+        state = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        self._belief.restore(state)
+        self.n_told = plain["n_told"]
+        self._rng.bit_generator.state = plain["rng"]
+        if "choice" in arrays:
+            pair = plain["pair"]
+            self._choice = Choice(frozen(arrays["choice"]), None if pair is None else (pair[0], pair[1]))
+
+    def __repr__(self) -> str:
+        name = "composed" if self.recipe is None else self.recipe.name
+        return f"Policy({name!r}, {self.problem!r}, n_told={self.n_told})"

@@ -1,0 +1,188 @@
+"""Policies as files: plain numbers in a zip, safe to load from strangers.
+
+A file is an uncompressed .npz: `header.json` says what to build, the other entries are arrays of numbers. Nothing is ever
+unpickled; every entry is checked for type and size before it is used, and the objects are rebuilt by the
+same validating constructors that a user calls.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eccaht import covariance as operators
+from eccaht.arrays import Array, as_count
+from eccaht.covariance import Covariance, SparsePrecision
+from eccaht.policies.catalogue import make_policy
+from eccaht.policies.policy import Policy
+from eccaht.problem import Problem
+
+_FORMAT, _VERSION = "eccaht-policy", 1
+_OPERATORS = {
+    name: kind
+    for name, kind in vars(operators).items()
+    if isinstance(kind, type) and issubclass(kind, Covariance) and kind is not Covariance
+}
+
+
+def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
+    """Write a policy that was made by name; an existing file is replaced only once the new one is complete."""
+    if policy.recipe is None:
+        raise ValueError("only policies built by make_policy can be saved: a file names the recipe, not the code")
+    arrays, plain = policy._state()
+    recipe, problem = policy.recipe, policy.problem
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
+        "problem": {
+            "covariance": _pack(problem.covariance, "covariance", arrays),
+            "n_anomalies": problem.n_anomalies,
+            "budget": problem.budget,
+            "shift": _pack_vector(problem.shift, "shift", arrays),
+            "mean": _pack_vector(problem.mean, "mean", arrays),
+            "names": problem.names,
+        },
+        "state": plain,
+    }
+    with _replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("header.json", json.dumps(header))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
+
+
+def load_policy(path: str | PathLike[str]) -> Policy:
+    """Read a policy that continues exactly where it was saved."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no policy file at {os.fspath(path)!r}")
+    try:
+        header, arrays = _read(path)
+        if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            raise ValueError("it was not written by eccaht")
+        if header.get("version") != _VERSION:
+            raise ValueError(f"its format version is {header.get('version')!r}, this eccaht reads {_VERSION}")
+        return _build(header, arrays)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{os.fspath(path)!r} is not a valid policy file: {error}") from None
+    except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{os.fspath(path)!r} cannot be read as a policy file: {error}") from None
+
+
+def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
+    told, recipe, state = header["problem"], header["policy"], header["state"]
+    problem = Problem(
+        _unpack(told["covariance"], arrays),
+        shift=_unpack_vector(told["shift"], arrays),
+        n_anomalies=told["n_anomalies"],
+        budget=told["budget"],
+        mean=_unpack_vector(told["mean"], arrays),
+        names=told["names"],
+    )
+    policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
+    as_count(state["n_told"], "n_told", least=0)
+    for name in ("choice", *(f"belief.{key}" for key in policy._belief.state())):
+        if name in arrays and not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} has a non-finite value")
+    policy._restore(arrays, state)
+    return policy
+
+
+# -- covariances and vectors ---------------------------------------------------------------------------
+
+
+def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """Describe an operator by its parameters; arrays go to the archive and leave their name."""
+    if isinstance(value, Covariance):
+        if type(value).__name__ not in _OPERATORS:
+            raise ValueError(f"a covariance of type {type(value).__name__} cannot be saved: use one of eccaht's")
+        inner = {key: _pack(part, f"{name}.{key}", arrays) for key, part in value.parameters().items()}
+        return {"operator": type(value).__name__, "parameters": inner}
+    if isinstance(value, list):
+        return _pack_list(value, name, arrays)
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    return value
+
+
+def _pack_list(blocks: list[Covariance], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """Equal neighbours (the same object) are written once."""
+    runs: list[list[Any]] = []
+    last: Covariance | None = None
+    for block in blocks:
+        if block is last:
+            runs[-1][1] += 1
+        else:
+            runs.append([_pack(block, f"{name}.{len(runs)}", arrays), 1])
+        last = block
+    return {"runs": runs}
+
+
+def _unpack(value: Any, arrays: dict[str, Array]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "runs" in value:
+        return [block for item, count in value["runs"] for block in [_unpack(item, arrays)] * count]
+    kind = _OPERATORS[value["operator"]]
+    parameters = {key: _unpack(part, arrays) for key, part in value["parameters"].items()}
+    return SparsePrecision.from_parameters(**parameters) if kind is SparsePrecision else kind(**parameters)
+
+
+def _pack_vector(vector: Array, name: str, arrays: dict[str, Array]) -> Any:
+    """A vector that repeats one value (stride 0) is written as that value."""
+    return float(vector[0]) if vector.strides == (0,) else _pack(vector, name, arrays)
+
+
+_unpack_vector = _unpack
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[io.BufferedWriter]:
+    """A file that appears under its name only when it was written completely."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file  # type: ignore[misc]
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, Array]]:
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+            raise ValueError("it is compressed, which eccaht never writes")
+        if "header.json" not in archive.namelist():
+            raise ValueError("it has no header")
+        header = json.loads(archive.read("header.json"))
+        arrays = {e.filename.removesuffix(".npy"): _array(archive.read(e)) for e in entries if e.filename != "header.json"}
+    return header, arrays
+
+
+def _array(data: bytes) -> Array:
+    """Parse an .npy entry without trusting what it says of itself."""
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an array has an unknown format")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.kind not in "fi" or fortran or dtype.itemsize * int(np.prod(shape)) != len(data) - stream.tell():
+        raise ValueError("an array is damaged or does not hold plain numbers")
+    return np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape).copy()

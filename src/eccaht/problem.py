@@ -1,0 +1,119 @@
+"""What is known before the first measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eccaht.arrays import Array, Index, as_count, as_positive, as_vector, support_of
+from eccaht.covariance import Covariance, as_covariance
+
+
+class Problem:
+    """K streams of known covariance, `n_anomalies` of which have their mean moved by their `shift`.
+
+    A measurement c gives y ~ N(c'mean + sum over anomalous k of shift_k c_k, c'S c), with |c|_1 <= budget
+    (SPEC section 1; paper, section 3.1). Immutable, and checked once: what holds a Problem trusts it.
+
+    covariance: a (K, K) matrix or an operator of `eccaht.covariance`.
+    shift: one value or one per stream, of either sign, never 0.
+    mean: nominal mean, one value or one per stream.
+    names: K distinct names; errors and reports use them.
+
+    >>> problem = Problem(np.eye(4), shift=[3, -3, 2, 2], n_anomalies=1, budget=2.0, names=list("abcd"))
+    >>> problem.size, problem.label(1)
+    (4, "'b'")
+    """
+
+    __slots__ = ("budget", "covariance", "mean", "n_anomalies", "names", "shift")
+
+    covariance: Covariance
+    shift: Array
+    n_anomalies: int
+    budget: float
+    mean: Array
+    names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        covariance: Covariance | ArrayLike,
+        *,
+        shift: ArrayLike,
+        n_anomalies: int,
+        budget: float,
+        mean: ArrayLike = 0.0,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        operator = as_covariance(covariance)
+        values: dict[str, Any] = {
+            "covariance": operator,
+            "shift": _checked_shift(shift, operator.size),
+            "n_anomalies": _checked_number(n_anomalies, operator.size),
+            "budget": as_positive(budget, "budget"),
+            "mean": as_vector(mean, operator.size, "mean"),
+            "names": _checked_names(names, operator.size),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Problem is immutable: use replace({name}=...) to get another one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a Problem is immutable")
+
+    @property
+    def size(self) -> int:
+        """The number of streams K."""
+        return self.covariance.size
+
+    def replace(self, **changes: Any) -> Problem:
+        """Return the same problem with some arguments changed."""
+        arguments = {name: getattr(self, name) for name in self.__slots__} | changes
+        return Problem(arguments.pop("covariance"), **arguments)
+
+    def label(self, k: int) -> str:
+        """How messages call stream k."""
+        return str(k) if self.names is None else repr(self.names[k])
+
+    def expected(self, c: Array, anomalies: Index | Sequence[int] = ()) -> float:
+        """The mean reading of measurement c when the given streams are anomalous."""
+        support = support_of(c)
+        which = np.asarray(anomalies, dtype=np.intp)
+        return float(c[support] @ self.mean[support] + c[which] @ self.shift[which])
+
+    def __repr__(self) -> str:
+        return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, budget={self.budget:g})"
+
+
+def _checked_shift(shift: ArrayLike, size: int) -> Array:
+    vector = as_vector(shift, size, "shift")
+    if not vector.all():
+        k = int(np.flatnonzero(vector == 0)[0])
+        raise ValueError(
+            f"shift of stream {k} is 0: an anomaly there could never be seen; give it a size or drop it"
+        )
+    return vector
+
+
+def _checked_number(n: int, size: int) -> int:
+    number = as_count(n, "n_anomalies", least=1)
+    if number >= size:
+        raise ValueError(f"n_anomalies = {number} must be smaller than the number of streams, {size}")
+    return number
+
+
+def _checked_names(names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ValueError("names must be a list of strings")
+    if len(names) != size:
+        raise ValueError(f"{len(names)} names for {size} streams: give each stream one name")
+    if len(set(names)) != size:
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"name {twice!r} is used twice: stream names must be distinct")
+    return tuple(names)
