@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any
 
@@ -74,6 +75,16 @@ def as_positive(value: Any, what: str) -> float:
     if number <= 0:
         raise ValueError(f"{what} must be positive, not {value!r}")
     return number
+
+
+def rounded_up(x: float, digits: int = 6) -> str:
+    """Write a positive number with a few digits, never below itself, so that what a message suggests works.
+
+    >>> rounded_up(1 / 3), rounded_up(2.0), rounded_up(1.01, 2)
+    ('0.333334', '2', '1.1')
+    """
+    unit = 10.0 ** (math.floor(math.log10(x)) + 1 - digits)
+    return f"{math.ceil(x / unit - 1e-9) * unit:.{digits}g}"
 
 
 def support_of(c: Array) -> Index:

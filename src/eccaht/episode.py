@@ -59,9 +59,7 @@ class Identification:
     names: tuple[str, ...] | None = None
 
 
-def identify(
-    policy: Policy, measure: Callable[[Array], float], max_measurements: int | None = None
-) -> Identification:
+def identify(policy: Policy, measure: Callable[[Array], float], max_measurements: int | None = None) -> Identification:
     """Run the loop: ask, measure, tell, until the policy stops or the measurements are used up.
 
     measure(c) returns the reading of the weights c, from a simulator, a replay or an instrument. The result's reason is

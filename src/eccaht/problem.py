@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, as_positive, as_vector, support_of
+from eccaht.arrays import Array, Index, as_count, as_floats, as_positive, as_vector, support_of
 from eccaht.covariance import Covariance, as_covariance
 
 
@@ -90,13 +90,11 @@ class Problem:
 
 
 def _checked_shift(shift: ArrayLike, size: int) -> Array:
-    vector = as_vector(shift, size, "shift")
-    if not vector.all():
-        k = int(np.flatnonzero(vector == 0)[0])
-        raise ValueError(
-            f"shift of stream {k} is 0: an anomaly there could never be seen; give it a size or drop it"
-        )
-    return vector
+    values = as_floats(shift, "shift")
+    zero = np.flatnonzero(values == 0)
+    if zero.size:
+        raise ValueError(f"shift of stream {zero[0]} is 0: an anomaly there is invisible; give it a size or drop it")
+    return as_vector(values, size, "shift")
 
 
 def _checked_number(n: int, size: int) -> int:

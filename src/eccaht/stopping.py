@@ -31,9 +31,10 @@ class Gap:
     beta(t, alpha) = log(N / alpha) with N = n (K - n), one term of the union bound for each single swap; for
     simple Gaussian hypotheses Ville's inequality covers all t at once, so beta does not grow with t.
 
-    Promise: the probability of ever preferring a given single-swap rival of the true set is at most alpha / N if l(i) - l(j)
-    is the log-likelihood ratio of that swap. The pseudo-likelihood makes it one only when no other anomalous
-    stream carries weight in the measurements, so the error of the announced set is not guaranteed to be below alpha.
+    Promise: if l(i) - l(j) were the log-likelihood ratio of the swap, a given single-swap rival of the true set would
+    ever pass the threshold with probability at most alpha / N. The pseudo-likelihood is that ratio only where no
+    other anomalous stream carries weight in the measurements. So the error of the announced set is NOT bounded by
+    alpha: docs/stopping.md gives the errors counted, which are far larger on strongly correlated noise.
     """
 
     alpha: float

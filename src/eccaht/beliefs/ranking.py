@@ -31,11 +31,11 @@ def rank(scores: Array, n: int, order: Index) -> Ranking:
     level = (scores == inside).nonzero()[0]
     if outside < inside:
         rivals = (scores == outside).nonzero()[0]
-        challenger = rivals[order[rivals].argmin()]
+        challenger = rivals[0] if rivals.size == 1 else rivals[order[rivals].argmin()]
         chosen = level
     else:
         seats = n - above.size
         queue = level[np.argpartition(order[level], (seats - 1, seats))[: seats + 1]]
         chosen, challenger = queue[:-1], queue[-1]
-    champion = chosen[order[chosen].argmax()]
+    champion = chosen[0] if chosen.size == 1 else chosen[order[chosen].argmax()]
     return Ranking(np.sort(np.concatenate([above, chosen])), int(champion), int(challenger))

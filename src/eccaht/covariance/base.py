@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array, Index, rounded_up
 
 
 class Covariance(ABC):
@@ -80,7 +80,7 @@ def not_positive_definite(smallest: float, ridge: float) -> ValueError:
     """The error for a matrix that is no covariance, with what would mend it."""
     return ValueError(
         f"the covariance is not positive definite (smallest eigenvalue {smallest:.3g}): "
-        f"add a ridge of at least {ridge:.2g} to its diagonal, or remove duplicate streams"
+        f"add a ridge of at least {rounded_up(ridge, 3)} to its diagonal, or remove duplicate streams"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack
+from scipy.linalg import eigvalsh, lapack
 
 from eccaht.arrays import Array, Index, as_floats, check_finite, frozen, support_of
 from eccaht.covariance.base import Covariance, check_spectrum
@@ -32,7 +32,7 @@ class Dense(Covariance):
         norm = float(np.abs(self._matrix).sum(axis=0).max())
         rcond = 0.0 if info else lapack.dpocon(self._factor, norm, uplo="L")[0]
         if rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
-            eigenvalues = np.linalg.eigvalsh(self._matrix)
+            eigenvalues = self.eigenvalues()
             check_spectrum(eigenvalues[0], eigenvalues[-1], self.size)
 
     def diagonal(self) -> Array:
@@ -71,7 +71,8 @@ class Dense(Covariance):
 
     def eigenvalues(self) -> Array:
         """Eigenvalues of the full matrix."""
-        return np.linalg.eigvalsh(self._matrix)
+        eigenvalues: Array = eigvalsh(self._matrix)
+        return eigenvalues
 
     def color(self, z: Array) -> Array:
         """L z with S = L L'."""

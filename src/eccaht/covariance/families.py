@@ -65,9 +65,7 @@ def kronecker(rho: float, shape: tuple[int, int] = (16, 8)) -> Kronecker:
     return Kronecker(equicorrelation(left, rho), toeplitz(right, rho))
 
 
-def rbf(
-    K: int, length_scale: float | None = None, *, rho: float | None = None, nugget: float = 1e-6
-) -> Dense:
+def rbf(K: int, length_scale: float | None = None, *, rho: float | None = None, nugget: float = 1e-6) -> Dense:
     """exp(-d^2 / (2 l^2)) + nugget I, with l = length_scale or K (1 - rho + 1e-5)."""
     K = as_count(K, "K", least=1)
     if (length_scale is None) == (rho is None):

@@ -12,7 +12,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from eccaht.arrays import Array, Index, check_finite
-from eccaht.covariance.base import Covariance, not_positive_definite
+from eccaht.covariance.base import Covariance
+
+_INDEFINITE = "precision is not positive definite: add a ridge to its diagonal"
 
 
 class SparsePrecision(Covariance):
@@ -40,13 +42,12 @@ class SparsePrecision(Covariance):
                 diag_pivot_thresh=0.0,
                 options={"SymmetricMode": True},
             )
-        except RuntimeError:
-            raise not_positive_definite(0.0, 1e-9 * float(abs(P).max())) from None
+        except RuntimeError:  # exactly singular
+            raise ValueError(_INDEFINITE) from None
         pivots = self._lu.U.diagonal()
-        if pivots.min() <= self.size * np.finfo(float).eps * pivots.max() or not np.array_equal(
-            self._lu.perm_r, self._lu.perm_c
-        ):
-            raise ValueError("precision is not positive definite: add a ridge to its diagonal")
+        straight = np.array_equal(self._lu.perm_r, self._lu.perm_c)
+        if not straight or pivots.min() <= self.size * np.finfo(float).eps * pivots.max():
+            raise ValueError(_INDEFINITE)
 
     def diagonal(self) -> Array:
         """The variances, by solving for batches of unit vectors."""

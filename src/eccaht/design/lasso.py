@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import cholesky, lapack, solve_triangular
 
 from eccaht.arrays import Array, Index
 
@@ -147,7 +147,7 @@ class _Path:
         """Solve afresh on the active set, so that nothing of the walk's rounding remains."""
         P = np.array(self.active, dtype=np.intp)
         S, d, s = self.columns[P, : P.size], self.contrast[P], self.signs[P]
-        factor = np.linalg.cholesky(S)
+        factor: Array = cholesky(S, lower=True)
         u, q = (_refined(S, factor, b) for b in (d, s))
         if lam is None:
             lam = float((s @ u - budget * (d @ u)) / (s @ q - budget * (d @ q)))
@@ -187,12 +187,10 @@ class _Path:
         block = self.columns[streams, old:new]
         grown = np.zeros((new, new), order="F")
         if old:
-            side = solve_triangular(
-                self.factor, self.columns[self.active, old:new], lower=True, check_finite=False
-            )
+            side = solve_triangular(self.factor, self.columns[self.active, old:new], lower=True, check_finite=False)
             block = block - side.T @ side
             grown[:old, :old], grown[old:, :old] = self.factor, side.T
-        grown[old:, old:] = np.linalg.cholesky(block)
+        grown[old:, old:] = cholesky(block, lower=True)
         self.factor = grown
         self.active += streams.tolist()
 

@@ -2,21 +2,21 @@
 
 min c'S c  subject to  c'D = 1, |c|_1 <= B,  D = shift_i e_i - shift_j e_j.
 
-Where the limit does not bind this is S^-1 D / (D'S^-1 D). Where it binds, the lasso path (lasso.py) is
-walked on a working set of streams and the answer is checked against all K; streams that would help are added until none
-is left, so only columns of the covariance are ever needed and the result is exact.
+Where the limit does not bind this is S^-1 D / (D'S^-1 D). Where it binds, the lasso path (lasso.py) is walked on a
+working set of streams and the answer is checked against all K; streams that would help are added until none is left.
+So the result is exact, and only columns of the covariance are ever asked for.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
-from eccaht.arrays import Array, Index, as_count, frozen
+from eccaht.arrays import Array, Index, as_count, frozen, rounded_up
 from eccaht.covariance import Covariance
 from eccaht.design.lasso import walk
 from eccaht.problem import Problem
@@ -128,10 +128,13 @@ def _check_exact(covariance: Covariance, z: Array, contrast: float) -> None:
     """At the exact solution z'S z = D'z; what is off by more than rounding is refused."""
     error = abs(covariance.quad(z) / contrast - 1.0)
     if not error < _ACCEPTABLE:
-        raise ArithmeticError(
-            f"the covariance is too ill-conditioned to cancel noise exactly (relative error {error:.1g}): "
-            "add a ridge to its diagonal"
-        )
+        raise _too_ill_conditioned(f"relative error {error:.1g}")
+
+
+def _too_ill_conditioned(why: str) -> ArithmeticError:
+    return ArithmeticError(
+        f"the covariance is too ill-conditioned to cancel noise exactly ({why}): add a ridge to its diagonal"
+    )
 
 
 def _limited(
@@ -144,7 +147,10 @@ def _limited(
     while True:
         contrast = np.zeros(working.size)
         contrast[np.searchsorted(working, indices)] = values
-        support, weights, lam = walk(_restricted(covariance, working, columns), contrast, limit)
+        try:
+            support, weights, lam = walk(_restricted(covariance, working, columns), contrast, limit)
+        except LinAlgError:
+            raise _too_ill_conditioned("a submatrix cannot be factorised") from None
         support = working[support]
         dual = np.zeros(size)
         dual[indices] = values
@@ -158,15 +164,13 @@ def _limited(
             z[support] = weights
             residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
             if not residual < _ACCEPTABLE:
-                raise ArithmeticError(f"the pair design stopped at a KKT residual of {residual:.1g}")
+                raise _too_ill_conditioned(f"KKT residual {residual:.1g}")
             return z, lam
         strongest = helpful[_largest(excess[helpful], working.size)]
         working = np.union1d(working, strongest)
 
 
-def _restricted(
-    covariance: Covariance, working: Index, columns: dict[int, Array]
-) -> Callable[[int], Array]:
+def _restricted(covariance: Covariance, working: Index, columns: dict[int, Array]) -> Callable[[int], Array]:
     """Columns of the covariance on the working set, each asked for once."""
 
     def column(place: int) -> Array:
@@ -201,14 +205,8 @@ def check_budget(problem: Problem, i: int, j: int) -> None:
     if problem.budget < least * (1.0 - 1e-12):
         raise ValueError(
             f"budget {problem.budget:g} cannot separate streams {problem.label(i)} and {problem.label(j)}: "
-            f"unit contrast needs an L1 norm of at least {_rounded_up(least)}; raise the budget to that or the shift"
+            f"unit contrast needs an L1 norm of at least {rounded_up(least)}; raise the budget to that or the shift"
         )
-
-
-def _rounded_up(x: float) -> str:
-    """Six digits, never below x, so that the number printed works."""
-    unit = 10.0 ** (math.floor(math.log10(x)) - 5)
-    return f"{math.ceil(x / unit - 1e-9) * unit:.6g}"
 
 
 def _checked_pair(problem: Problem, i: int, j: int) -> tuple[int, int]:

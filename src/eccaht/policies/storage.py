@@ -1,8 +1,8 @@
 """Policies as files: plain numbers in a zip, safe to load from strangers.
 
-A file is an uncompressed .npz: `header.json` says what to build, the other entries are arrays of numbers. Nothing is ever
-unpickled; every entry is checked for type and size before it is used, and the objects are rebuilt by the
-same validating constructors that a user calls.
+A file is an uncompressed zip: `header.json` says what to build, the other entries are arrays of numbers (.npy).
+Nothing is ever unpickled; every entry is checked for type and size before it is used, and the objects are rebuilt by
+the same validating constructors that a user calls.
 """
 
 from __future__ import annotations
@@ -73,7 +73,15 @@ def load_policy(path: str | PathLike[str]) -> Policy:
         if header.get("version") != _VERSION:
             raise ValueError(f"its format version is {header.get('version')!r}, this eccaht reads {_VERSION}")
         return _build(header, arrays)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a valid policy file: {error}") from None
     except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be read as a policy file: {error}") from None
@@ -81,8 +89,11 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     told, recipe, state = header["problem"], header["policy"], header["state"]
+    operator = _unpack(told["covariance"], arrays)
+    if not isinstance(operator, Covariance) or operator.size > _capacity(arrays):
+        raise ValueError("its covariance is larger than what it holds values for")
     problem = Problem(
-        _unpack(told["covariance"], arrays),
+        operator,
         shift=_unpack_vector(told["shift"], arrays),
         n_anomalies=told["n_anomalies"],
         budget=told["budget"],
@@ -91,11 +102,24 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     )
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
     as_count(state["n_told"], "n_told", least=0)
-    for name in ("choice", *(f"belief.{key}" for key in policy._belief.state())):
-        if name in arrays and not np.isfinite(arrays[name]).all():
-            raise ValueError(f"{name} has a non-finite value")
+    _check_state(policy._state()[0], arrays, problem.size)
     policy._restore(arrays, state)
     return policy
+
+
+def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -> None:
+    """The state must have the shapes of a fresh policy's, and be finite."""
+    shapes = {name: array.shape for name, array in fresh.items()}
+    if "choice" in arrays:
+        shapes["choice"] = (size,)
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} is damaged")
+
+
+def _capacity(arrays: dict[str, Array]) -> int:
+    """How many values the file really holds: a bound for every size that its header claims."""
+    return sum(array.size for array in arrays.values())
 
 
 # -- covariances and vectors ---------------------------------------------------------------------------
@@ -135,6 +159,8 @@ def _unpack(value: Any, arrays: dict[str, Array]) -> Any:
     if "array" in value:
         return arrays[value["array"]]
     if "runs" in value:
+        if sum(count for _, count in value["runs"]) > _capacity(arrays):
+            raise ValueError("it claims more blocks than it holds values")
         return [block for item, count in value["runs"] for block in [_unpack(item, arrays)] * count]
     kind = _OPERATORS[value["operator"]]
     parameters = {key: _unpack(part, arrays) for key, part in value["parameters"].items()}
@@ -158,7 +184,7 @@ def _replacing(path: Path) -> Iterator[io.BufferedWriter]:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            yield file  # type: ignore[misc]
+            yield file
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -173,7 +199,9 @@ def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, Array]]:
         if "header.json" not in archive.namelist():
             raise ValueError("it has no header")
         header = json.loads(archive.read("header.json"))
-        arrays = {e.filename.removesuffix(".npy"): _array(archive.read(e)) for e in entries if e.filename != "header.json"}
+        arrays = {
+            e.filename.removesuffix(".npy"): _array(archive.read(e)) for e in entries if e.filename != "header.json"
+        }
     return header, arrays
 
 

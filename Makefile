@@ -1,0 +1,46 @@
+# Every target sets up .venv by itself; a machine needs Python 3.11 or newer and make, nothing else.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+
+.DEFAULT_GOAL := check
+.PHONY: check demo test test-slow lint format bench clean
+
+check: test lint            ## what CI runs
+
+demo: $(VENV)/.core         ## watch the method find three anomalous streams; figures go to demo/
+	$(VENV)/bin/eccaht demo --out demo
+
+test: $(VENV)/.test         ## all tests except the long statistical ones
+	$(RUN) pytest
+
+test-slow: $(VENV)/.test    ## the long statistical checks
+	$(RUN) pytest -m slow
+
+lint: $(VENV)/.lint         ## style, types, import layers
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(VENV)/bin/lint-imports
+
+format: $(VENV)/.lint
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+
+bench: $(VENV)/.bench       ## side by side with general-purpose solvers; tables and figures go to bench/
+	$(RUN) benchmarks --out bench
+
+clean:
+	rm -rf $(VENV) demo bench
+
+$(VENV)/bin/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'eccaht needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@ $(VENV)/.core
