@@ -3,7 +3,8 @@
 >>> from eccaht import Problem, Simulator, families, identify, make_policy
 >>> problem = Problem(families.toeplitz(100, rho=0.8), shift=5.0, n_anomalies=3, budget=4.0)
 >>> world = Simulator(problem, seed=1, anomalies=[3, 40, 77])
->>> result = identify(make_policy("ecc-aht", problem, seed=7), world.measure, max_measurements=500)
+>>> policy = make_policy("ecc-aht", problem, seed=7, stopping=None)
+>>> result = identify(policy, world.measure, max_measurements=100)
 >>> result.anomalies
 array([ 3, 40, 77])
 """

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from eccaht.arrays import Array
 from eccaht import covariance, effective_rank, families
+from eccaht.arrays import Array
 
 BAD: dict[str, tuple[Callable[[], object], str]] = {
     "not square": (lambda: covariance.Dense(np.ones((2, 3))), "square"),

@@ -48,7 +48,7 @@ def test_products_and_quadratic_forms(cov: Covariance, S: Array) -> None:
 def test_solutions(cov: Covariance, S: Array) -> None:
     rng = np.random.default_rng(1)
     b, B = rng.standard_normal(cov.size), rng.standard_normal((cov.size, 3))
-    scale = np.linalg.norm(np.linalg.inv(S), 2)
+    scale = float(np.linalg.norm(np.linalg.inv(S), 2))
     close(cov.solve(b), np.linalg.solve(S, b), scale)
     close(cov.solve(B), np.linalg.solve(S, B), scale)
     for count in range(1, min(4, cov.size) + 1):

@@ -173,5 +173,4 @@ def test_near_singular_covariances_are_refused_not_approximated() -> None:
     Q = np.linalg.qr(rng.standard_normal((40, 40)))[0]
     cov = Dense((Q * np.logspace(-13.5, 0, 40)) @ Q.T)
     with pytest.raises(ArithmeticError, match="ridge"):
-        for j in range(1, 40):
-            pair_design(Problem(cov, shift=1.0, n_anomalies=1, budget=1e6), 0, j)
+        pair_design(Problem(cov, shift=1.0, n_anomalies=1, budget=1e6), 0, 1)

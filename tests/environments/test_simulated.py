@@ -44,7 +44,7 @@ def test_the_set_depends_on_the_seed_and_the_noise_also_on_the_names() -> None:
 
 @pytest.mark.parametrize("anomalies", [[1], [1, 1], [1, 6], [-1, 2], [1, 2, 3], [0.5, 1]])
 def test_an_impossible_set_is_refused(anomalies: list[int]) -> None:
-    with pytest.raises(ValueError, match="anomalous stream|anomalies must be"):
+    with pytest.raises(ValueError, match=r"anomalous stream|anomalies must be"):
         Simulator(PROBLEM, anomalies=anomalies)
 
 

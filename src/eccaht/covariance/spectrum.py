@@ -16,8 +16,8 @@ def effective_rank(cov: Covariance | ArrayLike, kind: Literal["shannon", "partic
 
     Both are K for independent streams of one variance and tend to 1 when one direction carries all the noise.
 
-    >>> effective_rank(np.eye(5)), effective_rank(np.eye(5), kind="participation")
-    (5.0, 5.0)
+    >>> round(effective_rank(np.eye(5)), 6), round(effective_rank([[1.0, 0.5], [0.5, 1.0]], kind="participation"), 6)
+    (5.0, 1.6)
     """
     if kind not in ("shannon", "participation"):
         raise ValueError(f"kind must be 'shannon' or 'participation', not {kind!r}")

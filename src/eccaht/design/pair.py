@@ -49,7 +49,7 @@ def pair_design(problem: Problem, i: int, j: int) -> Design:
     >>> problem = Problem([[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], shift=1.0, n_anomalies=1, budget=4.0)
     >>> design = pair_design(problem, 0, 1)
     >>> design.weights, round(design.information, 6)
-    (array([ 2., -2.,  0.]), 1.0)
+    (array([ 2., -2.,  0.]), 2.0)
     """
     i, j = _checked_pair(problem, i, j)
     check_budget(problem, i, j)

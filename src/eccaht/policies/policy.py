@@ -46,7 +46,8 @@ class Policy:
 
     >>> from eccaht import Simulator, families, make_policy
     >>> problem = Problem(families.toeplitz(30, rho=0.8), shift=4.0, n_anomalies=2, budget=4.0)
-    >>> policy, world = make_policy("ecc-aht", problem, seed=1), Simulator(problem, anomalies=[4, 20], seed=1)
+    >>> policy = make_policy("ecc-aht", problem, seed=1, stopping=40)
+    >>> world = Simulator(problem, anomalies=[4, 20], seed=1)
     >>> while not policy.should_stop():
     ...     c = policy.ask()
     ...     policy.tell(c, world.measure(c))

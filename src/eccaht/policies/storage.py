@@ -10,10 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ import numpy as np
 from eccaht import covariance as operators
 from eccaht.arrays import Array, as_count
 from eccaht.covariance import Covariance, SparsePrecision
+from eccaht.files import replacing
 from eccaht.policies.catalogue import make_policy
 from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
@@ -55,7 +53,7 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
         },
         "state": plain,
     }
-    with _replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("header.json", json.dumps(header))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -176,19 +174,6 @@ _unpack_vector = _unpack
 
 
 # -- files ---------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[io.BufferedWriter]:
-    """A file that appears under its name only when it was written completely."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, Array]]:

@@ -1,0 +1,165 @@
+"""`eccaht demo`: one search to watch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from eccaht.experiments.fig1 import Moment, Outcome
+
+# over seeds 0 to 199: runs whose set is right at the end, runs that the gap rule would have stopped,
+# and those it would have stopped with the right set; tests/cli/test_demo.py counts them again
+SEEDS, RIGHT, STOPPED, STOPPED_RIGHT = 200, 150, 157, 105
+
+
+def demo(
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another run.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the figure goes.")] = Path("demo"),
+    delay: Annotated[
+        float, typer.Option(min=0, max=60, metavar="SECONDS", help="Time for each measurement on the screen.")
+    ] = 0.8,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+) -> None:
+    """Watch a search for 3 anomalous streams among 15, and draw it.
+
+    The streams are simulated: each shares noise with its neighbours, and 3 of them have shifted. ecc-aht chooses 20
+    measurements and names the 3. Seed 0 is simply the default; not every seed ends right.
+    """
+    from eccaht.arrays import as_number
+    from eccaht.cli.output import writable_directory
+    from eccaht.experiments.fig1 import outcome, tabulate, watch
+
+    as_number(delay, "--delay")
+    directory = writable_directory(out)
+    if as_json:
+        moments = list(watch(seed))
+        table = tabulate(moments)
+        files = _save(table, directory)
+        typer.echo(json.dumps(_document(seed, moments, outcome(table), files), allow_nan=False))
+        return
+    moments = _present(watch(seed), seed, delay)
+    files = _save(tabulate(moments), directory)
+    typer.echo(f"Saved {', '.join(map(str, files))}")
+
+
+def _present(moments: Iterable[Moment], seed: int, delay: float) -> list[Moment]:
+    """Show the search as lively as the output allows, and return it."""
+    from eccaht.experiments.fig1 import outcome, tabulate
+
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        from eccaht.cli.live import fits, show, verdict
+
+        console = Console(highlight=False)
+        if fits(console):
+            seen = show(moments, console, delay)
+            console.print(verdict(seen[-1], summary(outcome(tabulate(seen)))))
+            return seen
+    seen = _tell(moments, seed)
+    for line in summary(outcome(tabulate(seen))):
+        typer.echo(line)
+    return seen
+
+
+def _tell(moments: Iterable[Moment], seed: int) -> list[Moment]:
+    """One plain line a measurement."""
+    from eccaht.experiments.fig1 import N_ANOMALIES, POLICY, STREAMS
+
+    seen = []
+    typer.echo(f"Which {N_ANOMALIES} of {STREAMS} correlated streams are anomalous? ({POLICY}, seed {seed})")
+    for now in moments:
+        if now.step:
+            named = " ".join(f"{k:2d}" for k in now.decision)
+            typer.echo(
+                f"measurement {now.step:2d}: stream {now.champion:2d} against {now.challenger:2d}"
+                f"  reading {now.reading:+6.2f}  set {named}  lead {now.lead:5.2f}"
+            )
+        seen.append(now)
+    return seen
+
+
+def summary(end: Outcome) -> list[str]:
+    """Say how the search ended, in lines that fit a terminal."""
+    from eccaht.cli.live import streams
+    from eccaht.experiments.fig1 import HORIZON
+
+    if end.right:
+        first = f"Named {streams(end.decision)}: right, these are the anomalous streams."
+        second = f"{HORIZON} measurements were made; the set is right for good from measurement {end.right_from} on."
+    else:
+        first = f"Named {streams(end.decision)}: WRONG, anomalous are {streams(end.truth)}."
+        found = len({*end.decision} & {*end.truth})
+        second = f"{HORIZON} measurements were made; {found} of the {len(end.truth)} anomalous streams are found."
+    if end.stopped_at is None or end.stopped_decision is None:
+        third = "The gap rule would not stop yet."
+    elif end.stopped_right:
+        third = f"The gap rule would stop at measurement {end.stopped_at}: right."
+    else:
+        named = streams(end.stopped_decision)
+        third = f"The gap rule would stop at measurement {end.stopped_at}: WRONG, {named}."
+    return [
+        first,
+        second,
+        third,
+        f"Over seeds 0 to {SEEDS - 1} the set is right after {HORIZON} measurements in {RIGHT} of {SEEDS} runs;",
+        f"the gap rule stops {STOPPED} of them, {STOPPED_RIGHT} of these with the right set.",
+    ]
+
+
+def _save(table: dict[str, Any], directory: Path) -> list[Path]:
+    from eccaht.experiments.fig1 import draw
+    from eccaht.experiments.style import save_figure
+    from eccaht.experiments.tables import save_table
+
+    return [*save_figure(draw(table), directory / "fig1"), save_table(table, directory / "fig1.csv")]
+
+
+def _document(seed: int, moments: list[Moment], end: Outcome, files: list[Path]) -> dict[str, Any]:
+    from eccaht.experiments import fig1
+
+    return {
+        "settings": {
+            "policy": fig1.POLICY,
+            "seed": seed,
+            "streams": fig1.STREAMS,
+            "n_anomalies": fig1.N_ANOMALIES,
+            "shift": fig1.SHIFT,
+            "covariance": {"family": "toeplitz", "rho": fig1.RHO},
+            "budget": fig1.BUDGET,
+            "measurements": fig1.HORIZON,
+            "alpha": fig1.ALPHA,
+        },
+        "steps": [_step(moment) for moment in moments if moment.step],
+        "decision": end.decision,
+        "truth": end.truth,
+        "right": end.right,
+        "right_from": end.right_from,
+        "gap_rule": {
+            "threshold": moments[-1].threshold,
+            "stopped_at": end.stopped_at,
+            "decision": end.stopped_decision,
+            "right": end.stopped_right,
+        },
+        "files": [str(file) for file in files],
+    }
+
+
+def _step(moment: Moment) -> dict[str, Any]:
+    return {
+        "step": moment.step,
+        "champion": moment.champion,
+        "challenger": moment.challenger,
+        "weights": moment.weights.tolist(),
+        "reading": moment.reading,
+        "scores": moment.scores.tolist(),
+        "beliefs": moment.beliefs.tolist(),
+        "decision": moment.decision.tolist(),
+        "lead": moment.lead,
+    }

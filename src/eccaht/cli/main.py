@@ -1,0 +1,92 @@
+"""The entry point `eccaht`: commands, and what a user sees when something is wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from eccaht import __version__
+from eccaht.cli.demo import demo
+from eccaht.cli.policies import policies
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+# typer brings its own copy of click in some versions: reach the base of its usage errors without naming the module
+UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command()(policies)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"eccaht {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Find which few of many correlated sensor streams are anomalous with as few measurements as possible."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return the exit code: bad input is one line on stderr and 2, never a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # an odd file name must not end a finished run
+    try:
+        code = app(list(arguments), prog_name="eccaht", standalone_mode=False)
+        sys.stdout.flush()  # here, where a closed pipe can still be handled
+    except UsageError as error:
+        command = error.ctx.command_path if error.ctx else "eccaht"
+        return _complain(f"{error.format_message()} (see '{command} --help')", BAD_INPUT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit of Python flushes and fails again
+        return 1
+    except OSError as error:
+        return _complain(_described(error), BAD_INPUT)
+    except (ValueError, ArithmeticError) as error:
+        return _complain(str(error) or type(error).__name__, BAD_INPUT)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this code
+        return _complain("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _described(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+def _complain(message: str, code: int) -> int:
+    """Say it in one line, whatever the message was made of."""
+    print("eccaht:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The demo tells what the library does, in plain lines, in a live view and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from eccaht import Simulator, make_policy
+from eccaht.cli import demo as command
+from eccaht.cli.main import app
+from eccaht.experiments import fig1
+
+
+def plain(seed: int, out: Path) -> list[str]:
+    result = CliRunner().invoke(app, ["demo", "--seed", str(seed), "--out", str(out)])
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    return result.stdout.splitlines()
+
+
+def test_plain_output_is_one_line_a_measurement_without_control_characters(tmp_path: Path) -> None:
+    lines = plain(0, tmp_path)
+    measured = [line for line in lines if line.startswith("measurement ")]
+    assert [int(line.split()[1].rstrip(":")) for line in measured] == list(range(1, 21))
+    assert all(line.isascii() and line.isprintable() for line in lines)
+    assert max(len(line) for line in measured) <= 80
+
+
+@pytest.mark.parametrize(("seed", "right"), [(0, True), (4, False)])
+def test_the_demo_says_plainly_whether_it_is_right(seed: int, right: bool, tmp_path: Path) -> None:
+    (named,) = (line for line in plain(seed, tmp_path) if line.startswith("Named "))
+    assert ("right" in named) == right
+    assert ("WRONG" in named) == (not right)
+
+
+def test_the_figures_and_the_table_are_saved_where_asked(tmp_path: Path) -> None:
+    lines = plain(0, tmp_path / "deep" / "er")
+    saved = sorted(path.name for path in (tmp_path / "deep" / "er").iterdir())
+    assert saved == ["fig1.csv", "fig1.pdf", "fig1.png"]
+    assert all(name in lines[-1] for name in saved)
+
+
+def test_json_is_the_search_that_the_library_replays(tmp_path: Path) -> None:
+    seed = 5
+    result = CliRunner().invoke(app, ["demo", "--seed", str(seed), "--out", str(tmp_path), "--json"])
+    document = json.loads(result.stdout)
+    world = Simulator(fig1.problem(), seed=seed)
+    policy = make_policy("ecc-aht", fig1.problem(), seed=seed)
+    assert len(document["steps"]) == 20
+    for step in document["steps"]:
+        c = policy.ask()
+        assert policy.pair == (step["champion"], step["challenger"])
+        policy.tell(c, world.measure(c))
+        assert step["weights"] == c.tolist()
+        assert step["beliefs"] == policy.beliefs.tolist()
+        assert (step["step"], step["lead"]) == (policy.n_told, policy.lead)
+        assert step["decision"] == policy.decision.tolist()
+    assert document["decision"] == policy.decision.tolist()
+    assert document["truth"] == world.anomalies.tolist()
+    assert document["right"] == (document["decision"] == document["truth"])
+    assert document["settings"]["seed"] == seed
+    assert [Path(file) for file in document["files"]] == [tmp_path / f"fig1.{end}" for end in ("pdf", "png", "csv")]
+    assert all(Path(file).stat().st_size > 0 for file in document["files"])
+
+
+def test_json_tells_when_the_gap_rule_stops(tmp_path: Path) -> None:
+    document = json.loads(CliRunner().invoke(app, ["demo", "--seed", "6", "--out", str(tmp_path), "--json"]).stdout)
+    rule = document["gap_rule"]
+    leads = [step["lead"] for step in document["steps"]]
+    assert rule["stopped_at"] == next(t for t, lead in enumerate(leads, 1) if lead >= rule["threshold"])
+    assert rule["decision"] == document["steps"][rule["stopped_at"] - 1]["decision"]
+    assert rule["right"] == (rule["decision"] == document["truth"])
+    assert rule["threshold"] == pytest.approx(np.log(3 * 12 / 0.05))
+
+
+def test_the_counts_that_the_demo_quotes_are_true() -> None:
+    ends = [fig1.outcome(fig1.trace(seed)) for seed in range(command.SEEDS)]
+    assert sum(end.right for end in ends) == command.RIGHT
+    assert sum(end.stopped_at is not None for end in ends) == command.STOPPED
+    assert sum(end.stopped_right is True for end in ends) == command.STOPPED_RIGHT
+
+
+def test_every_summary_fits_a_terminal() -> None:
+    worst = [12, 13, 14]
+    for stopped in (None, worst, [10, 11, 12]):
+        at = None if stopped is None else 20
+        for decision, since in ((worst, 20), ([10, 11, 12], None)):
+            end = fig1.Outcome(decision, worst, since, at, stopped)
+            assert max(map(len, command.summary(end))) < 80
+            assert len(command.summary(end)) == 5
+
+
+def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
+    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+    main, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    arguments = [sys.executable, "-m", "eccaht.cli.main", "demo", "--delay", "0", "--out", str(tmp_path)]
+    environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
+    for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        environment.pop(name, None)
+    process = subprocess.Popen(arguments, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    os.close(terminal)
+    shown = bytearray()
+    try:
+        while chunk := os.read(main, 65536):
+            shown += chunk
+    except OSError:  # how Linux says that the other end was closed
+        pass
+    finally:
+        os.close(main)
+    assert process.wait() == 0
+    text = shown.decode()
+    assert "\x1b[" in text
+    assert all(f"measurement {step} of 20" in text for step in range(1, 21))
+    assert "Named streams 2, 6 and 11: right" in text

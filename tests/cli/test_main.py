@@ -1,0 +1,119 @@
+"""What a user sees when something is wrong, and when nothing is asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import eccaht
+from eccaht.cli.main import run
+from eccaht.experiments import fig1
+
+
+def eccaht_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "eccaht.cli.main", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["polices"], ["--bogus"], ["demo", "--bogus"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"]]
+    + [["demo", "--delay", value] for value in ("nan", "-1", "inf")]
+    + [["demo", "surplus"], ["policies", "--seed", "1"], ["demo", "--out", "taken"], ["demo", "--out", "taken/in"]],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").write_text("kept")
+    monkeypatch.setattr(fig1, "watch", lambda _: pytest.fail("work began before the input was checked"))
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("eccaht: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_process_exits_with_2_and_without_traceback(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    done = eccaht_process("demo", "--out", "taken", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "eccaht: --out taken is a file: give a directory\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("several\nlines"),
+        ArithmeticError("no solution"),
+        ZeroDivisionError(),
+        PermissionError(13, "Permission denied", "somewhere"),
+        OSError("device gone"),
+    ],
+)
+def test_errors_of_the_library_are_one_line(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(seed: int) -> None:  # noqa: ARG001
+        raise error
+
+    monkeypatch.setattr(fig1, "watch", fail)
+    assert run(["demo", "--out", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("eccaht: ")
+    assert err.count("\n") == 1
+    assert len(err) > len("eccaht: \n")
+    assert "Errno" not in err
+
+
+def test_interrupting_is_one_line_and_exit_code_130(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(seed: int) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fig1, "watch", interrupt)
+    assert run(["demo", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "eccaht: interrupted\n"
+
+
+def test_mistakes_of_the_programmer_are_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fig1, "watch", lambda: None)  # takes no seed
+    with pytest.raises(TypeError):
+        run(["demo", "--out", str(tmp_path)])
+
+
+def test_a_near_miss_is_answered_with_the_command_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["polices"])
+    assert "'policies'" in capsys.readouterr().err
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"eccaht {eccaht.__version__}\n"
+
+
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    bare = capsys.readouterr().out
+    assert run(["--help"]) == 0
+    assert capsys.readouterr().out == bare
+    assert all(command in bare for command in ("demo", "policies"))
+    assert all(len(line) <= 80 for line in bare.splitlines())
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    command = f"'{sys.executable}' -m eccaht.cli.main policies --json | true"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_listing_policies_does_not_load_the_drawing_library(tmp_path: Path) -> None:
+    code = "import sys; from eccaht.cli.main import run; run(['policies']); sys.exit('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0

@@ -1,0 +1,44 @@
+"""The list of algorithms is the catalogue."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from eccaht import policy_names
+from eccaht.cli.main import app
+from eccaht.cli.policies import table
+from eccaht.policies import CATALOGUE
+
+
+def test_json_lists_every_name_once_with_its_source() -> None:
+    result = CliRunner().invoke(app, ["policies", "--json"])
+    assert result.exit_code == 0
+    listed = json.loads(result.stdout)
+    assert [entry["name"] for entry in listed] == list(policy_names())
+    assert all(entry["source"] == CATALOGUE[entry["name"]].source for entry in listed)
+    assert all(entry["summary"] == CATALOGUE[entry["name"]].summary for entry in listed)
+
+
+def test_plain_output_is_one_line_for_each_policy() -> None:
+    lines = CliRunner().invoke(app, ["policies"]).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(policy_names())
+    assert all(entry.summary in line for entry, line in zip(CATALOGUE.values(), lines, strict=True))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_table_fits_the_terminal_and_cuts_nothing(width: int) -> None:
+    longest = "restricted-coordinates"
+    rows = [(longest, "word " * 40, "Authors [with brackets], Algorithm 1"), ("b", "short", "source")]
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table(rows))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("word") == 40
+    assert longest in text
+    assert "[with brackets]" in text
