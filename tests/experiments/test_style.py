@@ -13,7 +13,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from eccaht.experiments.style import figure_style, save_figure
-from eccaht.files import replacing, save_table
+from eccaht.experiments.tables import save_table
+from eccaht.files import replacing
 
 
 def small_figure() -> Figure:
