@@ -92,6 +92,22 @@ def support_of(c: Array) -> Index:
     return (c != 0.0).nonzero()[0]
 
 
+_LONG = 4096  # a vector this long is worth compressing to its nonzero entries first
+
+
+def inner(c: Array, x: Array) -> float:
+    """Return c'x for a c that may be sparse."""
+    if c.size <= _LONG:
+        return float(c @ x)
+    support = support_of(c)
+    return float(c[support] @ x[support])
+
+
+def l1_norm(c: Array) -> float:
+    """Return |c|_1 for a c that may be sparse."""
+    return float(np.abs(c if c.size <= _LONG else c[support_of(c)]).sum())
+
+
 def frozen(array: Array) -> Array:
     """Mark an array read-only and return it."""
     array.flags.writeable = False

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
-from eccaht.arrays import Array
+from eccaht.arrays import Array, as_count, as_floats, as_number, check_finite
+
+_BLOCK = 128  # curves resampled at a time: 10,000 resamples of them take 10 MB
 
 
 def f1_score(hits: ArrayLike, n_decided: int, n_anomalies: int) -> Array:
@@ -38,6 +44,106 @@ def reached_for_good(curve: ArrayLike, level: float = 0.95) -> int | None:
         return None
     below = np.flatnonzero(~above)
     return int(below[-1]) + 2 if below.size else 1
+
+
+def bca_interval(
+    samples: ArrayLike, *, rng: np.random.Generator, resamples: int = 10_000, level: float = 0.95
+) -> Array:
+    """Bias-corrected and accelerated bootstrap interval of the mean over the first axis (Efron 1987).
+
+    samples: (runs, ...). Returns (2, ...): lower and upper end. All means are resampled with the same draws of runs,
+    so that the interval of one does not depend on which others are asked for. Runs that all agree give an
+    interval of width 0; a single run says nothing about its spread and gives nan.
+
+    >>> bca_interval([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]], rng=np.random.default_rng(0)).round(2)
+    array([[1.33, 7.  ],
+           [4.67, 7.  ]])
+    """
+    x = as_floats(samples, "samples")
+    if x.ndim == 0 or len(x) == 0:
+        raise ValueError(f"samples must have at least one run along the first axis, not shape {x.shape}")
+    check_finite(x, "samples")
+    if not 0 < as_number(level, "level") < 1:
+        raise ValueError(f"level is a probability and must lie strictly between 0 and 1, not {level!r}")
+    runs, resamples = len(x), as_count(resamples, "resamples", least=1)
+    if runs == 1:
+        return np.full((2, *x.shape[1:]), np.nan)
+    curves = x.reshape(runs, -1).T
+    ends = np.repeat(curves[:, :1], 2, axis=1)
+    varied = np.flatnonzero((curves != curves[:, :1]).any(axis=1))
+    draws = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples).T / runs  # how often each run is drawn
+    tails = ndtri([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    for start in range(0, varied.size, _BLOCK):
+        block = varied[start : start + _BLOCK]
+        ends[block] = _bca_ends(curves[block], draws, tails)
+    return ends.T.reshape(2, *x.shape[1:])
+
+
+class Estimate(NamedTuple):
+    """A mean over runs and its 95 % interval, None where the runs cannot tell."""
+
+    mean: float
+    interval: tuple[float, float] | None
+
+
+class Delay(NamedTuple):
+    """Measurements until something holds, one entry a run, None for a run that was cut off before.
+
+    A run that was cut off (censored) enters the mean at the horizon: mean and interval are then lower bounds.
+    """
+
+    times: list[int | None]
+    mean: float
+    interval: tuple[float, float] | None
+
+    @property
+    def censored(self) -> int:
+        """The number of runs that were cut off."""
+        return self.times.count(None)
+
+
+def estimate(values: ArrayLike, *, rng: np.random.Generator) -> Estimate:
+    """Mean and interval of one value a run.
+
+    >>> estimate([0.5], rng=np.random.default_rng(0))
+    Estimate(mean=0.5, interval=None)
+    """
+    x = as_floats(values, "values")
+    low, high = bca_interval(x, rng=rng).tolist()
+    return Estimate(float(x.mean()), None if len(x) == 1 else (low, high))
+
+
+def delay(times: Sequence[int | None], horizon: int, *, rng: np.random.Generator) -> Delay:
+    """Summarise times that were observed up to a horizon.
+
+    >>> late = delay([4, None, 8], horizon=9, rng=np.random.default_rng(0))
+    >>> late.mean, late.censored
+    (7.0, 1)
+    """
+    mean, interval = estimate([horizon if time is None else time for time in times], rng=rng)
+    observed = any(time is not None for time in times)  # without one, equal values are no sign of certainty
+    return Delay(list(times), mean, interval if observed else None)
+
+
+def _bca_ends(curves: Array, draws: Array, tails: Array) -> Array:
+    """(m, runs) samples, (runs, resamples) shares -> (m, 2) ends of the intervals of their means."""
+    mean = curves.mean(axis=1, keepdims=True)
+    deviations = curves - mean
+    means = np.sort(deviations @ draws, axis=1)  # of the resamples, less the sample's own
+    # resamples that hit the mean itself count half; rounding must not decide on which side they fall
+    rounding = 1e-12 * np.abs(curves).max(axis=1, keepdims=True)
+    share = 0.5 * ((means < -rounding).mean(axis=1) + (means <= rounding).mean(axis=1))
+    least = 0.5 / draws.shape[1]
+    bias = ndtri(np.clip(share, least, 1.0 - least))[:, None]
+    scaled = deviations / np.abs(deviations).max(axis=1, keepdims=True)  # the cube of a tiny number is 0
+    # of the mean, the jackknife's values deviate as the sample does
+    acceleration = (scaled**3).sum(axis=1) / (6.0 * (scaled**2).sum(axis=1) ** 1.5)
+    z = bias + tails
+    place = ndtr(bias + z / (1.0 - acceleration[:, None] * z)) * (means.shape[1] - 1)
+    low = np.floor(place).astype(np.intp)
+    high = np.minimum(low + 1, means.shape[1] - 1)
+    lower, upper = np.take_along_axis(means, low, axis=1), np.take_along_axis(means, high, axis=1)
+    return mean + lower + (place - low) * (upper - lower)
 
 
 def _above(curve: ArrayLike, level: float) -> NDArray[np.bool_]:

@@ -78,23 +78,31 @@ def check_alpha(alpha: float) -> float:
     return level
 
 
-def stopping_rule(option: StoppingOption, alpha: float, problem: Problem) -> StoppingRule:
-    """Return the rule that `stopping=...` names: "gap", a number of measurements, or None for never.
+def stopping_rule(
+    option: StoppingOption, alpha: float, problem: Problem, *, own: StoppingRule | None = None, evidence: bool = True
+) -> StoppingRule:
+    """Return the rule that `stopping=...` names: "gap", "own", a number of measurements, or None for never.
+
+    own: the rule of the algorithm's own source; evidence: whether its scores are log-likelihood ratios.
 
     >>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], shift=1.0, n_anomalies=1, budget=1.0)
     >>> round(stopping_rule("gap", 0.05, problem).beta, 3)
     2.996
     """
-    alpha = check_alpha(alpha)
+    known = [*(["'gap'"] if evidence else []), *(["'own'"] if own else []), "a number of measurements", "None"]
+    choices = f"use {', '.join(known[:-1])} or None"
     if option is None:
         return Never()
-    if option == "gap":
+    if option == "gap" and evidence:
         return Gap(alpha, rivals=problem.n_anomalies * (problem.size - problem.n_anomalies))
+    if option == "gap":
+        raise ValueError(f"stopping='gap' needs scores that are log-likelihood ratios, not means: {choices}")
+    if option == "own" and own:
+        return own
+    if option == "own":
+        raise ValueError(f"this policy has no stopping rule of its own: {choices}")
     if option in ("posterior", "glr"):
-        raise ValueError(
-            f"stopping={option!r} needs the exact likelihood of whole sets, which this policy does not keep: "
-            "use stopping='gap', a number of measurements, or None"
-        )
+        raise ValueError(f"stopping={option!r} needs the exact likelihood of whole sets: {choices}")
     if isinstance(option, str):
-        raise ValueError(f"unknown stopping rule {option!r}: use 'gap', a number of measurements, or None")
+        raise ValueError(f"unknown stopping rule {option!r}: {choices}")
     return Horizon(as_count(option, "stopping", least=1))

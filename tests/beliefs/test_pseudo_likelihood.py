@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from eccaht import Problem, families
-from eccaht.beliefs import PseudoLikelihood, rank
+from eccaht.beliefs import PseudoLikelihood, Ranker
 from tests.checks.covariances import wishart
 
 
@@ -47,7 +47,7 @@ def test_ranking_is_the_sorted_order_with_ties_by_the_given_order(values: list[i
     K = len(values)
     n = data.draw(st.integers(1, K - 1))
     order = np.array(data.draw(st.permutations(range(K))))
-    ranked = rank(np.array(values, dtype=float), n, order)
+    ranked = Ranker(order)(np.array(values, dtype=float), n)
     by_hand = sorted(range(K), key=lambda k: (-values[k], order[k]))
     assert ranked.members.tolist() == sorted(by_hand[:n])
     assert (ranked.champion, ranked.challenger) == (by_hand[n - 1], by_hand[n])
@@ -56,5 +56,5 @@ def test_ranking_is_the_sorted_order_with_ties_by_the_given_order(values: list[i
 def test_saturated_beliefs_are_still_ranked() -> None:
     """Beliefs of 1.0 are all alike; the scores behind them are not."""
     scores = np.array([900.0, 800.0, 850.0, 0.0])
-    assert rank(scores, 2, np.arange(4)).champion == 2
-    assert rank(scores, 2, np.arange(4)).challenger == 1
+    ranked = Ranker(np.arange(4))(scores, 2)
+    assert (ranked.champion, ranked.challenger) == (2, 1)

@@ -16,6 +16,7 @@ from eccaht.covariance import (
     Kronecker,
     LowRankPlusDiagonal,
     SparsePrecision,
+    with_ridge,
 )
 
 
@@ -34,7 +35,11 @@ def grid(side: int) -> SparsePrecision:
     return SparsePrecision(sp.kronsum(line, line))
 
 
-EXAMPLES: dict[str, Callable[[], Covariance]] = {
+def ridged(build: Callable[[], Covariance], a: float) -> Callable[[], Covariance]:
+    return lambda: with_ridge(build(), a)
+
+
+PLAIN: dict[str, Callable[[], Covariance]] = {
     "dense": lambda: wishart(30),
     "diagonal": lambda: Diagonal(np.linspace(0.1, 4.0, 17)),
     "ar1": lambda: AR1(40, 0.8, variance=2.5),
@@ -62,4 +67,15 @@ EXAMPLES: dict[str, Callable[[], Covariance]] = {
     "grid": lambda: grid(6),
     "rbf": lambda: families.rbf(20, length_scale=1.5),
     "identity": lambda: families.identity(12),
+}
+
+EXAMPLES: dict[str, Callable[[], Covariance]] = {
+    **PLAIN,
+    **{f"{name}-ridged": ridged(build, 0.3) for name, build in PLAIN.items()},
+    **{f"{name}-faint-ridge": ridged(PLAIN[name], 1e-8) for name in ("ar1-long-memory", "kronecker-nested", "grid")},
+    **{f"{name}-strong-ridge": ridged(PLAIN[name], 50.0) for name in ("ar1-long-memory", "kronecker-nested", "grid")},
+    "ridged-twice": ridged(ridged(PLAIN["ar1-negative"], 0.2), 0.5),
+    "ridged-independent": ridged(lambda: AR1(9, 0.0), 0.5),
+    "ridged-parts": lambda: BlockDiagonal([Kronecker(with_ridge(AR1(4, 0.5), 0.1), with_ridge(grid(2), 0.2))] * 2),
+    "ridged-stretches": ridged(lambda: AR1(300, 0.9), 0.01),
 }

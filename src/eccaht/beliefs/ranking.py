@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index
+
+_SMALL = 512  # up to here sorting is faster than selecting
 
 
 class Ranking(NamedTuple):
@@ -17,25 +20,49 @@ class Ranking(NamedTuple):
     challenger: int  # strongest stream outside
 
 
-def rank(scores: Array, n: int, order: Index) -> Ranking:
-    """Split off the n largest scores; among equal scores the one of smaller `order` is the stronger.
+class Ranker:
+    """Splits off the n largest scores; among equal scores the one of smaller `order` is the stronger.
 
-    >>> rank(np.array([0.0, 2.0, 1.0, 1.0]), 2, order=np.array([0, 1, 3, 2]))
+    order: a permutation, the rank of each stream among equals.
+
+    >>> Ranker(np.array([0, 1, 3, 2]))(np.array([0.0, 2.0, 1.0, 1.0]), 2)
     Ranking(members=array([1, 3]), champion=3, challenger=2)
     """
-    cut = scores.size - n
-    parted = scores.copy()
-    parted.partition((cut - 1, cut))
-    outside, inside = parted[cut - 1], parted[cut]
-    above = (scores > inside).nonzero()[0]
-    level = (scores == inside).nonzero()[0]
-    if outside < inside:
-        rivals = (scores == outside).nonzero()[0]
-        challenger = rivals[0] if rivals.size == 1 else rivals[order[rivals].argmin()]
-        chosen = level
-    else:
-        seats = n - above.size
-        queue = level[np.argpartition(order[level], (seats - 1, seats))[: seats + 1]]
-        chosen, challenger = queue[:-1], queue[-1]
-    champion = chosen[0] if chosen.size == 1 else chosen[order[chosen].argmax()]
-    return Ranking(np.sort(np.concatenate([above, chosen])), int(champion), int(challenger))
+
+    def __init__(self, order: Index) -> None:
+        self.order = order
+        self._queue = np.empty_like(order)  # streams by their order
+        self._queue[order] = np.arange(order.size)
+
+    def __call__(self, scores: Array, n: int) -> Ranking:
+        """Rank the scores."""
+        cut = scores.size - n
+        parted = scores.copy()
+        if parted.size <= _SMALL:
+            parted.sort()
+        else:
+            parted.partition((cut - 1, cut))
+        outside, inside = parted[cut - 1], parted[cut]
+        if outside < inside:
+            members = (scores >= inside).nonzero()[0]
+            champion = self._last(members[scores[members] == inside])
+            return Ranking(members, champion, self._first((scores == outside).nonzero()[0]))
+        above = (scores > inside).nonzero()[0]
+        chosen = self._first_in_queue(scores == inside, n - above.size + 1)
+        members = np.sort(np.concatenate([above, chosen[:-1]]))
+        return Ranking(members, int(chosen[-2]), int(chosen[-1]))
+
+    def _first_in_queue(self, waiting: NDArray[np.bool_], count: int) -> Index:
+        """The first `count` waiting streams, looking no further down the queue than needed."""
+        found, start, length = np.empty(0, dtype=np.intp), 0, 256
+        while found.size < count:
+            here = self._queue[start : start + length]
+            found = np.concatenate([found, here[waiting[here]]])
+            start, length = start + length, 2 * length
+        return found[:count]
+
+    def _first(self, streams: Index) -> int:
+        return int(streams[0] if streams.size == 1 else streams[self.order[streams].argmin()])
+
+    def _last(self, streams: Index) -> int:
+        return int(streams[0] if streams.size == 1 else streams[self.order[streams].argmax()])

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from eccaht import __version__
+from eccaht.cli.compare import compare
 from eccaht.cli.demo import demo
 from eccaht.cli.policies import policies
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(policies)
+app.command()(compare)
 
 
 def _show_version(wanted: bool) -> None:

@@ -10,6 +10,7 @@ from eccaht.covariance.dense import Dense
 from eccaht.covariance.diagonal import Diagonal
 from eccaht.covariance.kronecker import Kronecker
 from eccaht.covariance.low_rank import LowRankPlusDiagonal
+from eccaht.covariance.ridge import Ridged, with_ridge
 from eccaht.covariance.sparse_precision import SparsePrecision
 from eccaht.covariance.spectrum import effective_rank
 
@@ -22,8 +23,10 @@ __all__ = [
     "Diagonal",
     "Kronecker",
     "LowRankPlusDiagonal",
+    "Ridged",
     "SparsePrecision",
     "as_covariance",
     "effective_rank",
     "families",
+    "with_ridge",
 ]

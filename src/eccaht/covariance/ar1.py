@@ -26,6 +26,8 @@ class AR1(Covariance):
     array([ 1.333, -0.667,  0.   ])
     """
 
+    exact_inverse = True
+
     def __init__(self, size: int, rho: float, variance: float = 1.0) -> None:
         self.size = as_count(size, "size", least=1)
         self.rho = as_number(rho, "rho")

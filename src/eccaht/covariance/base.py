@@ -23,6 +23,7 @@ class Covariance(ABC):
     """
 
     size: int
+    exact_inverse: bool = False  # S^-1 is known in closed form, so that solutions need no check of their rounding
 
     @abstractmethod
     def diagonal(self) -> Array:

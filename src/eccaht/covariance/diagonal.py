@@ -18,6 +18,8 @@ class Diagonal(Covariance):
     5.0
     """
 
+    exact_inverse = True
+
     def __init__(self, variances: ArrayLike) -> None:
         v = as_floats(variances, "variances")
         if v.ndim != 1 or v.size == 0:

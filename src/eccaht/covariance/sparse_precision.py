@@ -24,6 +24,8 @@ class SparsePrecision(Covariance):
     array([2., 1.])
     """
 
+    exact_inverse = True
+
     def __init__(self, precision: sp.spmatrix | sp.sparray | ArrayLike) -> None:
         P = sp.csc_array(precision, dtype=np.float64)
         if P.ndim != 2 or P.shape[0] != P.shape[1] or P.shape[0] == 0:

@@ -1,5 +1,8 @@
 """Measurement designs: which weights to give the streams."""
 
+from eccaht.design.coordinates import Coordinates, single_stream
+from eccaht.design.difference import Difference
 from eccaht.design.pair import Design, PairDesign, pair_design
+from eccaht.design.tree import Tree
 
-__all__ = ["Design", "PairDesign", "pair_design"]
+__all__ = ["Coordinates", "Design", "Difference", "PairDesign", "Tree", "pair_design", "single_stream"]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from eccaht.arrays import Array, Index, as_count, frozen, rounded_up
+from eccaht.arrays import Array, Index, as_count, frozen, l1_norm, rounded_up
 from eccaht.covariance import Covariance
 from eccaht.design.lasso import walk
 from eccaht.problem import Problem
@@ -55,7 +55,7 @@ def pair_design(problem: Problem, i: int, j: int) -> Design:
     check_budget(problem, i, j)
     solution = solve_pair(problem.covariance, problem.shift, i, j, problem.budget)
     return Design(
-        weights=frozen(_scaled(solution.z, problem.budget)),
+        weights=frozen(solution.scaled(problem.budget)),
         information=solution.information,
         budget_active=solution.lam > 0.0,
         kkt_residual=solution.kkt_residual,
@@ -76,7 +76,7 @@ class PairDesign:
         """Return the optimal weights, scaled to the budget."""
         problem = self._problem
         solution = solve_pair(problem.covariance, problem.shift, i, j, self._limit)
-        return _scaled(solution.z, problem.budget)
+        return solution.scaled(problem.budget)
 
 
 class PairSolution(NamedTuple):
@@ -87,6 +87,11 @@ class PairSolution(NamedTuple):
     values: Array  # (shift_i, -shift_j)
     z: Array
     lam: float
+    norm: float  # |z|_1
+
+    def scaled(self, budget: float) -> Array:
+        """z scaled to |.|_1 = budget."""
+        return self.z * (budget / self.norm)
 
     @property
     def contrast(self) -> float:
@@ -111,17 +116,13 @@ def solve_pair(covariance: Covariance, shift: Array, i: int, j: int, limit: floa
     indices = np.array([i, j], dtype=np.intp)
     values = shift[indices] * _OPPOSITE
     z = covariance.solve_sparse(indices, values)
-    contrast = float(values @ z[indices])
-    if np.abs(z).sum() <= limit * contrast * (1.0 + 1e-12):
-        _check_exact(covariance, z, contrast)
-        return PairSolution(covariance, indices, values, z, 0.0)
+    contrast, norm = float(values @ z[indices]), l1_norm(z)
+    if norm <= limit * contrast * (1.0 + 1e-12):
+        if not covariance.exact_inverse:
+            _check_exact(covariance, z, contrast)
+        return PairSolution(covariance, indices, values, z, 0.0, norm)
     z, lam = _limited(covariance, indices, values, limit, z)
-    return PairSolution(covariance, indices, values, z, lam)
-
-
-def _scaled(z: Array, budget: float) -> Array:
-    """z scaled to |.|_1 = budget."""
-    return z * (budget / float(np.abs(z).sum()))
+    return PairSolution(covariance, indices, values, z, lam, l1_norm(z))
 
 
 def _check_exact(covariance: Covariance, z: Array, contrast: float) -> None:

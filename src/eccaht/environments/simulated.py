@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, as_floats, check_finite
+from eccaht.arrays import Array, Index, as_count, as_floats, check_finite, inner
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, rng_for
 
@@ -37,6 +37,8 @@ class Simulator:
             self.anomalies: Index = np.sort(drawn)
         else:
             self.anomalies = _checked_set(anomalies, problem)
+        self._means = problem.mean.copy()
+        self._means[self.anomalies] += problem.shift[self.anomalies]
         self._noise = rng_for(seed, "noise", *names)
 
     def measure(self, c: ArrayLike) -> float:
@@ -48,13 +50,12 @@ class Simulator:
         if not np.isfinite(variance):
             check_finite(weights, "measurement")
         noise = float(self._noise.standard_normal()) * variance**0.5
-        return self.problem.expected(weights, self.anomalies) + noise
+        return inner(weights, self._means) + noise
 
     def sample(self, size: int) -> Array:
         """Draw whole vectors of all streams, (size, K), from the anomalous state."""
         drawn = self.problem.covariance.sample(self._noise, as_count(size, "size", least=1))
-        drawn += self.problem.mean
-        drawn[:, self.anomalies] += self.problem.shift[self.anomalies]
+        drawn += self._means
         return drawn
 
 

@@ -2,36 +2,145 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from eccaht.beliefs import PseudoLikelihood
-from eccaht.design import PairDesign
-from eccaht.policies.choosers import Chooser, Pair, champion_challenger
-from eccaht.policies.policy import Belief, Policy
+from eccaht.arrays import as_number
+from eccaht.beliefs import EmpiricalMeans, PseudoLikelihood
+from eccaht.covariance import Diagonal
+from eccaht.covariance.ridge import with_ridge
+from eccaht.design import Coordinates, Difference, PairDesign, Tree
+from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
+from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
+from eccaht.policies.hierarchical import compose_hds
+from eccaht.policies.parts import Parts
+from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed, rng_for
 from eccaht.stopping import StoppingOption, check_alpha, stopping_rule
 
+PAPER = "Yang & Xing"
+
 
 @dataclass(frozen=True)
 class Entry:
-    """One algorithm: where it comes from and what it is made of."""
+    """One algorithm: where it comes from and what it is made of.
+
+    compose(problem, **options) puts the parts together; its keyword arguments are the policy's options, except
+    `alpha`, which every policy has. `evidence`: the scores are log-likelihood ratios, so the gap rule applies.
+    """
 
     summary: str
     source: str
-    belief: Callable[[Problem], Belief]
-    chooser: Callable[[Problem], Chooser]
+    compose: Callable[..., Parts]
+    evidence: bool = True
+    regularize: float = 0.0  # default ridge
+
+
+def _diagonal(problem: Problem) -> Parts:
+    blind = problem.replace(covariance=Diagonal(problem.covariance.diagonal()))
+    return Parts(PseudoLikelihood(blind), Pair(champion_challenger, PairDesign(blind)))
+
+
+def _mean_difference(problem: Problem, *, alpha: float) -> Parts:
+    means = EmpiricalMeans(problem)
+    chooser = Pair(champion_challenger, PairDesign(problem))
+    return Parts(means, chooser, TransportationStop(problem, means, alpha))
+
+
+def _ecc_aht(problem: Problem) -> Parts:
+    return Parts(PseudoLikelihood(problem), Pair(champion_challenger, PairDesign(problem)))
 
 
 CATALOGUE: dict[str, Entry] = {
     "ecc-aht": Entry(
         "pseudo-likelihood, champion against challenger, optimal noise-cancelling pair design",
-        "Yang & Xing, Algorithm 1",
-        PseudoLikelihood,
-        lambda problem: Pair(champion_challenger, PairDesign(problem)),
+        f"{PAPER}, Algorithm 1",
+        _ecc_aht,
+    ),
+    "cost-free": Entry(
+        "ecc-aht whose pair design has no L1 limit",
+        f"{PAPER}, appendix ECC-AHT-CostFree",
+        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p, limited=False))),
+    ),
+    "simple-difference": Entry(
+        "ecc-aht that measures the plain difference of the pair (No-QP)",
+        f"{PAPER}, section 5.2",
+        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, Difference(p))),
+    ),
+    "mean-difference": Entry(
+        "ecc-aht that ranks streams by marginal least-squares means",
+        f"{PAPER}, appendix ECC-AHT-SimpleDiff",
+        _mean_difference,
+        evidence=False,
+    ),
+    "diagonal": Entry(
+        "ecc-aht that takes the streams for independent (No-Correlation)",
+        f"{PAPER}, appendix ECC-AHT-Diagonal",
+        _diagonal,
+    ),
+    "random-sparse": Entry(
+        "ceil(B) random streams with Gaussian weights (RSP, No-Active)",
+        f"{PAPER}, Algorithm RSP",
+        lambda p: Parts(PseudoLikelihood(p), RandomSparse(p)),
+    ),
+    "round-robin": Entry(
+        "one stream after the other (RR)",
+        "Even-Dar, Mannor & Mansour 2006",
+        lambda p: Parts(PseudoLikelihood(p), RoundRobin(p)),
+    ),
+    "restricted-tree": Entry(
+        "ecc-aht restricted to the node sums of a binary tree",
+        f"{PAPER}, section 5.4",
+        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, Tree(p))),
+    ),
+    "restricted-coordinates": Entry(
+        "ecc-aht restricted to single streams",
+        f"{PAPER}, appendix ECC-AHT-Restricted",
+        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, Coordinates(p))),
+    ),
+    "ttts-challenger": Entry(
+        "ecc-aht whose pair is drawn from Beta posteriors",
+        f"{PAPER}, Algorithm TTTS-Challenger",
+        lambda p: Parts(PseudoLikelihood(p), Pair(thompson_pair, PairDesign(p))),
+    ),
+    "base-arm-combgape": Entry(
+        "champion or challenger alone, whichever was measured less",
+        f"{PAPER}, Algorithm BaseArm-CombGapE",
+        lambda p: Parts(PseudoLikelihood(p), LeastMeasured(p)),
+    ),
+    "combgape": Entry(
+        "best set against the set of largest confidence bound, one stream at a time",
+        "Nakamura & Sugiyama 2025, Algorithm 1",
+        compose_combgape,
+        evidence=False,
+    ),
+    "ttts": Entry(
+        "top-two Thompson sampling over sets, one stream at a time",
+        "Russo 2016, section 3",
+        compose_ttts,
+        evidence=False,
+    ),
+    "t3c": Entry(
+        "top-two sampling over sets, challenger of smallest transportation cost",
+        "Shang et al. 2020, section 2",
+        compose_t3c,
+        evidence=False,
+    ),
+    "hds": Entry(
+        "hierarchical dynamic search on a binary tree, independent streams only",
+        "Gafni et al. 2023, Algorithm 1",
+        compose_hds,
+        evidence=False,
+    ),
+    "robust": Entry(
+        "ecc-aht that believes S + 0.01 I (regularize=0.01)",
+        f"{PAPER}, appendix on regularization",
+        _ecc_aht,
+        regularize=0.01,
     ),
 }
 
@@ -59,29 +168,56 @@ def make_policy(
     problem: Problem,
     *,
     seed: Seed = 0,
-    stopping: StoppingOption = "gap",
+    stopping: StoppingOption = "default",
     alpha: float = 0.05,
+    regularize: float | None = None,
+    **options: Any,
 ) -> Policy:
     """Build a policy by its name.
 
     seed: the policy's own generator is derived from it and the name.
-    stopping: "gap", a number of measurements, or None (the caller decides).
+    stopping: "gap", "own" (the rule of the algorithm's source), a number of measurements, or None (the caller decides);
+        by default "gap" where the scores are log-likelihood ratios and "own" elsewhere.
     alpha: error level of the stopping rule.
+    regularize: the policy believes S + regularize I; the world keeps S.
+    options: what the algorithm itself leaves open, e.g. `readings` of hds.
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
-    entry = CATALOGUE.get(name) if isinstance(name, str) else None
-    if entry is None:
-        near = get_close_matches(str(name), CATALOGUE, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CATALOGUE)}"
-        raise ValueError(f"unknown policy {name!r}: {hint}")
-    policy = Policy(
-        problem,
-        entry.belief(problem),
-        entry.chooser(problem),
-        stopping_rule(stopping, alpha, problem),
-        rng_for(seed, "policy", name),
-    )
-    options = {"stopping": stopping, "alpha": check_alpha(alpha)}
-    policy.recipe = Recipe(name, check_seed(seed), options)
+    entry, alpha = _entry(name), check_alpha(alpha)
+    ridge = entry.regularize if regularize is None else _checked_ridge(name, regularize)
+    believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
+    parts = entry.compose(believed, **_checked_options(name, entry, options, alpha))
+    chosen = ("gap" if entry.evidence else "own") if stopping == "default" else stopping
+    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, evidence=entry.evidence)
+    policy = Policy(problem, parts, rule, rng_for(seed, "policy", name))
+    policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
     return policy
+
+
+def _entry(name: str) -> Entry:
+    if isinstance(name, str) and name in CATALOGUE:
+        return CATALOGUE[name]
+    near = get_close_matches(str(name), CATALOGUE, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CATALOGUE)}"
+    raise ValueError(f"unknown policy {name!r}: {hint}")
+
+
+def _checked_ridge(name: str, regularize: float) -> float:
+    ridge = as_number(regularize, "regularize")
+    if ridge < 0:
+        raise ValueError(f"regularize must not be negative, not {regularize!r}")
+    if ridge and name == "hds":
+        raise ValueError("hds knows no covariance: it cannot regularize one")
+    return ridge
+
+
+def _checked_options(name: str, entry: Entry, options: dict[str, Any], alpha: float) -> dict[str, Any]:
+    """Options that the algorithm takes, with the error level if it uses one."""
+    taken = list(inspect.signature(entry.compose).parameters)[1:]
+    known = [option for option in taken if option != "alpha"]
+    for option in options:
+        if option not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has none of its own"
+            raise ValueError(f"policy {name!r} has no option {option!r}: {has}")
+    return options | ({"alpha": alpha} if "alpha" in taken else {})

@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
-from eccaht.beliefs import Ranking, rank
-from eccaht.policies.choosers import Choice, Chooser
+from eccaht.beliefs import Ranker, Ranking
+from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
 if TYPE_CHECKING:
     from eccaht.policies.catalogue import Recipe
-
-
-class Belief(Protocol):
-    """Evidence per stream, changed by `update` alone."""
-
-    @property
-    def scores(self) -> Array:
-        """What streams are ranked by."""
-
-    @property
-    def beliefs(self) -> Array:
-        """Probabilities that go with the scores."""
-
-    def update(self, c: Array, y: float) -> None:
-        """Add one reading."""
-
-    def state(self) -> dict[str, Array]:
-        """What a file must keep."""
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state."""
 
 
 class Policy:
@@ -55,19 +34,12 @@ class Policy:
     array([ 4, 20])
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        belief: Belief,
-        chooser: Chooser,
-        stopping: StoppingRule,
-        rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, problem: Problem, parts: Parts, stopping: StoppingRule, rng: np.random.Generator) -> None:
         self.problem = problem
         self.recipe: Recipe | None = None  # set by make_policy; what a file needs to build the policy again
         self.n_told = 0
-        self._belief, self._chooser, self._stopping, self._rng = belief, chooser, stopping, rng
-        self._order = rng.permutation(problem.size)  # breaks ties: index order would bias the search
+        self._belief, self._chooser, self._stopping, self._rng = parts.belief, parts.chooser, stopping, rng
+        self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
         self._ranking: Ranking | None = None
         self._choice: Choice | None = None
 
@@ -79,6 +51,7 @@ class Policy:
         """Take the reading y of any measurement c, asked for or not."""
         weights, reading = self._checked(c), as_number(y, "reading")
         self._belief.update(weights, reading)
+        self._chooser.told(weights)
         self.n_told += 1
         self._ranking = self._choice = None
 
@@ -126,13 +99,14 @@ class Policy:
     @property
     def _ranked(self) -> Ranking:
         if self._ranking is None:
-            self._ranking = rank(self.scores, self.problem.n_anomalies, self._order)
+            self._ranking = self._rank(self.scores, self.problem.n_anomalies)
         return self._ranking
 
     @property
     def _chosen(self) -> Choice:
         if self._choice is None:
-            weights, pair = self._chooser.choose(self.scores, self._ranked, self._rng)
+            view = View(self._belief, self._ranked, self._rank, self.n_told, self._rng)
+            weights, pair = self._chooser.choose(view)
             self._choice = Choice(frozen(weights), pair)
         return self._choice
 
@@ -149,7 +123,8 @@ class Policy:
 
     def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values of the state, for `storage`."""
-        arrays = {f"belief.{name}": value for name, value in self._belief.state().items()}
+        parts: dict[str, Belief | Chooser] = {"belief": self._belief, "chooser": self._chooser}
+        arrays = {f"{part}.{key}": a for part, kept in parts.items() for key, a in kept.state().items()}
         plain: dict[str, Any] = {"n_told": self.n_told, "rng": self._rng.bit_generator.state, "pair": None}
         if self._choice is not None:
             arrays["choice"] = self._choice.weights
@@ -157,9 +132,8 @@ class Policy:
         return arrays, plain
 
     def _restore(self, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
-        prefix = "belief."
-        state = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-        self._belief.restore(state)
+        for name, part in (("belief.", self._belief), ("chooser.", self._chooser)):
+            part.restore({key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)})
         self.n_told = plain["n_told"]
         self._rng.bit_generator.state = plain["rng"]
         if "choice" in arrays:

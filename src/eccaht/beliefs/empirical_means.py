@@ -1,0 +1,77 @@
+"""The mean of each stream, estimated as if it alone were measured."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from eccaht.arrays import Array, frozen, support_of
+from eccaht.problem import Problem
+
+
+class EmpiricalMeans:
+    """Marginal least squares: mean_k = sum(c_k r / v) / sum(c_k^2 / v), r = y - c'mean, v = c'S c.
+
+    For single-stream readings this is the average reading, and the sum of c_k^2 / v is the number of readings over the
+    variance. Scores are means in units of the stream's own shift, so that an anomalous stream tends to 1 and a nominal
+    one to 0 whatever the size and sign of its shift; a stream not measured yet has 0.
+
+    >>> belief = EmpiricalMeans(Problem(np.eye(2), shift=[2.0, -4.0], n_anomalies=1, budget=1.0))
+    >>> for y in (-3.0, -5.0):
+    ...     belief.update(np.array([0.0, 1.0]), y)
+    >>> belief.scores, belief.variances
+    (array([0., 1.]), array([   inf, 0.03125]))
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._sums = np.zeros(problem.size)  # sum of c_k r / v
+        self._precisions = np.zeros(problem.size)  # sum of c_k^2 / v
+        self._scores: Array | None = None
+
+    @property
+    def scores(self) -> Array:
+        """Means over shifts."""
+        if self._scores is None:
+            known = self._precisions > 0.0
+            scale = np.where(known, self._precisions * self._problem.shift, 1.0)
+            self._scores = frozen(self._sums / scale)
+        return self._scores
+
+    @property
+    def variances(self) -> Array:
+        """Variance of each score; infinite where nothing was measured."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / (self._precisions * self._problem.shift**2)
+
+    @property
+    def unmeasured(self) -> Array:
+        """Streams that no reading has touched."""
+        return (self._precisions == 0.0).nonzero()[0]
+
+    @property
+    def beliefs(self) -> Array:
+        """Posterior probability of the shift given the stream's own mean."""
+        problem = self._problem
+        n, K = problem.n_anomalies, problem.size
+        evidence = problem.shift * (self._sums - 0.5 * problem.shift * self._precisions)
+        beliefs: Array = expit(np.log(n / (K - n)) + evidence)
+        return beliefs
+
+    def update(self, c: Array, y: float) -> None:
+        """Add one reading."""
+        problem, support = self._problem, support_of(c)
+        v, weights = problem.covariance.quad(c), c[support]
+        r = y - float(weights @ problem.mean[support])
+        self._sums[support] += weights * (r / v)
+        self._precisions[support] += weights**2 / v
+        self._scores = None
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        return {"sums": self._sums, "precisions": self._precisions}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state."""
+        self._sums[:], self._precisions[:] = state["sums"], state["precisions"]
+        self._scores = None

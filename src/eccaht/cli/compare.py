@@ -1,0 +1,300 @@
+"""`eccaht compare`: policies side by side on one problem."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from eccaht.covariance import Covariance
+    from eccaht.experiments.comparison import Records, Row
+    from eccaht.problem import Problem
+    from eccaht.statistics import Delay, Estimate
+
+# family -> the options that shape it
+FAMILIES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("toeplitz", "equicorrelation", "block", "circulant", "graph", "kronecker"), ("rho",)),
+    **dict.fromkeys(("exponential", "rbf"), ("rho", "length-scale")),
+    "spectral-mixture": ("alpha-mix",),
+    "identity": (),
+}
+_ARGUMENTS = {"rho": "rho", "length-scale": "length_scale", "alpha-mix": "alpha"}
+_RHO, _STREAMS, _KRONECKER = 0.8, 128, 8
+HEADER = ("policy", "first", "censored", "for good", "censored", "final F1", "us/step")
+
+
+def compare(
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"Noise: {', '.join(FAMILIES)}. [default: toeplitz]")
+    ] = None,
+    streams: Annotated[int | None, typer.Option(min=2, metavar="K", help=f"[default: {_STREAMS}]")] = None,
+    anomalies: Annotated[int, typer.Option(min=1, metavar="N", help="How many of them are anomalous.")] = 5,
+    rho: Annotated[float | None, typer.Option(help=f"Correlation of the family. [default: {_RHO}]")] = None,
+    length_scale: Annotated[float | None, typer.Option(help="Instead of --rho: exponential, rbf.")] = None,
+    alpha_mix: Annotated[float | None, typer.Option(help="Weight of the common factor: spectral-mixture.")] = None,
+    covariance: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A matrix (.npy or .csv) instead of a family.")
+    ] = None,
+    shift: Annotated[str, typer.Option(help="Size of an anomaly: a number, or K of them with commas between.")] = "3",
+    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    policies: Annotated[str, typer.Option(metavar="NAMES", help="Names with commas between, or all.")] = "all",
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy.")] = 20,
+    horizon: Annotated[int, typer.Option(min=1, metavar="N", help="Measurements in a run.")] = 500,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
+    regularize: Annotated[
+        float | None, typer.Option(metavar="A", help="Let the policies believe S + A I; the world keeps S.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw F1 over time: .png or .pdf.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the hits after each measurement.")] = None,
+) -> None:
+    """Compare policies on the same simulated anomalies.
+
+    For each policy: measurements until F1 >= 0.95, for the first time and for good, F1 at the end, and the time that
+    a step takes. The same command gives the same numbers on any number of processes, except for the times.
+    """
+    from joblib import cpu_count  # type: ignore[import-untyped]
+
+    from eccaht.arrays import as_number
+    from eccaht.experiments.comparison import compare as run
+    from eccaht.experiments.comparison import summarise
+    from eccaht.problem import Problem
+
+    options = {} if regularize is None else {"regularize": as_number(regularize, "--regularize")}
+    shape = {"rho": rho, "length-scale": length_scale, "alpha-mix": alpha_mix}
+    try:
+        S, noise = _noise(family, streams, {k: v for k, v in shape.items() if v is not None}, covariance)
+        problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
+        names, refused = _choose(policies, problem, options)
+        _check_outputs(plot, csv)
+        many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": jobs or cpu_count()}
+        with _progress(len(names) * runs) as progress:
+            records = run(problem, names, **many, options=options, progress=progress)
+    except MemoryError:
+        raise ValueError("not enough memory: use fewer streams, a smaller horizon, fewer runs or fewer jobs") from None
+    rows = summarise(records)
+    settings = {"covariance": noise, "streams": problem.size, "anomalies": anomalies, "shift": _numbers(shift)}
+    settings |= {"budget": budget, "runs": runs, "horizon": horizon, "seed": seed, "regularize": regularize}
+    files = [str(path) for path in (plot, csv) if path is not None]
+    try:
+        _save(records, plot, csv)
+    finally:  # what was computed is shown even if the disk is full
+        if as_json:
+            document = {"settings": settings, "policies": [_entry(row) for row in rows], "does_not_apply": refused}
+            typer.echo(json.dumps(document | {"files": files}, allow_nan=False))
+        else:
+            _show(settings, rows, refused)
+    if files and not as_json:
+        typer.echo(f"Saved {', '.join(files)}")
+
+
+# -- what is asked -------------------------------------------------------------------------------------
+
+
+def _noise(
+    family: str | None, streams: int | None, shape: dict[str, float], file: Path | None
+) -> tuple[Covariance, dict[str, Any]]:
+    """Return the covariance and how to call it."""
+    if file is None:
+        name = family or "toeplitz"
+        S, shape = build_family(name, streams or _STREAMS, shape)
+        return S, {"family": name, **{option.replace("-", "_"): value for option, value in shape.items()}}
+    if family is not None or shape:
+        surplus = "family" if family is not None else next(iter(shape))
+        raise ValueError(f"--covariance and --{surplus} exclude each other: drop one")
+    S = read_covariance(file)
+    if streams not in (None, S.size):
+        raise ValueError(f"--covariance {file} has {S.size} streams, not {streams}: drop --streams")
+    return S, {"file": str(file)}
+
+
+def build_family(name: str, size: int, shape: dict[str, float]) -> tuple[Covariance, dict[str, float]]:
+    """Return a family by name and the option that shapes it, the default if none is given."""
+    from eccaht.covariance import families
+
+    if name not in FAMILIES:
+        near = get_close_matches(name, FAMILIES, n=1, cutoff=0.5)
+        raise ValueError(f"unknown family {name!r}: " + (f"did you mean {near[0]!r}?" if near else ", ".join(FAMILIES)))
+    takes = FAMILIES[name]
+    for option in shape:
+        if option not in takes:
+            raise ValueError(f"{name} has no {option}: drop --{option}")
+    if len(shape) > 1:
+        raise ValueError("--rho and --length-scale exclude each other: drop one")
+    if takes and not shape:
+        if "rho" not in takes:
+            raise ValueError(f"{name} needs --{takes[0]}")
+        shape = {"rho": _RHO}
+    arguments = {_ARGUMENTS[option]: value for option, value in shape.items()}
+    if name == "kronecker":
+        if size % _KRONECKER:
+            raise ValueError(f"kronecker needs a multiple of {_KRONECKER} streams, not {size}: change --streams")
+        return families.kronecker(arguments["rho"], shape=(size // _KRONECKER, _KRONECKER)), shape
+    if name == "exponential" and "rho" in arguments:
+        if not 0 < (rho := arguments.pop("rho")) < 1:
+            raise ValueError(f"exponential needs 0 < rho < 1, not {rho!r}: change --rho or give --length-scale")
+        arguments["length_scale"] = -1.0 / math.log(rho)
+    return getattr(families, name.replace("-", "_"))(size, **arguments), shape
+
+
+def read_covariance(path: Path) -> Covariance:
+    """Read a matrix from .npy or .csv; nothing in the file is ever executed."""
+    import warnings
+
+    import numpy as np
+
+    from eccaht.covariance import as_covariance
+
+    try:
+        if path.suffix == ".npy":
+            with path.open("rb") as file:
+                return as_covariance(np.lib.format.read_array(file, allow_pickle=False))
+        if path.suffix == ".csv":
+            with warnings.catch_warnings(action="error", category=UserWarning):  # numpy only warns of an empty file
+                return as_covariance(np.loadtxt(path, delimiter=",", ndmin=2))
+        raise ValueError("its name must end in .npy or .csv")
+    except OSError as error:
+        raise ValueError(f"cannot read --covariance {path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, UserWarning) as error:
+        raise ValueError(f"cannot use --covariance {path}: {error}") from None
+
+
+def _numbers(shift: str) -> float | list[float]:
+    try:
+        values = [float(value) for value in shift.split(",")]
+    except ValueError:
+        raise ValueError(f"--shift {shift} is neither a number nor numbers with commas between") from None
+    return values[0] if len(values) == 1 else values
+
+
+def _choose(policies: str, problem: Problem, options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+    """Return the policies to run and, of all, those that do not apply and why; one that is named must apply."""
+    from eccaht.experiments.comparison import check_policies, refusal
+    from eccaht.policies import policy_names
+
+    if policies.strip() != "all":
+        names = [name.strip() for name in policies.split(",")]
+        check_policies(names, problem, options)
+        return names, {}
+    reasons = {name: refusal(name, problem, **options) for name in policy_names()}
+    refused = {name: reason for name, reason in reasons.items() if reason is not None}
+    if len(refused) == len(reasons):
+        raise ValueError(f"no policy applies: {next(iter(refused.values()))}")
+    return [name for name in reasons if name not in refused], refused
+
+
+def _check_outputs(plot: Path | None, csv: Path | None) -> None:
+    from eccaht.cli.output import writable_directory
+
+    if plot is not None and plot.suffix not in (".png", ".pdf"):
+        raise ValueError(f"--plot {plot} must end in .png or .pdf")
+    if plot is not None and plot == csv:
+        raise ValueError(f"--plot and --csv are the same file, {plot}: give two")
+    for option, path in {"--plot": plot, "--csv": csv}.items():
+        if path is not None:
+            if path.is_dir() or not path.parent.is_dir():
+                raise ValueError(f"cannot write {option} {path}: give a file in a directory that exists")
+            writable_directory(path.parent, option)
+
+
+# -- what is shown -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal; nothing where standard error goes to a file."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("runs, time left"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda finished: bar.advance(task, finished)
+
+
+def _save(records: Records, plot: Path | None, csv: Path | None) -> None:
+    from eccaht.experiments.tables import save_table
+
+    if csv is not None:
+        save_table(records.table(), csv)
+    if plot is not None:
+        from eccaht.experiments.comparison import draw
+        from eccaht.experiments.style import figure_style
+        from eccaht.files import replacing
+
+        metadata = {"CreationDate": None} if plot.suffix == ".pdf" else {}  # the same numbers give the same bytes
+        with figure_style(), replacing(plot) as file:
+            draw(records).savefig(file, format=plot.suffix[1:], metadata=metadata)
+
+
+def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) -> None:
+    """Print the table: drawn on a terminal, else as plain columns."""
+    shift = f"{settings['shift']:g}" if isinstance(settings["shift"], float) else "by stream"
+    noise = " ".join(map(str, settings["covariance"].values()))
+    typer.echo(f"{settings['anomalies']} of {settings['streams']} streams shifted by {shift}, noise {noise}")
+    typer.echo(f"Measurements to F1 >= 0.95, first and for good: mean of {settings['runs']} runs [95 % interval]")
+    cells = [_cells(row) for row in rows]
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console(highlight=False).print(table(cells, refused))
+    else:
+        widths = [max(map(len, column)) for column in zip(HEADER, *cells, strict=True)]
+        for line in (HEADER, *cells):
+            typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        for name, reason in refused.items():
+            typer.echo(f"{name:<{widths[0]}}  does not apply: {reason}")
+    if any(row.for_good.censored for row in rows):
+        typer.echo(f"Censored runs did not get there: they count as {settings['horizon']}, so >= is a lower bound.")
+
+
+def table(cells: list[tuple[str, ...]], refused: dict[str, str]) -> Group:
+    """The table for a terminal of any width."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    grid, others = (Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim") for _ in range(2))
+    for title in HEADER:
+        grid.add_column(title, no_wrap=title == "policy", justify="right" if title == "us/step" else "left")
+    for name, *rest in cells:
+        grid.add_row(Text(name, style="bold"), *map(Text, rest))
+    others.show_header = False
+    for name, reason in refused.items():
+        others.add_row(Text(name, style="bold"), Text(f"does not apply: {reason}", style="dim"))
+    return Group(grid, others)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    delays = []
+    for delay in (row.first, row.for_good):
+        delays += [(">=" if delay.censored else "") + _mean(delay), f"{delay.censored}/{len(delay.times)}"]
+    return row.policy, *delays, _mean(row.final_f1, places=3), f"{row.microseconds_per_step:.0f}"
+
+
+def _mean(value: Delay | Estimate, places: int | None = None) -> str:
+    """Mean and interval, with one decimal place below 100 and none above if `places` does not say."""
+    mean, *ends = (f"{x:.{int(x < 100) if places is None else places}f}" for x in (value.mean, *(value.interval or ())))
+    return f"{mean} [{', '.join(ends)}]" if ends else mean
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    first, for_good = (
+        {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
+        for delay in (row.first, row.for_good)
+    )
+    return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}

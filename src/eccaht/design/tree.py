@@ -1,0 +1,51 @@
+"""Measurements restricted to sums over the nodes of a binary tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eccaht.arrays import Array
+from eccaht.problem import Problem
+
+
+class Tree:
+    """The node sum that separates a pair best, max (c'D)^2 / c'S c over all nodes of the complete binary tree.
+
+    Only nodes above i or above j have any contrast, so 2 log2 K of them are looked at; the noise variance of a node is
+    computed once. Among equals the smaller node wins, then the one above the champion.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        K = problem.size
+        if K & (K - 1):
+            raise ValueError(
+                f"a binary tree needs a power of two of streams, not {K}: "
+                f"drop streams to {1 << (K.bit_length() - 1)} or pad to {1 << K.bit_length()}"
+            )
+        self._problem = problem
+        self._levels = K.bit_length()
+        self._variances: dict[tuple[int, int], float] = {}
+
+    def __call__(self, i: int, j: int) -> Array:
+        """Return the best node sum, scaled to the budget."""
+        shift, best, chosen = self._problem.shift, -1.0, (0, 0)
+        for level in range(self._levels):
+            for stream in (i, j):
+                node = (level, stream >> level)
+                contrast = shift[i] * (i >> level == node[1]) - shift[j] * (j >> level == node[1])
+                information = float(contrast) ** 2 / self._variance(node)
+                if information > best * (1.0 + 1e-12):
+                    best, chosen = information, node
+        return self._weights(chosen) * (self._problem.budget / (1 << chosen[0]))
+
+    def _weights(self, node: tuple[int, int]) -> Array:
+        """One on every leaf below the node: `place` of `level`, leaves at level 0."""
+        level, place = node
+        c = np.zeros(self._problem.size)
+        c[place << level : (place + 1) << level] = 1.0
+        return c
+
+    def _variance(self, node: tuple[int, int]) -> float:
+        if node not in self._variances:
+            self._variances[node] = self._problem.covariance.quad(self._weights(node))
+        return self._variances[node]

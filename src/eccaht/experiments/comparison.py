@@ -1,0 +1,300 @@
+"""Several policies on one problem: the runs, what they come to, and the picture of them."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
+from joblib.externals.loky import BrokenProcessPool  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from eccaht.arrays import Array, as_count
+from eccaht.covariance import Covariance
+from eccaht.environments import Simulator
+from eccaht.episode import run_episode
+from eccaht.experiments.tables import Table
+from eccaht.policies import make_policy
+from eccaht.problem import Problem
+from eccaht.randomness import check_seed, rng_for
+from eccaht.statistics import Delay, Estimate, bca_interval, delay, estimate, f1_score, first_reached, reached_for_good
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TARGET = 0.95  # the F1 whose first and last passing are timed
+_POINTS = 500  # of a curve in the picture: more would not be seen on a logarithmic axis
+_BATCHES = 16  # for each worker: few enough that sending them costs nothing, enough that all end together
+
+Cell = tuple[str, int]  # policy, run
+Finished = list[tuple[Cell, NDArray[np.int32], float]]  # hits after each measurement, seconds a measurement
+
+
+@dataclass(frozen=True)
+class Records:
+    """By policy: anomalies found after each measurement, (runs, horizon), and the time that one took, (runs,)."""
+
+    n_anomalies: int
+    seed: int
+    hits: dict[str, NDArray[np.int32]]
+    seconds_per_step: dict[str, Array]
+
+    def f1(self, name: str) -> Array:
+        """F1 after each measurement, (runs, horizon)."""
+        return f1_score(self.hits[name], self.n_anomalies, self.n_anomalies)
+
+    def table(self) -> Table:
+        """One row for each policy, run and step."""
+        hits = np.stack(list(self.hits.values()))
+        policy, run, step = np.indices(hits.shape)
+        columns = {"policy": np.array(list(self.hits))[policy], "run": run, "step": step + 1, "hits": hits}
+        return {name: column.ravel() for name, column in columns.items()}
+
+
+# -- the runs ------------------------------------------------------------------------------------------
+
+
+def compare(
+    problem: Problem,
+    names: Sequence[str],
+    *,
+    runs: int = 20,
+    horizon: int = 500,
+    seed: int = 0,
+    jobs: int = 1,
+    options: Mapping[str, Any] | None = None,
+    progress: Callable[[int], object] = lambda _: None,
+) -> Records:
+    """Run every policy `runs` times for `horizon` measurements.
+
+    In each run all policies face the same anomalous set, each with noise and a generator of its own: except for the
+    times no number depends on `jobs` or on which other policies run. Options go to every policy; progress is told
+    how many runs were finished since it was last called.
+
+    >>> from eccaht import families
+    >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
+    >>> compare(problem, ["ecc-aht"], runs=2, horizon=10).hits["ecc-aht"][:, -1]
+    array([1, 1], dtype=int32)
+    """
+    for number, what in ((runs, "runs"), (horizon, "horizon"), (jobs, "jobs")):
+        as_count(number, what, least=1)
+    (seed,) = check_seed(seed)
+    chosen = dict(options or {})
+    check_policies(names, problem, chosen)
+    plan = _Plan(_packed(problem), horizon, seed, chosen)
+    hits = {name: np.zeros((runs, horizon), dtype=np.int32) for name in names}
+    seconds = {name: np.zeros(runs) for name in names}
+    # all policies of a run, then those of the next: batches then take about equally long, whatever a policy costs
+    cells = [(name, run) for run in range(runs) for name in names]
+    for finished in _results(plan, cells, min(jobs, len(cells))):
+        for (name, run), found, duration in finished:
+            hits[name][run], seconds[name][run] = found, duration
+        progress(len(finished))
+    return Records(problem.n_anomalies, seed, hits, seconds)
+
+
+def refusal(name: str, problem: Problem, **options: Any) -> str | None:
+    """Say why a policy does not apply to the problem; None if it does."""
+    try:
+        make_policy(name, problem, stopping=None, **options)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+class _Plan(NamedTuple):
+    """What is common to all runs."""
+
+    problem: bytes
+    horizon: int
+    seed: int
+    options: dict[str, Any]
+
+
+def check_policies(names: Sequence[str], problem: Problem, options: dict[str, Any]) -> None:
+    if not names:
+        raise ValueError("no policy to compare: name at least one")
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise ValueError(f"policy {name!r} is named twice: name each once")
+        reason = refusal(name, problem, **options)
+        if reason is not None:
+            raise ValueError(reason if name in reason else f"policy {name!r} does not apply: {reason}")
+
+
+def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Iterator[Finished]:
+    if jobs == 1:
+        yield from (_run(plan, [cell]) for cell in cells)
+        return
+    size = -(-len(cells) // (_BATCHES * jobs))
+    batches = [cells[start : start + size] for start in range(0, len(cells), size)]
+    parallel = Parallel(
+        n_jobs=jobs,
+        backend="loky",
+        batch_size=1,
+        return_as="generator_unordered",
+        initializer=signal.signal,  # Ctrl-C is answered here, once, not by every worker too
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
+    try:
+        yield from parallel(delayed(_run)(plan, batch) for batch in batches)
+    except BrokenProcessPool:
+        raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
+
+
+def _run(plan: _Plan, cells: Iterable[Cell]) -> Finished:
+    """Run some cells, here or in a worker."""
+    # sums over several threads round differently: with one thread everywhere no number depends on the workers
+    with threadpool_limits(1):
+        problem = _unpacked(plan.problem)
+        return [(cell, *_run_cell(problem, plan, *cell)) for cell in cells]
+
+
+def _run_cell(problem: Problem, plan: _Plan, name: str, run: int) -> tuple[NDArray[np.int32], float]:
+    seed = (plan.seed, run)
+    policy = make_policy(name, problem, seed=seed, stopping=None, **plan.options)
+    world = Simulator(problem, seed=seed, names=[name])
+    start = perf_counter()
+    try:
+        steps = (step.hits for step in run_episode(policy, world, plan.horizon))
+        hits = np.fromiter(steps, dtype=np.int32, count=plan.horizon)
+    except (ValueError, ArithmeticError) as error:
+        raise type(error)(f"{name}, run {run}, after {policy.n_told} measurements: {error}") from None
+    return hits, (perf_counter() - start) / plan.horizon
+
+
+class _Packer(pickle.Pickler):
+    """Takes operators and problems apart into what they are built from: factorisations cannot be sent."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, Covariance):
+            return _build, (getattr(value, "from_parameters", type(value)), value.parameters())
+        if isinstance(value, Problem):
+            return _build, (Problem, {name: getattr(value, name) for name in Problem.__slots__})
+        return NotImplemented
+
+
+def _packed(problem: Problem) -> bytes:
+    _Packer(file := BytesIO()).dump(problem)
+    return file.getvalue()
+
+
+def _build(kind: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    return kind(**arguments)
+
+
+_unpacked: Callable[[bytes], Problem] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds the problem once
+
+
+# -- what they come to ---------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """One policy: measurements to F1 >= 0.95 first and for good, F1 at the end, and the median time of a step."""
+
+    policy: str
+    first: Delay
+    for_good: Delay
+    final_f1: Estimate
+    final_hits: list[int]
+    microseconds_per_step: float
+
+
+def summarise(records: Records) -> list[Row]:
+    """Return one row a policy, in their order."""
+    return [_row(records, name) for name in records.hits]
+
+
+def _row(records: Records, name: str) -> Row:
+    curves = records.f1(name)
+    first, for_good = ([reached(curve, TARGET) for curve in curves] for reached in (first_reached, reached_for_good))
+    return Row(
+        policy=name,
+        first=delay(first, curves.shape[1], rng=_bootstrap(records)),
+        for_good=delay(for_good, curves.shape[1], rng=_bootstrap(records)),
+        final_f1=estimate(curves[:, -1], rng=_bootstrap(records)),
+        final_hits=records.hits[name][:, -1].tolist(),
+        microseconds_per_step=1e6 * float(np.median(records.seconds_per_step[name])),
+    )
+
+
+def _bootstrap(records: Records) -> np.random.Generator:
+    """The same resamples for every number: none depends on which others are asked for."""
+    return rng_for(records.seed, "bootstrap")
+
+
+# -- the picture ---------------------------------------------------------------------------------------
+
+# likely to coincide, hence unlike in both colour and dash: ecc-aht and its variants
+_STYLES = {
+    "ecc-aht": ("blue", "-"),
+    "cost-free": ("orange", "--"),
+    "robust": ("sky", ":"),
+    "simple-difference": ("green", "--"),
+    "mean-difference": ("green", ":"),
+    "diagonal": ("purple", "-."),
+    "random-sparse": ("orange", "-"),
+    "round-robin": ("vermillion", "-"),
+    "restricted-tree": ("green", "-"),
+    "restricted-coordinates": ("sky", "-"),
+    "ttts-challenger": ("purple", "-"),
+    "base-arm-combgape": ("purple", "--"),
+    "combgape": ("black", "-"),
+    "ttts": ("black", "--"),
+    "t3c": ("black", ":"),
+    "hds": ("vermillion", "--"),
+}
+_SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"), ("vermillion", ":"), ("sky", "--")]
+
+
+def policy_style(name: str) -> tuple[str, str]:
+    """Colour and line style of a policy, the same in every figure; a name without its own gets a spare one."""
+    from eccaht.experiments.style import PALETTE
+
+    colour, dash = _STYLES.get(name) or _SPARE[crc32(name.encode()) % len(_SPARE)]
+    return PALETTE[colour], dash
+
+
+def draw(records: Records) -> Figure:
+    """Draw mean F1 against measurements with pointwise intervals; the legend names the best policy first."""
+    from matplotlib.figure import Figure
+
+    from eccaht.experiments.style import TEXT_WIDTH, figure_style
+
+    horizon = next(iter(records.hits.values())).shape[1]
+    with figure_style():
+        figure = Figure(figsize=(TEXT_WIDTH, 3.2))
+        ax = figure.add_subplot()
+        for name in sorted(records.hits, key=lambda name: -records.hits[name].mean()):
+            _draw_policy(ax, name, records)
+        ax.set(xlabel="measurements", ylabel="mean F1, with 95 % intervals", xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
+        if horizon > 200:
+            ax.set_xscale("log", subs=[])
+            leading = (1, 2, 5) if horizon < 20_000 else (1,)
+            ticks = [m * 10**e for e in range(len(str(horizon))) for m in leading if m * 10**e <= horizon]
+            ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        figure.legend(loc="outside right upper", handlelength=2.8)
+    return figure
+
+
+def _draw_policy(ax: Axes, name: str, records: Records) -> None:
+    f1, (colour, dash) = records.f1(name), policy_style(name)
+    steps = np.arange(1, f1.shape[1] + 1)
+    if steps.size > _POINTS:
+        steps = np.unique(np.geomspace(1, steps.size, _POINTS).round().astype(int))
+    curves = f1[:, steps - 1]
+    ax.plot(steps, curves.mean(axis=0), color=colour, linestyle=dash, label=name, zorder=2)
+    if len(curves) > 1:
+        low, high = bca_interval(curves, rng=_bootstrap(records))
+        alpha = 0.18 if len(records.hits) <= 5 else 0.1
+        ax.fill_between(steps, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1)

@@ -1,0 +1,299 @@
+"""Hierarchical Dynamic Search: a walk on the binary tree of streams that reads node sums.
+
+Gafni, Wolff, Revach, Shlezinger & Cohen, "Anomaly search over discrete composite hypotheses in hierarchical statistical
+models", IEEE Trans. Signal Processing 71, 2023 (arXiv 2202.10418). The steps below are those of the authors' program
+(github.com/DrummingBeb/Composite-Anomaly-Detection-via-Hierarchical-Dynamic-Search: `IRW_or_HDS_one_anomaly` in
+sequential.py, fixed-size internal tests); the numbers are ours, not the article's.
+
+1. Start at the root.
+2. At an internal node read the sum of each child's leaves K_l times, l the level of the child, and take its GLLR.
+3. Go to the child with the larger GLLR if that is positive, else to the parent (from the root: to the root).
+   Readings of earlier visits are forgotten.
+4. At a leaf read once and add to the ALLR, whose parameter is estimated from the earlier readings of this visit alone.
+5. ALLR < 0: go to the parent. ALLR >= log(L/c), L = log2 K the levels of the tree: declare the leaf anomalous.
+6. Several anomalies: take the declared leaf out of all node sums and start again at 1, until n are declared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from eccaht.arrays import Array, Index, as_count, as_floats, as_number, check_finite, frozen, support_of
+from eccaht.covariance import Covariance, Diagonal
+from eccaht.policies.parts import Choice, Parts, View
+from eccaht.problem import Problem
+
+_ROOT = 1  # nodes are numbered as in a heap: the children of v are 2v and 2v + 1, the leaf of stream k is K + k
+_ROUNDING = 1e-9  # relative; what differs by less is taken for equal
+
+
+def compose_hds(
+    problem: Problem,
+    *,
+    alpha: float,  # noqa: ARG001
+    readings: int | Sequence[int] = 5,
+    shifts: ArrayLike | None = None,
+    error: float = 1e-5,
+) -> Parts:
+    """Put HDS together; it stops by itself when n leaves are declared.
+
+    alpha: not used, every algorithm is given it; what HDS promises is set by `error`.
+    readings: K_l, how often each child is read, one number or one a level from the leaves up (log2 K of them). The
+        article wants it just large enough that a move is more often right than wrong; 5 is what SPEC fixes for fig3a
+        and does that at K = 128 and shift 5.
+    shifts: Theta1, the sizes an anomaly may have. The default, the problem's shift and 40 % to either side, is
+        {3, 5, 7} at shift 5, as in fig3a.
+    error: c, the price of a reading when an error costs 1; a leaf is declared at log(log2 K / c).
+
+    >>> problem = Problem(np.eye(8), shift=5.0, n_anomalies=2, budget=1.0)
+    >>> walk, _, stop = compose_hds(problem, alpha=0.05)
+    >>> stop
+    AllDeclared(n_anomalies=2)
+    """
+    levels = _levels(problem.size)
+    variance, shift = _common_variance(problem.covariance), _common_shift(problem)
+    cost = as_number(error, "error")
+    if not 0 < cost < 1:
+        raise ValueError(f"error must lie strictly between 0 and 1, not {error!r}")
+    thetas = _sizes(shift * np.array([0.6, 1.0, 1.4]) if shifts is None else shifts)
+    walk = TreeWalk(problem, variance, thetas, _per_level(readings, levels), math.log(levels / cost))
+    return Parts(walk, walk, AllDeclared(problem.n_anomalies, walk))
+
+
+def llr(thetas: Array, readings: Array, variance: float) -> Array:
+    """log p(readings | theta) - log p(readings | 0) for readings N(theta, variance), one row a theta.
+
+    readings: their number and their sum, (2,), or (2, m) for m sets of readings.
+    """
+    theta, (count, total) = thetas[:, np.newaxis], readings
+    return theta * (total - 0.5 * theta * count) / variance
+
+
+class TreeWalk:
+    """Where the walk is and what it has read: the belief and the chooser of HDS.
+
+    In units of one leaf, with the signs of the shifts taken into the weights, the sum of m leaves reads
+    N(theta * (anomalies among them), m s). Theta1 is the same at every node, as for one anomaly below it.
+
+    Any measurement may be told. One that is not a multiple of the node sum asked for does not move the walk; if it
+    concerns a single leaf it counts for that leaf's score, otherwise it is ignored.
+
+    Scores: log(n/(K-n)) + GLLR of all readings that concerned the stream alone, whoever asked for them. Declared
+    streams are lifted together, so that each leads every other stream by at least the leaf threshold. Once n are
+    declared the search is over: what is asked for from then on is the declared leaf of weakest evidence, and no
+    declaration is ever taken back.
+    """
+
+    def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
+        self._problem, self._sign, self._variance = problem, np.sign(problem.shift), variance
+        self._thetas, self._readings, self._threshold = thetas, readings, threshold
+        self._node, self._allr = _ROOT, 0.0
+        self._visit = np.zeros((2, 2))  # number and sum of this visit's readings, one column a child (leaf: column 0)
+        self._alone = np.zeros((2, problem.size))  # the same for all readings of each stream alone
+        self._declared: NDArray[np.bool_] = np.zeros(problem.size, dtype=bool)
+
+    @property
+    def declared(self) -> Index:
+        """The streams declared anomalous, sorted."""
+        return self._declared.nonzero()[0]
+
+    @property
+    def scores(self) -> Array:
+        """Evidence of each stream, the declared ones above all others."""
+        scores, declared = self._evidence, self._declared
+        if declared.any():
+            lift = scores[~declared].max() + self._threshold - scores[declared].min()
+            scores[declared] += max(lift, 0.0)
+        return frozen(scores)
+
+    @property
+    def beliefs(self) -> Array:
+        """1 / (1 + exp(-score))."""
+        beliefs: Array = expit(self.scores)
+        return beliefs
+
+    def choose(self, view: View) -> Choice:  # noqa: ARG002
+        """Return the node sum to read next, of |c|_1 = budget."""
+        leaves = self._pending
+        weights = np.zeros(self._problem.size)
+        weights[leaves] = self._problem.budget / leaves.size * self._sign[leaves]
+        return Choice(weights)
+
+    def update(self, c: Array, y: float) -> None:
+        """Take a reading; the walk goes on if it is of the node sum asked for."""
+        support = support_of(c)
+        weights, asked = c[support] * self._sign[support], np.array_equal(support, self._pending)
+        x = (y - float(c[support] @ self._problem.mean[support])) / float(weights[0])  # in units of one leaf
+        if support.size == 1:
+            self._alone[:, support[0]] += 1.0, x
+        if asked and not self._over and np.allclose(weights, weights[0], rtol=_ROUNDING, atol=0.0):
+            (self._test_leaf if self._at_leaf else self._test_children)(x)
+
+    def told(self, c: Array) -> None:
+        """Nothing to note that `update` has not."""
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        walk, declared = np.array([self._node, self._allr]), self._declared.astype(float)
+        return {"walk": walk, "visit": self._visit.copy(), "alone": self._alone.copy(), "declared": declared}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state, if it is one that a walk can be in."""
+        node, allr = state["walk"]
+        self._visit[:], self._alone[:], self._declared[:] = state["visit"], state["alone"], state["declared"]
+        on_tree = float(node).is_integer() and _ROOT <= node < 2 * self._problem.size
+        if not on_tree or self.declared.size > self._problem.n_anomalies:
+            raise ValueError(f"a walk cannot be at node {node:g} with {self.declared.size} leaves declared")
+        self._node, self._allr = int(node), float(allr)
+        if not (_below(self._node, self._declared).size and (self._at_leaf or self._unread_child() is not None)):
+            raise ValueError(f"a walk has nothing to read at node {self._node}")
+
+    @property
+    def _evidence(self) -> Array:
+        n, K = self._problem.n_anomalies, self._problem.size
+        return np.log(n / (K - n)) + llr(self._thetas, self._alone, self._variance).max(axis=0)
+
+    @property
+    def _over(self) -> bool:
+        return int(self._declared.sum()) >= self._problem.n_anomalies
+
+    @property
+    def _at_leaf(self) -> bool:
+        return self._node >= self._problem.size
+
+    @property
+    def _pending(self) -> Index:
+        """The leaves whose sum is to be read."""
+        if self._over:
+            declared = self.declared
+            return declared[[self._evidence[declared].argmin()]]
+        child = self._unread_child()
+        return _below(self._node if child is None else 2 * self._node + child, self._declared)
+
+    def _unread_child(self) -> int | None:
+        """The first child that still has leaves and too few readings (step 2); None at a leaf or if there is none."""
+        if self._at_leaf:
+            return None
+        level = self._readings.size - self._node.bit_length()  # of the children; the leaves have level 0
+        for child in (0, 1):
+            if self._visit[0, child] < self._readings[level] and _below(2 * self._node + child, self._declared).size:
+                return child
+        return None
+
+    def _test_children(self, x: float) -> None:
+        child = self._unread_child()
+        self._visit[:, child] += 1.0, x
+        if self._unread_child() is not None:
+            return
+        gllr = [self._gllr(child) for child in (0, 1)]
+        best = int(gllr[1] > gllr[0])
+        self._enter(2 * self._node + best if gllr[best] > 0 else self._node // 2)  # step 3
+
+    def _gllr(self, child: int) -> float:
+        """Largest log-likelihood ratio over Theta1; a child without leaves is never entered."""
+        leaves = _below(2 * self._node + child, self._declared).size
+        if leaves == 0:
+            return -math.inf
+        return float(llr(self._thetas, self._visit[:, child], leaves * self._variance).max())
+
+    def _test_leaf(self, x: float) -> None:
+        earlier = self._visit[:, 0]
+        # Step 4. Before the first reading the estimate is the normal parameter, 0: that reading only feeds the next.
+        theta = self._thetas[llr(self._thetas, earlier, self._variance).argmax()] if earlier[0] else 0.0
+        self._allr += float(theta * (x - 0.5 * theta)) / self._variance
+        earlier += 1.0, x
+        if self._allr >= self._threshold:  # step 5
+            self._declared[self._node - self._problem.size] = True
+            self._enter(_ROOT)  # step 6
+        elif self._allr < 0:
+            self._enter(self._node // 2)
+
+    def _enter(self, node: int) -> None:
+        self._node, self._allr = max(node, _ROOT), 0.0
+        self._visit[:] = 0.0
+
+
+@dataclass(frozen=True)
+class AllDeclared:
+    """Stop when n leaves are declared (step 6).
+
+    Promise: a visit to a normal leaf declares it with probability at most c / log2 K, since exp(ALLR) is a martingale
+    there (Ville's inequality). The number of such visits is random, and grows when the node sums are noisy.
+    """
+
+    n_anomalies: int
+    walk: TreeWalk = field(compare=False, repr=False)
+
+    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+        """Are all found?"""
+        return self.walk.declared.size >= self.n_anomalies
+
+
+def _below(node: int, declared: NDArray[np.bool_]) -> Index:
+    """The leaves below a node that are not declared."""
+    depth = node.bit_length() - 1
+    width = declared.size >> depth
+    start = (node - (1 << depth)) * width
+    return start + (~declared[start : start + width]).nonzero()[0]
+
+
+def _levels(K: int) -> int:
+    if K & (K - 1):
+        below = 1 << (K.bit_length() - 1)
+        raise ValueError(
+            f"HDS searches a binary tree, so the number of streams must be a power of two, not {K}: "
+            f"use {below} or {2 * below} streams, or another policy"
+        )
+    return K.bit_length() - 1
+
+
+def _common_variance(S: Covariance) -> float:
+    """The s of S = s I."""
+    variances = S.diagonal()
+    s = float(variances[0])
+    if np.abs(variances - s).max() > _ROUNDING * s:
+        raise ValueError(
+            f"HDS needs streams of one variance, but they range from {variances.min():.6g} to {variances.max():.6g}: "
+            "scale the streams to one variance, or use another policy"
+        )
+    if not isinstance(S, Diagonal):
+        for k in range(S.size):
+            column = np.abs(S.column(k))
+            column[k] = 0.0
+            if column.max() > _ROUNDING * s:
+                raise ValueError(
+                    f"HDS needs independent streams, but streams {k} and {column.argmax()} are correlated: "
+                    "use a policy that knows the covariance, such as 'ecc-aht'"
+                )
+    return s
+
+
+def _common_shift(problem: Problem) -> float:
+    sizes = np.abs(problem.shift)
+    if np.ptp(sizes) > _ROUNDING * sizes.max():
+        raise ValueError(
+            f"HDS needs shifts of one size (either sign), but they range from {sizes.min():.6g} to {sizes.max():.6g}: "
+            "scale the streams to one shift, or use another policy"
+        )
+    return float(sizes[0])
+
+
+def _sizes(shifts: ArrayLike) -> Array:
+    thetas = np.unique(as_floats(shifts, "shifts"))
+    check_finite(thetas, "shifts")
+    if thetas.size == 0 or thetas[0] <= 0:
+        raise ValueError(f"shifts must be positive sizes, not {shifts!r}: the signs are those of the problem's shift")
+    return frozen(thetas)
+
+
+def _per_level(readings: int | Sequence[int], levels: int) -> Index:
+    counts = [readings] * levels if np.ndim(readings) == 0 else list(readings)  # type: ignore[arg-type]
+    if len(counts) != levels:
+        raise ValueError(f"readings has {len(counts)} values, but the tree has {levels} levels: give one or {levels}")
+    return np.array([as_count(count, "readings", least=1) for count in counts], dtype=np.intp)
