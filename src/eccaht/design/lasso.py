@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, lapack, solve_triangular
+from scipy.linalg import lapack
 
 from eccaht.arrays import Array, Index
 
@@ -60,6 +60,7 @@ class _Path:
         self.residual = contrast.copy()  # D - S z
         self.z = np.zeros(contrast.size)
         self.active: list[int] = []
+        self.waiting = np.ones(contrast.size, dtype=bool)  # not active
         self.signs = np.zeros(contrast.size)  # of active and tied streams
         self.columns = np.empty((contrast.size, 16), order="F")  # S[:, active]
         self.factor = np.empty((0, 0))  # L L' = S[active, active]
@@ -68,9 +69,8 @@ class _Path:
 
     def turn(self) -> Array:
         """Choose the active set at this knot and return the direction of the active streams."""
-        bound = self.lam - _TIE * self.start * (self.lam / self.start)
-        tied = np.flatnonzero(np.abs(self.residual) >= bound)
-        tied = tied[~np.isin(tied, self.active)]
+        reached = np.abs(self.residual) >= self.lam * (1.0 - _TIE)
+        tied = (reached & self.waiting).nonzero()[0]
         self.signs[tied] = np.sign(self.residual[tied])
         self.tied = tied
         moving = len(self.active)
@@ -91,7 +91,7 @@ class _Path:
         w = self._solve() if self.active else np.empty(0)
         for _ in range(10 + 10 * tied.size):
             pull = 1.0 - self.signs[tied] * (self.columns[tied, : len(self.active)] @ w)
-            pull[np.isin(tied, self.active)] = -np.inf
+            pull[~self.waiting[tied]] = -np.inf
             if pull.max(initial=-np.inf) <= _TIE:
                 return w
             self._add(tied[[pull.argmax()]])
@@ -121,16 +121,13 @@ class _Path:
         leaving = current * w < 0.0
         if leaving.any():
             step = min(step, float((-current[leaving] / w[leaving]).min()))
-        waiting = np.ones(self.z.size, dtype=bool)
-        waiting[self.active] = False
         for sign in (1.0, -1.0):
             approach = 1.0 - sign * fall
-            reaching = waiting & (approach > 0.0)
+            reaching = self.waiting & (approach > 0.0)
             if self.tied.size:  # those left at the bound by `turn` move away from it
                 reaching[self.tied[self.signs[self.tied] == sign]] = False
-            if reaching.any():
-                distance = self.lam - sign * self.residual[reaching]
-                step = min(step, float((distance / approach[reaching]).min()))
+            distance = (self.lam - sign * self.residual[reaching]) / approach[reaching]
+            step = float(distance.min(initial=step))
         return max(step, 0.0)
 
     def crossing(self, w: Array, step: float, budget: float) -> Crossing | None:
@@ -147,7 +144,7 @@ class _Path:
         """Solve afresh on the active set, so that nothing of the walk's rounding remains."""
         P = np.array(self.active, dtype=np.intp)
         S, d, s = self.columns[P, : P.size], self.contrast[P], self.signs[P]
-        factor: Array = cholesky(S, lower=True)
+        factor = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
         u, q = (_refined(S, factor, b) for b in (d, s))
         if lam is None:
             lam = float((s @ u - budget * (d @ u)) / (s @ q - budget * (d @ q)))
@@ -184,13 +181,14 @@ class _Path:
             self.columns = np.asfortranarray(np.hstack([self.columns, np.empty_like(self.columns)]))
         for place, k in enumerate(streams.tolist()):
             self.columns[:, old + place] = self.column(k)
+        self.waiting[streams] = False
         block = self.columns[streams, old:new]
         grown = np.zeros((new, new), order="F")
         if old:
-            side = solve_triangular(self.factor, self.columns[self.active, old:new], lower=True, check_finite=False)
+            side = lapack.dtrtrs(self.factor, self.columns[self.active, old:new], lower=1)[0]
             block = block - side.T @ side
             grown[:old, :old], grown[old:, :old] = self.factor, side.T
-        grown[old:, old:] = cholesky(block, lower=True)
+        grown[old:, old:] = np.linalg.cholesky(block)
         self.factor = grown
         self.active += streams.tolist()
 
@@ -198,7 +196,7 @@ class _Path:
         """Drop one stream and rotate the factor back to triangular form."""
         count = len(self.active)
         self.columns[:, place : count - 1] = self.columns[:, place + 1 : count].copy()
-        del self.active[place]
+        self.waiting[self.active.pop(place)] = True
         L = np.delete(self.factor, place, axis=0)
         for k in range(place, count - 1):
             radius = float(np.hypot(L[k, k], L[k, k + 1]))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError
 
 from eccaht.arrays import Array, Index, as_count, frozen, l1_norm, rounded_up
 from eccaht.covariance import Covariance
@@ -150,7 +149,7 @@ def _limited(
         contrast[np.searchsorted(working, indices)] = values
         try:
             support, weights, lam = walk(_restricted(covariance, working, columns), contrast, limit)
-        except LinAlgError:
+        except np.linalg.LinAlgError:
             raise _too_ill_conditioned("a submatrix cannot be factorised") from None
         support = working[support]
         dual = np.zeros(size)
