@@ -155,12 +155,32 @@ def test_bad_news_lead_back_to_the_parent_and_never_above_the_root() -> None:
     assert leaves_asked(policy) == [0]  # from the leaf to the left half
 
 
+def test_from_two_levels_down_bad_news_lead_one_level_up() -> None:
+    policy, _ = hds(problem_for(8), readings=1)
+    tell_sums(policy, [9.0, 0.0, 9.0, 0.0])
+    assert leaves_asked(policy) == [0]
+    tell_sums(policy, [-9.0, -9.0])
+    assert leaves_asked(policy) == [0, 1]
+
+
+@pytest.mark.parametrize(("right_sum", "entered"), [(5.0, 1), (7.5, 2)])
+def test_children_of_unequal_size_are_compared_at_their_own_variance(right_sum: float, entered: int) -> None:
+    """With leaf 0 found, a 4 of leaf 1 is worth 7.5, a 5 of leaves 2 + 3 only 6.25, but a 7.5 of them 14."""
+    policy, walk = hds(problem_for(4, n=2), readings=1)
+    noiseless(policy, [0], 6)
+    assert walk.declared.tolist() == [0]
+    expected = [max(log_ratio(np.array([x]), t, v) for t in (3.0, 5.0, 7.0)) for x, v in ((4.0, 1.0), (right_sum, 2.0))]
+    assert int(expected[1] > expected[0]) + 1 == entered
+    tell_sums(policy, [4.0, right_sum])
+    assert leaves_asked(policy) == [entered]
+
+
 def test_a_search_that_is_over_rereads_what_it_declared_and_keeps_it() -> None:
     policy, walk = hds(problem_for(8, n=2), readings=1)
     noiseless(policy, [1, 6], 100)
     for _ in range(20):
-        assert leaves_asked(policy) in ([1], [6])
-        tell_sums(policy, [-3.0])
+        assert leaves_asked(policy) == [[1, 6][policy.scores[[1, 6]].argmin()]]  # the weaker one
+        tell_sums(policy, [9.0])
     assert walk.declared.tolist() == policy.decision.tolist() == [1, 6]
     assert policy.should_stop()
 
@@ -199,24 +219,26 @@ def test_the_scale_of_streams_and_the_budget_change_nothing() -> None:
     assert_allclose(scaled[1], plain[1], rtol=1e-10)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 7, 25, 33, 36, 43, 60, 100])
-def test_restored_in_the_middle_of_the_walk_it_goes_on_identically(steps: int) -> None:
-    problem = problem_for(16, n=2)
-    (policy, walk), (other, copy) = hds(problem), hds(problem)
-    world = Simulator(problem, anomalies=[3, 12], seed=4)
-    for _ in range(steps):
-        policy.tell(policy.ask(), world.measure(policy.ask()))
-    kept, fresh = walk.state(), copy.state()
-    assert {name: a.shape for name, a in kept.items()} == {name: a.shape for name, a in fresh.items()}
-    assert all(a.dtype.kind in "fi" and np.isfinite(a).all() for a in kept.values())
-    copy.restore(kept)
-    for _ in range(60):
-        c = policy.ask()
-        assert np.array_equal(other.ask(), c)
-        y = world.measure(c)
-        policy.tell(c, y)
-        other.tell(c, y)
-        assert np.array_equal(policy.scores, other.scores)
+def test_restored_at_any_place_of_the_walk_it_goes_on_identically() -> None:
+    problem = problem_for(8, n=2, shift=2.5)  # long leaf tests
+    policy, walk = hds(problem, readings=3)
+    world, told = Simulator(problem, anomalies=[3, 4], seed=4), []
+    for _ in range(150):
+        c, state = policy.ask(), walk.state()
+        policy.tell(c, y := world.measure(c))
+        told.append((state, c, y, policy.scores))
+    assert walk.declared.size == 2
+    assert {state["walk"][0] for state, *_ in told} >= {1, 2, 3, 5, 6, 11, 12}
+    for start in range(150):
+        other, copy = hds(problem, readings=3)
+        kept, fresh = told[start][0], copy.state()
+        assert {name: a.shape for name, a in kept.items()} == {name: a.shape for name, a in fresh.items()}
+        assert all(a.dtype.kind in "fi" and np.isfinite(a).all() for a in kept.values())
+        copy.restore(kept)
+        for _, c, y, scores in told[start : start + 12]:
+            assert np.array_equal(other.ask(), c)
+            other.tell(c, y)
+            assert np.array_equal(other.scores, scores)
 
 
 @pytest.mark.parametrize(

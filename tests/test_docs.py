@@ -1,0 +1,40 @@
+"""The code in README and docs runs as printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from eccaht.policies import CATALOGUE
+from tests.policies import test_conformance as conformance
+
+ROOT = Path(__file__).parents[1]
+
+
+def code_of(page: str) -> str:
+    return "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = code_of(page)
+    assert code
+    exec(compile(code, page, "exec"), {"__name__": "__main__"})
+
+
+def test_the_policy_of_adding_a_policy_passes_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = code_of("docs/adding-a-policy.md")
+    assert len([line for line in code.splitlines() if line.strip()]) < 40
+    code = code.replace("from __future__ import annotations\n", "")
+    monkeypatch.setattr("eccaht.policies.catalogue.CATALOGUE", dict(CATALOGUE))
+    exec(compile(code, "docs/adding-a-policy.md", "exec"), {"__name__": "adding_a_policy"})
+    name = "exploring"
+    conformance.test_same_seed_same_run_bit_for_bit(name)
+    conformance.test_the_budget_is_respected(name, 0.3)
+    conformance.test_asking_twice_gives_the_same_measurement_and_reading_changes_nothing(name)
+    conformance.test_inputs_are_not_changed_and_views_are_read_only(name)
+    conformance.test_finds_the_set_on_an_easy_problem(name)
+    conformance.test_mixed_shifts_and_smallest_problems(name, 2, 1, "mixed")
+    conformance.test_relabelling_the_streams_relabels_the_scores(name)
+    conformance.test_saved_and_loaded_it_goes_on_identically(name, True, tmp_path)
