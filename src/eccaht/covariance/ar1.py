@@ -77,10 +77,15 @@ class AR1(Covariance):
     def quad(self, c: Array) -> float:
         """Sum over k of innovation variance times (sum_{l >= k} rho^(l-k) c_l)^2."""
         support = support_of(c)
-        if support.size > _SHORT:
+        if support.size > self.size // 2:
             u = self._recurse(c, backward=True)
-            head, tail = float(u[0]), u[1:]
-            return self.variance * (head * head + self._innovation * float(tail @ tail))
+            return self.variance * float(u[0] ** 2 + self._innovation * (u[1:] @ u[1:]))
+        if support.size > _SHORT:  # the chain seen at its nonzeros only: over all K it would decay into denormals
+            decays = self.rho ** np.diff(support)
+            band = np.ones((2, support.size), order="F")
+            band[1, :-1] = -decays
+            u = lapack.dtbtrs(band, c[support, None], uplo="L", trans="T")[0].ravel()
+            return self.variance * float(u[0] ** 2 + (1.0 - decays**2) @ u[1:] ** 2)
         if support.size == 0:
             return 0.0
         places, weights = support.tolist(), c[support].tolist()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eccaht.arrays import Array, Index, as_count, frozen, l1_norm, rounded_up
+from eccaht.arrays import Array, Index, as_count, frozen, l1_norm, rounded_up, support_of
 from eccaht.covariance import Covariance
 from eccaht.design.lasso import walk
 from eccaht.problem import Problem
@@ -105,7 +105,7 @@ class PairSolution(NamedTuple):
     @property
     def kkt_residual(self) -> float:
         """max |D - S z - lam sign(z)| on the support, max(|D - S z| - lam, 0) off it, over max|D|."""
-        dual = -self.covariance.matvec(self.z)
+        dual = -_product(self.covariance, self.z)
         dual[self.indices] += self.values
         return _kkt_violation(dual, self.z, self.lam) / float(np.abs(self.values).max())
 
@@ -188,6 +188,17 @@ def _largest(x: Array, count: int) -> Index:
     if nonzero.size <= count:
         return nonzero
     return nonzero[np.argpartition(-np.abs(x[nonzero]), count - 1)[:count]]
+
+
+def _product(covariance: Covariance, z: Array) -> Array:
+    """S z, from columns where z has few entries: long recursions of sparse vectors decay into slow denormals."""
+    support = support_of(z)
+    if support.size > 32:
+        return covariance.matvec(z)
+    product = np.zeros(z.size)
+    for k in support.tolist():
+        product += z[k] * covariance.column(k)
+    return product
 
 
 def _kkt_violation(dual: Array, z: Array, lam: float) -> float:
