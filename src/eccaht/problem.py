@@ -72,8 +72,7 @@ class Problem:
 
     def replace(self, **changes: Any) -> Problem:
         """Return the same problem with some arguments changed."""
-        arguments = {name: getattr(self, name) for name in self.__slots__} | changes
-        return Problem(arguments.pop("covariance"), **arguments)
+        return _rebuild({name: getattr(self, name) for name in self.__slots__} | changes)
 
     def label(self, k: int) -> str:
         """How messages call stream k."""
@@ -85,8 +84,16 @@ class Problem:
         which = np.asarray(anomalies, dtype=np.intp)
         return float(c[support] @ self.mean[support] + c[which] @ self.shift[which])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes as arguments."""
+        return _rebuild, ({name: getattr(self, name) for name in self.__slots__},)
+
     def __repr__(self) -> str:
         return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, budget={self.budget:g})"
+
+
+def _rebuild(arguments: dict[str, Any]) -> Problem:
+    return Problem(arguments.pop("covariance"), **arguments)
 
 
 def _checked_shift(shift: ArrayLike, size: int) -> Array:

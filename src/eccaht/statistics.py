@@ -57,7 +57,7 @@ def bca_interval(
 
     >>> bca_interval([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]], rng=np.random.default_rng(0)).round(2)
     array([[1.33, 7.  ],
-           [4.67, 7.  ]])
+           [6.  , 7.  ]])
     """
     x = as_floats(samples, "samples")
     if x.ndim == 0 or len(x) == 0:

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 # family -> the options that shape it
 FAMILIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("toeplitz", "equicorrelation", "block", "circulant", "graph", "kronecker"), ("rho",)),
-    **dict.fromkeys(("exponential", "rbf"), ("rho", "length-scale")),
-    "spectral-mixture": ("alpha-mix",),
+    **dict.fromkeys(("exponential", "rbf"), ("rho", "length_scale")),
+    "spectral-mixture": ("alpha_mix",),
     "identity": (),
 }
-_ARGUMENTS = {"rho": "rho", "length-scale": "length_scale", "alpha-mix": "alpha"}
 _RHO, _STREAMS, _KRONECKER = 0.8, 128, 8
-HEADER = ("policy", "first", "censored", "for good", "censored", "final F1", "us/step")
+
+Parts = tuple[tuple[str, ...], ...]  # a line of the table: columns of one or more parts
+HEADER: Parts = (("policy",), ("first", "", ""), ("for good", "", ""), ("final F1", ""), ("us/step",))
+WIDE = 126  # terminals that take a policy on one line
 
 
 def compare(
@@ -72,7 +74,7 @@ def compare(
     from eccaht.problem import Problem
 
     options = {} if regularize is None else {"regularize": as_number(regularize, "--regularize")}
-    shape = {"rho": rho, "length-scale": length_scale, "alpha-mix": alpha_mix}
+    shape = {"rho": rho, "length_scale": length_scale, "alpha_mix": alpha_mix}
     try:
         S, noise = _noise(family, streams, {k: v for k, v in shape.items() if v is not None}, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
@@ -99,9 +101,6 @@ def compare(
         typer.echo(f"Saved {', '.join(files)}")
 
 
-# -- what is asked -------------------------------------------------------------------------------------
-
-
 def _noise(
     family: str | None, streams: int | None, shape: dict[str, float], file: Path | None
 ) -> tuple[Covariance, dict[str, Any]]:
@@ -109,10 +108,9 @@ def _noise(
     if file is None:
         name = family or "toeplitz"
         S, shape = build_family(name, streams or _STREAMS, shape)
-        return S, {"family": name, **{option.replace("-", "_"): value for option, value in shape.items()}}
+        return S, {"family": name, **shape}
     if family is not None or shape:
-        surplus = "family" if family is not None else next(iter(shape))
-        raise ValueError(f"--covariance and --{surplus} exclude each other: drop one")
+        raise ValueError("--covariance replaces --family and the options that shape it: drop one or the other")
     S = read_covariance(file)
     if streams not in (None, S.size):
         raise ValueError(f"--covariance {file} has {S.size} streams, not {streams}: drop --streams")
@@ -124,19 +122,19 @@ def build_family(name: str, size: int, shape: dict[str, float]) -> tuple[Covaria
     from eccaht.covariance import families
 
     if name not in FAMILIES:
-        near = get_close_matches(name, FAMILIES, n=1, cutoff=0.5)
-        raise ValueError(f"unknown family {name!r}: " + (f"did you mean {near[0]!r}?" if near else ", ".join(FAMILIES)))
+        (near,) = get_close_matches(name, FAMILIES, n=1, cutoff=0.0)
+        raise ValueError(f"unknown family {name!r}: did you mean {near!r}? 'eccaht compare --help' lists them")
     takes = FAMILIES[name]
     for option in shape:
         if option not in takes:
-            raise ValueError(f"{name} has no {option}: drop --{option}")
+            raise ValueError(f"{name} has no --{option.replace('_', '-')}: drop it")
     if len(shape) > 1:
         raise ValueError("--rho and --length-scale exclude each other: drop one")
     if takes and not shape:
         if "rho" not in takes:
-            raise ValueError(f"{name} needs --{takes[0]}")
+            raise ValueError(f"{name} needs --{takes[0].replace('_', '-')}")
         shape = {"rho": _RHO}
-    arguments = {_ARGUMENTS[option]: value for option, value in shape.items()}
+    arguments = {option.removesuffix("_mix"): value for option, value in shape.items()}
     if name == "kronecker":
         if size % _KRONECKER:
             raise ValueError(f"kronecker needs a multiple of {_KRONECKER} streams, not {size}: change --streams")
@@ -172,10 +170,10 @@ def read_covariance(path: Path) -> Covariance:
 
 def _numbers(shift: str) -> float | list[float]:
     try:
-        values = [float(value) for value in shift.split(",")]
+        first, *others = (float(value) for value in shift.split(","))
     except ValueError:
-        raise ValueError(f"--shift {shift} is neither a number nor numbers with commas between") from None
-    return values[0] if len(values) == 1 else values
+        raise ValueError(f"--shift {shift!r} is neither a number nor numbers with commas between") from None
+    return [first, *others] if others else first
 
 
 def _choose(policies: str, problem: Problem, options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
@@ -208,9 +206,6 @@ def _check_outputs(plot: Path | None, csv: Path | None) -> None:
             writable_directory(path.parent, option)
 
 
-# -- what is shown -------------------------------------------------------------------------------------
-
-
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], object]]:
     """A bar on a terminal; nothing where standard error goes to a file."""
@@ -227,15 +222,14 @@ def _progress(total: int) -> Iterator[Callable[[int], object]]:
 
 
 def _save(records: Records, plot: Path | None, csv: Path | None) -> None:
+    from eccaht.experiments.comparison import draw
+    from eccaht.experiments.style import figure_style
     from eccaht.experiments.tables import save_table
+    from eccaht.files import replacing
 
     if csv is not None:
         save_table(records.table(), csv)
     if plot is not None:
-        from eccaht.experiments.comparison import draw
-        from eccaht.experiments.style import figure_style
-        from eccaht.files import replacing
-
         metadata = {"CreationDate": None} if plot.suffix == ".pdf" else {}  # the same numbers give the same bytes
         with figure_style(), replacing(plot) as file:
             draw(records).savefig(file, format=plot.suffix[1:], metadata=metadata)
@@ -243,53 +237,57 @@ def _save(records: Records, plot: Path | None, csv: Path | None) -> None:
 
 def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) -> None:
     """Print the table: drawn on a terminal, else as plain columns."""
-    shift = f"{settings['shift']:g}" if isinstance(settings["shift"], float) else "by stream"
-    noise = " ".join(map(str, settings["covariance"].values()))
-    typer.echo(f"{settings['anomalies']} of {settings['streams']} streams shifted by {shift}, noise {noise}")
-    typer.echo(f"Measurements to F1 >= 0.95, first and for good: mean of {settings['runs']} runs [95 % interval]")
-    cells = [_cells(row) for row in rows]
+    say = settings | {"noise": " ".join(map(str, settings["covariance"].values()))}
+    say["size"] = f"{say['shift']:g}" if isinstance(say["shift"], float) else "various sizes"
+    typer.echo("{anomalies} of {streams} streams shifted by {size}, noise {noise}, budget {budget:g}".format(**say))
+    typer.echo("{runs} runs of {horizon} measurements: how many until F1 >= 0.95, mean [95 % interval]".format(**say))
+    parts = [_parts(row) for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
 
-        Console(highlight=False).print(table(cells, refused))
+        console = Console(highlight=False)
+        console.print(table(parts, refused, wide=console.width >= WIDE))
     else:
-        widths = [max(map(len, column)) for column in zip(HEADER, *cells, strict=True)]
-        for line in (HEADER, *cells):
+        lines = [[cell for column in line for cell in column] for line in (HEADER, *parts)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
             typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
         for name, reason in refused.items():
             typer.echo(f"{name:<{widths[0]}}  does not apply: {reason}")
     if any(row.for_good.censored for row in rows):
-        typer.echo(f"Censored runs did not get there: they count as {settings['horizon']}, so >= is a lower bound.")
+        typer.echo("A censored run did not get there and counts as {horizon}: >= is a lower bound.".format(**say))
 
 
-def table(cells: list[tuple[str, ...]], refused: dict[str, str]) -> Group:
-    """The table for a terminal of any width."""
+def table(rows: list[Parts], refused: dict[str, str], *, wide: bool) -> Group:
+    """The table for a terminal, with one line a policy if it is wide enough."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    grid, others = (Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim") for _ in range(2))
-    for title in HEADER:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title, *_ in HEADER:
         grid.add_column(title, no_wrap=title == "policy", justify="right" if title == "us/step" else "left")
-    for name, *rest in cells:
-        grid.add_row(Text(name, style="bold"), *map(Text, rest))
-    others.show_header = False
-    for name, reason in refused.items():
-        others.add_row(Text(name, style="bold"), Text(f"does not apply: {reason}", style="dim"))
-    return Group(grid, others)
+    for (name,), *columns in rows:
+        cells = ((" " if wide else "\n").join(filter(None, column)) for column in columns)
+        grid.add_row(Text(name, style="bold"), *map(Text, cells))
+    others = (Text.assemble((name, "bold"), f"  does not apply: {reason}") for name, reason in refused.items())
+    return Group(grid, *others)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _parts(row: Row) -> Parts:
+    """The text of each column, in the parts that HEADER names."""
     delays = []
     for delay in (row.first, row.for_good):
-        delays += [(">=" if delay.censored else "") + _mean(delay), f"{delay.censored}/{len(delay.times)}"]
-    return row.policy, *delays, _mean(row.final_f1, places=3), f"{row.microseconds_per_step:.0f}"
+        mean, interval = _mean(delay)
+        censored = f"{delay.censored}/{len(delay.times)} censored" if delay.censored else ""
+        delays.append((">=" + mean if censored else mean, interval, censored))
+    return (row.policy,), *delays, _mean(row.final_f1, places=3), (f"{row.microseconds_per_step:.0f}",)
 
 
-def _mean(value: Delay | Estimate, places: int | None = None) -> str:
+def _mean(value: Delay | Estimate, places: int | None = None) -> tuple[str, str]:
     """Mean and interval, with one decimal place below 100 and none above if `places` does not say."""
     mean, *ends = (f"{x:.{int(x < 100) if places is None else places}f}" for x in (value.mean, *(value.interval or ())))
-    return f"{mean} [{', '.join(ends)}]" if ends else mean
+    return mean, f"[{', '.join(ends)}]" if ends else ""
 
 
 def _entry(row: Row) -> dict[str, Any]:

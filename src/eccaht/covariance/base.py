@@ -73,8 +73,17 @@ class Covariance(ABC):
         """The full matrix, for looking at and for tests."""
         return np.column_stack([self.column(k) for k in range(self.size)])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes as parameters: factorisations cannot."""
+        return _rebuild, (type(self), self.parameters())
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(size={self.size})"
+
+
+def _rebuild(kind: Any, parameters: dict[str, Any]) -> Covariance:
+    rebuilt: Covariance = getattr(kind, "from_parameters", kind)(**parameters)
+    return rebuilt
 
 
 def not_positive_definite(smallest: float, ridge: float) -> ValueError:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from eccaht.arrays import Array, Index
 
@@ -61,6 +61,7 @@ class _Path:
         self.z = np.zeros(contrast.size)
         self.active: list[int] = []
         self.waiting = np.ones(contrast.size, dtype=bool)  # not active
+        self.left = np.zeros(contrast.size, dtype=bool)  # reached zero at this knot
         self.signs = np.zeros(contrast.size)  # of active and tied streams
         self.columns = np.empty((contrast.size, 16), order="F")  # S[:, active]
         self.factor = np.empty((0, 0))  # L L' = S[active, active]
@@ -70,31 +71,36 @@ class _Path:
     def turn(self) -> Array:
         """Choose the active set at this knot and return the direction of the active streams."""
         reached = np.abs(self.residual) >= self.lam * (1.0 - _TIE)
-        tied = (reached & self.waiting).nonzero()[0]
+        self.tied = tied = (reached & self.waiting).nonzero()[0]
         self.signs[tied] = np.sign(self.residual[tied])
-        self.tied = tied
         moving = len(self.active)
-        self._add(tied)
+        arriving = tied[~self.left[tied]]  # a stream that has just left goes on moving away, unless there is a tie
+        self._add(arriving)
         w = self._solve()
-        if self._agree(w, moving):
+        if self._agree(w, moving) and self._pull(w).max(initial=-np.inf) <= _TIE:
             return w
         while len(self.active) > moving:
             self._remove(len(self.active) - 1)
-        return self._nonnegative(tied, moving)
+        return self._nonnegative(moving)
+
+    def _pull(self, w: Array) -> Array:
+        """How fast each tied stream that stays at zero would pass the bound; positive ones have to move."""
+        pull = 1.0 - self.signs[self.tied] * (self.columns[self.tied, : len(self.active)] @ w)
+        pull[~self.waiting[self.tied]] = -np.inf
+        return pull
 
     def _agree(self, w: Array, moving: int) -> bool:
         """Do all newcomers move in the direction of their correlation?"""
         return bool(np.all(w[moving:] * self.signs[self.active[moving:]] >= 0.0))
 
-    def _nonnegative(self, tied: Index, moving: int) -> Array:
+    def _nonnegative(self, moving: int) -> Array:
         """Lawson and Hanson's active set, with the first `moving` streams free of sign."""
         w = self._solve() if self.active else np.empty(0)
-        for _ in range(10 + 10 * tied.size):
-            pull = 1.0 - self.signs[tied] * (self.columns[tied, : len(self.active)] @ w)
-            pull[~self.waiting[tied]] = -np.inf
+        for _ in range(10 + 10 * self.tied.size):
+            pull = self._pull(w)
             if pull.max(initial=-np.inf) <= _TIE:
                 return w
-            self._add(tied[[pull.argmax()]])
+            self._add(self.tied[[pull.argmax()]])
             w = np.append(w, 0.0)
             goal = self._solve()
             while not self._agree(goal, moving):
@@ -163,8 +169,10 @@ class _Path:
         self.residual -= step * self.fall
         self.lam -= step
         self.residual[self.active] = self.lam * self.signs[self.active]
-        for place in np.flatnonzero(gone)[::-1]:
-            self._remove(int(place))
+        self.left[:] = False
+        for place in gone.nonzero()[0][::-1].tolist():
+            self.left[self.active[place]] = True
+            self._remove(place)
 
     # -- the factor --------------------------------------------------------------------------------
 
@@ -185,7 +193,7 @@ class _Path:
         block = self.columns[streams, old:new]
         grown = np.zeros((new, new), order="F")
         if old:
-            side = lapack.dtrtrs(self.factor, self.columns[self.active, old:new], lower=1)[0]
+            side = blas.dtrsm(1.0, self.factor, self.columns[self.active, old:new], lower=1)
             block = block - side.T @ side
             grown[:old, :old], grown[old:, :old] = self.factor, side.T
         grown[old:, old:] = np.linalg.cholesky(block)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pickle
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from io import BytesIO
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, as_count
-from eccaht.covariance import Covariance
 from eccaht.environments import Simulator
 from eccaht.episode import run_episode
 from eccaht.experiments.tables import Table
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TARGET = 0.95  # the F1 whose first and last passing are timed
 _POINTS = 500  # of a curve in the picture: more would not be seen on a logarithmic axis
-_BATCHES = 16  # for each worker: few enough that sending them costs nothing, enough that all end together
+_BATCHES = 64  # for each worker: few enough that sending them costs little, enough that all end together
 
 Cell = tuple[str, int]  # policy, run
 Finished = list[tuple[Cell, NDArray[np.int32], float]]  # hits after each measurement, seconds a measurement
@@ -61,9 +61,6 @@ class Records:
         return {name: column.ravel() for name, column in columns.items()}
 
 
-# -- the runs ------------------------------------------------------------------------------------------
-
-
 def compare(
     problem: Problem,
     names: Sequence[str],
@@ -72,7 +69,7 @@ def compare(
     horizon: int = 500,
     seed: int = 0,
     jobs: int = 1,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
     progress: Callable[[int], object] = lambda _: None,
 ) -> Records:
     """Run every policy `runs` times for `horizon` measurements.
@@ -86,12 +83,11 @@ def compare(
     >>> compare(problem, ["ecc-aht"], runs=2, horizon=10).hits["ecc-aht"][:, -1]
     array([1, 1], dtype=int32)
     """
-    for number, what in ((runs, "runs"), (horizon, "horizon"), (jobs, "jobs")):
+    for what, number in {"runs": runs, "horizon": horizon, "jobs": jobs}.items():
         as_count(number, what, least=1)
     (seed,) = check_seed(seed)
-    chosen = dict(options or {})
-    check_policies(names, problem, chosen)
-    plan = _Plan(_packed(problem), horizon, seed, chosen)
+    check_policies(names, problem, options)
+    plan = _Plan(pickle.dumps(problem), horizon, seed, dict(options))
     hits = {name: np.zeros((runs, horizon), dtype=np.int32) for name in names}
     seconds = {name: np.zeros(runs) for name in names}
     # all policies of a run, then those of the next: batches then take about equally long, whatever a policy costs
@@ -121,7 +117,8 @@ class _Plan(NamedTuple):
     options: dict[str, Any]
 
 
-def check_policies(names: Sequence[str], problem: Problem, options: dict[str, Any]) -> None:
+def check_policies(names: Sequence[str], problem: Problem, options: Mapping[str, Any]) -> None:
+    """Refuse names that are unknown, named twice or do not apply to the problem."""
     if not names:
         raise ValueError("no policy to compare: name at least one")
     for k, name in enumerate(names):
@@ -138,18 +135,25 @@ def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Iterator[Finished]:
         return
     size = -(-len(cells) // (_BATCHES * jobs))
     batches = [cells[start : start + size] for start in range(0, len(cells), size)]
-    parallel = Parallel(
-        n_jobs=jobs,
-        backend="loky",
-        batch_size=1,
-        return_as="generator_unordered",
-        initializer=signal.signal,  # Ctrl-C is answered here, once, not by every worker too
-        initargs=(signal.SIGINT, signal.SIG_IGN),
-    )
+    parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
     try:
-        yield from parallel(delayed(_run)(plan, batch) for batch in batches)
+        with _workers_deaf_to_interrupts():
+            results = parallel(delayed(_run)(plan, batch) for batch in batches)
+        yield from results
     except BrokenProcessPool:
         raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
+
+
+@contextmanager
+def _workers_deaf_to_interrupts() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; those started here inherit the mask and leave it to this one."""
+    masks = hasattr(signal, "pthread_sigmask")  # Windows has none
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
+    try:
+        yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run(plan: _Plan, cells: Iterable[Cell]) -> Finished:
@@ -173,30 +177,7 @@ def _run_cell(problem: Problem, plan: _Plan, name: str, run: int) -> tuple[NDArr
     return hits, (perf_counter() - start) / plan.horizon
 
 
-class _Packer(pickle.Pickler):
-    """Takes operators and problems apart into what they are built from: factorisations cannot be sent."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Covariance):
-            return _build, (getattr(value, "from_parameters", type(value)), value.parameters())
-        if isinstance(value, Problem):
-            return _build, (Problem, {name: getattr(value, name) for name in Problem.__slots__})
-        return NotImplemented
-
-
-def _packed(problem: Problem) -> bytes:
-    _Packer(file := BytesIO()).dump(problem)
-    return file.getvalue()
-
-
-def _build(kind: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    return kind(**arguments)
-
-
 _unpacked: Callable[[bytes], Problem] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds the problem once
-
-
-# -- what they come to ---------------------------------------------------------------------------------
 
 
 class Row(NamedTuple):
@@ -233,9 +214,7 @@ def _bootstrap(records: Records) -> np.random.Generator:
     return rng_for(records.seed, "bootstrap")
 
 
-# -- the picture ---------------------------------------------------------------------------------------
-
-# likely to coincide, hence unlike in both colour and dash: ecc-aht and its variants
+# what may coincide, ecc-aht and its variants, differs in both colour and dash
 _STYLES = {
     "ecc-aht": ("blue", "-"),
     "cost-free": ("orange", "--"),
@@ -276,7 +255,7 @@ def draw(records: Records) -> Figure:
         figure = Figure(figsize=(TEXT_WIDTH, 3.2))
         ax = figure.add_subplot()
         for name in sorted(records.hits, key=lambda name: -records.hits[name].mean()):
-            _draw_policy(ax, name, records)
+            _draw_policy(ax, name, records, opacity=0.18 if len(records.hits) <= 5 else 0.1)
         ax.set(xlabel="measurements", ylabel="mean F1, with 95 % intervals", xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
         if horizon > 200:
             ax.set_xscale("log", subs=[])
@@ -287,14 +266,13 @@ def draw(records: Records) -> Figure:
     return figure
 
 
-def _draw_policy(ax: Axes, name: str, records: Records) -> None:
-    f1, (colour, dash) = records.f1(name), policy_style(name)
-    steps = np.arange(1, f1.shape[1] + 1)
-    if steps.size > _POINTS:
-        steps = np.unique(np.geomspace(1, steps.size, _POINTS).round().astype(int))
+def _draw_policy(ax: Axes, name: str, records: Records, *, opacity: float) -> None:
+    (colour, dash), f1 = policy_style(name), records.f1(name)
+    horizon = f1.shape[1]
+    spaced = np.linspace if horizon <= _POINTS else np.geomspace
+    steps = np.unique(spaced(1, horizon, min(horizon, _POINTS)).round().astype(int))
     curves = f1[:, steps - 1]
     ax.plot(steps, curves.mean(axis=0), color=colour, linestyle=dash, label=name, zorder=2)
     if len(curves) > 1:
         low, high = bca_interval(curves, rng=_bootstrap(records))
-        alpha = 0.18 if len(records.hits) <= 5 else 0.1
-        ax.fill_between(steps, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1)
+        ax.fill_between(steps, low, high, color=colour, alpha=opacity, linewidth=0, zorder=1)
