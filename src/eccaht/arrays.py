@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.blas import dasum
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -15,6 +16,8 @@ Index = NDArray[np.intp]
 
 def as_floats(value: ArrayLike, what: str) -> Array:
     """Return `value` as a float array, or say which argument is not numeric."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
     try:
         array = np.asarray(value)
         if np.iscomplexobj(array):
@@ -60,6 +63,8 @@ def as_count(value: Any, what: str, *, least: int) -> int:
 
 def as_number(value: Any, what: str) -> float:
     """Return one finite real number."""
+    if type(value) is float and math.isfinite(value):  # the usual case, in the innermost loop
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -105,7 +110,7 @@ def inner(c: Array, x: Array) -> float:
 
 def l1_norm(c: Array) -> float:
     """Return |c|_1 for a c that may be sparse."""
-    return float(np.abs(c if c.size <= _LONG else c[support_of(c)]).sum())
+    return float(dasum(c if c.size <= _LONG else c[support_of(c)]))
 
 
 def frozen(array: Array) -> Array:

@@ -28,7 +28,7 @@ class Problem:
     (4, "'b'")
     """
 
-    __slots__ = ("budget", "covariance", "mean", "n_anomalies", "names", "shift")
+    __slots__ = ("_last", "budget", "covariance", "mean", "n_anomalies", "names", "shift")
 
     covariance: Covariance
     shift: Array
@@ -36,6 +36,7 @@ class Problem:
     budget: float
     mean: Array
     names: tuple[str, ...] | None
+    _last: tuple[Array | None, float]
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Problem:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_last", (None, 0.0))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Problem is immutable: use replace({name}=...) to get another one")
@@ -72,11 +74,21 @@ class Problem:
 
     def replace(self, **changes: Any) -> Problem:
         """Return the same problem with some arguments changed."""
-        return _rebuild({name: getattr(self, name) for name in self.__slots__} | changes)
+        return _rebuild(self._arguments() | changes)
 
     def label(self, k: int) -> str:
         """How messages call stream k."""
         return str(k) if self.names is None else repr(self.names[k])
+
+    def noise_variance(self, c: Array) -> float:
+        """c'S c; remembered for the last read-only c, which world and policy both ask for."""
+        last, variance = self._last
+        if c is last:
+            return variance
+        variance = self.covariance.quad(c)
+        if c.flags.owndata and not c.flags.writeable:
+            object.__setattr__(self, "_last", (c, variance))
+        return variance
 
     def expected(self, c: Array, anomalies: Index | Sequence[int] = ()) -> float:
         """The mean reading of measurement c when the given streams are anomalous."""
@@ -86,7 +98,10 @@ class Problem:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to other processes as arguments."""
-        return _rebuild, ({name: getattr(self, name) for name in self.__slots__},)
+        return _rebuild, (self._arguments(),)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__ if name != "_last"}
 
     def __repr__(self) -> str:
         return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, budget={self.budget:g})"

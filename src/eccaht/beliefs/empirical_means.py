@@ -61,7 +61,7 @@ class EmpiricalMeans:
     def update(self, c: Array, y: float) -> None:
         """Add one reading."""
         problem, support = self._problem, support_of(c)
-        v, weights = problem.covariance.quad(c), c[support]
+        v, weights = problem.noise_variance(c), c[support]
         r = y - float(weights @ problem.mean[support])
         self._sums[support] += weights * (r / v)
         self._precisions[support] += weights**2 / v

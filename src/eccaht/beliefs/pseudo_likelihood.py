@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from eccaht.arrays import Array, frozen, support_of
+from eccaht.arrays import Array, frozen, inner, support_of
 from eccaht.problem import Problem
+
+_SHORT = 512  # up to here all streams at once are faster than those with weight
 
 
 class PseudoLikelihood:
@@ -25,11 +27,12 @@ class PseudoLikelihood:
         self._problem = problem
         n, K = problem.n_anomalies, problem.size
         self._scores = np.full(K, np.log(n / (K - n)))
+        self._view = frozen(self._scores.view())
 
     @property
     def scores(self) -> Array:
         """Log-odds of each stream, a read-only view."""
-        return frozen(self._scores.view())
+        return self._view
 
     @property
     def beliefs(self) -> Array:
@@ -39,12 +42,15 @@ class PseudoLikelihood:
 
     def update(self, c: Array, y: float) -> None:
         """Add the evidence of one reading."""
-        problem, support = self._problem, support_of(c)
-        v = problem.covariance.quad(c)
-        weights = c[support]
-        h = problem.shift[support] * weights
-        r = y - float(weights @ problem.mean[support])
-        self._scores[support] += h * (r - 0.5 * h) / v  # eq. 7
+        problem = self._problem
+        v, r = problem.noise_variance(c), y - inner(c, problem.mean)
+        if c.size <= _SHORT:
+            h = problem.shift * c
+            self._scores += h * (r - 0.5 * h) / v  # eq. 7
+        else:
+            support = support_of(c)
+            h = problem.shift[support] * c[support]
+            self._scores[support] += h * (r - 0.5 * h) / v
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,10 +47,10 @@ class Simulator:
         weights = as_floats(c, "measurement")
         if weights.shape != (self.problem.size,):
             raise ValueError(f"measurement has shape {weights.shape}, expected ({self.problem.size},)")
-        variance = self.problem.covariance.quad(weights)
-        if not np.isfinite(variance):
+        variance = self.problem.noise_variance(weights)
+        if not math.isfinite(variance):
             check_finite(weights, "measurement")
-        noise = float(self._noise.standard_normal()) * variance**0.5
+        noise = float(self._noise.standard_normal()) * math.sqrt(variance)
         return inner(weights, self._means) + noise
 
     def sample(self, size: int) -> Array:
