@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht.arrays import Array
-from eccaht.covariance import Covariance
+from eccaht.covariance import AR1, Covariance, Dense
 from tests.checks.covariances import EXAMPLES
 
 
@@ -92,3 +92,12 @@ def test_sampled_covariance_converges() -> None:
         drawn, S = cov.sample(np.random.default_rng(4), 100_000), cov.dense()
         error = np.sqrt((S**2 + np.outer(S.diagonal(), S.diagonal())) / 100_000)
         assert np.all(np.abs(drawn.T @ drawn / 100_000 - S) < 5.5 * error)
+
+
+def test_a_full_matrix_with_a_sparse_inverse_gives_sparse_solutions() -> None:
+    """AR1 written out: S^-1 (e_i - e_j) has exactly six nonzero entries, as from the structured operator."""
+    structured = AR1(200, 0.8)
+    indices, values = np.array([40, 150]), np.array([1.0, -1.0])
+    full = Dense(structured.dense()).solve_sparse(indices, values)
+    assert np.flatnonzero(full).tolist() == [39, 40, 41, 149, 150, 151]
+    close(full, structured.solve_sparse(indices, values))

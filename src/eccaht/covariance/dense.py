@@ -12,6 +12,8 @@ from scipy.linalg import eigvalsh, lapack
 from eccaht.arrays import Array, Index, as_floats, check_finite, frozen, support_of
 from eccaht.covariance.base import Covariance, check_spectrum
 
+_WELL_CONDITIONED = 1e-4  # reciprocal condition number
+
 
 class Dense(Covariance):
     """A full matrix: factorised once, inverted once if pair designs ask for it.
@@ -30,8 +32,8 @@ class Dense(Covariance):
         self._matrix = frozen(np.array(0.5 * (S + S.T), order="C"))
         self._factor, info = lapack.dpotrf(self._matrix, lower=1)
         norm = float(np.abs(self._matrix).sum(axis=0).max())
-        rcond = 0.0 if info else lapack.dpocon(self._factor, norm, uplo="L")[0]
-        if rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
+        self._rcond = 0.0 if info else lapack.dpocon(self._factor, norm, uplo="L")[0]
+        if self._rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
             eigenvalues = self.eigenvalues()
             check_spectrum(eigenvalues[0], eigenvalues[-1], self.size)
 
@@ -62,8 +64,16 @@ class Dense(Covariance):
 
     @cached_property
     def _inverse_columns(self) -> Array:
-        """Row k solves S x = e_k. Not symmetrised: that would spoil the small residual of each column."""
-        return frozen(np.ascontiguousarray(self.solve(np.eye(self.size)).T))
+        """Row k solves S x = e_k. Not symmetrised: that would spoil the small residual of each column.
+
+        Where S is well conditioned, entries at the rounding error of their row are set to zero: if the streams depend
+        directly on a few others only, measurements then have few weights, and cost accordingly little.
+        """
+        rows = np.ascontiguousarray(self.solve(np.eye(self.size)).T)
+        if self._rcond > _WELL_CONDITIONED:
+            size = np.abs(rows)
+            rows[size < 16.0 * np.finfo(float).eps * size.max(axis=1, keepdims=True)] = 0.0
+        return frozen(rows)
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         """A few columns of the inverse, which is formed at the first call."""
