@@ -179,10 +179,10 @@ def another_set(means: Array, variances: Array, leader: Index, rng: np.random.Ge
     happened): that undoes that draws in which several events happened are proposed more often.
     """
     n, outside = leader.size, np.delete(np.arange(means.size), leader)
-    for _ in range(16):
-        rivals = _difference(leader, _best_set(_draw(means, variances, rng), n))
-        if rivals.entering.size:
-            return rivals
+    draws = means + np.sqrt(variances) * rng.standard_normal((16, means.size))
+    other = draws[:, outside].max(axis=1) > draws[:, leader].min(axis=1)
+    if other.any():
+        return _difference(leader, _best_set(draws[other.argmax()], n))
     spread = variances[leader][:, None] + variances[outside]
     log_p = log_ndtr((means[outside] - means[leader][:, None]) / np.sqrt(spread))
     share = np.exp(log_p - log_p.max()).ravel().cumsum()
@@ -254,7 +254,8 @@ def _best_set(values: Array, n: int) -> Index:
 
 
 def _difference(leader: Index, other: Index) -> Rivals:
-    return Rivals(np.setdiff1d(leader, other), np.setdiff1d(other, leader))
+    first, second = set(leader.tolist()), set(other.tolist())
+    return Rivals(np.array(sorted(first - second)), np.array(sorted(second - first)))
 
 
 def _as_pair(rivals: Rivals) -> tuple[int, int] | None:
