@@ -167,3 +167,11 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         save_policy(load_policy(path), path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["policy.eccaht"]
+
+
+def test_options_given_as_arrays_survive(tmp_path: Path) -> None:
+    problem = Problem(np.eye(8), shift=5.0, n_anomalies=1, budget=1.0)
+    make_policy("hds", problem, shifts=np.array([3.0, 5.0, 7.0]), readings=np.int64(4)).save(tmp_path / "p")
+    loaded = load_policy(tmp_path / "p")
+    assert loaded.recipe is not None
+    assert loaded.recipe.options["shifts"] == [3.0, 5.0, 7.0]

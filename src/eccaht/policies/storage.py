@@ -54,10 +54,10 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
         "state": plain,
     }
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("header.json", json.dumps(header))
+        archive.writestr("header.json", json.dumps(header, default=_plain))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
+                np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
@@ -92,10 +92,10 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
         raise ValueError("its covariance is larger than what it holds values for")
     problem = Problem(
         operator,
-        shift=_unpack_vector(told["shift"], arrays),
+        shift=_unpack(told["shift"], arrays),
         n_anomalies=told["n_anomalies"],
         budget=told["budget"],
-        mean=_unpack_vector(told["mean"], arrays),
+        mean=_unpack(told["mean"], arrays),
         names=told["names"],
     )
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
@@ -170,7 +170,11 @@ def _pack_vector(vector: Array, name: str, arrays: dict[str, Array]) -> Any:
     return float(vector[0]) if vector.strides == (0,) else _pack(vector, name, arrays)
 
 
-_unpack_vector = _unpack
+def _plain(value: Any) -> Any:
+    """Numbers and arrays among a policy's options, as JSON has them."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise ValueError(f"an option of type {type(value).__name__} cannot be saved: use numbers and lists")
 
 
 # -- files ---------------------------------------------------------------------------------------------
