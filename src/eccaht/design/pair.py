@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -120,8 +121,33 @@ def solve_pair(covariance: Covariance, shift: Array, i: int, j: int, limit: floa
         if not covariance.exact_inverse:
             _check_exact(covariance, z, contrast)
         return PairSolution(covariance, indices, values, z, 0.0, norm)
-    z, lam = _limited(covariance, indices, values, limit, z)
+    places, weights, lam = _remembered(covariance, indices, values, limit, z)
+    z = np.zeros(z.size)
+    z[places] = weights
     return PairSolution(covariance, indices, values, z, lam, l1_norm(z))
+
+
+_Sparse = tuple[Index, Array, float]  # support, weights on it, lam
+_MEMORY = 16_384  # limited designs kept for a covariance
+_memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], _Sparse]] = WeakKeyDictionary()
+
+
+def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
+    """The limited design of a pair, walked once: a search comes back to the same pairs again and again.
+
+    (j, i) is (i, j) with the opposite sign and is always computed as such, so that what is remembered changes no bit.
+    """
+    known = _memory.setdefault(covariance, {})
+    turned = bool(indices[0] > indices[1])
+    if turned:
+        indices, values, unlimited = indices[::-1], -values[::-1], -unlimited
+    key = (*indices.tolist(), *values.tolist(), limit)
+    if key not in known:
+        if len(known) >= _MEMORY:
+            known.clear()
+        known[key] = _limited(covariance, indices, values, limit, unlimited)
+    places, weights, lam = known[key]
+    return places, -weights if turned else weights, lam
 
 
 def _check_exact(covariance: Covariance, z: Array, contrast: float) -> None:
@@ -137,9 +163,7 @@ def _too_ill_conditioned(why: str) -> ArithmeticError:
     )
 
 
-def _limited(
-    covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array
-) -> tuple[Array, float]:
+def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
     """Walk the path on a growing working set until no stream outside it would help."""
     size = covariance.size
     columns: dict[int, Array] = {}
@@ -165,7 +189,7 @@ def _limited(
             residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
             if not residual < _ACCEPTABLE:
                 raise _too_ill_conditioned(f"KKT residual {residual:.1g}")
-            return z, lam
+            return support, weights, lam
         strongest = helpful[_largest(excess[helpful], working.size)]
         working = np.union1d(working, strongest)
 
