@@ -75,7 +75,7 @@ class PairDesign:
     def __call__(self, i: int, j: int) -> Array:
         """Return the optimal weights, scaled to the budget."""
         problem = self._problem
-        solution = solve_pair(problem.covariance, problem.shift, i, j, self._limit)
+        solution = solve_pair(problem.covariance, problem.shift, i, j, self._limit, remember=True)
         return solution.scaled(problem.budget)
 
 
@@ -111,7 +111,9 @@ class PairSolution(NamedTuple):
         return _kkt_violation(dual, self.z, self.lam) / float(np.abs(self.values).max())
 
 
-def solve_pair(covariance: Covariance, shift: Array, i: int, j: int, limit: float) -> PairSolution:
+def solve_pair(
+    covariance: Covariance, shift: Array, i: int, j: int, limit: float, *, remember: bool = False
+) -> PairSolution:
     """Solve for one pair under |c|_1 <= limit per unit of contrast."""
     indices = np.array([i, j], dtype=np.intp)
     values = shift[indices] * _OPPOSITE
@@ -121,7 +123,7 @@ def solve_pair(covariance: Covariance, shift: Array, i: int, j: int, limit: floa
         if not covariance.exact_inverse:
             _check_exact(covariance, z, contrast)
         return PairSolution(covariance, indices, values, z, 0.0, norm)
-    places, weights, lam = _remembered(covariance, indices, values, limit, z)
+    places, weights, lam = _ordered(covariance, indices, values, limit, z, remember)
     z = np.zeros(z.size)
     z[places] = weights
     return PairSolution(covariance, indices, values, z, lam, l1_norm(z))
@@ -132,15 +134,17 @@ _MEMORY = 16_384  # limited designs kept for a covariance
 _memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], _Sparse]] = WeakKeyDictionary()
 
 
-def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
-    """The limited design of a pair, walked once: a search comes back to the same pairs again and again.
+def _ordered(
+    covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array, remember: bool
+) -> _Sparse:
+    """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
 
-    (j, i) is (i, j) with the opposite sign and is always computed as such, so that what is remembered changes no bit.
+    A search comes back to the same pairs again and again: what is remembered is walked once and changes no bit.
     """
-    known = _memory.setdefault(covariance, {})
+    known = _memory.setdefault(covariance, {}) if remember else {}
     turned = bool(indices[0] > indices[1])
     if turned:
-        indices, values, unlimited = indices[::-1], -values[::-1], -unlimited
+        indices, values = indices[::-1], -values[::-1]
     key = (*indices.tolist(), *values.tolist(), limit)
     if key not in known:
         if len(known) >= _MEMORY:
