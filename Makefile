@@ -4,12 +4,15 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := check
-.PHONY: check demo test test-slow lint format bench clean
+.PHONY: check demo reproduce test test-slow lint format bench clean
 
 check: test lint            ## what CI runs
 
 demo: $(VENV)/.core         ## watch the method find three anomalous streams; figures go to demo/
 	$(VENV)/bin/eccaht demo --out demo
+
+reproduce: $(VENV)/.core    ## every experiment of the paper; tables and figures go to results/
+	$(VENV)/bin/eccaht reproduce all --out results
 
 test: $(VENV)/.test         ## all tests except the long statistical ones
 	$(RUN) pytest

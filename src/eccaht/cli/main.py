@@ -14,6 +14,8 @@ from eccaht import __version__
 from eccaht.cli.compare import compare
 from eccaht.cli.demo import demo
 from eccaht.cli.policies import policies
+from eccaht.cli.report import report
+from eccaht.cli.reproduce import reproduce
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -29,6 +31,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(policies)
 app.command()(compare)
+app.command()(reproduce)
+app.command()(report)
 
 
 def _show_version(wanted: bool) -> None:

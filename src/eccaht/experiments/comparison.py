@@ -11,7 +11,6 @@ from functools import lru_cache
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
@@ -22,18 +21,18 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from eccaht.arrays import Array, as_count
 from eccaht.environments import Simulator
 from eccaht.episode import run_episode
+from eccaht.experiments.policy_style import draw_curves
+from eccaht.experiments.policy_style import policy_style as policy_style
 from eccaht.experiments.tables import Table
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
-from eccaht.statistics import Delay, Estimate, bca_interval, delay, estimate, f1_score, first_reached, reached_for_good
+from eccaht.statistics import Delay, Estimate, delay, estimate, f1_score, first_reached, reached_for_good
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TARGET = 0.95  # the F1 whose first and last passing are timed
-_POINTS = 500  # of a curve in the picture: more would not be seen on a logarithmic axis
 _BATCHES = 64  # for each worker: few enough that sending them costs little, enough that all end together
 
 Cell = tuple[str, int]  # policy, run
@@ -137,7 +136,7 @@ def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Iterator[Finished]:
     batches = [cells[start : start + size] for start in range(0, len(cells), size)]
     parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
     try:
-        with _workers_deaf_to_interrupts():
+        with workers_deaf_to_interrupts():
             results = parallel(delayed(_run)(plan, batch) for batch in batches)
         yield from results
     except BrokenProcessPool:
@@ -145,7 +144,7 @@ def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Iterator[Finished]:
 
 
 @contextmanager
-def _workers_deaf_to_interrupts() -> Iterator[None]:
+def workers_deaf_to_interrupts() -> Iterator[None]:
     """Ctrl-C reaches every process of a terminal; those started here inherit the mask and leave it to this one."""
     masks = hasattr(signal, "pthread_sigmask")  # Windows has none
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
@@ -214,65 +213,15 @@ def _bootstrap(records: Records) -> np.random.Generator:
     return rng_for(records.seed, "bootstrap")
 
 
-# what may coincide, ecc-aht and its variants, differs in both colour and dash
-_STYLES = {
-    "ecc-aht": ("blue", "-"),
-    "cost-free": ("orange", "--"),
-    "robust": ("sky", ":"),
-    "simple-difference": ("green", "--"),
-    "mean-difference": ("green", ":"),
-    "diagonal": ("purple", "-."),
-    "random-sparse": ("orange", "-"),
-    "round-robin": ("vermillion", "-"),
-    "restricted-tree": ("green", "-"),
-    "restricted-coordinates": ("sky", "-"),
-    "ttts-challenger": ("purple", "-"),
-    "base-arm-combgape": ("purple", "--"),
-    "combgape": ("black", "-"),
-    "ttts": ("black", "--"),
-    "t3c": ("black", ":"),
-    "hds": ("vermillion", "--"),
-}
-_SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"), ("vermillion", ":"), ("sky", "--")]
-
-
-def policy_style(name: str) -> tuple[str, str]:
-    """Colour and line style of a policy, the same in every figure; a name without its own gets a spare one."""
-    from eccaht.experiments.style import PALETTE
-
-    colour, dash = _STYLES.get(name) or _SPARE[crc32(name.encode()) % len(_SPARE)]
-    return PALETTE[colour], dash
-
-
 def draw(records: Records) -> Figure:
     """Draw mean F1 against measurements with pointwise intervals; the legend names the best policy first."""
     from matplotlib.figure import Figure
 
     from eccaht.experiments.style import TEXT_WIDTH, figure_style
 
-    horizon = next(iter(records.hits.values())).shape[1]
+    best_first = sorted(records.hits, key=lambda name: -records.hits[name].mean())
     with figure_style():
         figure = Figure(figsize=(TEXT_WIDTH, 3.2))
-        ax = figure.add_subplot()
-        for name in sorted(records.hits, key=lambda name: -records.hits[name].mean()):
-            _draw_policy(ax, name, records, opacity=0.18 if len(records.hits) <= 5 else 0.1)
-        ax.set(xlabel="measurements", ylabel="mean F1, with 95 % intervals", xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
-        if horizon > 200:
-            ax.set_xscale("log", subs=[])
-            leading = (1, 2, 5) if horizon < 20_000 else (1,)
-            ticks = [m * 10**e for e in range(len(str(horizon))) for m in leading if m * 10**e <= horizon]
-            ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        draw_curves(figure.add_subplot(), {name: records.f1(name) for name in best_first}, seed=records.seed)
         figure.legend(loc="outside right upper", handlelength=2.8)
     return figure
-
-
-def _draw_policy(ax: Axes, name: str, records: Records, *, opacity: float) -> None:
-    (colour, dash), f1 = policy_style(name), records.f1(name)
-    horizon = f1.shape[1]
-    spaced = np.linspace if horizon <= _POINTS else np.geomspace
-    steps = np.unique(spaced(1, horizon, min(horizon, _POINTS)).round().astype(int))
-    curves = f1[:, steps - 1]
-    ax.plot(steps, curves.mean(axis=0), color=colour, linestyle=dash, label=name, zorder=2)
-    if len(curves) > 1:
-        low, high = bca_interval(curves, rng=_bootstrap(records))
-        ax.fill_between(steps, low, high, color=colour, alpha=opacity, linewidth=0, zorder=1)

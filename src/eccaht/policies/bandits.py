@@ -58,6 +58,7 @@ class CombGapE(Unmeasured):
         n, K = problem.n_anomalies, problem.size
         self._log_sets = float(gammaln(K + 1) - gammaln(n + 1) - gammaln(K - n + 1))
         self._alpha = alpha
+        self._single = problem.covariance.diagonal() / problem.shift**2  # variance of a score after one reading
 
     def choose(self, view: View) -> Choice:
         """Return the budget on one stream."""
@@ -67,8 +68,7 @@ class CombGapE(Unmeasured):
         rivals, _ = self.challenger(view.ranking.members, view.n_told)
         streams = np.concatenate(rivals)
         variance = self.belief.variances[streams]
-        own = self.problem.covariance.diagonal()[streams] / self.problem.shift[streams] ** 2
-        gain = variance * variance / (own + variance)  # var/T - var/(T+1), with var/T = variance
+        gain = variance * variance / (self._single[streams] + variance)  # var/T - var/(T+1), with var/T = variance
         best = streams[gain >= gain.max() * (1.0 - 1e-9)]
         return Choice(single_stream(self.problem, int(best[view.rank.order[best].argmin()])), _as_pair(rivals))
 

@@ -1,0 +1,26 @@
+"""`eccaht report`: one page with every figure, claim and verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where 'eccaht reproduce' wrote its results.")],
+) -> None:
+    """Write the report on the results in DIR.
+
+    One page, DIR/report.html, that needs no network, and the same as DIR/report.md: the paper's claims with our number
+    and verdict, every figure, its setting, the command that makes it and its table. Works with some of the experiments.
+    """
+    from eccaht.cli.output import writable_directory
+    from eccaht.experiments.report import write_report
+
+    if not directory.is_dir():
+        raise ValueError(f"no results in {directory}: run 'eccaht reproduce all --out {directory}' first")
+    page, *others = write_report(writable_directory(directory, "DIR"))
+    typer.echo(f"Open {page} in a browser.")
+    typer.echo(f"Saved {', '.join(map(str, (page, *others)))}")

@@ -1,0 +1,111 @@
+"""`eccaht reproduce`: the experiments of the paper, from runs to figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from eccaht.experiments.runner import Progress
+
+_EVERY = 20.0  # seconds between two lines where there is no terminal
+
+
+def reproduce(
+    experiments: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Figures, tables, or all.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results are and go on.")] = Path("results"),
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy; 2 give a quick version.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
+    backend: Annotated[
+        Literal["loky", "dask"], typer.Option(help="This machine, or the workers of a dask scheduler.")
+    ] = "loky",
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDR", help="Of the dask scheduler, as tcp://host:8786.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard earlier results of these experiments.")] = False,
+) -> None:
+    """Run the paper's experiments and draw their figures.
+
+    Everything is written to DIR/ID: what was run, the hits after each measurement, tables and the figure. A run that
+    was interrupted, or killed, goes on where it was; what is complete is not run again. The numbers do not depend on
+    the number of processes or on where they run.
+    """
+    from eccaht.experiments.catalogue import EXPERIMENTS, choose
+
+    if not experiments:
+        raise ValueError(f"name what to reproduce: all, {', '.join(EXPERIMENTS)}")
+    chosen = choose(experiments)
+    _check_backend(backend, scheduler)
+
+    from joblib import cpu_count  # type: ignore[import-untyped]
+
+    from eccaht.cli.output import writable_directory
+    from eccaht.experiments import runner
+
+    directory, start = writable_directory(out), monotonic()
+    many = {"runs": runs, "seed": seed, "jobs": jobs or cpu_count()}
+    try:
+        with _shown() as progress:
+            runner.reproduce(
+                chosen, directory, **many, backend=backend, scheduler=scheduler, fresh=fresh, progress=progress
+            )
+    except KeyboardInterrupt:
+        typer.echo("What was finished is kept: the same command goes on from there.", err=True)
+        raise
+    what = f"{len(chosen)} experiments are" if len(chosen) > 1 else f"{chosen[0].id} is"
+    typer.echo(f"{what} complete in {directory} ({monotonic() - start:.0f} s)")
+
+
+def _check_backend(backend: str, scheduler: str | None) -> None:
+    if backend == "dask" and scheduler is None:
+        raise ValueError("--backend dask needs the address of a scheduler: add --scheduler ADDR")
+    if backend != "dask" and scheduler is not None:
+        raise ValueError("--scheduler is for the dask backend: add --backend dask")
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[Progress], object]]:
+    """A bar on a terminal, a line now and then elsewhere; nothing if there is nothing to do."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}, time left"), TimeRemainingColumn())
+    # the first pieces are the longest: a short memory of the speed would swing
+    with Bar(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda now: bar.update(task, completed=now.share, description=_stage(now))
+
+
+class _Lines:
+    """Say how far it is every 20 seconds and at the end of each stage."""
+
+    def __init__(self) -> None:
+        self._start, self._last, self._stage = monotonic(), monotonic(), ""
+
+    def __call__(self, now: Progress) -> None:
+        if now.cells == now.of_cells and now.finished == now.of_finished:
+            return
+        time, stage = monotonic(), "figures" if now.cells == now.of_cells else "cells"
+        if stage == self._stage and time - self._last < _EVERY:
+            return
+        self._last, self._stage = time, stage
+        spent = time - self._start
+        left = f", about {spent / now.share - spent:.0f} s left" if now.share > 0.02 else ""
+        typer.echo(f"{100 * now.share:3.0f} %: {_stage(now)}{left}", err=True)
+
+
+def _stage(now: Progress) -> str:
+    if now.cells < now.of_cells:
+        return f"{now.cells} of {now.of_cells} cells"
+    return f"tables and figures {now.finished} of {now.of_finished}"

@@ -1,0 +1,235 @@
+"""Run experiments: cells on many processes or machines, each stored when it is complete, then tables and figures.
+
+No number depends on how many processes there are, on what else runs, or on where an earlier call was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from eccaht import __version__
+from eccaht.arrays import as_count
+from eccaht.environments import Simulator
+from eccaht.experiments import storage
+from eccaht.experiments.results import Cell
+from eccaht.experiments.spec import Experiment, Setting
+from eccaht.experiments.workers import Backend, Start, local, workers
+from eccaht.policies import make_policy
+from eccaht.problem import Problem
+from eccaht.randomness import check_seed
+
+_PIECE = 10_000  # measurements, under a second or two: so much is lost of what an interrupt finds unfinished
+# about how long a measurement takes, in microseconds: long cells go first, and the time left is told by it
+_COST = {"ecc-aht": 40, "cost-free": 40, "ttts-challenger": 80, "ttts": 150, "combgape": 120, "hds": 100}
+_OTHERS, _BINDING = 28, 400
+_STRUCTURED = ("block", "circulant", "graph", "kronecker")  # about twice as long
+_FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
+
+
+class Progress(NamedTuple):
+    """Where the work stands: cells that are stored, experiments whose tables and figures are, share of the time."""
+
+    cells: int
+    of_cells: int
+    finished: int
+    of_finished: int
+    share: float
+
+
+class Piece(NamedTuple):
+    """Some runs of one cell: all that a worker needs to know."""
+
+    id: str
+    cell: Cell
+    setting: Setting
+    options: dict[str, Any]
+    horizon: int
+    seed: int
+    runs: range
+    version: str = __version__
+
+    @property
+    def cost(self) -> float:
+        """Estimated microseconds."""
+        policy, setting = self.cell[1], self.setting
+        step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
+        if setting.family in _STRUCTURED:
+            step *= 2
+        if policy == "ecc-aht" and setting.budget * setting.shift < 2:  # the limit binds: a path instead of a formula
+            step = _BINDING
+        return step * self.horizon * len(self.runs)
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    directory: Path,
+    *,
+    runs: int = 20,
+    seed: int = 0,
+    jobs: int = 1,
+    backend: Backend = "loky",
+    scheduler: str | None = None,
+    fresh: bool = False,
+    progress: Callable[[Progress], object] = lambda _: None,
+) -> None:
+    """Bring the results of some experiments in `directory` to completion; what is there already stays as it is.
+
+    backend: "loky" runs `jobs` processes on this machine, "dask" the workers of the scheduler at that address; tables
+    and figures are always made here. fresh: discard earlier results of these experiments first.
+    """
+    runs, jobs = as_count(runs, "runs", least=1), as_count(jobs, "jobs", least=1)
+    (seed,) = check_seed(seed)
+    if not fresh:
+        for experiment in experiments:
+            storage.check(directory, experiment, runs, seed)
+    with workers(backend, scheduler, jobs) as start:
+        for experiment in experiments:
+            storage.prepare(directory, experiment, runs, seed, fresh=fresh)
+        work = [piece for experiment in experiments for piece in _pieces(directory, experiment, runs, seed)]
+        counter = _Counter(directory, experiments, work, progress)
+        for id, cell, hits in _whole_cells(start, work, runs, counter):
+            storage.save_cell(directory, id, cell, hits)
+            counter.stored()
+    for _ in local(min(jobs, max(1, len(counter.stale))))(_finish, [(directory, id) for id in counter.stale]):
+        counter.finished()
+
+
+class _Counter:
+    """Tell how far it is."""
+
+    def __init__(
+        self,
+        directory: Path,
+        experiments: Sequence[Experiment],
+        work: list[Piece],
+        progress: Callable[[Progress], object],
+    ) -> None:
+        unfinished = {piece.id for piece in work}
+        # long ones first here too
+        ordered = sorted(experiments, key=lambda experiment: -len(storage.cells(experiment)))
+        self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
+        cells = sum(len(storage.cells(experiment)) for experiment in experiments)
+        self._now = Progress(cells - len({(p.id, p.cell) for p in work}), cells, 0, len(self.stale), 0.0)
+        stale_cells = sum(len(storage.cells(experiment)) for experiment in experiments if experiment.id in self.stale)
+        self._finishing = _FINISHING + _FINISHING_CELL * stale_cells / max(1, len(self.stale))
+        self._total = sum(piece.cost for piece in work) + self._finishing * len(self.stale)
+        self._done, self._progress = 0.0, progress
+        progress(self._now)
+
+    def ran(self, piece: Piece) -> None:
+        self._advance(piece.cost)
+
+    def stored(self) -> None:
+        self._advance(0.0, cells=self._now.cells + 1)
+
+    def finished(self) -> None:
+        self._advance(self._finishing, finished=self._now.finished + 1)
+
+    def _advance(self, work: float, **counts: int) -> None:
+        self._done += work
+        self._now = self._now._replace(**counts, share=min(1.0, self._done / self._total) if self._total else 1.0)
+        self._progress(self._now)
+
+
+# -- cells ---------------------------------------------------------------------------------------------
+
+
+def _pieces(directory: Path, experiment: Experiment, runs: int, seed: int) -> Iterator[Piece]:
+    """The runs that are missing, cell by cell."""
+    size = max(1, _PIECE // max(1, experiment.horizon))
+    for cell in storage.missing(directory, experiment):
+        setting = experiment.settings[cell[0]]
+        options = {**setting.options, **experiment.policy_options.get(cell[1], {})}
+        for first in range(0, runs, size):
+            some = range(first, min(first + size, runs))
+            yield Piece(experiment.id, cell, setting, options, experiment.horizon, seed, some)
+
+
+def _whole_cells(
+    start: Start, work: list[Piece], runs: int, counter: _Counter
+) -> Iterator[tuple[str, Cell, NDArray[np.int32]]]:
+    """Run all pieces, yielding a cell once the last of its runs is in."""
+    ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
+    hits: dict[tuple[str, Cell], NDArray[np.int32]] = {}
+    left: dict[tuple[str, Cell], int] = {}
+    with closing(start(_run, [(k, piece) for k, piece in enumerate(ordered)])) as results:
+        for k, found in results:
+            piece = ordered[k]
+            key = piece.id, piece.cell
+            hits.setdefault(key, np.zeros((runs, piece.horizon), np.int32))[piece.runs] = found
+            left[key] = left.get(key, runs) - len(piece.runs)
+            counter.ran(piece)
+            if not left[key]:
+                yield *key, hits.pop(key)
+
+
+def _run(k: int, piece: Piece) -> tuple[int, NDArray[np.int32]]:
+    """Run one piece, here or in a worker."""
+    if piece.version != __version__:
+        raise ValueError(f"a worker has eccaht {__version__}, not {piece.version}: install the same version everywhere")
+    # sums over several threads round differently: with one thread everywhere no number depends on the workers
+    with threadpool_limits(1):
+        problem = piece.setting.problem()
+        return k, np.stack([_run_once(problem, piece, run) for run in piece.runs])
+
+
+def _run_once(problem: Problem, piece: Piece, run: int) -> NDArray[np.int32]:
+    """Hits after each measurement; the seeds are those of `comparison.compare`."""
+    seed, name = (piece.seed, run), piece.cell[1]
+    policy = make_policy(name, problem, seed=seed, stopping=None, **piece.options)
+    world = Simulator(problem, seed=seed, names=[name])
+    truth = np.zeros(problem.size, dtype=bool)
+    truth[world.anomalies] = True
+    hits = np.empty(piece.horizon, dtype=np.int32)
+    try:
+        for step in range(piece.horizon):
+            c = policy.ask()
+            policy.tell(c, world.measure(c))
+            hits[step] = np.count_nonzero(truth[policy.decision])
+    except (ValueError, ArithmeticError) as error:
+        where = f"{piece.id}, {piece.setting.label}, {name}, run {run}, after {policy.n_told} measurements"
+        raise type(error)(f"{where}: {error}") from None
+    return hits
+
+
+# -- tables and figures --------------------------------------------------------------------------------
+
+
+def _derived(directory: Path, experiment: Experiment) -> list[Path]:
+    home = directory / experiment.id
+    figure = [home / f"{experiment.id}.pdf", home / f"{experiment.id}.png"]
+    if experiment.kind == "panels":
+        return [home / f"{experiment.id}.csv", *figure]
+    tables = [home / "summary.csv", *([home / "curves.csv"] if experiment.kind == "curves" else [])]
+    return tables if experiment.kind == "table" else [*tables, *figure]
+
+
+def _up_to_date(directory: Path, experiment: Experiment) -> bool:
+    sources = [storage.cell_path(directory, experiment.id, cell) for cell in storage.cells(experiment)]
+    return storage.up_to_date(_derived(directory, experiment), [directory / experiment.id / "spec.json", *sources])
+
+
+def _finish(directory: Path, id: str) -> str:
+    """Make the tables and the figure of an experiment whose cells are all there."""
+    from eccaht.experiments import fig1, figures
+    from eccaht.experiments.style import save_figure
+    from eccaht.experiments.tables import save_table
+
+    with threadpool_limits(1):
+        results = storage.load(directory, id)
+        if results.experiment.kind == "panels":
+            table = fig1.trace(results.seed)
+            save_table(table, directory / id / f"{id}.csv")
+            save_figure(fig1.draw(table), directory / id / id)
+        else:
+            storage.save_tables(directory, results)
+            if results.experiment.kind != "table":
+                save_figure(figures.draw(results), directory / id / id)
+    return id

@@ -1,0 +1,109 @@
+"""Where pieces of work are run: in this process, in others of this machine, or on a dask cluster."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from typing import Any, Literal
+
+from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
+from joblib.externals.loky import BrokenProcessPool  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from eccaht.experiments.comparison import workers_deaf_to_interrupts
+
+Backend = Literal["loky", "dask"]
+Results = Generator[Any, None, None]
+Start = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Results]  # results in any order
+
+
+@contextmanager
+def workers(backend: Backend, scheduler: str | None, jobs: int) -> Iterator[Start]:
+    """Connect to the workers; what is yielded calls a function on them once for each tuple of arguments."""
+    if backend == "loky":
+        if scheduler is not None:
+            raise ValueError("a scheduler is for the dask backend: add --backend dask")
+        yield local(jobs)
+        return
+    if backend != "dask":
+        raise ValueError(f"unknown backend {backend!r}: use loky or dask")
+    if scheduler is None:
+        raise ValueError("the dask backend needs the address of a scheduler: add --scheduler ADDR")
+    with _client(scheduler):
+        yield _remote
+
+
+@contextmanager
+def _client(scheduler: str) -> Iterator[None]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError("the dask backend is not installed: pip install 'eccaht[dask]'") from None
+    try:
+        client = Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"no dask scheduler answers at {scheduler}: {error}") from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise ValueError(f"the dask scheduler at {scheduler} has no workers: start some")
+        yield
+
+
+def local(jobs: int) -> Start:
+    """Processes of this machine; one job is this process itself."""
+
+    def start(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Results:
+        if jobs == 1:
+            yield from (call(*each) for each in arguments)
+            return
+        parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+        try:
+            with workers_deaf_to_interrupts():
+                results = parallel(delayed(_bound)(os.getpid(), call, *each) for each in arguments)
+            with closing(results):
+                yield from results
+        except BrokenProcessPool:
+            raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
+
+    return start
+
+
+def _bound(parent: int, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Call in a process that ends with the one that started it."""
+    _watch(parent)
+    return call(*arguments)
+
+
+@cache
+def _watch(parent: int) -> None:
+    """If the parent is killed its workers would wait for ever to hand over their results."""
+
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.getppid() == parent:
+        threading.Thread(target=wait, daemon=True).start()
+
+
+def _remote(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Results:
+    from distributed import KilledWorker
+
+    with parallel_config(backend="dask"):
+        parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
+    try:
+        with closing(parallel(delayed(_single_threaded)(call, *each) for each in arguments)) as results:
+            yield from results
+    except KilledWorker:
+        raise OSError("a dask worker was ended from outside, perhaps for want of memory") from None
+
+
+def _single_threaded(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Limit BLAS for good: where several tasks share a process, none may lift the limit of another."""
+    threadpool_limits(1)
+    return call(*arguments)

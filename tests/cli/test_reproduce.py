@@ -1,0 +1,105 @@
+"""The command checks before it works, goes on where it was, and says where the results are."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from eccaht.cli import reproduce as command
+from eccaht.cli.main import run
+from eccaht.experiments import figures, runner, storage
+from eccaht.experiments.runner import Progress
+
+QUICK = ["reproduce", "fig5a", "--runs", "2", "--jobs", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "draw", lambda _: Figure(figsize=(1, 1)))
+
+
+def test_results_are_written_and_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "results"
+    assert run([*QUICK, "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(f"fig5a is complete in {out} (")
+    assert "0 of 3 cells" in said.err
+    files = {path.name for path in (out / "fig5a").iterdir()}
+    assert files == {"spec.json", "cells", "summary.csv", "curves.csv", "fig5a.pdf", "fig5a.png"}
+    spec = json.loads((out / "fig5a" / "spec.json").read_text())
+    assert (spec["runs"], spec["seed"], spec["entry"]["id"]) == (2, 0, "fig5a")
+    assert run([*QUICK, "--out", str(out)]) == 0
+    assert capsys.readouterr().err == ""
+    assert run([*QUICK, "--runs", "3", "--out", str(out)]) == 2
+    assert "number of runs: use another --out, or --fresh" in capsys.readouterr().err
+    assert run([*QUICK, "--runs", "3", "--out", str(out), "--fresh"]) == 0
+    assert storage.load(out, "fig5a").runs == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name what to reproduce: all, fig1"),
+        (["fig5x"], "unknown experiment 'fig5x': did you mean 'fig5"),
+        (["fig1", "tabel1"], "did you mean 'table1'"),
+        (["fig1", "--runs", "0"], "--runs"),
+        (["fig1", "--jobs", "0"], "--jobs"),
+        (["fig1", "--backend", "spark"], "spark"),
+        (["fig1", "--backend", "dask"], "add --scheduler"),
+        (["fig1", "--scheduler", "tcp://here:1"], "add --backend dask"),
+        (["fig1", "--out", "taken"], "is a file"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").touch()
+    assert run(["reproduce", *arguments]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert words in said.err
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_an_interrupt_keeps_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    once, calls = runner._run, []
+
+    def interrupted(k: int, piece: runner.Piece) -> object:
+        calls.append(piece.cell)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return once(k, piece)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "_run", interrupted)
+        assert run([*QUICK, "--out", str(tmp_path)]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert len(list((tmp_path / "fig5a" / "cells").iterdir())) == 2
+    assert run([*QUICK, "--out", str(tmp_path)]) == 0
+    assert len(storage.load(tmp_path, "fig5a").hits) == 3
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with command._shown() as progress:
+        progress(Progress(1, 4, 0, 2, 0.2))
+        progress(Progress(4, 4, 1, 2, 0.9))
+    assert "tables and figures 1 of 2, time left" in screen.getvalue()
