@@ -2,7 +2,16 @@
 
 from eccaht.design.coordinates import Coordinates, single_stream
 from eccaht.design.difference import Difference
-from eccaht.design.pair import Design, PairDesign, pair_design
+from eccaht.design.pair import Design, PairDesign, forget_designs, pair_design
 from eccaht.design.tree import Tree
 
-__all__ = ["Coordinates", "Design", "Difference", "PairDesign", "Tree", "pair_design", "single_stream"]
+__all__ = [
+    "Coordinates",
+    "Design",
+    "Difference",
+    "PairDesign",
+    "Tree",
+    "forget_designs",
+    "pair_design",
+    "single_stream",
+]

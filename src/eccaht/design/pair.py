@@ -134,6 +134,11 @@ _MEMORY = 16_384  # limited designs kept for a covariance
 _memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], _Sparse]] = WeakKeyDictionary()
 
 
+def forget_designs() -> None:
+    """Drop the designs that policies remember, so that a benchmark measures what a new search pays."""
+    _memory.clear()
+
+
 def _ordered(
     covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array, remember: bool
 ) -> _Sparse:
