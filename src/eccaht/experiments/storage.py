@@ -134,8 +134,8 @@ def load(directory: Path, id: str) -> Results:
         experiment, runs, seed = _experiment(spec["entry"]), int(spec["runs"]), int(spec["seed"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"{home / _SPEC} was written by another version of eccaht: {error}") from None
-    if todo := missing(directory, experiment):
-        raise ValueError(f"{len(todo)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
+    if absent := missing(directory, experiment):
+        raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
     shape = runs, experiment.horizon
     hits = {cell: _load_cell(cell_path(directory, id, cell), shape) for cell in cells(experiment)}
     return Results(experiment, seed, hits)
