@@ -19,9 +19,9 @@ from rich.progress import (
 )
 
 from benchmarks import machine
-from benchmarks.files import write_text
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Table
+from eccaht.files import replacing
 
 PARTS = ("steps", "designs", "scaling")
 FIGURES = ("steps", "scaling")
@@ -35,6 +35,7 @@ def main() -> None:
     console = Console()
     if not console.is_terminal:
         console.width = 150  # the tables of part 2 are wide
+    options.out.mkdir(parents=True, exist_ok=True)
     start, sections = time.perf_counter(), [_heading(options)]
     for name in options.only or PARTS:
         rows, tables = _run(name, options.quick, console)
@@ -43,7 +44,7 @@ def main() -> None:
             if table.on_screen:
                 console.print(table.rich())
                 console.print(*(f"  {note}" for note in table.notes), sep="\n", style="dim", highlight=False)
-        write_text(options.out / "bench.md", "\n".join(sections))
+        _write_text(options.out / "bench.md", "\n".join(sections))
     taken = time.perf_counter() - start
     console.print(f"{taken:.0f} s; tables and figures are in {options.out}/", highlight=False)
 
@@ -90,10 +91,15 @@ def _heading(options: argparse.Namespace) -> str:
     return "\n".join(["# Benchmarks of eccaht", "", *facts, ""])
 
 
+def _write_text(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
 def _write(name: str, rows: list[Row], tables: list[Table], out: Path) -> list[str]:
     """Write CSV files and the figure of a part; return its sections of the report."""
     for table in tables:
-        write_text(out / f"{table.name}.csv", table.csv())
+        _write_text(out / f"{table.name}.csv", table.csv())
     sections = [table.markdown() for table in tables if table.on_screen]
     if name in FIGURES:
         figures = _module("figures")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from benchmarks.files import replace_file
 from benchmarks.jobs import Row
 from benchmarks.scaling import TARGET_MB, TARGET_SECONDS
 from benchmarks.steps import CONTENDERS
 from benchmarks.tables import times
+from eccaht.files import replacing
 
 # Okabe and Ito's palette, told apart with any colour vision
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -56,8 +55,8 @@ LINES = {  # (covariance, limit), roughly from the slowest to the fastest
 def save(figure: Figure, out: Path, name: str) -> None:
     """Write PNG and PDF."""
     for kind in ("png", "pdf"):
-        write = partial(figure.savefig, format=kind, dpi=200, bbox_inches="tight")
-        replace_file(out / f"{name}.{kind}", write)
+        with replacing(out / f"{name}.{kind}") as file:
+            figure.savefig(file, format=kind, dpi=200, bbox_inches="tight")
     plt.close(figure)
 
 

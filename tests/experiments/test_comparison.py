@@ -19,7 +19,8 @@ from eccaht import Problem, Simulator, families, make_policy, policy_names
 from eccaht.covariance import Dense
 from eccaht.episode import Step, run_episode
 from eccaht.experiments import comparison
-from eccaht.experiments.comparison import Records, compare, draw, policy_style, refusal, summarise
+from eccaht.experiments.comparison import Records, compare, draw, refusal, summarise
+from eccaht.experiments.policy_style import policy_style
 from eccaht.randomness import rng_for
 from eccaht.statistics import bca_interval
 from tests.checks.covariances import EXAMPLES

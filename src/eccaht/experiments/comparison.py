@@ -22,7 +22,6 @@ from eccaht.arrays import Array, as_count
 from eccaht.environments import Simulator
 from eccaht.episode import run_episode
 from eccaht.experiments.policy_style import draw_curves
-from eccaht.experiments.policy_style import policy_style as policy_style
 from eccaht.experiments.tables import Table
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
