@@ -87,8 +87,7 @@ def _watch(parent: int) -> None:
             time.sleep(1.0)
         os._exit(1)
 
-    if os.getppid() == parent:
-        threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=wait, daemon=True).start()  # also ends a worker that got its first piece too late
 
 
 def _remote(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Results:
