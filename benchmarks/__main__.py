@@ -23,7 +23,7 @@ from benchmarks.jobs import Job, Row
 from benchmarks.tables import Table
 from eccaht.files import replacing
 
-PARTS = ("steps", "designs", "scaling")
+PARTS = ("steps", "designs", "scaling", "calibration")
 FIGURES = ("steps", "scaling")
 
 

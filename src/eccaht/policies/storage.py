@@ -1,31 +1,24 @@
-"""Policies as files: plain numbers in a zip, safe to load from strangers.
+"""Policies as files: plain numbers in an archive, safe to load from strangers.
 
-A file is an uncompressed zip: `header.json` says what to build, the other entries are arrays of numbers (.npy).
-Nothing is ever unpickled; every entry is checked for type and size before it is used, and the objects are rebuilt by
-the same validating constructors that a user calls.
+The header says what to build; the objects are rebuilt by the same validating constructors that a user calls.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import os
-import zipfile
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from eccaht import covariance as operators
+from eccaht.archive import read_archive, rebuilding, write_archive
 from eccaht.arrays import Array, as_count
 from eccaht.covariance import Covariance, SparsePrecision
-from eccaht.files import replacing
 from eccaht.policies.catalogue import make_policy
 from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
 
-_FORMAT, _VERSION = "eccaht-policy", 1
+_KIND, _VERSION = "policy", 1
 _OPERATORS = {
     name: kind
     for name, kind in vars(operators).items()
@@ -40,8 +33,6 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     arrays, plain = policy._state()
     recipe, problem = policy.recipe, policy.problem
     header = {
-        "format": _FORMAT,
-        "version": _VERSION,
         "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
         "problem": {
             "covariance": _pack(problem.covariance, "covariance", arrays),
@@ -53,36 +44,14 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
         },
         "state": plain,
     }
-    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("header.json", json.dumps(header, default=_plain))
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+    write_archive(path, _KIND, _VERSION, header, arrays, plain=_plain)
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
     """Read a policy that continues exactly where it was saved."""
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no policy file at {os.fspath(path)!r}")
-    try:
-        header, arrays = _read(path)
-        if not isinstance(header, dict) or header.get("format") != _FORMAT:
-            raise ValueError("it was not written by eccaht")
-        if header.get("version") != _VERSION:
-            raise ValueError(f"its format version is {header.get('version')!r}, this eccaht reads {_VERSION}")
+    header, arrays = read_archive(path, _KIND, _VERSION)
+    with rebuilding(path, _KIND):
         return _build(header, arrays)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        OverflowError,
-        RecursionError,
-    ) as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a valid policy file: {error}") from None
-    except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise ValueError(f"{os.fspath(path)!r} cannot be read as a policy file: {error}") from None
 
 
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
@@ -106,12 +75,14 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
 
 
 def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -> None:
-    """The state must have the shapes of a fresh policy's, and be finite."""
+    """The state must have the shapes of a fresh policy's, but for tables that gain rows, and be finite."""
     shapes = {name: array.shape for name, array in fresh.items()}
     if "choice" in arrays:
         shapes["choice"] = (size,)
     for name, shape in shapes.items():
-        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+        found = arrays[name]
+        fits = found.ndim == 2 and found.shape[1:] == shape[1:] if len(shape) == 2 else found.shape == shape
+        if not fits or not np.isfinite(found).all():
             raise ValueError(f"{name} is damaged")
 
 
@@ -175,31 +146,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise ValueError(f"an option of type {type(value).__name__} cannot be saved: use numbers and lists")
-
-
-# -- files ---------------------------------------------------------------------------------------------
-
-
-def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, Array]]:
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise ValueError("it is compressed, which eccaht never writes")
-        if "header.json" not in archive.namelist():
-            raise ValueError("it has no header")
-        header = json.loads(archive.read("header.json"))
-        arrays = {
-            e.filename.removesuffix(".npy"): _array(archive.read(e)) for e in entries if e.filename != "header.json"
-        }
-    return header, arrays
-
-
-def _array(data: bytes) -> Array:
-    """Parse an .npy entry without trusting what it says of itself."""
-    stream = io.BytesIO(data)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("an array has an unknown format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype.kind not in "fi" or fortran or dtype.itemsize * int(np.prod(shape)) != len(data) - stream.tell():
-        raise ValueError("an array is damaged or does not hold plain numbers")
-    return np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape).copy()

@@ -1,0 +1,173 @@
+"""`eccaht calibrate`: from a history of normal operation to a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from eccaht.data import ColumnReport, Model
+
+_HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
+
+
+def calibrate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, gzipped CSV or Parquet.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="Where the model goes.")],
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Only these, as a,b or 1_*. [default: all]")
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Not these.")] = None,
+    time_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Or Date,Time for two. [default: found by itself]")
+    ] = None,
+    row_interval: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Between rows, for files without times, as 1s.")
+    ] = None,
+    decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written as 1,5.")] = False,
+    window: Annotated[str, typer.Option(metavar="TIME", help="Length of the windows, as 30s, 1min, 2h.")] = "1min",
+    estimator: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Of the covariance: ledoit-wolf, empirical, oas, graphical-lasso, min-cov-det or factor.",
+        ),
+    ] = "ledoit-wolf",
+    ridge: Annotated[
+        float | None, typer.Option(metavar="X", help="Added to the diagonal. [default: 1e-6 for empirical, else 0]")
+    ] = None,
+    start: Annotated[str | None, typer.Option(metavar="TIME", help="Leave out rows before 2017-09-25T18:00.")] = None,
+    stop: Annotated[str | None, typer.Option(metavar="TIME", help="Leave out rows from then on.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+) -> None:
+    """Turn a history of normal operation into a model.
+
+    Gaps are filled (continuous columns by interpolation in time, status columns by the last value), empty and constant
+    columns dropped, the others scaled by median and interquartile range and averaged over windows, whose mean and
+    covariance are estimated. The model file carries all that new data needs to be prepared the same way.
+    """
+    _check_out(out)
+    from eccaht import data
+
+    with _shown() as progress:
+        model = data.calibrate(
+            files,
+            columns=columns,
+            exclude=exclude or (),
+            time_column=time_column,
+            row_interval=row_interval,
+            decimal_comma=decimal_comma,
+            window=window,
+            estimator=estimator,
+            ridge=ridge,
+            start=start,
+            stop=stop,
+            progress=progress,
+        )
+    model.save(out)
+    if as_json:
+        typer.echo(json.dumps(document(model, out), allow_nan=False))
+    else:
+        _tell(model, out)
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a place where no file can be written before any work is done."""
+    import tempfile
+
+    if out.is_dir():
+        raise ValueError(f"--out {out} is a directory: give the name of a file")
+    if not out.parent.is_dir():
+        raise ValueError(f"--out {out}: there is no directory {out.parent}")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise ValueError(f"cannot write to --out {out}: {error.strerror}; give another place") from None
+
+
+def document(model: Model, out: Path) -> dict[str, Any]:
+    """What a program may want to know of a calibration."""
+    return {
+        "model": str(out),
+        "sensors": list(model.names),
+        "n_windows": model.n_windows,
+        "window_seconds": model.seconds,
+        "first": str(model.first),
+        "last": str(model.last),
+        "estimator": model.estimator,
+        "ridge": model.ridge,
+        "columns": [column.as_dict() for column in model.columns],
+        "notes": model.reading["notes"],
+    }
+
+
+def _tell(model: Model, out: Path) -> None:
+    from eccaht.data.durations import show_duration, show_time
+
+    rows = [_cells(column) for column in model.columns]
+    if sys.stdout.isatty():
+        _print_rich(rows)
+    else:  # aligned text, so that other programs can search and cut
+        widths = [max(map(len, cells)) for cells in zip(_HEADINGS, *rows, strict=True)]
+        for row in (_HEADINGS, *rows):
+            typer.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        typer.echo()
+    dropped = len(rows) - len(model.names)
+    typer.echo(
+        f"{len(model.names)} sensors kept, {dropped} columns not; {model.n_windows} windows of "
+        f"{show_duration(model.seconds)}, from {show_time(model.first)} to {show_time(model.last)}; {model.estimator}"
+    )
+    for note in model.reading["notes"]:
+        typer.echo(f"Note: {note}")
+    typer.echo(f"Saved {out}")
+
+
+def _cells(column: ColumnReport) -> tuple[str, ...]:
+    imputed = f"{100 * column.imputed:.2f} %" if column.imputed else ("0" if column.kind else "")
+    return (
+        column.name,
+        "yes" if column.kept else "no",
+        column.kind,
+        imputed,
+        _SCALES[column.scaled_by],
+        column.reason,
+    )
+
+
+_SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
+
+
+def _print_rich(rows: list[tuple[str, ...]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right" if heading == "imputed" else "left")
+    for row in rows:
+        table.add_row(*map(Text, row), style=None if row[1] == "yes" else "dim")
+    Console(highlight=False).print(table)
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[float, str], object] | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=1.0)
+        yield lambda share, stage: bar.update(task, completed=share, description=stage)

@@ -1,0 +1,37 @@
+"""How a history was read, as a model carries it: plain JSON, checked when it comes from a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eccaht.arrays import as_positive
+
+_KEYS = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
+
+
+def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:
+    """Return what a file says about reading, or refuse it."""
+    if not isinstance(told, dict) or set(told) != _KEYS:
+        raise ValueError("it does not say how to read new data")
+    for key in ("time_columns", "time_format", "notes"):
+        _texts(told[key], key)
+    if type(told["decimal_comma"]) is not bool:
+        raise ValueError("decimal_comma must be true or false")
+    if told["row_interval"] is not None:
+        as_positive(told["row_interval"], "row_interval")
+    as_positive(told["interval"], "interval")
+    for key in ("kinds", "levels"):
+        if not isinstance(told[key], dict) or not set(told[key]) <= names:
+            raise ValueError(f"{key} must be about the columns of the history")
+    if not all(kind in ("continuous", "status") for kind in told["kinds"].values()):
+        raise ValueError("kinds must be continuous or status")
+    for levels in told["levels"].values():
+        _texts(levels, "levels")
+        if len(set(levels)) != len(levels):
+            raise ValueError("levels must be distinct")
+    return told
+
+
+def _texts(value: Any, what: str) -> None:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"{what} must be a list of texts")

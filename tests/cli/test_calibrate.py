@@ -1,0 +1,205 @@
+"""`eccaht calibrate` says what became of each column; whatever is wrong is one line, code 2 and no file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from eccaht.cli.main import run
+from eccaht.data import load_model
+from tests.data.histories import clock, history, signals, write_csv
+
+
+def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = 900
+    columns = [clock(rows), *signals(rows, 2).T.tolist(), [int(k == 3) for k in range(rows)], [7] * rows]
+    columns[1][5] = ""
+    path = write_csv(tmp_path / "h.csv", ["time", "a", "b", "alarm", "same"], columns)
+    assert run(["calibrate", str(path), "--out", str(tmp_path / "m.eccaht")]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert [line.split("  ")[0].strip() for line in said.out.splitlines()[:6]] == [
+        "column",
+        "time",
+        "a",
+        "b",
+        "alarm",
+        "same",
+    ]
+    table = {line.split()[0]: line.split()[1:] for line in said.out.splitlines()[1:6]}
+    assert table["a"] == ["yes", "continuous", "0.11", "%", "IQR"]
+    assert table["alarm"] == ["yes", "status", "0", "std", "(IQR", "is", "0)"]
+    assert table["same"] == ["no", "status", "0", "constant"]
+    assert "3 sensors kept, 2 columns not; 15 windows of 1min, from 2017-09-25 18:00:00" in said.out
+    assert load_model(tmp_path / "m.eccaht").names == ("a", "b", "alarm")
+
+
+def test_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = history(tmp_path / "h.csv")
+    out = tmp_path / "m.eccaht"
+    options = ["--window", "30s", "--estimator", "empirical", "--exclude", "s3", "--start", "2017-09-25T18:05"]
+    assert run(["calibrate", str(path), "--out", str(out), *options, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["sensors"] == ["s0", "s1", "s2"]
+    assert (told["n_windows"], told["window_seconds"], told["ridge"]) == (20, 30.0, 1e-6)
+    assert told["columns"][-1] == {
+        "name": "s3",
+        "kept": False,
+        "reason": "excluded",
+        "kind": "",
+        "imputed": 0.0,
+        "scaled_by": "",
+    }
+
+
+LINES = "\n".join(
+    [",".join(["timestamp", "a", "b"]), *(f"{t},{k % 7},{k * k % 11}.5" for k, t in enumerate(clock(900)))]
+)
+
+
+def text(change: Callable[[str], str]) -> Callable[[Path], object]:
+    return lambda path: path.write_text(change(LINES))
+
+
+def changed(line: int, cells: str) -> Callable[[Path], object]:
+    """Replace what follows the time in one line."""
+
+    def change(lines: str) -> str:
+        rows = lines.split("\n")
+        rows[line - 1] = rows[line - 1].split(",")[0] + cells
+        return "\n".join(rows)
+
+    return text(change)
+
+
+def every(cells: str) -> Callable[[Path], object]:
+    return text(
+        lambda lines: "\n".join(["timestamp,a,b", *(row.split(",")[0] + cells for row in lines.split("\n")[1:])])
+    )
+
+
+MALFORMED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "truncated": (text(lambda lines: lines[:-8]), "line 901 .* has 1 value where the header has 3"),
+    "wrong delimiter": (text(lambda lines: lines.replace(",", "~")), "only one column"),
+    "delimiter changes": (
+        text(lambda lines: lines.replace(",", ";").replace(";", ",", 2)),
+        "no line with column names",
+    ),
+    "text in numbers": (changed(400, ",1,oops"), "line 400 .*'oops' in column 'b' is no number"),
+    "no time column": (
+        text(lambda lines: "\n".join(row.split(",", 1)[1] for row in lines.split("\n"))),
+        "no time column",
+    ),
+    "all constant": (every(",1,2"), "at least 2 sensors, but none is left .*2 constant"),
+    "two rows": (text(lambda lines: "\n".join(lines.split("\n")[:3])), "only 2 rows"),
+    "one row": (text(lambda lines: "\n".join(lines.split("\n")[:2])), "a single moment"),
+    "NaN only": (every(",NaN,NaN"), "none is left .*2 empty"),
+    "one sensor": (every(",1,"), "at least 2 sensors"),
+    "duplicate names": (text(lambda lines: lines.replace("a,b", "a,a", 1)), "two columns named 'a'"),
+    "0 bytes": (lambda path: path.write_bytes(b""), "is empty"),
+    "a directory": (lambda path: path.mkdir(), "is a directory"),
+    "missing": (lambda _: None, "no file at"),
+    "only a header": (text(lambda lines: lines.split("\n")[0]), "no rows"),
+    "no header": (
+        text(lambda lines: "\n".join(f"{k},{k % 3},{k % 5}" for k in range(lines.count("\n")))),
+        "no line with column names",
+    ),
+    "a name too many": (
+        text(lambda lines: lines.replace("a,b", "a,b,c", 1)),
+        "line 1 .* has 4 column names, but most lines have 3 values",
+    ),
+    "blank": (text(lambda _: "\n\n\n"), "only one column"),
+    "ragged, too long": (changed(500, ",1,2,3"), "line 500 .* has 4 values"),
+    "ragged, too short": (changed(500, ",1"), "line 500 .* has 2 values"),
+    "binary": (lambda path: path.write_bytes(np.random.default_rng(0).bytes(5000)), "no text"),
+    "UTF-16": (lambda path: path.write_bytes(LINES.encode("utf-16")), "UTF-16"),
+    "Latin-1": (lambda path: path.write_bytes(LINES.replace("b", "°C", 1).encode("latin-1")), "not UTF-8 .*line 1"),
+    "a workbook": (lambda path: path.write_bytes(b"PK\x03\x04" + bytes(500)), "workbook"),
+    "a pickle": (lambda path: path.write_bytes(pickle.dumps(list(range(100)))), "not UTF-8|no text"),
+    "old line ends": (text(lambda lines: lines.replace("\n", "\r") + "\r"), "carriage returns|no text"),
+    "a time that is none": (text(lambda lines: lines.replace(clock(900)[300], "yesterday")), "line 302 .*'yesterday'"),
+    "a row without time": (text(lambda lines: lines.replace(clock(900)[300], "")), "line 302 .* no time"),
+    "too large": (changed(500, ",1,1e308"), "too large to compute with"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make, words = MALFORMED[name]
+    make(tmp_path / "h.csv")
+    check_refused(tmp_path, "h.csv", words, capsys)
+
+
+def check_refused(folder: Path, name: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(folder.iterdir())
+    assert run(["calibrate", str(folder / name), "--out", str(folder / "m.eccaht")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("eccaht: ")
+    assert re.search(words, said.err)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_malformed_packed_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv.gz").write_text(LINES)
+    check_refused(tmp_path, "a.csv.gz", "named like a gzip file but is none", capsys)
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(LINES.encode())[:-500])
+    check_refused(tmp_path, "b.csv.gz", "damaged or incomplete", capsys)
+    (tmp_path / "a.parquet").write_text(LINES)
+    check_refused(tmp_path, "a.parquet", "named like a Parquet file but is none", capsys)
+    pl.DataFrame({"time": clock(900), "a": range(900)}).write_parquet(tmp_path / "b.parquet")
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "b.parquet").read_bytes()[:-300])
+    check_refused(tmp_path, "b.parquet", "damaged or incomplete Parquet", capsys)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--out", "none/m"], "there is no directory"),
+        (["--out", "."], "is a directory"),
+        (["--estimator", "ledoit"], "did you mean 'ledoit-wolf'"),
+        (["--columns", "s7"], "no column 's7'"),
+        (["--exclude", "s*"], "no column .* is left"),
+        (["--time-column", "when"], "no column 'when'"),
+        (["--window", "10"], "not a length of time"),
+        (["--window", "0.1s"], "shorter than the 1s between rows"),
+        (["--window", "5min"], "at least 10 windows"),
+        (["--start", "then"], "start 'then' is not a time"),
+        (["--start", "2030-01-01"], "no row from 2030-01-01"),
+        (["--ridge", "-1"], "ridge must not be negative"),
+        (["--row-interval", "1s", "--time-column", "timestamp"], "not both"),
+    ],
+)
+def test_bad_options(
+    options: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    history(tmp_path / "h.csv")
+    out = [] if "--out" in options else ["--out", "m"]
+    assert run(["calibrate", "h.csv", *out, *options]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert re.search(words, said)
+    assert [path.name for path in tmp_path.iterdir()] == ["h.csv"]
+
+
+def test_an_old_model_stays_if_the_new_one_fails(tmp_path: Path) -> None:
+    history(tmp_path / "h.csv")
+    assert run(["calibrate", str(tmp_path / "h.csv"), "--out", str(tmp_path / "m")]) == 0
+    before = (tmp_path / "m").read_bytes()
+    (tmp_path / "h.csv").write_bytes(b"")
+    assert run(["calibrate", str(tmp_path / "h.csv"), "--out", str(tmp_path / "m")]) == 2
+    assert (tmp_path / "m").read_bytes() == before

@@ -1,0 +1,299 @@
+"""What is written is read: in every format, notation, order and spelling of times."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eccaht.data import read_table
+from eccaht.data.sniffing import MISSING, sniff
+from tests.data.histories import START, clock, history, signals, write_csv
+
+number = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(st.one_of(st.none(), number), number), min_size=1, max_size=30),
+    delimiter=st.sampled_from([",", ";", "\t", "|"]),
+    end=st.sampled_from(["\n", "\r\n"]),
+    lines_before=st.integers(0, 4),
+    packed=st.booleans(),
+)
+def test_written_then_read(
+    rows: list[tuple[float | None, float]], delimiter: str, end: str, lines_before: int, packed: bool, tmp_path: Path
+) -> None:
+    lines = [*["exported by a historian"] * lines_before, delimiter.join(["time", "a b", "c"])]
+    for t, (a, c) in zip(clock(len(rows)), rows, strict=True):
+        lines.append(delimiter.join([t, "" if a is None else repr(a), repr(c)]))
+    data = (end.join(lines) + end).encode()
+    path = tmp_path / ("t.csv.gz" if packed else "t.csv")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    table = read_table(path)
+    assert table.names == ("a b", "c")
+    assert [None if math.isnan(x) else x for x in table.numbers("a b")] == [a for a, _ in rows]
+    assert table.numbers("c").tolist() == [c for _, c in rows]
+    assert table.times[0] == START
+    assert len(table.times) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2017-09-25 18:00:00", "2017-09-25 18:00:01"),
+        ("2017-09-25T18:00:00.000", "2017-09-25T18:00:01.000"),
+        ("2017-09-25T18:00:00Z", "2017-09-25T18:00:01Z"),
+        ("2017-09-26T02:00:00+08:00", "2017-09-26T02:00:01+08:00"),
+        ("9/25/2017 6:00:00 PM", "9/25/2017 6:00:01 PM"),
+        ("25/9/2017 6:00:00.000 PM", "25/9/2017 6:00:01.000 PM"),
+        ("25.09.2017 18:00:00", "25.09.2017 18:00:01"),
+        ("25-Sep-2017 18:00:00", "25-Sep-2017 18:00:01"),
+        (" 25/09/2017 18:00:00 ", " 25/09/2017 18:00:01 "),
+        ("20170925180000", "20170925180001"),
+        ("1506362400", "1506362401"),
+        ("1506362400000", "1506362401000"),
+        ("1506362400000000", "1506362401000000"),
+        ("1506362400000000000", "1506362401000000000"),
+    ],
+)
+def test_times_in_the_usual_spellings(first: str, second: str, tmp_path: Path) -> None:
+    table = read_table(write_csv(tmp_path / "t.csv", ["Timestamp", "a"], [[first, second], [1.5, 2.5]]))
+    assert table.times.tolist() == [START, START + np.timedelta64(1, "s")]
+    assert table.names == ("a",)
+    assert table.interval == 1.0
+
+
+def test_date_and_time_may_be_separate(tmp_path: Path) -> None:
+    dates, hours = ["9/25/2017"] * 2, ["6:00:00.000 PM", "6:00:01.000 PM"]
+    path = write_csv(tmp_path / "t.csv", ["Row", "Date ", "Time", "a"], [[1, 2], dates, hours, [1.5, 2.5]])
+    table = read_table(path)
+    assert table.times.tolist() == [START, START + np.timedelta64(1, "s")]
+    assert table.names == ("Row", "a")
+    assert read_table(path, time_column="Date,Time").times.tolist() == table.times.tolist()
+    assert read_table(path, time_column=["Date", "Time"]).times.tolist() == table.times.tolist()
+
+
+def test_ambiguous_dates_are_read_with_the_shorter_span_and_noted(tmp_path: Path) -> None:
+    day_first = write_csv(tmp_path / "d.csv", ["t", "a"], [["9/10/2017 00:00", "10/10/2017 00:00"], [1, 2]])
+    table = read_table(day_first, time_column="t")
+    assert table.times[0] == np.datetime64("2017-10-09")
+    assert "day first" in table.notes[0]
+    month_first = write_csv(tmp_path / "m.csv", ["t", "a"], [["10/9/2017 00:00", "10/10/2017 00:00"], [1, 2]])
+    table = read_table(month_first, time_column="t")
+    assert table.times[0] == np.datetime64("2017-10-09")
+    assert "month first" in table.notes[0]
+
+
+def test_a_time_column_is_found_by_what_it_holds(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", ["a", "when"], [[1, 2], clock(2)])
+    assert read_table(path).rule.columns == ("when",)
+    assert read_table(path).times[0] == START
+
+
+def test_files_without_times_need_an_interval(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", ["a", "b"], [[1, 2, 4], [2, 1, 0]])
+    with pytest.raises(ValueError, match=r"no time column.*--row-interval"):
+        read_table(path)
+    table = read_table([path, path], row_interval="0.5s")
+    assert (table.times.astype(np.int64) / 1e6).tolist() == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
+    assert table.numbers("a").tolist() == [1, 2, 4, 1, 2, 4]
+    with pytest.raises(ValueError, match="not both"):
+        read_table(path, row_interval="1s", time_column="a")
+
+
+def test_rows_are_sorted_and_rows_of_equal_time_all_stay(tmp_path: Path) -> None:
+    t = clock(4)
+    path = write_csv(tmp_path / "t.csv", ["time", "a"], [[t[2], t[0], t[2], t[1]], [1, 2, 3, 4]])
+    table = read_table(path)
+    assert table.numbers("a").tolist() == [2, 4, 1, 3]
+    assert len(table.notes) == 2
+    later = read_table(path, start=t[1], stop=t[2])
+    assert later.numbers("a").tolist() == [4]
+    with pytest.raises(ValueError, match=r"no row from 2030-01-01 00:00:00"):
+        read_table(path, start="2030-01-01")
+    with pytest.raises(ValueError, match="later than start"):
+        read_table(path, start="2030-01-01", stop="2020-01-01")
+
+
+def test_several_files_are_joined_by_name_and_in_time(tmp_path: Path) -> None:
+    t = clock(4)
+    one = write_csv(tmp_path / "1.csv", ["time", "a", "b"], [t[2:], [3, 4], [30, 40]])
+    two = write_csv(tmp_path / "2.csv", ["b", "a", "time"], [[10, 20], [1, 2], t[:2]])
+    table = read_table([one, two])
+    assert table.numbers("a").tolist() == [1, 2, 3, 4]
+    assert table.numbers("b").tolist() == [10, 20, 30, 40]
+    three = write_csv(tmp_path / "3.csv", ["time", "a", "c"], [t[:2], [1, 2], [1, 2]])
+    with pytest.raises(ValueError, match=r"3\.csv has no column 'b'"):
+        read_table([one, three])
+    with pytest.raises(ValueError, match=r"3\.csv has a column 'c'.*1\.csv has not"):
+        read_table([one, three], exclude=["b"])
+    assert read_table([one, three], columns=["a"]).numbers("a").tolist() == [1, 2, 3, 4]
+
+
+def test_names_that_are_paths_get_short(tmp_path: Path) -> None:
+    names = ["time", r"\\HOST\LOG\1_AIT_001_PV", r"\\HOST\A\same", r"\\HOST\B\same"]
+    path = write_csv(tmp_path / "t.csv", names, [clock(2), [1, 2], [1, 2], [3, 4]])
+    table = read_table(path)
+    assert table.names == ("1_AIT_001_PV", r"\\HOST\A\same", r"\\HOST\B\same")
+    assert read_table(path, columns=[names[1]]).names == ("1_AIT_001_PV",)
+
+
+def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
+    path = history(tmp_path / "t.csv", 20)
+    assert read_table(path, columns=["s2", "s0"]).names == ("s0", "s2")
+    assert read_table(path, columns=["s0,s3"]).names == ("s0", "s3")
+    assert read_table(path, columns=["s*"], exclude=["s1"]).names == ("s0", "s2", "s3")
+    with pytest.raises(ValueError, match=r"--exclude: .* no column 's9': did you mean 's\d'"):
+        read_table(path, exclude=["s9"])
+    with pytest.raises(ValueError, match=r"no column.* is left"):
+        read_table(path, exclude=["*"])
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_missing_values_in_every_spelling(late: bool, tmp_path: Path) -> None:
+    """Also where the first rows, from which types are guessed, do not show them."""
+    rows = 20_000 if late else 0
+    cells = [*["1.5"] * rows, *MISSING, "2.5"]
+    wide = [["0.25"] * len(cells)] * 8  # so that the file is longer than what is looked at
+    names = ["time", "a", *(f"c{k}" for k in range(8))]
+    path = write_csv(tmp_path / "t.csv", names, [clock(len(cells)), cells, *wide])
+    column = read_table(path).numbers("a")
+    assert np.isnan(column[rows:-1]).all()
+    assert not np.isnan(column[:rows]).any()
+    assert column[-1] == 2.5
+
+
+def test_infinite_readings_are_missing(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", ["time", "a"], [clock(3), ["inf", "1", "-Infinity"]])
+    assert np.isnan(read_table(path).numbers("a")).tolist() == [True, False, True]
+
+
+def test_decimal_commas_if_told(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", ["time", "a", "b"], [clock(2), ["1,5", "-2,25"], ["3", "1,0e2"]], ";")
+    table = read_table(path, decimal_comma=True)
+    assert table.numbers("a").tolist() == [1.5, -2.25]
+    assert table.numbers("b").tolist() == [3.0, 100.0]
+    with pytest.raises(ValueError, match=r"line 2 .*'1,5' in column 'a'.*--decimal-comma"):
+        read_table(path)
+
+
+def test_texts_become_levels(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", ["time", "valve", "a"], [clock(4), ["Open", "Closed ", "NA", "Open"], [1, 2, 3, 4]]
+    )
+    table = read_table(path)
+    assert table.texts == {"valve"}
+    levels, codes = table.levels("valve")
+    assert levels == ["Closed", "Open"]
+    assert codes[:2].tolist() == [1, 0]
+    assert np.isnan(codes[2])
+
+
+@pytest.mark.parametrize("row", [3, 19_000])
+def test_text_among_numbers_is_named(row: int, tmp_path: Path) -> None:
+    values = signals(20_000, 8).T.tolist()
+    values[2][row] = "broken"
+    path = write_csv(tmp_path / "t.csv", ["time", *"abcdefgh"], [clock(20_000), *values])
+    with pytest.raises(ValueError, match=rf"^line {row + 2} of .*t\.csv: 'broken' in column 'c' is no number"):
+        read_table(path)
+    assert read_table(path, exclude=["c"]).names == tuple("abdefgh")
+
+
+def test_blank_lines_and_empty_rows_are_passed(tmp_path: Path) -> None:
+    t = clock(3)
+    text = f"note\n\ntime,a,b\n\n{t[0]},1,2\n\n,,\n{t[1]},3,4\n{t[2]},5,6\n\n,,\n"
+    (tmp_path / "t.csv").write_text(text)
+    assert read_table(tmp_path / "t.csv").numbers("b").tolist() == [2, 4, 6]
+    (tmp_path / "t.csv").write_text(text.replace(",,", ",7,"))
+    with pytest.raises(ValueError, match=r"line 7 .* has readings but no time"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_quoted_names_and_values(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        '"time","flow, in","state"\n"2020-01-01 00:00","1.5","on, hot"\n"2020-01-01 00:01","2.5","off"\n'
+    )
+    table = read_table(tmp_path / "t.csv")
+    assert table.names == ("flow, in", "state")
+    assert table.numbers("flow, in").tolist() == [1.5, 2.5]
+    assert table.levels("state")[0] == ["off", "on, hot"]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("﻿time,a\n2020-01-01 00:00,1\n2020-01-01 00:01,2\n".encode())
+    assert sniff(tmp_path / "t.csv").names == ("time", "a")
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_parquet(unit: Any, tmp_path: Path) -> None:
+    times = pl.Series(np.array([START, START + np.timedelta64(1, "s")], dtype="datetime64[us]")).cast(pl.Datetime(unit))
+    frame = pl.DataFrame(
+        {
+            "a": pl.Series([1, 2], dtype=pl.Int32),
+            "when": times,
+            "b": [1.5, float("nan")],
+            "on": [True, False],
+            "state": pl.Series(["x", None], dtype=pl.Categorical),
+            "none": pl.Series([None, None]),
+        }
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert table.times.tolist() == [START, START + np.timedelta64(1, "s")]
+    assert table.numbers("a").tolist() == [1.0, 2.0]
+    assert table.numbers("on").tolist() == [1.0, 0.0]
+    assert np.isnan(table.numbers("b")).tolist() == [False, True]
+    assert table.levels("state")[0] == ["x"]
+    assert np.isnan(table.numbers("none")).all()
+    frame.with_columns(bad=pl.Series([[1], [2]])).write_parquet(tmp_path / "u.parquet")
+    with pytest.raises(ValueError, match=r"column 'bad'.*exclude it"):
+        read_table(tmp_path / "u.parquet")
+
+
+def test_a_column_that_is_text_here_and_numbers_there(tmp_path: Path) -> None:
+    t = clock(4)
+    one = write_csv(tmp_path / "1.csv", ["time", "a", "b"], [t[:2], ["on", "off"], [1, 2]])
+    empty = write_csv(tmp_path / "2.csv", ["time", "a", "b"], [t[2:], ["", ""], [1, 2]])
+    other = write_csv(tmp_path / "3.csv", ["time", "a", "b"], [t[2:], ["1.5", "2"], [1, 2]])
+    assert read_table([one, empty]).levels("a")[0] == ["off", "on"]
+    with pytest.raises(ValueError, match=r"'a' holds numbers in .*3\.csv but texts in .*1\.csv"):
+        read_table([one, other])
+
+
+def test_a_status_may_mix_numbers_and_texts(tmp_path: Path) -> None:
+    """Levels that occur often are levels; a rare text among numbers is an error, even among few numbers."""
+    mixed = ["1", "2", "2", "AUTO"] * 10
+    path = write_csv(tmp_path / "t.csv", ["time", "mode", "a"], [clock(40), mixed, range(40)])
+    assert read_table(path).levels("mode")[0] == ["1", "2", "AUTO"]
+    numbers = write_csv(tmp_path / "n.csv", ["time", "mode", "a"], [clock(40), ["1", "2"] * 20, range(40)])
+    assert read_table([path, numbers]).levels("mode")[0] == ["1", "2", "AUTO"]
+    rare = write_csv(tmp_path / "r.csv", ["time", "mode", "a"], [clock(40), ["1", "2"] * 19 + ["1", "AUTO"], range(40)])
+    with pytest.raises(ValueError, match="'AUTO' in column 'mode' is no number"):
+        read_table(rare)
+
+
+def test_damaged_files_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    """Whatever happens to a few places of a file: a table, or a ValueError of one line, never another error."""
+    data = history(tmp_path / "t.csv", 200).read_bytes()
+    rng = np.random.default_rng(0)
+    pieces = [b",", b";", b"\n", b'"', b"\t", b"1e400", b"\r", b"\0", b"\xff", b"\n\n", b"ON", b"inf", b"1,5", b""]
+    said = []
+    for _ in range(150):
+        changed = bytearray(data)
+        for place in rng.integers(0, len(data), rng.integers(1, 4)):
+            changed[place : place + int(rng.integers(0, 12))] = pieces[rng.integers(len(pieces))]
+        (tmp_path / "t.csv").write_bytes(bytes(changed))
+        try:
+            read_table(tmp_path / "t.csv")
+        except ValueError as error:
+            said.append(str(error))
+    assert len(said) > 75
+    assert not any("\n" in message for message in said)
