@@ -8,8 +8,14 @@ RUN := $(VENV)/bin/python -m
 
 check: test lint            ## what CI runs
 
-demo: $(VENV)/.core         ## watch the method find three anomalous streams; figures go to demo/
+demo: $(VENV)/.core         ## watch a search, then the way from a plant's CSV files to its wrong sensors; output in demo/
 	$(VENV)/bin/eccaht demo --out demo
+	$(VENV)/bin/eccaht example --out demo
+	$(VENV)/bin/eccaht calibrate demo/history.csv --exclude 'P-101 mode' --out demo/plant.model
+	$(VENV)/bin/eccaht diagnose demo/plant.model --html demo/diagnosis.html
+	$(VENV)/bin/eccaht identify --model demo/plant.model --data demo/incident.csv --start 2024-03-07T08:00 \
+		--anomalies 3 --shift 1 --ledger demo/ledger.csv --plot demo/evidence.png
+	cat demo/truth.json
 
 reproduce: $(VENV)/.core    ## every experiment of the paper; tables and figures go to results/
 	$(VENV)/bin/eccaht reproduce all --out results

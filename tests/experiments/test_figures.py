@@ -23,7 +23,7 @@ from eccaht.experiments.figures import draw
 from eccaht.experiments.policy_style import policy_style
 from eccaht.experiments.results import Results
 from eccaht.experiments.spec import Experiment, Setting
-from eccaht.experiments.style import save_figure
+from eccaht.presentation.style import save_figure
 from eccaht.randomness import rng_for
 from eccaht.statistics import Delay, delay, estimate, first_reached, reached_for_good
 

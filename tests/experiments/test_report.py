@@ -13,11 +13,11 @@ import pytest
 from eccaht.experiments import report, storage
 from eccaht.experiments.catalogue import EXPERIMENTS
 from eccaht.experiments.claims import CLAIMS
-from eccaht.experiments.document import Block, Code, Grid, Link, Paragraph, html, markdown
 from eccaht.experiments.judging import short
 from eccaht.experiments.report import setting_in_words, write_report
 from eccaht.experiments.results import Results
 from eccaht.experiments.stopping_errors import load_or_count
+from eccaht.presentation.document import Block, Code, Grid, Link, Paragraph, html, markdown
 from eccaht.statistics import bca_interval
 
 RUNS, HORIZON = 6, 40

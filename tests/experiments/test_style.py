@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from eccaht.experiments.style import figure_style, save_figure
 from eccaht.experiments.tables import save_table
 from eccaht.files import replacing
+from eccaht.presentation.style import figure_style, save_figure
 
 
 def small_figure() -> Figure:

@@ -223,9 +223,9 @@ def _progress(total: int) -> Iterator[Callable[[int], object]]:
 
 def _save(records: Records, plot: Path | None, csv: Path | None) -> None:
     from eccaht.experiments.comparison import draw
-    from eccaht.experiments.style import figure_style
     from eccaht.experiments.tables import save_table
     from eccaht.files import replacing
+    from eccaht.presentation.style import figure_style
 
     if csv is not None:
         save_table(records.table(), csv)

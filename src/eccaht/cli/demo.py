@@ -115,8 +115,8 @@ def summary(end: Outcome) -> list[str]:
 
 def _save(table: dict[str, Any], directory: Path) -> list[Path]:
     from eccaht.experiments.fig1 import draw
-    from eccaht.experiments.style import save_figure
     from eccaht.experiments.tables import save_table
+    from eccaht.presentation.style import save_figure
 
     return [*save_figure(draw(table), directory / "fig1"), save_table(table, directory / "fig1.csv")]
 

@@ -11,11 +11,18 @@ from typing import Annotated
 import typer
 
 from eccaht import __version__
+from eccaht.cli.calibrate import calibrate
 from eccaht.cli.compare import compare
 from eccaht.cli.demo import demo
+from eccaht.cli.diagnose import diagnose
+from eccaht.cli.example import example
+from eccaht.cli.identify import identify
 from eccaht.cli.policies import policies
 from eccaht.cli.report import report
 from eccaht.cli.reproduce import reproduce
+from eccaht.cli.smd import smd
+from eccaht.cli.wadi import wadi
+from eccaht.cli.water import water
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -33,6 +40,13 @@ app.command()(policies)
 app.command()(compare)
 app.command()(reproduce)
 app.command()(report)
+app.command()(calibrate)
+app.command()(diagnose)
+app.command()(identify)
+app.command()(example)
+app.command()(wadi)
+app.command()(water)
+app.command()(smd)
 
 
 def _show_version(wanted: bool) -> None:

@@ -216,7 +216,7 @@ def draw(records: Records) -> Figure:
     """Draw mean F1 against measurements with pointwise intervals; the legend names the best policy first."""
     from matplotlib.figure import Figure
 
-    from eccaht.experiments.style import TEXT_WIDTH, figure_style
+    from eccaht.presentation.style import TEXT_WIDTH, figure_style
 
     best_first = sorted(records.hits, key=lambda name: -records.hits[name].mean())
     with figure_style():

@@ -176,7 +176,7 @@ def draw(table: Table) -> Figure:
     """Draw the six panels: beliefs at four times, all measurements, and one of them over the correlation it uses."""
     from matplotlib.figure import Figure
 
-    from eccaht.experiments.style import TEXT_WIDTH, figure_style
+    from eccaht.presentation.style import TEXT_WIDTH, figure_style
 
     with figure_style():
         figure = Figure(figsize=(TEXT_WIDTH, 4.2))
@@ -191,7 +191,7 @@ def draw(table: Table) -> Figure:
 
 
 def _draw_beliefs(ax: Axes, table: Table, letter: str, step: int) -> None:
-    from eccaht.experiments.style import NEUTRAL, PALETTE
+    from eccaht.presentation.style import NEUTRAL, PALETTE
 
     belief, anomalous = _by_step(table, "belief")[step], _by_step(table, "anomalous")[step]
     named = int((_by_step(table, "decided")[step] & anomalous).sum())
@@ -207,7 +207,7 @@ def _draw_beliefs(ax: Axes, table: Table, letter: str, step: int) -> None:
 
 
 def _draw_actions(figure: Figure, ax: Axes, table: Table) -> None:
-    from eccaht.experiments.style import PALETTE
+    from eccaht.presentation.style import PALETTE
 
     weight, anomalous = _by_step(table, "weight")[1:], _by_step(table, "anomalous")[0]
     limit = float(np.abs(weight).max())
@@ -229,7 +229,7 @@ def _draw_actions(figure: Figure, ax: Axes, table: Table) -> None:
 
 
 def _draw_close_up(ax: Axes, table: Table, step: int) -> None:
-    from eccaht.experiments.style import PALETTE
+    from eccaht.presentation.style import PALETTE
 
     weight, correlation = _by_step(table, "weight")[step], _by_step(table, "correlation")[step]
     champion, challenger = (int(_by_step(table, name)[step, 0]) for name in ("champion", "challenger"))
@@ -261,7 +261,7 @@ def _number_streams(ax: Axes) -> None:
 def _draw_legend(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
-    from eccaht.experiments.style import NEUTRAL, PALETTE
+    from eccaht.presentation.style import NEUTRAL, PALETTE
 
     handles = [
         Patch(color=PALETTE["green"], label="anomalous stream"),

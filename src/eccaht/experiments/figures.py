@@ -27,7 +27,7 @@ from eccaht.experiments.comparison import TARGET
 from eccaht.experiments.policy_style import draw_curves, policy_style
 from eccaht.experiments.results import Results
 from eccaht.experiments.spec import Setting
-from eccaht.experiments.style import TEXT_WIDTH, figure_style
+from eccaht.presentation.style import TEXT_WIDTH, figure_style
 from eccaht.randomness import rng_for
 from eccaht.statistics import bca_interval, first_reached, reached_for_good
 
@@ -108,7 +108,7 @@ def _bars(ax: Axes, x: Array, values: Array, colour: str, seed: int) -> list[Lin
 def _draw_curves(figure: Figure, results: Results) -> None:
     experiment, settings = results.experiment, range(len(results.experiment.settings))
     figure.set_figheight(3.7)
-    found = {name: sum(float(results.hits[k, name].mean()) for k in settings) for name in experiment.policies}
+    found = {name: sum(float(results.hits[k, name].mean()) for k in settings) for name in experiment.shown}
     best_first = sorted(found, key=lambda name: -found[name])
     censored = {name: [int(_times(results, k, name, reached_for_good)[1].sum()) for k in settings] for name in found}
     some = any(map(any, censored.values()))
@@ -148,14 +148,14 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
         ax.set_xscale("log" if wide else "linear")
         ax.set_yscale("log")
         drawn = []
-        for name in experiment.policies:
+        for name in experiment.shown:
             cells = [_times(results, int(k), name, reached) for k in order]
             times, censored = (np.stack(part, axis=1) for part in zip(*cells, strict=True))
             drawn.append(_draw_times(ax, x, times, censored, name, results.seed))
             anywhere |= bool(censored.any())
         drawings.append(drawn)
         ax.set_xlabel(experiment.x_label)
-    entries = [Line2D([], [], **_look(name, "o"), label=name) for name in experiment.policies]
+    entries = [Line2D([], [], **_look(name, "o"), label=name) for name in experiment.shown]
     if anywhere:
         entries += _draw_horizon(panels, experiment.horizon)
     if all(setting.x == setting.budget for setting in experiment.settings):
@@ -245,7 +245,7 @@ def _draw_rank(figure: Figure, results: Results) -> None:
         x = np.array([effective_rank(S, kind=kind) for S in covariances])
         for form, (marker, dash, filled) in styles.items():
             members = sorted((k for k, own in enumerate(forms) if own == form), key=lambda k: x[k])
-            for name in experiment.policies:
+            for name in experiment.shown:
                 final = np.stack([results.f1(k, name)[:, -1] for k in members], axis=1)
                 look = _look(name, marker) | {"linestyle": dash} | ({} if filled else {"markerfacecolor": "white"})
                 ax.plot(x[members], final.mean(axis=0), **look, label=f"{name}, {form}", gid="mean")

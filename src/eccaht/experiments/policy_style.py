@@ -42,7 +42,7 @@ _SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"),
 
 def policy_style(name: str) -> tuple[str, str]:
     """Colour and line style of a policy, the same in every figure; a name without its own gets a spare one."""
-    from eccaht.experiments.style import PALETTE
+    from eccaht.presentation.style import PALETTE
 
     colour, dash = _STYLES.get(name) or _SPARE[crc32(name.encode()) % len(_SPARE)]
     return PALETTE[colour], dash

@@ -14,7 +14,14 @@ from eccaht import __version__
 from eccaht.experiments import storage
 from eccaht.experiments.catalogue import EXPERIMENTS
 from eccaht.experiments.claims import CLAIMS, HOW_DECIDED, STAYS_WRONG, Claim, Verdict
-from eccaht.experiments.document import (
+from eccaht.experiments.judging import short, times
+from eccaht.experiments.results import Results
+from eccaht.experiments.spec import Experiment
+from eccaht.experiments.stopping_errors import EXPERIMENT as STOPPING
+from eccaht.experiments.stopping_errors import load_or_count
+from eccaht.experiments.tables import save_table
+from eccaht.files import replacing
+from eccaht.presentation.document import (
     Badge,
     Block,
     Code,
@@ -29,13 +36,6 @@ from eccaht.experiments.document import (
     html,
     markdown,
 )
-from eccaht.experiments.judging import short, times
-from eccaht.experiments.results import Results
-from eccaht.experiments.spec import Experiment
-from eccaht.experiments.stopping_errors import EXPERIMENT as STOPPING
-from eccaht.experiments.stopping_errors import load_or_count
-from eccaht.experiments.tables import save_table
-from eccaht.files import replacing
 
 TITLE = "Correlation-aware anomaly search: the paper's claims, run again"
 _KINDS = {"holds": "yes", "does not hold": "no", "holds only if": "partly"}  # the rest is grey
@@ -187,8 +187,8 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         experiment = found.experiment
         yield Heading(f"{id}: {experiment.title}", id, 3)
         words = setting_in_words(experiment)
-        if experiment.policies:
-            words += f" Policies: {', '.join(experiment.policies)}."
+        if experiment.shown:
+            words += f" Policies: {', '.join(experiment.shown)}."
         if found.hits:
             words += f" {found.runs} runs of {experiment.horizon} measurements."
         picture = directory / id / f"{id}.png"
@@ -199,6 +199,7 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         options = ["--out", str(directory)]
         options += ["--runs", str(found.runs)] if found.hits else []
         options += ["--seed", str(found.seed)] if found.seed else []
+        options += ["--with", ",".join(experiment.added)] if experiment.added else []
         yield Paragraph(Code(shlex.join(["eccaht", "reproduce", id, *options])), label="Again")
         names = ("summary.csv", "curves.csv", f"{id}.csv", f"{id}.pdf", "spec.json")
         files = [Link(name, f"{id}/{name}") for name in names if (directory / id / name).exists()]

@@ -16,18 +16,17 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht import __version__
 from eccaht.arrays import as_count
-from eccaht.environments import Simulator
 from eccaht.experiments import storage
 from eccaht.experiments.results import Cell
+from eccaht.experiments.single_run import EXACT, hits_of_run
 from eccaht.experiments.spec import Experiment, Setting
 from eccaht.experiments.workers import Backend, Start, local, workers
-from eccaht.policies import make_policy
-from eccaht.problem import Problem
 from eccaht.randomness import check_seed
 
 _PIECE = 10_000  # measurements, under a second or two: so much is lost of what an interrupt finds unfinished
 # about how long a measurement takes, in microseconds: long cells go first, and the time left is told by it
 _COST = {"ecc-aht": 40, "cost-free": 40, "ttts-challenger": 80, "ttts": 150, "combgape": 120, "hds": 100}
+_EXACT_COST, _SETTLED_BY = 5000, 150  # these end when settled, mostly before so many measurements
 _OTHERS, _BINDING = 28, 400
 _STRUCTURED = ("block", "circulant", "graph", "kronecker")  # about twice as long
 _FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
@@ -59,6 +58,9 @@ class Piece(NamedTuple):
     def cost(self) -> float:
         """Estimated microseconds."""
         policy, setting = self.cell[1], self.setting
+        if policy in EXACT:
+            ends = min(self.horizon, _SETTLED_BY) if not self.options.get("regularize") else self.horizon
+            return float(_EXACT_COST * ends * len(self.runs))
         step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
         if setting.family in _STRUCTURED:
             step *= 2
@@ -143,8 +145,8 @@ class _Counter:
 
 def _pieces(directory: Path, experiment: Experiment, runs: int, seed: int) -> Iterator[Piece]:
     """The runs that are missing, cell by cell."""
-    size = max(1, _PIECE // max(1, experiment.horizon))
     for cell in storage.missing(directory, experiment):
+        size = 1 if cell[1] in EXACT else max(1, _PIECE // max(1, experiment.horizon))
         setting = experiment.settings[cell[0]]
         options = {**setting.options, **experiment.policy_options.get(cell[1], {})}
         for first in range(0, runs, size):
@@ -177,26 +179,13 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[np.int32]]:
     # sums over several threads round differently: with one thread everywhere no number depends on the workers
     with threadpool_limits(1):
         problem = piece.setting.problem()
-        return k, np.stack([_run_once(problem, piece, run) for run in piece.runs])
-
-
-def _run_once(problem: Problem, piece: Piece, run: int) -> NDArray[np.int32]:
-    """Hits after each measurement; the seeds are those of `comparison.compare`."""
-    seed, name = (piece.seed, run), piece.cell[1]
-    policy = make_policy(name, problem, seed=seed, stopping=None, **piece.options)
-    world = Simulator(problem, seed=seed, names=[name])
-    truth = np.zeros(problem.size, dtype=bool)
-    truth[world.anomalies] = True
-    hits = np.empty(piece.horizon, dtype=np.int32)
-    try:
-        for step in range(piece.horizon):
-            c = policy.ask()
-            policy.tell(c, world.measure(c))
-            hits[step] = np.count_nonzero(truth[policy.decision])
-    except (ValueError, ArithmeticError) as error:
-        where = f"{piece.id}, {piece.setting.label}, {name}, run {run}, after {policy.n_told} measurements"
-        raise type(error)(f"{where}: {error}") from None
-    return hits
+        runs = ((piece.seed, run) for run in piece.runs)
+        policy = piece.cell[1]
+        try:
+            hits = [hits_of_run(problem, policy, piece.horizon, seed, piece.options) for seed in runs]
+        except (ValueError, ArithmeticError) as error:
+            raise type(error)(f"{piece.id}, {piece.setting.label}, {error}") from None
+        return k, np.stack(hits)
 
 
 # -- tables and figures --------------------------------------------------------------------------------
@@ -219,8 +208,8 @@ def _up_to_date(directory: Path, experiment: Experiment) -> bool:
 def _finish(directory: Path, id: str) -> str:
     """Make the tables and the figure of an experiment whose cells are all there."""
     from eccaht.experiments import fig1, figures
-    from eccaht.experiments.style import save_figure
     from eccaht.experiments.tables import save_table
+    from eccaht.presentation.style import save_figure
 
     with threadpool_limits(1):
         results = storage.load(directory, id)

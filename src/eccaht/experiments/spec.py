@@ -5,7 +5,7 @@ The entries themselves are in catalogue.py; what ran is stored beside the result
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -56,10 +56,24 @@ class Experiment:
     horizon: int = 0
     x_label: str = ""
     policy_options: dict[str, dict[str, Any]] = field(default_factory=dict)  # by policy, e.g. hds readings
+    added: tuple[str, ...] = ()  # policies that were asked for beside those of the paper; no claim is judged by them
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All policies that are run and drawn."""
+        return *self.policies, *self.added
+
+    def beside(self, *names: str) -> Experiment:
+        """The same with further policies, where it compares policies with ecc-aht; those it has stay as they are."""
+        if self.kind in ("table", "panels") or "ecc-aht" not in self.policies:
+            return self
+        new = (name for name in dict.fromkeys(names) if name not in self.shown)
+        return replace(self, added=(*self.added, *new))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, NaN as None."""
+        """Plain values of the entry for JSON, NaN as None; what was added is no part of it."""
         entry = asdict(self)
+        del entry["added"]
         for setting in entry["settings"]:
             setting["x"] = None if np.isnan(setting["x"]) else setting["x"]
         return entry

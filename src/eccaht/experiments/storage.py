@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from eccaht.covariance.spectrum import effective_rank
 from eccaht.experiments.results import Cell, Results
 from eccaht.experiments.spec import Experiment, Setting
 from eccaht.files import replacing
+from eccaht.policies import policy_names
 from eccaht.randomness import rng_for
 from eccaht.statistics import Delay, Estimate, bca_interval, delay, estimate, first_reached, reached_for_good
 
@@ -37,7 +39,7 @@ def cells(experiment: Experiment) -> list[Cell]:
     """What has to be run: every policy in every setting, nothing for a table or figure 1."""
     if experiment.kind in ("table", "panels"):
         return []
-    return [(k, policy) for k in range(len(experiment.settings)) for policy in experiment.policies]
+    return [(k, policy) for k in range(len(experiment.settings)) for policy in experiment.shown]
 
 
 # -- what was run --------------------------------------------------------------------------------------
@@ -112,6 +114,12 @@ def missing(directory: Path, experiment: Experiment) -> list[Cell]:
     return [cell for cell in cells(experiment) if not cell_path(directory, experiment.id, cell).exists()]
 
 
+def added(directory: Path, experiment: Experiment) -> list[str]:
+    """Policies beside those of the entry whose cells are all there, whoever asked for them."""
+    found = (experiment.beside(name) for name in policy_names() if name not in experiment.policies)
+    return [more.added[-1] for more in found if more.added and not missing(directory, replace(more, policies=()))]
+
+
 def save_cell(directory: Path, id: str, cell: Cell, hits: NDArray[np.int32]) -> None:
     """Write the hits of a cell, (runs, horizon), one row a (run, step)."""
     run, step = np.indices(hits.shape, dtype=np.int32)
@@ -125,7 +133,7 @@ def save_cell(directory: Path, id: str, cell: Cell, hits: NDArray[np.int32]) -> 
 
 
 def load(directory: Path, id: str) -> Results:
-    """Read the results of an experiment, with the entry they were made by."""
+    """Read the results of an experiment, with the entry they were made by and the policies added to it."""
     home = directory / id
     if not (home / _SPEC).exists():
         raise ValueError(f"no results of {id} in {directory}: run 'eccaht reproduce {id} --out {directory}'")
@@ -136,6 +144,7 @@ def load(directory: Path, id: str) -> Results:
         raise ValueError(f"{home / _SPEC} was written by another version of eccaht: {error}") from None
     if absent := missing(directory, experiment):
         raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
+    experiment = experiment.beside(*added(directory, experiment))
     shape = runs, experiment.horizon
     hits = {cell: _load_cell(cell_path(directory, id, cell), shape) for cell in cells(experiment)}
     return Results(experiment, seed, hits)

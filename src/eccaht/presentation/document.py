@@ -74,9 +74,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with its caption."""
+    """A picture with its caption: a file, or the bytes of a PNG where no file is to stay."""
 
-    file: Path
+    file: Path | bytes
     alt: str
     caption: Text
 
@@ -87,7 +87,7 @@ Block = Heading | Paragraph | Items | Grid | Picture
 def html(title: str, blocks: Iterable[Block]) -> str:
     """One page with everything in it: style, pictures, no script and nothing to fetch."""
     blocks = list(blocks)
-    style = files("eccaht.experiments").joinpath("report.css").read_text(encoding="utf-8")
+    style = files("eccaht.presentation").joinpath("page.css").read_text(encoding="utf-8")
     body = "\n".join(_html_block(block, k) for k, block in enumerate(blocks))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -132,8 +132,7 @@ def _html_block(block: Block, number: int) -> str:
         case Items():
             return f"<ul>{''.join(f'<li>{_html_text(item)}</li>' for item in block.items)}</ul>"
         case Picture():
-            data = base64.b64encode(block.file.read_bytes()).decode()
-            image = f'<img src="data:image/png;base64,{data}" alt="{escape(block.alt)}">'
+            image = f'<img src="{_embedded(block.file)}" alt="{escape(block.alt)}">'
             return f"<figure>{image}<figcaption>{_html_text(block.caption)}</figcaption></figure>"
         case Grid():
             head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.header)
@@ -142,6 +141,17 @@ def _html_block(block: Block, number: int) -> str:
             table = f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
             about = f'role="region" aria-labelledby="table{number}" tabindex="0"'  # so that keys can scroll it
             return f'<div class="table {block.kind}" {about}>{table}</div>'
+
+
+def _embedded(picture: Path | bytes) -> str:
+    data = picture if isinstance(picture, bytes) else picture.read_bytes()
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+def _target(picture: Path | bytes, directory: Path) -> str:
+    if isinstance(picture, bytes):
+        return _embedded(picture)
+    return Path(os.path.relpath(picture, directory)).as_posix()
 
 
 def _html_row(row: Sequence[Text], header: Sequence[str]) -> str:
@@ -180,8 +190,7 @@ def _markdown_block(block: Block, directory: Path) -> str:
         case Items():
             return "\n".join(f"- {_markdown_text(item)}" for item in block.items)
         case Picture():
-            target = Path(os.path.relpath(block.file, directory)).as_posix()
-            return f"![{block.alt}]({target})\n\n{_markdown_text(block.caption)}"
+            return f"![{block.alt}]({_target(block.file, directory)})\n\n{_markdown_text(block.caption)}"
         case Grid():
             lines = [block.header, ["---"] * len(block.header)]
             lines += [[_markdown_text(cell).replace("|", "\\|") for cell in row] for row in block.rows]

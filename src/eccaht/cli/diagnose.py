@@ -1,0 +1,150 @@
+"""`eccaht diagnose`: is this model fit for use?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from eccaht.diagnosis import Check, Diagnosis
+
+_STYLES = {"ok": "green", "caution": "yellow", "not fit": "bold red"}
+
+
+def diagnose(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What 'eccaht calibrate' wrote.")],
+    anomalies: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Simulate searches for N anomalous sensors.")
+    ] = None,
+    shift: Annotated[float | None, typer.Option(metavar="D", help="Size of an anomaly there, in robust units.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="B", help="L1 limit of a measurement there. [default: 5]")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Simulated searches. [default: 20]")] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Measurements in each. [default: 500]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Another seed is other searches.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page with pictures.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+) -> None:
+    """Check whether a model is fit for use, and say what to do where it is not.
+
+    Each check has a number and a verdict: ok, caution or not fit; docs/diagnosis.md explains them. With --anomalies and
+    --shift, searches are simulated with the model's covariance: how many measurements they take, and how often they
+    end wrong. The exit code is 0 whatever the verdict.
+    """
+    search = _search(anomalies, shift, budget=budget, runs=runs, horizon=horizon, seed=seed)
+    if html is not None:
+        _check_page(html, model)
+    from eccaht.data import load_model
+    from eccaht.diagnosis import diagnose as run
+
+    calibrated = load_model(model)
+    if search:
+        with _progress(search.get("runs", 20)) as progress:
+            diagnosis = run(calibrated, **search, progress=progress)
+    else:
+        diagnosis = run(calibrated)
+    if html is not None:
+        _save(diagnosis, model, html)
+    if as_json:
+        files = [] if html is None else [str(html)]
+        typer.echo(json.dumps({"file": str(model), **diagnosis.as_dict(), "files": files}, allow_nan=False))
+        return
+    _tell(diagnosis)
+    if html is not None:
+        typer.echo(f"Saved {html}")
+
+
+def _search(anomalies: int | None, shift: float | None, **others: Any) -> dict[str, Any]:
+    """The search to simulate, empty if none is described."""
+    given = {name: value for name, value in others.items() if value is not None}
+    if anomalies is None and shift is None and not given:
+        return {}
+    if anomalies is None or shift is None:
+        lacking = " and ".join(o for o, v in (("--anomalies", anomalies), ("--shift", shift)) if v is None)
+        raise ValueError(f"a simulated search needs --anomalies and --shift: give {lacking}, or drop the other options")
+    return {"n_anomalies": anomalies, "shift": shift, **given}
+
+
+def _check_page(page: Path, model: Path) -> None:
+    from eccaht.cli.output import writable_directory
+
+    if page.is_dir() or not page.parent.is_dir():
+        raise ValueError(f"cannot write --html {page}: give a file in a directory that exists")
+    if page.exists() and model.exists() and page.samefile(model):
+        raise ValueError(f"--html {page} is the model itself: give another file")
+    writable_directory(page.parent, "--html")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal; nothing where standard error goes to a file."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("simulated searches"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda finished: bar.advance(task, finished)
+
+
+def _save(diagnosis: Diagnosis, model: Path, page: Path) -> None:
+    from eccaht.diagnosis.page import write
+    from eccaht.files import replacing
+
+    text = write(diagnosis, model.name)
+    with replacing(page) as file:
+        file.write(text.encode("utf-8", errors="backslashreplace"))
+
+
+def _tell(diagnosis: Diagnosis) -> None:
+    """Every check in a line, then what to do about those that are not ok."""
+    if sys.stdout.isatty():
+        _print_rich(diagnosis)
+    else:
+        typer.echo(f"{diagnosis.about}\n")
+        width = max(len(check.name) for check in diagnosis.checks)
+        for check in diagnosis.checks:
+            typer.echo(f"{check.verdict:<7}  {check.name:<{width}}  {check.shown}")
+        for check in _worth_telling(diagnosis):
+            typer.echo(f"\n{check.name} ({check.verdict}): {check.meaning}")
+            typer.echo(f"  What to do: {check.action or 'nothing.'}")
+    typer.echo(f"\nVerdict: {diagnosis.verdict}")
+    if len(diagnosis.checks) and diagnosis.checks[-1].name != "expected measurements":
+        typer.echo("With --anomalies N --shift D, searches are simulated: how many measurements they take.")
+
+
+def _worth_telling(diagnosis: Diagnosis) -> list[Check]:
+    return [c for c in diagnosis.checks if c.verdict != "ok" or c.name == "expected measurements"]
+
+
+def _print_rich(diagnosis: Diagnosis) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(diagnosis.about), style="dim")
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("verdict", "check", "number"):
+        grid.add_column(title)
+    for check in diagnosis.checks:
+        grid.add_row(Text(check.verdict, style=_STYLES[check.verdict]), Text(check.name), Text(check.shown))
+    console.print(grid)
+    for check in _worth_telling(diagnosis):
+        console.print(Text.assemble("\n", (check.name, "bold"), " (", (check.verdict, _STYLES[check.verdict]), ")"))
+        console.print(Padding(Text(check.meaning), (0, 0, 0, 2)))
+        if check.action:
+            console.print(Padding(Text.assemble(("What to do: ", "bold"), check.action), (0, 0, 0, 2)))

@@ -1,0 +1,30 @@
+"""`eccaht example`: files to try the tools for sensor data on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def example(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the files go.")] = Path("example"),
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another plant.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+) -> None:
+    """Write the sensor data of a small simulated plant, to try calibrate, diagnose and identify on.
+
+    DIR/history.csv holds two days of normal operation of 24 sensors, DIR/incident.csv four hours in which three of them
+    read too high from the third hour on, DIR/truth.json says which. The same seed gives the same files.
+    """
+    from eccaht.cli.output import writable_directory
+    from eccaht.data.example import write_example
+
+    files = write_example(writable_directory(out), seed)
+    if as_json:
+        truth = json.loads(files[-1].read_text(encoding="utf-8"))
+        typer.echo(json.dumps({"files": [str(file) for file in files], "truth": truth}))
+    else:
+        typer.echo(f"Saved {', '.join(map(str, files))}")

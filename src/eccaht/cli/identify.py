@@ -1,0 +1,267 @@
+"""`eccaht identify`: which sensors are wrong in this stretch of data, and why."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from eccaht.identification import DEFAULT_POLICY
+
+if TYPE_CHECKING:
+    from eccaht.data import Model
+    from eccaht.environments import Replay
+    from eccaht.identification import Entry
+    from eccaht.identification.follow import Follower
+    from eccaht.identification.sources import Source
+    from eccaht.identification.telling import Account
+    from eccaht.policies import Policy
+    from eccaht.problem import Problem
+
+_PLOTS = (".png", ".pdf", ".svg")
+
+
+def identify(
+    model: Annotated[Path, typer.Option(metavar="MODEL", help="What 'eccaht calibrate' wrote.")],
+    data: Annotated[list[Path], typer.Option(metavar="FILE", help="CSV or Parquet; repeat it for several files.")],
+    anomalies: Annotated[int, typer.Option(min=1, metavar="N", help="How many sensors are wrong.")],
+    shift: Annotated[
+        list[str] | None,
+        typer.Option(metavar="D", help="Size of an anomaly in robust units, with sign; NAME=D for one sensor. Repeat."),
+    ] = None,
+    shift_file: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV of sensor and shift.")] = None,
+    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = DEFAULT_POLICY,
+    start: Annotated[str | None, typer.Option(metavar="TIME", help="From here on, as 2024-03-07T08:00.")] = None,
+    stop: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here.")] = None,
+    per_window: Annotated[int, typer.Option(min=1, metavar="M", help="Measurements a window.")] = 1,
+    max_measurements: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
+    stopping: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE", help="confirmed (policy's rule and exact likelihood), gap, own, never, or a number."
+        ),
+    ] = "confirmed",
+    alpha: Annotated[float, typer.Option(metavar="A", help="Error level of the stopping rule.")] = 0.05,
+    missing: Annotated[
+        Literal["refuse", "allow"], typer.Option(help="What to do if the data lack sensors of the model.")
+    ] = "refuse",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the policy's own draws.")] = 0,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every measurement: .csv or .parquet.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the evidence: .png, .pdf or .svg.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on as the CSV file grows; Ctrl-C ends it.")] = False,
+    poll: Annotated[float, typer.Option(metavar="SECONDS", help="With --follow: look so often.")] = 1.0,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="With --follow: end after so long without new rows.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+) -> None:
+    """Name the sensors that are wrong in recorded or growing data, with the evidence.
+
+    The data are cleaned, scaled and cut into windows exactly as the model's history was, matched by the names of
+    the sensors. A policy chooses weights, their reading is taken from the next window, until the
+    evidence is strong enough or the data end. A robust unit is the interquartile range of a sensor in the history.
+    """
+    from eccaht.arrays import as_positive
+    from eccaht.data import load_model
+    from eccaht.identification import investigate
+    from eccaht.identification.shifts import parse_shifts
+    from eccaht.identification.telling import Account, columns, opening
+    from eccaht.policies import CATALOGUE
+
+    if not shift and shift_file is None:
+        raise ValueError("give the size of an anomaly in robust units: --shift D, or --shift NAME=D for each sensor")
+    if timeout is not None and not follow:
+        raise ValueError("--timeout is for growing files: add --follow")
+    times = (as_positive(poll, "--poll"), None if timeout is None else as_positive(timeout, "--timeout"))
+    _check_outputs({"--ledger": ledger, "--plot": plot}, {"--model": [model], "--data": data})
+    calibrated = load_model(model)
+    shifts = dict(zip(calibrated.names, parse_shifts(shift or [], shift_file, calibrated.names), strict=True))
+    options = {"seed": seed, "alpha": alpha, "stopping": _stopping(stopping)}
+    pose = {"n_anomalies": anomalies, "budget": budget}
+    _policy(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
+    source = _source(calibrated, data, (start, stop), missing, times if follow else None)
+    search = _policy(policy, calibrated, source.names, shifts, pose, options)
+    for note in source.notes:
+        typer.echo(f"Note: {note}", err=True)
+    with _watching(source, search, per_window, quiet=as_json) as (replay, watch):
+        confirm = alpha if stopping == "confirmed" else None
+        finding = investigate(search, replay, max_measurements=max_measurements, confirm=confirm, watch=watch)
+    scores = "log-odds" if CATALOGUE[policy].evidence else "score"
+    account = Account(calibrated, search.problem, finding, scores, alpha)
+    files = _save(account, ledger, plot)
+    if as_json:
+        settings = {"policy": policy, "anomalies": anomalies, "budget": budget, "per_window": per_window}
+        settings |= {"stopping": stopping, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
+        told = {"settings": settings, **account.document(), "notes": list(source.notes), "files": files}
+        typer.echo(json.dumps(told, allow_nan=False))
+        return
+    typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first))
+    for line in (*columns(account.table()), *account.lines()):
+        typer.echo(line)
+    if files:
+        typer.echo(f"Saved {', '.join(files)}")
+
+
+def _stopping(text: str) -> str | int | None:
+    if text == "confirmed":
+        return "default"
+    if text == "never":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _check_outputs(outputs: dict[str, Path | None], inputs: dict[str, list[Path]]) -> None:
+    from eccaht.cli.output import writable_directory
+    from eccaht.identification.ledger import SUFFIXES
+
+    endings = {"--ledger": SUFFIXES, "--plot": _PLOTS}
+    taken = {path.resolve(): option for option, paths in inputs.items() for path in paths}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.suffix not in endings[option]:
+            raise ValueError(f"{option} {path} must end in {' or '.join(endings[option])}")
+        if path.is_dir() or not path.parent.is_dir():
+            raise ValueError(f"cannot write {option} {path}: give a file in a directory that exists")
+        if path.resolve() in taken:
+            raise ValueError(f"{option} {path} would overwrite {taken[path.resolve()]}: give another file")
+        writable_directory(path.parent, option)
+
+
+def _policy(
+    name: str,
+    model: Model,
+    names: tuple[str, ...],
+    shifts: dict[str, float],
+    pose: dict[str, Any],
+    options: dict[str, Any],
+) -> Policy:
+    from eccaht.policies import make_policy
+
+    chosen = None if names == model.names else names
+    if len(names) <= pose["n_anomalies"]:
+        raise ValueError(f"--anomalies {pose['n_anomalies']} needs more than the {len(names)} sensors that are there")
+    problem = model.problem(shift=[shifts[sensor] for sensor in names], names=chosen, **pose)
+    return make_policy(name, problem, **options)
+
+
+def _source(
+    model: Model,
+    paths: list[Path],
+    stretch: tuple[str | None, str | None],
+    missing: Literal["refuse", "allow"],
+    times: tuple[float, float | None] | None,
+) -> Source:
+    from eccaht.identification.sources import followed, recorded
+
+    start, stop = stretch
+    if times is None:
+        return recorded(model, paths, start=start, stop=stop, missing=missing)
+    poll, timeout = times
+
+    def note(text: str) -> None:
+        typer.echo(f"Note: {text}", err=True)
+
+    return followed(model, paths, start=start, stop=stop, missing=missing, poll=poll, timeout=timeout, note=note)
+
+
+@contextmanager
+def _watching(
+    source: Source, policy: Policy, per_window: int, *, quiet: bool
+) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
+    """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
+    from eccaht.environments import Replay
+
+    replay = Replay(source.windows, policy.problem, per_window=per_window)
+    if source.follower is None:
+        with _bar(len(source.windows.starts) * per_window) as advance:  # type: ignore[union-attr]
+            yield replay, advance
+        return
+    with _ended_by_interrupt(source.follower):
+        yield replay, _silent if quiet else _Changes(policy.problem)
+
+
+def _silent(_: Entry) -> None:
+    """Show nothing."""
+
+
+class _Changes:
+    """One line whenever the set changes."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._names = problem, ""
+
+    def __call__(self, entry: Entry) -> None:
+        from eccaht.data.durations import show_time
+        from eccaht.identification.finding import name_of
+
+        names = ", ".join(name_of(self._problem, k) for k in entry.decision)
+        if names != self._names:
+            typer.echo(f"{show_time(entry.time)}  measurement {entry.number}: {names} (lead {entry.lead:.2f})")
+            sys.stdout.flush()
+        self._names = names
+
+
+@contextmanager
+def _ended_by_interrupt(follower: Follower) -> Iterator[None]:
+    """Let Ctrl-C end the following, not the program; a second one ends the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        follower.end()
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[Entry], object]]:
+    """A bar on a terminal; nothing where standard error goes to a file."""
+    if not sys.stderr.isatty():
+        yield _silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    parts = (BarColumn(), MofNCompleteColumn(), TextColumn("measurements at most"))
+    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda _: bar.advance(task)
+
+
+def _save(account: Account, ledger: Path | None, plot: Path | None) -> list[str]:
+    from eccaht.identification.ledger import save_ledger
+
+    files = []
+    if ledger is not None:
+        files.append(str(save_ledger(account.problem, account.finding.entries, ledger)))
+    if plot is not None:
+        from eccaht.files import replacing
+        from eccaht.identification.picture import draw
+        from eccaht.presentation.style import figure_style
+
+        metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(plot.suffix, {})
+        with figure_style(), replacing(plot) as file:
+            figure = draw(account.problem, account.finding, account.model.seconds, scores=account.scores)
+            figure.savefig(file, format=plot.suffix[1:], metadata=metadata)
+        files.append(str(plot))
+    return files

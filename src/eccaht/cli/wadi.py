@@ -1,0 +1,192 @@
+"""`eccaht wadi`: figures 4a and 4b on the WaDi files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from eccaht.data import Model
+    from eccaht.data.wadi import WadiFiles
+    from eccaht.experiments.wadi import Fig4a, Prepared, Settings, Timed
+
+
+def wadi(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files from iTrust are.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where tables and figures go.")],
+    attacks: Annotated[str | None, typer.Option(metavar="N,...", help="Numbers of attacks. [default: all]")] = None,
+    policies: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="With commas between; NAME-diagonal ignores correlation.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy.")] = 20,
+    shift: Annotated[float, typer.Option(help="Size of an anomaly in robust units.")] = 1.0,
+    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    window: Annotated[str, typer.Option(help="Length of a window.")] = "1min",
+    estimator: Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")] = "empirical",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+) -> None:
+    """Name the attacked points of the WaDi testbed, as figures 4a and 4b of the paper.
+
+    DIR holds WADI_14days.csv and WADI_attackdata.csv, or WADI_14days_new.csv and WADI_attackdataLABLE.csv. They are
+    not ours to give: docs/real-data.md says where to ask for them.
+    """
+    from joblib import cpu_count  # type: ignore[import-untyped]
+
+    from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
+    from eccaht.data.durations import parse_duration
+    from eccaht.data.estimators import check_estimator
+    from eccaht.data.wadi import find_files, read_attacks
+    from eccaht.experiments import wadi as experiment
+    from eccaht.experiments.localisation import check_known
+
+    check_estimator(estimator)
+    settings = experiment.Settings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
+    names = check_known(chosen_policies(policies, experiment.POLICIES))
+    chosen = read_attacks(None if attacks is None else [number.strip() for number in attacks.split(",")])
+    files = find_files(directory)
+    many: dict[str, Any] = {"jobs": jobs or cpu_count()}
+    with output_directory(out) as place:
+        with shown_progress() as bar:
+            model = experiment.build_model(files, settings, progress=lambda _, stage: bar.stage(stage))
+            prepared = experiment.prepare_attacks(model, chosen)
+            windows = experiment.attack_windows(model, files)
+            bar.total(3 * len(chosen) * runs)
+            many["progress"] = bar.advance
+            fig4a = experiment.run_fig4a(model, windows, prepared, names, settings, **many)
+            pipelines = {"ecc-aht": windows, "combgape": experiment.attack_windows(model, files, seconds=1.0)}
+            fig4b = experiment.run_fig4b(model, pipelines, prepared, settings, **many)
+        saved = _save(place, model, prepared, fig4a, fig4b)
+    if as_json:
+        typer.echo(json.dumps(_document(files, model, prepared, fig4a, fig4b, settings, saved), allow_nan=False))
+    else:
+        _show(files, model, prepared, fig4a, fig4b, settings)
+        typer.echo(f"Saved {', '.join(map(str, saved))}")
+
+
+def _save(place: Path, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig4b: list[Timed]) -> list[Path]:
+    from eccaht.experiments.localisation import steps_table, summary_table
+    from eccaht.experiments.localisation_figures import Times, draw_delays, draw_times
+    from eccaht.experiments.style import save_figure
+    from eccaht.experiments.tables import save_table
+    from eccaht.experiments.wadi import attack_table, column_table, pipeline_table
+    from eccaht.statistics import first_reached
+
+    known = {each.label: {"n_anomalies": len(each.columns)} for each in prepared}
+    files = [
+        save_table(column_table(model), place / "columns.csv"),
+        save_table(attack_table(prepared), place / "attacks.csv"),
+        save_table(summary_table(fig4a.records, known), place / "fig4a.csv"),
+        save_table(steps_table(fig4a.records), place / "fig4a-steps.csv"),
+    ]
+    counts = {each.label: f"{each.label}, n = {len(each.columns)}" for each in prepared}
+    records = {counts[label]: each for label, each in fig4a.records.items()}
+    title = f"fig4a: WaDi, K = {len(model.names)}, windows until the attacked points are named"
+    figure = draw_delays(records, title=title, unit="windows", reached=first_reached)
+    files += save_figure(figure, place / "fig4a")
+    if fig4b:
+        files.append(save_table(pipeline_table(fig4b), place / "fig4b.csv"))
+        groups: dict[str, dict[str, Times]] = {}
+        for each in fig4b:
+            groups.setdefault(counts[each.attack], {})[each.pipeline] = Times(each.first, each.limit)
+        title = "fig4b: ecc-aht on windows against CombGapE on one-second rows"
+        figure = draw_times(groups, title=title, label="seconds until F1 ≥ 0.95")
+        files += save_figure(figure, place / "fig4b")
+    return files
+
+
+def _show(
+    files: WadiFiles, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig4b: list[Timed], settings: Settings
+) -> None:
+    from eccaht.data.durations import show_duration
+
+    length = show_duration(settings.window)
+    typer.echo(f"WaDi {files.edition}: {len(model.names)} sensors that vary, {model.n_windows} windows of {length}")
+    for each in prepared:
+        for point, why in each.unmatched.items() if each.columns else ():
+            typer.echo(f"{each.label} counts without {point}: {why}")
+    for label, why in fig4a.left_out.items():
+        typer.echo(f"{label} is left out: {why}")
+    _show_fig4a(fig4a, _numbers(prepared), settings)
+    if fig4b:
+        _show_fig4b(fig4b)
+
+
+def _show_fig4a(fig4a: Fig4a, numbers: dict[str, int], settings: Settings) -> None:
+    from eccaht.cli.real_data import show_delay, show_lines, show_mean
+    from eccaht.experiments.comparison import summarise
+    from eccaht.experiments.localisation import pooled, savings
+
+    typer.echo(f"fig4a: windows until F1 >= 0.95, mean [95 % interval over {settings.runs} runs]")
+    lines = [["attack", "n", "windows", "policy", "first", "for good", "final F1"]]
+    for label, records in fig4a.records.items():
+        for row in summarise(records):
+            many = [str(numbers[label]), str(records.hits[row.policy].shape[1])]
+            delays = [show_delay(row.first), show_delay(row.for_good), show_mean(row.final_f1, 2)]
+            lines.append([label, *many, row.policy, *delays])
+    show_lines(lines)
+    typer.echo("never: not before the attack ended, counted as its windows; >= is a lower bound")
+    for twin in savings(pooled(fig4a.records), seed=settings.seed):
+        more = f"{twin.blind} needs {show_mean(twin.more)} windows more than {twin.full}, for good"
+        typer.echo(f"mean over {len(fig4a.records)} attacks: {more}")
+
+
+def _show_fig4b(fig4b: list[Timed]) -> None:
+    from eccaht.cli.real_data import show_lines
+    from eccaht.experiments.wadi import mean_seconds
+
+    typer.echo("fig4b: seconds from the beginning of the attack until F1 >= 0.95, first and for good")
+    pipelines = list(dict.fromkeys(each.pipeline for each in fig4b))
+    lines = [["attack", *(cell for name in pipelines for cell in (f"{name} first", "for good", "never"))]]
+    for label in dict.fromkeys(each.attack for each in fig4b):
+        cells = []
+        for each in (each for each in fig4b if each.attack == label):
+            means = [f"{mean_seconds(times, each.limit):.0f}" for times in (each.first, each.for_good)]
+            cells += [*means, f"{each.for_good.count(None)}/{len(each.for_good)}"]
+        lines.append([label, *cells])
+    show_lines(lines)
+
+
+def _numbers(prepared: list[Prepared]) -> dict[str, int]:
+    return {each.label: len(each.columns) for each in prepared}
+
+
+def _document(
+    files: WadiFiles,
+    model: Model,
+    prepared: list[Prepared],
+    fig4a: Fig4a,
+    fig4b: list[Timed],
+    settings: Settings,
+    saved: list[Path],
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from eccaht.experiments.comparison import summarise
+    from eccaht.experiments.localisation import arrival_times, as_entry, saved_entries, savings
+
+    return {
+        "settings": asdict(settings),
+        "edition": files.edition,
+        "sensors": list(model.names),
+        "windows": model.n_windows,
+        "attacks": [
+            {"attack": each.label, "columns": list(each.columns), "unmatched": dict(each.unmatched)}
+            for each in prepared
+        ],
+        "left_out": fig4a.left_out,
+        "fig4a": [
+            {
+                "attack": label,
+                "policies": [as_entry(row) for row in summarise(records)],
+                "diagonal_needs_more": saved_entries(savings(arrival_times(records), seed=settings.seed)),
+            }
+            for label, records in fig4a.records.items()
+        ],
+        "fig4b": [each._asdict() for each in fig4b],
+        "files": [str(path) for path in saved],
+    }

@@ -1,0 +1,152 @@
+"""Recorded windows as a world: a reading is what the weights make of the sensors at that time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eccaht.arrays import Array, as_count, as_floats, check_finite, frozen, inner, l1_norm
+from eccaht.problem import Problem
+
+if TYPE_CHECKING:
+    from eccaht.data.windows import Windows
+
+_NOTHING_NEW = 1e-8  # share of the weights that is left after projection: below, it is rounding
+
+
+class Reading(NamedTuple):
+    """The weights really used, (K,) and read-only, what they read, and when."""
+
+    weights: Array
+    value: float
+    window: int  # counted from 0
+    time: np.datetime64  # start of the window
+
+
+class EndOfData(ValueError):
+    """There is no further window."""
+
+
+class Replay:
+    """Reads c'x of one recorded window after the other, `per_window` times each.
+
+    A sensor that delivered nothing in a window gets no weight there, so the weights used may differ from those
+    asked for: tell the policy the weights of the `Reading`. Where all the weight falls on such sensors the window
+    is passed over.
+
+    Readings c_1'x and c_2'x of one window share its noise; their covariance is c_1'S c_2. Told as if they were
+    independent they would count evidence twice. So a later measurement of a window is made S-orthogonal to the earlier
+    ones, c_2 - (c_2'S c_1 / c_1'S c_1) c_1, and that is what is read: independent of them, with nothing lost. As many
+    readings as there are sensors then carry exactly the evidence of the whole vector. A measurement that
+    adds nothing to the earlier ones of its window is read in the next.
+
+    windows: a `Windows`, or any iterable of (start, values) pairs, such as a file that still grows.
+
+    >>> problem = Problem(np.eye(2), shift=1.0, n_anomalies=1, budget=1.0)
+    >>> minute = np.datetime64("2024-05-01T08:00")
+    >>> replay = Replay([(minute, np.array([2.0, np.nan])), (minute + 1, np.array([1.0, 3.0]))], problem)
+    >>> replay.read([0.5, 0.5]).weights, replay.read([0.5, 0.5]).value
+    (array([0.5, 0. ]), 2.0)
+    """
+
+    def __init__(
+        self, windows: Windows | Iterable[tuple[np.datetime64, Array]], problem: Problem, *, per_window: int = 1
+    ) -> None:
+        self.problem = problem
+        self.n_windows = 0  # taken so far, with those passed over
+        self.n_skipped = 0  # passed over without a reading
+        self._per_window = as_count(per_window, "per_window", least=1)
+        self._source = _source(windows, problem)
+        self._window: tuple[np.datetime64, Array] | None = None
+        self._used: list[tuple[Array, Array, float]] = []  # c, S c and c'S c of the readings of this window
+        self._n_read = 0  # in this window
+
+    def read(self, c: ArrayLike) -> Reading | None:
+        """Read the measurement c, in this window or the first later one that can; None where the data end."""
+        asked = self._checked(c)
+        while True:
+            window = self._open()
+            if window is None:
+                return None
+            time, x = window
+            weights = self._innovation(_without_missing(asked, x))
+            if weights is not None:
+                self._remember(weights)
+                return Reading(weights, inner(weights, np.nan_to_num(x, nan=0.0)), self.n_windows - 1, time)
+            self._close()
+
+    def measure(self, c: ArrayLike) -> float:
+        """Return the reading of exactly the weights c: for complete windows and one reading a window."""
+        if self._per_window > 1:
+            raise ValueError("readings of one window share its noise: use read() where per_window is more than 1")
+        reading = self.read(c)
+        if reading is None:
+            raise EndOfData(f"the data end after {self.n_windows} windows")
+        if not np.array_equal(reading.weights, self._checked(c)):
+            k = int(np.flatnonzero(reading.weights != self._checked(c))[0])
+            raise ValueError(f"sensor {self.problem.label(k)} is missing at {reading.time}: use read()")
+        return reading.value
+
+    def _remember(self, c: Array) -> None:
+        self._n_read += 1
+        if self._n_read < self._per_window:  # nothing will be projected after the last one
+            Sc = self.problem.covariance.matvec(c)
+            self._used.append((c, Sc, inner(c, Sc)))
+
+    def _open(self) -> tuple[np.datetime64, Array] | None:
+        """The window to read from, the next one if this one is used up."""
+        if self._window is not None and self._n_read >= self._per_window:
+            self._close()
+        if self._window is None:
+            self._window = next(self._source, None)
+            if self._window is not None:
+                self.n_windows += 1
+        return self._window
+
+    def _close(self) -> None:
+        self.n_skipped += self._n_read == 0
+        self._window, self._used, self._n_read = None, [], 0
+
+    def _innovation(self, c: Array) -> Array | None:
+        """The part of c that is S-orthogonal to what was read in this window, on the scale of c."""
+        if not c.any():
+            return None
+        if not self._used:
+            return frozen(c)
+        new = c.copy()
+        for _ in range(2):  # once leaves rounding of the size of what was taken away
+            for used, Sc, variance in self._used:
+                new -= (inner(new, Sc) / variance) * used
+        size, before = l1_norm(new), l1_norm(c)
+        return frozen(new * (before / size)) if size > _NOTHING_NEW * before else None
+
+    def _checked(self, c: ArrayLike) -> Array:
+        weights = as_floats(c, "measurement")
+        if weights.shape != (self.problem.size,):
+            raise ValueError(f"measurement has shape {weights.shape}, expected ({self.problem.size},)")
+        check_finite(weights, "measurement")
+        if not weights.any():
+            raise ValueError("measurement is all zero: it carries no information")
+        return weights
+
+
+def _source(
+    windows: Windows | Iterable[tuple[np.datetime64, Array]], problem: Problem
+) -> Iterator[tuple[np.datetime64, Array]]:
+    from eccaht.data.windows import Windows
+
+    if not isinstance(windows, Windows):
+        return iter(windows)
+    if problem.names is not None and tuple(windows.names) != problem.names:
+        raise ValueError("the windows and the problem have different sensors, or the same in another order")
+    if windows.values.shape[1] != problem.size:
+        raise ValueError(f"the windows have {windows.values.shape[1]} sensors, the problem {problem.size}")
+    return zip(windows.starts, windows.values, strict=True)
+
+
+def _without_missing(c: Array, x: Array) -> Array:
+    """A copy of c with no weight where x is missing."""
+    return np.where(np.isnan(x), 0.0, c)

@@ -1,0 +1,260 @@
+"""Searches in recorded rows: several methods on the same rows, against a truth that is known.
+
+Unlike in a simulation all methods of a run read the very same noise. They differ in what they weigh, and in what they
+believe: a method is a policy by its name, or that name with "-diagonal" for the policy that takes the streams for
+independent, so that full and diagonal covariance are compared with all else equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
+from eccaht.covariance import Diagonal
+from eccaht.environments import Replay
+from eccaht.experiments.comparison import TARGET, Records, Row, refusal, summarise
+from eccaht.experiments.tables import Table
+from eccaht.experiments.workers import local
+from eccaht.policies import Policy, make_policy, policy_names
+from eccaht.problem import Problem
+from eccaht.randomness import check_seed, rng_for
+from eccaht.statistics import Estimate, estimate, reached_for_good
+
+BLIND = "-diagonal"
+FULL_AND_BLIND = (("joint", "joint-diagonal"), ("ecc-aht", "diagonal"))  # with and without correlation, else the same
+
+
+@dataclass(frozen=True)
+class Search:
+    """Rows of scaled windows, (T, K), read in this order, and the streams to be found in them."""
+
+    problem: Problem
+    rows: Array
+    truth: Index
+    per_row: int = 1
+
+
+def method_names(wanted: Sequence[str]) -> tuple[str, ...]:
+    """Those of the wanted methods whose policy this version has."""
+    return tuple(name for name in wanted if policy_of(name)[0] in policy_names())
+
+
+def policy_of(name: str) -> tuple[str, bool]:
+    """The policy of a method and whether it is blind to correlation.
+
+    >>> policy_of("ttts-challenger-diagonal"), policy_of("diagonal")
+    (('ttts-challenger', True), ('diagonal', False))
+    """
+    return (name.removesuffix(BLIND), True) if name.endswith(BLIND) and name != BLIND else (name, False)
+
+
+def believed(name: str, problem: Problem) -> Problem:
+    """The problem as the method sees it."""
+    blind = policy_of(name)[1]
+    return problem.replace(covariance=Diagonal(problem.covariance.diagonal())) if blind else problem
+
+
+def check_known(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, after refusing unknown ones with the nearest known."""
+    for name in names:
+        policy = policy_of(name)[0]
+        if policy not in policy_names():
+            near = get_close_matches(policy, policy_names(), n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(policy_names())}"
+            raise ValueError(f"unknown policy {name!r}: {hint}")
+    return tuple(names)
+
+
+def check_reach(shift: float, budget: float) -> None:
+    """Refuse a shift that is 0 or too small for the budget before any work: a pair needs |shift| * budget >= 1."""
+    if as_number(shift, "shift") == 0:
+        raise ValueError("shift 0 is no anomaly: give it a size")
+    if as_positive(budget, "budget") * abs(shift) < 1.0:
+        least = rounded_up(1.0 / abs(shift))
+        raise ValueError(f"budget {budget:g} cannot separate sensors shifted by {shift:g}: give at least {least}")
+
+
+def check_methods(names: Sequence[str], problem: Problem) -> None:
+    """Refuse methods that are unknown, named twice or do not apply to the problem."""
+    if not names:
+        raise ValueError("no policy to compare: name at least one")
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise ValueError(f"policy {name!r} is named twice: name each once")
+        reason = refusal(policy_of(name)[0], believed(name, problem))
+        if reason is not None:
+            raise ValueError(reason if policy_of(name)[0] in reason else f"policy {name!r} does not apply: {reason}")
+
+
+def localise(
+    searches: Mapping[str, Sequence[Search]],
+    names: Sequence[str],
+    *,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int], object] = lambda _: None,
+) -> dict[str, Records]:
+    """Run every method on every search; the searches of a group are its runs and have the same length.
+
+    No number depends on `jobs` or on which other methods run; progress is told how many searches were finished.
+    """
+    as_count(jobs, "jobs", least=1)
+    (seed,) = check_seed(seed)
+    for group in searches.values():
+        check_methods(names, group[0].problem)
+    cells = [(label, run, search) for label, group in searches.items() for run, search in enumerate(group)]
+    done: dict[tuple[str, int], Finished] = {}
+    for label, run, finished in local(min(jobs, len(cells)))(_run, ((*cell, tuple(names), seed) for cell in cells)):
+        done[label, run] = finished
+        progress(1)
+    return {label: _records(label, group, names, seed, done) for label, group in searches.items()}
+
+
+Finished = dict[str, tuple[NDArray[np.int32], float]]  # by method: hits after each measurement, seconds a measurement
+
+
+def _run(label: str, run: int, search: Search, names: tuple[str, ...], seed: int) -> tuple[str, int, Finished]:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    finished: Finished = {}
+    with threadpool_limits(1):  # sums over several threads round differently
+        for name in names:
+            start = perf_counter()
+            try:
+                hits = follow(search, build(name, search.problem, seed=(seed, run)), believed(name, search.problem))
+            except (ValueError, ArithmeticError) as error:
+                raise type(error)(f"{name}, {label}, run {run}: {error}") from None
+            finished[name] = hits, (perf_counter() - start) / max(len(hits), 1)
+    return label, run, finished
+
+
+def build(name: str, problem: Problem, *, seed: Sequence[int]) -> Policy:
+    """The policy of a method, without a stopping rule."""
+    return make_policy(policy_of(name)[0], believed(name, problem), seed=seed, stopping=None)
+
+
+def follow(search: Search, policy: Policy, problem: Problem) -> NDArray[np.int32]:
+    """Let the policy read the rows and return how many of the truth it names after each, `per_row` to a row.
+
+    A row that cannot be read, because all sensors with weight are missing, leaves the decision as it was.
+    """
+    truth = np.zeros(problem.size, dtype=bool)
+    truth[search.truth] = True
+    T, each = len(search.rows), search.per_row
+    replay = Replay(((np.datetime64(t, "s"), row) for t, row in enumerate(search.rows)), problem, per_window=each)
+    hits = np.zeros(T * each, dtype=np.int32)
+    done = 0
+    while (reading := replay.read(policy.ask())) is not None:
+        place = max(done, reading.window * each)
+        hits[done:place] = hits[done - 1] if done else 0
+        policy.tell(reading.weights, reading.value)
+        hits[place] = int(truth[policy.decision].sum())
+        done = place + 1
+    hits[done:] = hits[done - 1] if done else 0
+    return hits
+
+
+def _records(
+    label: str, group: Sequence[Search], names: Sequence[str], seed: int, done: Mapping[tuple[str, int], Finished]
+) -> Records:
+    runs = range(len(group))
+    return Records(
+        group[0].problem.n_anomalies,
+        seed,
+        {name: np.stack([done[label, run][name][0] for run in runs]) for name in names},
+        {name: np.array([done[label, run][name][1] for run in runs]) for name in names},
+    )
+
+
+# -- what they come to ---------------------------------------------------------------------------------
+
+
+class Saved(NamedTuple):
+    """How many more measurements the blind method needs than the full one, paired run by run."""
+
+    full: str
+    blind: str
+    more: Estimate
+
+
+def savings(times: Mapping[str, Array], *, seed: int) -> list[Saved]:
+    """Compare each method with its blind twin, where both ran; times by method, (runs,).
+
+    Where no run differs, as when both were cut off in all of them, there is no interval.
+    """
+    return [
+        Saved(full, blind, _more(times[blind] - times[full], seed))
+        for full, blind in FULL_AND_BLIND
+        if full in times and blind in times
+    ]
+
+
+def _more(differences: Array, seed: int) -> Estimate:
+    told = estimate(differences, rng=rng_for(seed, "bootstrap"))
+    return told if differences.any() else Estimate(0.0, None)
+
+
+def arrival_times(records: Records) -> dict[str, Array]:
+    """By method and run: measurements until the right set is named for good, the horizon where it never is."""
+    return {name: np.array([_arrival(curve) for curve in records.f1(name)], dtype=float) for name in records.hits}
+
+
+def _arrival(f1: Array) -> int:
+    return reached_for_good(f1, TARGET) or len(f1)
+
+
+def pooled(groups: Mapping[str, Records]) -> dict[str, Array]:
+    """By method: the mean arrival time over the groups, (runs,); all groups must have the same runs."""
+    times = [arrival_times(records) for records in groups.values()]
+    return {name: np.mean([group[name] for group in times], axis=0) for name in times[0]}
+
+
+def summary_table(groups: Mapping[str, Records], extra: Mapping[str, Mapping[str, Any]]) -> Table:
+    """One row for each group and method; `extra` holds further columns of a group."""
+    rows = [
+        {"group": label, **extra.get(label, {}), **flat(row)}
+        for label, records in groups.items()
+        for row in summarise(records)
+    ]
+    return {column: np.array([row[column] for row in rows]) for column in rows[0]}
+
+
+def flat(row: Row) -> dict[str, Any]:
+    """A row as plain columns; an interval that the runs cannot tell is NaN."""
+    told: dict[str, Any] = {"policy": row.policy}
+    for what, value in (("first", row.first), ("for_good", row.for_good), ("final_f1", row.final_f1)):
+        low, high = value.interval or (np.nan, np.nan)
+        told |= {f"{what}_mean": value.mean, f"{what}_low": low, f"{what}_high": high}
+    runs = len(row.for_good.times)
+    return told | {"first_censored": row.first.censored, "for_good_censored": row.for_good.censored, "runs": runs}
+
+
+def steps_table(groups: Mapping[str, Records]) -> Table:
+    """Hits after every measurement of every run, one row each."""
+    tables = [
+        {"group": np.repeat(label, len(table["hits"])), **table}
+        for label, records in groups.items()
+        for table in [records.table()]
+    ]
+    return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
+
+
+def as_entry(row: Row) -> dict[str, Any]:
+    """A row for JSON."""
+    first, for_good = (
+        {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
+        for delay in (row.first, row.for_good)
+    )
+    return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}
+
+
+def saved_entries(saved: Sequence[Saved]) -> list[dict[str, Any]]:
+    """Savings for JSON."""
+    return [{**each._asdict(), "more": each.more._asdict()} for each in saved]

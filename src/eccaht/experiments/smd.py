@@ -1,0 +1,242 @@
+"""Server data: known shifts put into real normal rows (tier 1), and labelled incidents (tier 2).
+
+Tier 1. Scaling, mean and covariance come from the first half of the training rows. A run draws rows of the second half
+without replacement, in random order, and moves n random metrics by `shift` robust units. The random order
+keeps the law of a row, its correlations and its heavy tails, and takes away the dependence between successive rows,
+which no policy here models. What changed between the halves stays in.
+
+Tier 2. Calibrated on all training rows; the rows of a labelled segment are read in the order of time. The policies are
+told how many metrics are labelled and that each moved up by `shift`, which is often wrong in sign and size. Beside
+them: the ranking of all metrics by the distance of the segment's mean from the median in interquartile ranges. It
+sees every metric in every row, which no policy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from eccaht.arrays import Array, as_count
+from eccaht.covariance import effective_rank
+from eccaht.data.smd import Calibration, Entity, Segment, calibrate_rows, read_entity
+from eccaht.experiments.comparison import Records
+from eccaht.experiments.localisation import Search, check_reach, localise, method_names
+from eccaht.experiments.tables import Table
+from eccaht.problem import Problem
+from eccaht.randomness import rng_for
+from eccaht.statistics import Estimate, estimate
+
+POLICIES = ("joint", "joint-diagonal", "ecc-aht", "diagonal", "random-sparse", "round-robin")
+Z_SCORE, CHANCE = "z-score of all", "chance"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is common to all searches."""
+
+    numbers: tuple[int, ...] = (1, 3)  # of shifted metrics, tier 1
+    shift: float = 1.0
+    budget: float = 5.0
+    horizon: int = 100
+    runs: int = 10
+    seed: int = 0
+    estimator: str = "ledoit-wolf"
+    per_row: int = 1  # measurements of a row, tier 2
+
+    @property
+    def repeats(self) -> int:
+        """Runs of a segment in tier 2: they differ in the policies' own randomness only, so fewer tell enough."""
+        return max(1, self.runs // 5)
+
+    def __post_init__(self) -> None:
+        for name, least in {"horizon": 1, "runs": 1, "seed": 0, "per_row": 1}.items():
+            as_count(getattr(self, name), name, least=least)
+        if not self.numbers or len(set(self.numbers)) != len(self.numbers):
+            raise ValueError("give each number of anomalies once")
+        for number in self.numbers:
+            as_count(number, "the number of anomalies", least=1)
+        check_reach(self.shift, self.budget)
+
+
+def policies() -> tuple[str, ...]:
+    """The methods that are compared unless others are named."""
+    return method_names(POLICIES)
+
+
+# -- tier 1 --------------------------------------------------------------------------------------------
+
+
+class Correlated(NamedTuple):
+    """How correlated the metrics are: how many vary, effective rank of their correlations, and the median over
+    metrics of the largest |correlation| with another.
+    """
+
+    metrics: int
+    effective_rank: float
+    closest: float
+
+
+@dataclass(frozen=True)
+class Tier1:
+    """Records by number of shifted metrics and entity, and what is known of the entities."""
+
+    records: dict[int, dict[str, Records]]
+    entities: dict[str, Correlated]
+
+
+def run_tier1(
+    entities: Sequence[Entity],
+    names: Sequence[str],
+    settings: Settings,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], object] = lambda _: None,
+) -> Tier1:
+    """Search for injected shifts; progress is told how many searches were finished."""
+    searches: dict[str, list[Search]] = {}
+    keys: dict[int, dict[str, str]] = {n: {} for n in settings.numbers}
+    known = {}
+    for entity in entities:
+        train, _ = read_entity(entity)
+        half = len(train) // 2
+        calibration = _calibrated(entity, train[:half], settings)
+        known[entity.label] = correlated(calibration)
+        for n in settings.numbers:
+            keys[n][entity.label] = key = f"{entity.label}, {n} shifted"
+            searches[key] = injected(calibration, train[half:], n, settings, entity.label)
+    records = localise(searches, names, seed=settings.seed, jobs=jobs, progress=progress)
+    return Tier1({n: {label: records[key] for label, key in each.items()} for n, each in keys.items()}, known)
+
+
+def correlated(calibration: Calibration) -> Correlated:
+    """Describe the correlations of a calibration."""
+    S = calibration.covariance.dense()
+    R = S / np.sqrt(np.outer(S.diagonal(), S.diagonal()))
+    closest = np.abs(R - np.diag(R.diagonal())).max(axis=1)
+    return Correlated(len(R), effective_rank(R), float(np.median(closest)))
+
+
+def injected(calibration: Calibration, rows: Array, n: int, settings: Settings, label: str) -> list[Search]:
+    """One search a run: random rows in random order, n random metrics moved."""
+    if len(rows) < settings.horizon:
+        raise ValueError(f"{label} has {len(rows)} rows in its second half, fewer than the horizon {settings.horizon}")
+    problem = _problem(calibration, n, settings)
+    searches = []
+    for run in range(settings.runs):
+        rng = rng_for((settings.seed, run), "smd", label)
+        truth = np.sort(rng.choice(problem.size, n, replace=False))
+        drawn = calibration.scaled(rows[rng.choice(len(rows), settings.horizon, replace=False)])
+        drawn[:, truth] += settings.shift
+        searches.append(Search(problem, drawn, truth))
+    return searches
+
+
+# -- tier 2 --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tier2:
+    """By entity: the precision at n of each method, and of the two that are no policy, one value a segment.
+
+    rows: lengths of the segments; skipped: segments without a usable truth, and why.
+    """
+
+    precision: dict[str, dict[str, Array]]
+    rows: dict[str, list[int]]
+    skipped: dict[str, list[str]]
+
+
+def run_tier2(
+    entities: Sequence[Entity],
+    names: Sequence[str],
+    settings: Settings,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], object] = lambda _: None,
+) -> Tier2:
+    """Search in the labelled segments; progress is told how many searches were finished."""
+    searches: dict[str, list[Search]] = {}
+    belongs: dict[str, list[str]] = {}
+    skipped: dict[str, list[str]] = {}
+    for entity in entities:
+        train, test = read_entity(entity)
+        calibration = _calibrated(entity, train, settings)
+        belongs[entity.label], skipped[entity.label] = [], []
+        for k, segment in enumerate(entity.segments):
+            search = labelled(calibration, test, segment, settings)
+            if isinstance(search, str):
+                skipped[entity.label].append(f"segment {k} of rows {segment.start} to {segment.stop - 1}: {search}")
+                continue
+            belongs[entity.label].append(f"{entity.label} segment {k}")
+            searches[f"{entity.label} segment {k}"] = [search] * settings.repeats
+    records = localise(searches, names, seed=settings.seed, jobs=jobs, progress=progress)
+    precision = {
+        label: _precision([(searches[key][0], records[key]) for key in keys], names) for label, keys in belongs.items()
+    }
+    rows = {label: [len(searches[key][0].rows) for key in keys] for label, keys in belongs.items()}
+    return Tier2(precision, rows, skipped)
+
+
+def labelled(calibration: Calibration, test: Array, segment: Segment, settings: Settings) -> Search | str:
+    """The search of a labelled segment, or why there is none."""
+    truth = calibration.places(segment.metrics)
+    if truth.size == 0:
+        return "all its metrics are constant in the training rows"
+    if truth.size == calibration.kept.size:
+        return "every metric is labelled"
+    rows = calibration.scaled(test[segment.start : segment.stop])[: settings.horizon]
+    return Search(_problem(calibration, truth.size, settings), rows, truth, settings.per_row)
+
+
+def z_score_hits(search: Search) -> int:
+    """How many of the truth are among the n metrics whose mean is farthest from the median, in robust units."""
+    far = np.abs(search.rows.mean(axis=0))
+    named = np.argsort(-far, kind="stable")[: search.truth.size]
+    return int(np.isin(named, search.truth).sum())
+
+
+def _precision(cells: Sequence[tuple[Search, Records]], names: Sequence[str]) -> dict[str, Array]:
+    told = {name: np.array([(r.hits[name][:, -1] / s.truth.size).mean() for s, r in cells]) for name in names}
+    told[Z_SCORE] = np.array([z_score_hits(s) / s.truth.size for s, _ in cells])
+    told[CHANCE] = np.array([s.truth.size / s.problem.size for s, _ in cells])
+    return told
+
+
+def precision_over(tier: Tier2, labels: Sequence[str], *, seed: int) -> dict[str, Estimate]:
+    """Mean precision over all segments of some entities, with an interval over segments."""
+    parts: list[Mapping[str, Array]] = [tier.precision[label] for label in labels if tier.rows[label]]
+    if not parts:
+        return {}
+    pooled = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: estimate(values, rng=rng_for(seed, "bootstrap")) for name, values in pooled.items()}
+
+
+def precision_table(tier: Tier2) -> Table:
+    """One row for each segment and method."""
+    rows = [
+        (label, k, length, name, float(values[k]))
+        for label, methods in tier.precision.items()
+        for k, length in enumerate(tier.rows[label])
+        for name, values in methods.items()
+    ]
+    columns = ("entity", "segment", "rows", "policy", "precision")
+    return {column: np.array(values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)}
+
+
+# -- both ----------------------------------------------------------------------------------------------
+
+
+def _calibrated(entity: Entity, rows: Array, settings: Settings) -> Calibration:
+    try:
+        return calibrate_rows(rows, estimator=settings.estimator)
+    except ValueError as error:
+        raise ValueError(f"{entity.label}: {error}") from None
+
+
+def _problem(calibration: Calibration, n: int, settings: Settings) -> Problem:
+    names = [f"metric {k}" for k in calibration.kept]
+    S, mean = calibration.covariance, calibration.mean
+    return Problem(S, shift=settings.shift, n_anomalies=n, budget=settings.budget, mean=mean, names=names)

@@ -1,0 +1,98 @@
+"""Shifts as a user writes them: one number for all sensors, and others by name."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from eccaht.arrays import Array
+
+
+def parse_shifts(options: Sequence[str], file: Path | None, names: Sequence[str]) -> Array:
+    """Return the shift of each sensor, in robust units.
+
+    options: "2" or "-2" for all sensors, "NAME=-2" for one, in any order; each may be given once.
+    file: CSV of name and shift. Of a sensor the options decide, then the file, then the number for all.
+
+    >>> parse_shifts(["2", "b=-1.5"], None, ["a", "b", "c"])
+    array([ 2. , -1.5,  2. ])
+    """
+    common, own = _split(options, names)
+    told = ({} if file is None else _read(file, names)) | own
+    if common is None:
+        without = [name for name in names if name not in told]
+        if without:
+            others = f" and {len(without) - 1} others" if len(without) > 1 else ""
+            raise ValueError(f"sensor {without[0]!r}{others} has no shift: add --shift D for those without their own")
+        common = 1.0  # for nobody
+    return np.array([told.get(name, common) for name in names])
+
+
+def _split(options: Sequence[str], names: Sequence[str]) -> tuple[float | None, dict[str, float]]:
+    common: float | None = None
+    own: dict[str, float] = {}
+    for option in options:
+        name, equals, text = option.rpartition("=")  # the last one: a name may have one of its own
+        value = _number(text, f"--shift {option}")
+        if not equals:
+            if common is not None:
+                raise ValueError(f"--shift {option} is the second number for all sensors: write NAME={option} for one")
+            common = value
+            continue
+        name = _known(name.strip(), names, "--shift")
+        if name in own:
+            raise ValueError(f"--shift names {name!r} twice: give it one shift")
+        own[name] = value
+    return common, own
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, float]:
+    where = f"--shift-file {path}"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+    except OSError as error:
+        raise ValueError(f"cannot read {where}: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{where} is no CSV text file") from None
+    told: dict[str, float] = {}
+    for number, row in enumerate(rows):
+        if len(row) != 2:
+            raise ValueError(f"{where}: row {number + 1} has {len(row)} cells, not a name and a shift")
+        if number == 0 and not _is_number(row[1]) and row[0] not in names:
+            continue  # a header
+        name = _known(row[0].strip(), names, where)
+        if name in told:
+            raise ValueError(f"{where} names {name!r} twice: give it one shift")
+        told[name] = _number(row[1], f"{where}, {name!r}")
+    if not told:
+        raise ValueError(f"{where} has no row: write a name and a shift in each")
+    return told
+
+
+def _known(name: str, names: Sequence[str], where: str) -> str:
+    if name in names:
+        return name
+    near = get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f": did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{where} names the sensor {name!r}, which the model does not have{hint}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(text: str, what: str) -> float:
+    if not _is_number(text) or not np.isfinite(float(text)):
+        raise ValueError(f"{what}: {text!r} is not a number")
+    if float(text) == 0:
+        raise ValueError(f"{what}: a shift of 0 is invisible; give its size in robust units, with its sign")
+    return float(text)

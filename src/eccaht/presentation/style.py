@@ -1,0 +1,77 @@
+"""How every figure looks, and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from cycler import cycler
+from matplotlib.figure import Figure
+
+from eccaht.files import replacing
+
+COLUMN_WIDTH, TEXT_WIDTH = 3.25, 6.75  # inches: figures are drawn at the size they are printed at
+
+# Okabe & Ito: told apart with every common kind of colour vision
+PALETTE = {
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "black": "#000000",
+    "yellow": "#F0E442",
+}
+NEUTRAL = "#B4B4B4"
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # ships with matplotlib, so that every machine draws the same figure
+    "font.size": 7.5,
+    "axes.titlesize": 7.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 7.5,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.2,
+    "axes.prop_cycle": cycler(color=list(PALETTE.values())),
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # outlines that stay text: publishers refuse the default bitmap-like Type 3
+}
+
+# without a date the same table gives the same bytes
+_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "png": {}}
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Draw in the common style, starting from matplotlib's defaults whatever the user's own settings."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield
+
+
+def save_figure(figure: Figure, path: Path) -> list[Path]:
+    """Write path.pdf and path.png (`path` has no suffix) and return both; no half-written file stays."""
+    files = []
+    with figure_style():
+        for suffix, metadata in _METADATA.items():
+            target = path.with_name(f"{path.name}.{suffix}")
+            with replacing(target) as file:
+                figure.savefig(file, format=suffix, metadata=metadata)
+            files.append(target)
+    return files

@@ -1,0 +1,282 @@
+"""`eccaht identify` names the sensors, says why, and refuses what it cannot use without leaving anything behind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eccaht.cli.main import run
+from eccaht.data import calibrate
+from eccaht.data.example import write_example
+
+ONSET = "2024-03-07T08:00"
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("plant")
+    history, *_ = write_example(directory)
+    calibrate([history]).save(directory / "plant.model")
+    return directory
+
+
+@pytest.fixture(scope="module")
+def truth(plant: Path) -> list[str]:
+    return json.loads((plant / "truth.json").read_text())["anomalies"]
+
+
+def arguments(plant: Path, *others: str, data: str = "incident.csv") -> list[str]:
+    given = ["--model", str(plant / "plant.model"), "--data", str(plant / data), "--anomalies", "3"]
+    return ["identify", *given, "--start", ONSET, *others]
+
+
+def told(capsys: pytest.CaptureFixture[str], *given: str) -> dict[str, Any]:
+    assert run([*given, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def names(document: dict[str, Any]) -> set[str]:
+    return {sensor["sensor"] for sensor in document["named"]}
+
+
+def test_the_right_sensors_are_named_in_a_table_with_reasons(
+    plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments(plant, "--shift", "1")) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    named = [line.split()[2] for line in lines if line[2:].startswith("named")]
+    assert sorted(named) == sorted(truth)
+    assert sum(line.startswith("Why ") for line in lines) == 3
+    assert any(line.startswith("Runner-up: ") for line in lines)
+    assert max(map(len, lines)) <= 110
+
+
+def test_json_tells_everything(plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    document = told(capsys, *arguments(plant, "--shift", "1"))
+    assert names(document) == set(truth)
+    assert document["reason"] == "stopped"
+    assert document["best_rival"]["settled"] is True
+    assert document["best_rival"]["log_likelihood_ratio"] >= document["best_rival"]["threshold"]
+    assert len(document["sensors"]) == document["settings"]["sensors"] == 25
+    bias = json.loads((plant / "truth.json").read_text())["bias"]
+    for sensor in document["named"]:
+        error = sensor["size_error"] * sensor["size_raw"] / sensor["size"]
+        assert abs(sensor["size_raw"] - bias[sensor["sensor"]]) < 4 * error
+    assert {why["sensor"] for why in document["why"]} == set(truth)
+    for why in document["why"]:
+        near, far = why["reading"] - why["expected"], why["reading"] - why["expected_if_swapped"]
+        assert why["evidence"] == pytest.approx((far**2 - near**2) / (2 * why["noise"] ** 2))
+
+
+def test_the_order_of_columns_is_free_further_ones_are_ignored_and_missing_ones_named(
+    plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.read_csv(plant / "incident.csv")
+    shuffled = tmp_path / "shuffled.csv"
+    table.select(reversed(table.columns)).with_columns(pl.lit(1.5).alias("new one")).write_csv(shuffled)
+    shutil.copy(plant / "plant.model", tmp_path)
+    assert run(arguments(tmp_path, "--shift", "1", "--json", data="shuffled.csv")) == 0
+    out, err = capsys.readouterr()
+    assert names(json.loads(out)) == set(truth)
+    assert "new one" in err
+    absent = next(tag for tag in ("FT-101", "FT-102", "PT-101") if tag not in truth)
+    table.drop(absent).write_csv(tmp_path / "lacking.csv")
+    lacking = arguments(tmp_path, "--shift", "1", data="lacking.csv")
+    assert run(lacking) == 2
+    assert absent in capsys.readouterr().err
+    document = told(capsys, *lacking, "--missing", "allow")
+    assert names(document) == set(truth)
+    assert absent not in {sensor["sensor"] for sensor in document["sensors"]}
+    assert any(absent in note for note in document["notes"])
+    growing = told(capsys, *lacking, "--missing", "allow", "--follow", "--timeout", "0.1", "--poll", "0.01")
+    assert growing["named"] == document["named"]
+
+
+def test_shifts_by_sign_by_name_and_from_a_file(
+    plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong_way = told(capsys, *arguments(plant, "--shift", "-1"))
+    assert not names(wrong_way) & set(truth)
+    one, *others = truth
+    document = told(capsys, *arguments(plant, "--shift", "1", "--shift", f"{one}=-1", "--stopping", "60"))
+    assert one not in names(document)
+    assert set(others) < names(document)
+    (tmp_path / "shifts.csv").write_text("".join(f"{tag},1\n" for tag in truth))
+    document = told(capsys, *arguments(plant, "--shift", "-1", "--shift-file", str(tmp_path / "shifts.csv")))
+    assert names(document) == set(truth)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_ledger_and_picture_are_written(
+    plant: Path, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(tmp_path / f"ledger{ending}"), str(tmp_path / "evidence.png")]
+    given = arguments(plant, "--shift", "1", "--per-window", "3", "--ledger", files[0], "--plot", files[1])
+    document = told(capsys, *given)
+    assert document["files"] == files
+    table = pl.read_csv(files[0]) if ending == ".csv" else pl.read_parquet(files[0])
+    assert len(table) == document["measurements"]
+    assert table["window"].max() == document["windows"] - 1
+    assert table["window"].value_counts()["count"].max() == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["evidence.png", f"ledger{ending}"]
+
+
+@pytest.mark.parametrize(
+    ("stopping", "reason", "measurements"),
+    [("12", "stopped", 12), ("never", "data_ended", 120), ("gap", "stopped", None)],
+)
+def test_stopping_rules(
+    plant: Path, stopping: str, reason: str, measurements: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = told(capsys, *arguments(plant, "--shift", "1", "--stopping", stopping))
+    assert document["reason"] == reason
+    assert measurements in (None, document["measurements"])
+    document = told(capsys, *arguments(plant, "--shift", "1", "--max-measurements", "4"))
+    assert (document["reason"], document["measurements"]) == ("max_measurements", 4)
+    assert document["best_rival"]["settled"] is False
+
+
+def test_an_unsettled_set_is_said_to_be_one(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments(plant, "--shift", "1", "--max-measurements", "4")) == 0
+    assert "allow more measurements" in capsys.readouterr().out
+    normal = [*arguments(plant, "--shift", "1"), "--start", "2024-03-07T06:00", "--stop", ONSET]
+    assert run(normal) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "CAUTION: low belief in" in out
+    assert "give more data" in out
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ([], "--shift D"),
+        (["--shift", "0"], "invisible"),
+        (["--shift", "1", "--shift", "FT-999=2"], "did you mean"),
+        (["--shift", "1", "--policy", "ecc"], "unknown policy"),
+        (["--shift", "1", "--policy", "hds"], "HDS"),
+        (["--shift", "1", "--stopping", "gapp"], "unknown stopping rule"),
+        (["--shift", "1", "--stopping", "0"], "stopping"),
+        (["--shift", "1", "--alpha", "2"], "alpha"),
+        (["--shift", "1", "--budget", "0"], "budget"),
+        (["--shift", "0.01", "--budget", "0.1"], "budget"),
+        (["--shift", "1", "--anomalies", "25"], "25"),
+        (["--shift", "1", "--start", "yesterday"], "yesterday"),
+        (["--shift", "1", "--start", "2030-01-01"], "2030"),
+        (["--shift", "1", "--ledger", "ledger.xlsx"], "must end in"),
+        (["--shift", "1", "--plot", "plot.gif"], "must end in"),
+        (["--shift", "1", "--plot", "absent/plot.png"], "directory that exists"),
+        (["--shift", "1", "--timeout", "3"], "--follow"),
+        (["--shift", "1", "--follow", "--poll", "0"], "--poll"),
+        (["--shift", "1", "--follow", "--data", "other.csv"], "one --data"),
+        (["--shift", "1", "--shift-file", "absent.csv"], "absent.csv"),
+        (["--shift", "1", "--missing", "maybe"], "maybe"),
+        (["--shift", "1", "--model", "absent.model"], "absent.model"),
+        (["--shift", "1", "--data", "absent.csv"], "absent.csv"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    plant: Path,
+    others: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = arguments(plant, *others)
+    for option, file in (("--ledger", "l.csv"), ("--plot", "p.png")):
+        if option not in others:
+            given += [option, file]
+    assert run(given) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--data", "--model"])
+@pytest.mark.parametrize(
+    "content", [b"", b"time,a\n", b"\x80\x04K\x01.", b"PK\x03\x04 cut off", b"some words\nand more\n", None]
+)
+@pytest.mark.parametrize("follow", [False, True])
+def test_files_that_are_not_what_they_should_be(
+    plant: Path, tmp_path: Path, option: str, content: bytes | None, follow: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.npz"
+    bad.mkdir() if content is None else bad.write_bytes(content)
+    given = ["identify", "--anomalies", "3", "--shift", "1", "--ledger", str(tmp_path / "l.csv"), option, str(bad)]
+    given += ["--model", str(plant / "plant.model")] if option == "--data" else ["--data", str(plant / "incident.csv")]
+    given += ["--follow", "--timeout", "0.02", "--poll", "0.01"] if follow else []
+    assert run(given) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1].startswith("eccaht: ")
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.npz"]
+
+
+def test_inputs_are_never_overwritten(plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "incident.csv"
+    shutil.copy(plant / "incident.csv", data)
+    shutil.copy(plant / "plant.model", tmp_path)
+    before = data.read_bytes()
+    assert run(arguments(tmp_path, "--shift", "1", "--ledger", str(data))) == 2
+    assert "overwrite --data" in capsys.readouterr().err
+    assert data.read_bytes() == before
+
+
+def test_a_growing_file_gives_the_finding_of_the_complete_one(
+    plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(plant / "plant.model", tmp_path)
+    lines = (plant / "incident.csv").read_text().splitlines(keepends=True)
+    growing = tmp_path / "incident.csv"
+    growing.write_text("".join(lines[:700]))
+
+    def feed() -> None:
+        for first in range(700, len(lines), 37):
+            with growing.open("a") as file:
+                text = "".join(lines[first : first + 37])
+                file.write(text[:-20])
+                file.flush()
+                time.sleep(0.003)
+                file.write(text[-20:])
+
+    writer = threading.Thread(target=feed)
+    writer.start()
+    document = told(capsys, *arguments(tmp_path, "--shift", "1", "--follow", "--poll", "0.01", "--timeout", "20"))
+    writer.join()
+    whole = told(capsys, *arguments(plant, "--shift", "1"))
+    for key in ("named", "sensors", "measurements", "decided", "why"):
+        assert document[key] == whole[key]
+
+
+def test_an_interrupt_ends_the_following_with_a_finding(plant: Path, tmp_path: Path) -> None:
+    lines = (plant / "incident.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "grow.csv").write_text("".join(lines[:740]))
+    shutil.copy(plant / "plant.model", tmp_path)
+    given = arguments(tmp_path, "--shift", "1", "--follow", "--ledger", str(tmp_path / "l.csv"), data="grow.csv")
+    command = [sys.executable, "-u", "-m", "eccaht.cli.main", *given]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()  # it is following
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "measurement 1:" in first
+    assert "the data ended at" in out
+    assert "CAUTION" in out
+    assert len(pl.read_csv(tmp_path / "l.csv")) >= 1

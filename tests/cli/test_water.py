@@ -1,0 +1,71 @@
+"""`eccaht water` goes from nothing to a table, or says in one line why not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from eccaht.cli.main import app, run
+
+QUICK = ["--days", "1", "--step", "5min", "--attacks", "3", "--jobs", "1", "--policies", "ecc-aht,diagonal"]
+
+pytestmark = pytest.mark.skipif(find_spec("wntr") is None, reason="the extra [water] is not installed")
+
+
+def test_one_command_writes_everything_and_says_what_it_found(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["water", "--out", str(tmp_path / "new" / "out"), *QUICK])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert "288 windows of 5min as history" in result.stdout
+    assert "correlation of successive windows" in result.stdout
+    assert "1 sensor: diagonal needs" in result.stdout
+    names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
+    assert names == {
+        *("history.csv", "attacks.csv", "truth.json", "model.npz"),
+        *("summary.csv", "steps.csv", "delays.pdf", "delays.png"),
+    }
+
+
+def test_json(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["water", "--out", str(tmp_path), *QUICK, "--window", "10min", "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["windows"] == 144
+    assert [attack["n"] for attack in told["attacks"]] == [1, 2, 3]
+    assert [group["group"] for group in told["groups"]] == ["1 sensor", "2 sensors", "3 sensors"]
+    assert [row["policy"] for row in told["groups"][0]["policies"]] == ["ecc-aht", "diagonal"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--step", "7s"], "is no whole part of 10 minutes"),
+        (["--step", "soon"], "is not a length of time"),
+        (["--window", "30s"], "must be between the step"),
+        (["--days", "0.1"], "do not cover a day"),
+        (["--policies", "nobody"], "unknown policy 'nobody'"),
+        (["--estimator", "ledoit"], "did you mean 'ledoit-wolf'?"),
+    ],
+)
+def test_bad_options_are_one_line_and_leave_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(["water", "--out", str(tmp_path / "new"), *arguments]) == 2
+    told = capsys.readouterr()
+    assert message in told.err
+    assert told.err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_the_extra_the_command_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wntr", None)
+    assert run(["water", "--out", str(tmp_path / "new")]) == 2
+    assert "pip install 'eccaht[water]'" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
