@@ -1,7 +1,22 @@
-"""What the readings say about each stream."""
+"""What the readings say about each stream and about sets of them."""
 
 from eccaht.beliefs.empirical_means import EmpiricalMeans
+from eccaht.beliefs.enumeration import Enumeration
+from eccaht.beliefs.evidence import Evidence
+from eccaht.beliefs.joint import Joint
+from eccaht.beliefs.local_search import LocalSearch
+from eccaht.beliefs.population import Population
 from eccaht.beliefs.pseudo_likelihood import PseudoLikelihood
 from eccaht.beliefs.ranking import Ranker, Ranking
 
-__all__ = ["EmpiricalMeans", "PseudoLikelihood", "Ranker", "Ranking"]
+__all__ = [
+    "EmpiricalMeans",
+    "Enumeration",
+    "Evidence",
+    "Joint",
+    "LocalSearch",
+    "Population",
+    "PseudoLikelihood",
+    "Ranker",
+    "Ranking",
+]

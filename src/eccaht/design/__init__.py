@@ -2,6 +2,7 @@
 
 from eccaht.design.coordinates import Coordinates, single_stream
 from eccaht.design.difference import Difference
+from eccaht.design.information import InformationDesign
 from eccaht.design.pair import Design, PairDesign, forget_designs, pair_design
 from eccaht.design.tree import Tree
 
@@ -9,6 +10,7 @@ __all__ = [
     "Coordinates",
     "Design",
     "Difference",
+    "InformationDesign",
     "PairDesign",
     "Tree",
     "forget_designs",

@@ -79,12 +79,12 @@ class PairDesign:
         return solution.scaled(problem.budget)
 
 
-class PairSolution(NamedTuple):
+class ContrastSolution(NamedTuple):
     """S z = D - lam sign(z), z of any scale; lam = 0 where the limit does not bind."""
 
     covariance: Covariance
-    indices: Index  # (i, j)
-    values: Array  # (shift_i, -shift_j)
+    indices: Index  # where D is not zero: (i, j) for a pair
+    values: Array  # D there: (shift_i, -shift_j)
     z: Array
     lam: float
     norm: float  # |z|_1
@@ -113,23 +113,31 @@ class PairSolution(NamedTuple):
 
 def solve_pair(
     covariance: Covariance, shift: Array, i: int, j: int, limit: float, *, remember: bool = False
-) -> PairSolution:
+) -> ContrastSolution:
     """Solve for one pair under |c|_1 <= limit per unit of contrast."""
     indices = np.array([i, j], dtype=np.intp)
     values = shift[indices] * _OPPOSITE
+    return solve_contrast(covariance, indices, values, limit, _ordered if remember else _limited)
+
+
+def solve_contrast(
+    covariance: Covariance, indices: Index, values: Array, limit: float, limited: _Limited | None = None
+) -> ContrastSolution:
+    """Solve for any contrast D, zero but for `values` at `indices`, under |c|_1 <= limit per unit of contrast."""
     z = covariance.solve_sparse(indices, values)
     contrast, norm = float(values @ z[indices]), l1_norm(z)
     if norm <= limit * contrast * (1.0 + 1e-12):
         if not covariance.exact_inverse:
             _check_exact(covariance, z, contrast)
-        return PairSolution(covariance, indices, values, z, 0.0, norm)
-    places, weights, lam = _ordered(covariance, indices, values, limit, z, remember)
+        return ContrastSolution(covariance, indices, values, z, 0.0, norm)
+    places, weights, lam = (limited or _limited)(covariance, indices, values, limit, z)
     z = np.zeros(z.size)
     z[places] = weights
-    return PairSolution(covariance, indices, values, z, lam, l1_norm(z))
+    return ContrastSolution(covariance, indices, values, z, lam, l1_norm(z))
 
 
 _Sparse = tuple[Index, Array, float]  # support, weights on it, lam
+_Limited = Callable[[Covariance, Index, Array, float, Array], _Sparse]
 _MEMORY = 16_384  # limited designs kept for a covariance
 _memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], _Sparse]] = WeakKeyDictionary()
 
@@ -139,14 +147,12 @@ def forget_designs() -> None:
     _memory.clear()
 
 
-def _ordered(
-    covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array, remember: bool
-) -> _Sparse:
+def _ordered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
     """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
 
     A search comes back to the same pairs again and again: what is remembered is walked once and changes no bit.
     """
-    known = _memory.setdefault(covariance, {}) if remember else {}
+    known = _memory.setdefault(covariance, {})
     turned = bool(indices[0] > indices[1])
     if turned:
         indices, values = indices[::-1], -values[::-1]

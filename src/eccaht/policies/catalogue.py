@@ -16,6 +16,7 @@ from eccaht.design import Coordinates, Difference, PairDesign, Tree
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import compose_hds
+from eccaht.policies.joint import compose_exact, compose_joint, compose_joint_pair
 from eccaht.policies.parts import Parts
 from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
@@ -30,7 +31,7 @@ class Entry:
     """One algorithm: where it comes from and what it is made of.
 
     compose(problem, **options) puts the parts together; its keyword arguments are the policy's options, except
-    `alpha`, which every policy has. `evidence`: the scores are log-likelihood ratios, so the gap rule applies.
+    `alpha` and `rng`, which every policy has. `evidence`: the scores are log-likelihood ratios; the gap rule applies.
     """
 
     summary: str
@@ -136,6 +137,21 @@ CATALOGUE: dict[str, Entry] = {
         compose_hds,
         evidence=False,
     ),
+    "joint-pair": Entry(
+        "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
+        "eccaht, docs/joint.md",
+        compose_joint_pair,
+    ),
+    "joint": Entry(
+        "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
+        "eccaht, docs/joint.md",
+        compose_joint,
+    ),
+    "exact": Entry(
+        "joint with all sets enumerated (up to 200,000 of them)",
+        "eccaht, docs/joint.md",
+        compose_exact,
+    ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
         f"{PAPER}, appendix on regularization",
@@ -187,10 +203,11 @@ def make_policy(
     entry, alpha = _entry(name), check_alpha(alpha)
     ridge = entry.regularize if regularize is None else _checked_ridge(name, regularize)
     believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
-    parts = entry.compose(believed, **_checked_options(name, entry, options, alpha))
+    rng = rng_for(seed, "policy", name)
+    parts = entry.compose(believed, **_checked_options(name, entry, options, alpha=alpha, rng=rng))
     chosen = ("gap" if entry.evidence else "own") if stopping == "default" else stopping
     rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, evidence=entry.evidence)
-    policy = Policy(problem, parts, rule, rng_for(seed, "policy", name))
+    policy = Policy(problem, parts, rule, rng)
     policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
     return policy
 
@@ -212,12 +229,12 @@ def _checked_ridge(name: str, regularize: float) -> float:
     return ridge
 
 
-def _checked_options(name: str, entry: Entry, options: dict[str, Any], alpha: float) -> dict[str, Any]:
-    """Options that the algorithm takes, with the error level if it uses one."""
+def _checked_options(name: str, entry: Entry, options: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """Options that the algorithm takes, with those that every policy has where it uses them."""
     taken = list(inspect.signature(entry.compose).parameters)[1:]
-    known = [option for option in taken if option != "alpha"]
+    known = [option for option in taken if option not in given]
     for option in options:
         if option not in known:
             has = f"its options are {', '.join(known)}" if known else "it has none of its own"
             raise ValueError(f"policy {name!r} has no option {option!r}: {has}")
-    return options | ({"alpha": alpha} if "alpha" in taken else {})
+    return options | {option: value for option, value in given.items() if option in taken}

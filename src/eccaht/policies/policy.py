@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
 from eccaht.beliefs import Ranker, Ranking
-from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
+from eccaht.policies.parts import Belief, Choice, Chooser, Parts, SetBelief, View
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
@@ -55,6 +55,18 @@ class Policy:
         self.n_told += 1
         self._ranking = self._choice = None
 
+    def observe(self, x: ArrayLike) -> None:
+        """Take a complete reading of all streams, one number each, instead of a weighted sum (joint policies)."""
+        if not isinstance(self._belief, SetBelief):
+            raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
+        vector = as_floats(x, "reading")
+        if vector.shape != (self.problem.size,):
+            raise ValueError(f"a complete reading has shape ({self.problem.size},), not {vector.shape}")
+        check_finite(vector, "reading")
+        self._belief.observe(vector)
+        self.n_told += 1
+        self._ranking = self._choice = None
+
     def should_stop(self) -> bool:
         """Does the stopping rule hold?"""
         return self._stopping.met(self.lead, self.n_told)
@@ -81,7 +93,10 @@ class Policy:
 
     @property
     def lead(self) -> float:
-        """Score of the weakest member minus that of the strongest stream outside."""
+        """Score of the weakest member minus that of the strongest stream outside; for joint policies, the exact
+        log-likelihood ratio of the announced set to the best set one change away."""
+        if isinstance(self._belief, SetBelief):
+            return self._belief.lead
         scores, ranked = self.scores, self._ranked
         return float(scores[ranked.champion] - scores[ranked.challenger])
 
@@ -99,7 +114,10 @@ class Policy:
     @property
     def _ranked(self) -> Ranking:
         if self._ranking is None:
-            self._ranking = self._rank(self.scores, self.problem.n_anomalies)
+            if isinstance(self._belief, SetBelief):
+                self._ranking = self._belief.ranking()
+            else:
+                self._ranking = self._rank(self.scores, self.problem.n_anomalies)
         return self._ranking
 
     @property

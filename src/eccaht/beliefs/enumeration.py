@@ -1,0 +1,65 @@
+"""The exact posterior: every possible set with its probability."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eccaht.arrays import Array, Index
+from eccaht.beliefs.evidence import Evidence
+from eccaht.sets import Hypotheses, Sizes
+
+LARGEST = 200_000  # sets
+_DRAWS = 128  # hypotheses handed to the design of a measurement
+_RATIO = 0.4  # how much flatter the posterior is made until it leaves something in doubt
+
+
+class Enumeration:
+    """All sets. Nothing is approximate except that measurements are designed for a draw of 128 of them."""
+
+    def __init__(self, evidence: Evidence, sizes: Sizes, rng: np.random.Generator) -> None:
+        if sizes.count > LARGEST:
+            raise ValueError(
+                f"there are {sizes.count:,} possible sets, more than the {LARGEST:,} that are enumerated: "
+                "use the policy 'joint'"
+            )
+        self._evidence, self._sizes, self._rng = evidence, sizes, rng
+        self.sets = sizes.all_sets()
+        self._prior = sizes.log_prior_of(self.sets)
+        self.log_posterior = self._prior.copy()
+
+    def update(self) -> None:
+        """Weigh every set again."""
+        unscaled = self._evidence.log_likelihood(self.sets) + self._prior
+        unscaled -= unscaled.max()
+        self.log_posterior = unscaled - np.log(np.exp(unscaled).sum())
+
+    def candidates(self) -> Index:
+        """The most probable set."""
+        return self.sets[[int(self.log_posterior.argmax())]]
+
+    def in_doubt(self) -> Hypotheses:
+        """Sets drawn from the posterior, made flatter until they differ."""
+        beta, positions = 1.0, (np.arange(_DRAWS) + self._rng.random()) / _DRAWS
+        while True:
+            weights = np.exp(beta * (self.log_posterior - self.log_posterior.max()))
+            cumulated = weights.cumsum()
+            drawn, counts = np.unique(np.searchsorted(cumulated, positions * cumulated[-1]), return_counts=True)
+            if drawn.size > 1:
+                return Hypotheses.of_sets(self.sets[drawn], counts / _DRAWS, self._sizes.n_streams)
+            beta *= _RATIO
+
+    def marginals(self) -> Array:
+        """Posterior probability of each stream."""
+        probabilities = np.repeat(np.exp(self.log_posterior), self.sets.shape[1])
+        counted = np.bincount(self.sets.ravel(), probabilities, minlength=self._sizes.n_streams + 1)
+        marginals: Array = counted[:-1].astype(float, copy=False)
+        return marginals
+
+    def state(self) -> dict[str, Array]:
+        """Nothing beyond the evidence."""
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> None:  # noqa: ARG002
+        """Weigh the sets by the restored evidence."""
+        if self._evidence.n_readings:
+            self.update()

@@ -1,0 +1,191 @@
+"""Belief over whole sets: the exact likelihood, the set announced, and the evidence against its neighbours."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from eccaht.arrays import Array, Index, frozen
+from eccaht.beliefs.evidence import Evidence
+from eccaht.beliefs.ranking import Ranking
+from eccaht.problem import Problem
+from eccaht.sets import Hypotheses, Sizes
+
+
+class Search(Protocol):
+    """Keeps plausible sets up to date with the evidence."""
+
+    def update(self) -> None:
+        """Take account of what was added to the evidence."""
+
+    def candidates(self) -> Index:
+        """Sets among which the most likely one is looked for."""
+
+    def marginals(self) -> Array | None:
+        """Posterior probability of each stream, if the search knows it."""
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state."""
+
+
+class Posterior(Search, Protocol):
+    """A search that knows how probable its sets are."""
+
+    def in_doubt(self) -> Hypotheses:
+        """Sets and their probabilities, for the next measurement to separate."""
+
+
+class Moves(NamedTuple):
+    """What every change of one slot of a set would do to its log-posterior: (slots, K + 1); impossible ones -inf."""
+
+    change: Array
+    best: float  # of all changes, <= 0 at a local optimum
+
+
+class Joint:
+    """The exact joint belief; `search` finds the sets that matter.
+
+    The announced set is the most probable one found, improved by single changes until none helps. Scores are evidence
+    given that set, half of what separates it from its nearest neighbour: a member's is half the log-likelihood ratio
+    against the best change that drops it, an outsider's minus half that of the best change that takes it in. So members
+    are above 0, outsiders below, and the lead is the exact log-likelihood ratio of the weakest change.
+
+    >>> from eccaht.beliefs.enumeration import Enumeration
+    >>> problem = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0)
+    >>> evidence, sizes = Evidence(problem), Sizes(3, 1, 1)
+    >>> rng = np.random.default_rng(0)
+    >>> belief = Joint(evidence, sizes, Enumeration(evidence, sizes, rng), rng)
+    >>> belief.update(np.array([1.0, 0.0, 0.0]), 2.0)
+    >>> belief.scores, belief.beliefs.round(3)
+    (array([ 1., -1., -1.]), array([0.787, 0.107, 0.107]))
+    """
+
+    def __init__(self, evidence: Evidence, sizes: Sizes, search: Search, rng: np.random.Generator) -> None:
+        self._evidence, self._sizes, self.search = evidence, sizes, search
+        self._order = np.append(rng.permutation(sizes.n_streams), sizes.n_streams)  # breaks ties
+        self._announced = np.argsort(self._order)[: sizes.most]
+        if not sizes.fixed:
+            self._announced[sizes.least :] = sizes.n_streams
+        self._moves: Moves | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that the evidence is about."""
+        return self._evidence.problem
+
+    @property
+    def evidence(self) -> Evidence:
+        """The statistics of all readings."""
+        return self._evidence
+
+    def update(self, c: Array, y: float) -> None:
+        """Add one reading."""
+        self._evidence.add(c, y)
+        self._refresh()
+
+    def observe(self, x: Array) -> None:
+        """Add a complete reading of all streams."""
+        self._evidence.add_vector(x)
+        self._refresh()
+
+    @property
+    def announced(self) -> Index:
+        """The most probable set, sorted."""
+        return np.sort(self._announced[self._announced < self._sizes.n_streams])
+
+    @property
+    def scores(self) -> Array:
+        """Evidence for each stream given the announced set."""
+        K, change = self._sizes.n_streams, self._now.change
+        scores = 0.5 * change[:, :K].max(axis=0)
+        without = change.copy()
+        slots = np.arange(len(change))
+        without[slots, self._announced] = -np.inf
+        held = self._announced < K
+        scores[self._announced[held]] = -0.5 * without.max(axis=1)[held]
+        return frozen(scores)
+
+    @property
+    def beliefs(self) -> Array:
+        """Posterior probability of each stream."""
+        marginals = self.search.marginals()
+        if marginals is None:
+            scores = self.scores
+            return np.asarray(1.0 / (1.0 + np.exp(-np.clip(2.0 * scores, -700.0, 700.0))))
+        return marginals
+
+    @property
+    def lead(self) -> float:
+        """Log-posterior ratio of the announced set to its best neighbour."""
+        return -self._now.best
+
+    def ranking(self) -> Ranking:
+        """The announced set and the swap of a member for an outsider that costs it least; -1 where there is none."""
+        K = self._sizes.n_streams
+        swaps = self._now.change[self._announced < K, :K].copy()
+        members = self._announced[self._announced < K]
+        if not members.size:
+            return Ranking(self.announced, -1, -1)
+        swaps[np.arange(members.size), members] = -np.inf
+        slots, streams = np.nonzero(swaps == swaps.max())
+        first = np.lexsort((self._order[members[slots]], self._order[streams]))[0]
+        return Ranking(self.announced, int(members[slots[first]]), int(streams[first]))
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        kept = {f"evidence.{name}": array for name, array in self._evidence.state().items()}
+        kept |= {f"search.{name}": array for name, array in self.search.state().items()}
+        return kept | {"order": self._order.astype(float), "announced": self._announced[None].astype(float)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state."""
+        for prefix, part in (("evidence.", self._evidence), ("search.", self.search)):
+            part.restore({name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)})
+        self._announced = self._sizes.checked(state["announced"])[0]
+        self._order = state["order"].astype(np.intp)
+        if not np.array_equal(np.sort(self._order), np.arange(self._sizes.n_streams + 1)):
+            raise ValueError("its order of ties is damaged")
+        self._moves = None
+
+    def _refresh(self) -> None:
+        """Find the most probable set again."""
+        self.search.update()
+        found = np.vstack([self._announced, self.search.candidates()])
+        fit = self._evidence.log_likelihood(found) + self._sizes.log_prior_of(found)
+        self._announced = found[fit.argmax()]
+        self._moves = None
+        while self._now.best > 1e-9 * max(1.0, self._evidence.misfit):
+            slot, stream = np.unravel_index(self._now.change.argmax(), self._now.change.shape)
+            self._announced = self._announced.copy()
+            self._announced[slot] = stream
+            self._moves = None
+
+    @property
+    def _now(self) -> Moves:
+        if self._moves is None:
+            self._moves = single_changes(self._evidence, self._sizes, self._announced)
+        return self._moves
+
+
+def single_changes(evidence: Evidence, sizes: Sizes, members: Index) -> Moves:
+    """All changes of one slot of a set: swaps, and where the number is open also additions and removals."""
+    K, slots = sizes.n_streams, np.arange(members.size)
+    fit = evidence.fields(members[None])[0] + evidence.coupling(members)
+    change = fit - fit[slots, members][:, None]
+    change[:, members] = -np.inf
+    size = int((members < K).sum())
+    if sizes.fixed:
+        change[:, K] = -np.inf
+    else:
+        prior = sizes.log_prior
+        held = members < K
+        change[held, K] = prior[size - 1] - prior[size] - fit[held, members[held]] if size > sizes.least else -np.inf
+        change[~held, :K] += prior[size + 1] - prior[size] if size < sizes.most else -np.inf
+        change[~held, K] = -np.inf
+    best = float(change.max())
+    change[slots, members] = 0.0
+    return Moves(change, best)

@@ -1,0 +1,123 @@
+"""Sets of streams drawn from their posterior: a population on a ladder of temperatures.
+
+Readings with almost no noise make the posterior needle-sharp: a set that misses one member fits as badly as any other,
+and no sequence of single changes leads to the right one. A flattened posterior, likelihood^beta, has such
+paths. So the population lives on levels beta = 1, q, q^2, ...; every set changes one slot after the other by drawing it
+from its conditional distribution (Gibbs), and neighbouring levels exchange sets by the Metropolis rule,
+which keeps the coldest level at the posterior itself. The ladder grows as the evidence gets sharper.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from eccaht.arrays import Array, Index
+from eccaht.beliefs.evidence import Evidence
+from eccaht.beliefs.local_search import climb
+from eccaht.beliefs.slots import open_slots, sweep
+from eccaht.sets import Hypotheses, Sizes
+
+RATIO = 0.4  # of neighbouring inverse temperatures
+MAX_LEVELS = 8
+COLD, HOT = 64, 24  # sets on the coldest level and on each other
+CLIMBERS = 8  # random sets that climb to a local optimum after each reading
+_PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the evidence is
+_HOPELESS = 10.0  # nats below a set just found at which a set is given up
+_NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
+
+
+class Population:
+    """Rows of stream numbers, each on a level of the ladder."""
+
+    def __init__(self, evidence: Evidence, sizes: Sizes, rng: np.random.Generator) -> None:
+        self._evidence, self._sizes, self._rng = evidence, sizes, rng
+        self._probes = sizes.random_sets(rng, _PROBES)
+        self.sets = sizes.random_sets(rng, COLD + HOT)
+        self.level: Index = np.repeat(np.arange(2), [COLD, HOT])
+        self.recent = self.sets[self.level == 0]  # the coldest sets
+        self._marginals: Array | None = None
+
+    def update(self) -> None:
+        """Move the population to the posterior that the evidence now gives."""
+        self._extend_ladder()
+        sweep(self._evidence, self._sizes, self.sets, np.power(RATIO, self.level), self._rng)
+        fit = self._evidence.log_likelihood(self.sets)
+        self._exchange(fit)
+        self._leap(fit)
+        self.recent = self.sets[self.level == 0]
+        self._marginals = None
+
+    def candidates(self) -> Index:
+        """The sets of the coldest level."""
+        return self.recent
+
+    def in_doubt(self) -> Hypotheses:
+        """Sets of the coldest level that leaves a doubt, each with one slot opened to all streams."""
+        levels = [self.recent, *(self.sets[self.level == level] for level in range(1, self.n_levels))]
+        for level, sets in enumerate(levels):
+            slots = self._rng.integers(self._sizes.most, size=len(sets))
+            opened = open_slots(self._evidence, self._sizes, sets, slots, RATIO**level)
+            if opened.doubt(self._sizes) > _NEGLIGIBLE:
+                break
+        return opened
+
+    def marginals(self) -> Array:
+        """Posterior probability of each stream, averaged over the coldest sets' conditional distributions."""
+        if self._marginals is None:
+            total = np.zeros(self._sizes.n_streams)
+            for slot in range(self._sizes.most):
+                slots = np.full(len(self.recent), slot)
+                total += open_slots(self._evidence, self._sizes, self.recent, slots, 1.0).marginals()
+            self._marginals = total / self._sizes.most
+        return self._marginals
+
+    @property
+    def n_levels(self) -> int:
+        """The height of the ladder."""
+        return 1 + (len(self.sets) - COLD) // HOT
+
+    def _extend_ladder(self) -> None:
+        spread = float(np.std(self._evidence.log_likelihood(self._probes)))
+        wanted = 1 + math.ceil(math.log(max(spread, 1.0)) / -math.log(RATIO))
+        more = min(wanted, MAX_LEVELS) - self.n_levels
+        if more > 0:
+            self.level = np.concatenate([self.level, np.repeat(self.n_levels + np.arange(more), HOT)])
+            self.sets = np.vstack([self.sets, self._sizes.random_sets(self._rng, more * HOT)])
+
+    def _leap(self, fit: Array) -> None:
+        """Climb from a few random sets; what they find replaces the coldest sets that it makes hopeless."""
+        evidence = self._evidence
+        found = self._sizes.random_sets(self._rng, CLIMBERS)
+        climb(evidence, found)
+        height = evidence.log_likelihood(found)
+        best = int(height.argmax())
+        hopeless = (self.level == 0) & (fit < height[best] - _HOPELESS)
+        self.sets[hopeless] = found[best]
+
+    def _exchange(self, fit: Array) -> None:
+        """Offer each set of a level a partner one level up; both keep their place and trade their temperature."""
+        level, rng = self.level, self._rng
+        for hotter in range(1, self.n_levels):
+            cold, hot = np.flatnonzero(level == hotter - 1), np.flatnonzero(level == hotter)
+            cold = rng.permutation(cold)[: hot.size]
+            step = RATIO ** (hotter - 1) - RATIO**hotter
+            agreed = np.log(rng.random(cold.size)) < step * (fit[hot] - fit[cold])
+            level[cold[agreed]] = hotter
+            level[hot[agreed]] = hotter - 1
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        kept = {"probes": self._probes, "sets": self.sets, "level": self.level[:, None], "recent": self.recent}
+        return {name: array.astype(float) for name, array in kept.items()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state."""
+        sizes = self._sizes
+        self._probes, self.sets, self.recent = (sizes.checked(state[name]) for name in ("probes", "sets", "recent"))
+        self.level = state["level"][:, 0].astype(np.intp)
+        counts = np.bincount(self.level, minlength=2)
+        if counts.tolist() != [COLD] + [HOT] * (counts.size - 1) or self.level.size != len(self.sets):
+            raise ValueError("the levels of its population are damaged")
+        self._marginals = None

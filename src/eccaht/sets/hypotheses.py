@@ -1,0 +1,44 @@
+"""Many weighted sets in little room."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.arrays import Array, Index
+from eccaht.sets.sizes import Sizes
+
+
+class Hypotheses(NamedTuple):
+    """Each row stands for K + 1 sets: its `rest` and one stream more (or nobody, K), with their probabilities.
+
+    rest: (N, n - 1) streams, K in unused slots. chances: (N, K + 1), all of them add up to 1.
+    """
+
+    rest: Index
+    chances: NDArray[np.float32]
+
+    @classmethod
+    def of_sets(cls, sets: Index, weights: Array, n_streams: int) -> Hypotheses:
+        """Plain sets, one a row."""
+        chances = np.zeros((len(sets), n_streams + 1), dtype=np.float32)
+        chances[np.arange(len(sets)), sets[:, -1]] = weights
+        return cls(sets[:, :-1], chances)
+
+    def doubt(self, sizes: Sizes) -> float:
+        """The probability of all sets but the first row's most probable one."""
+        first = np.append(self.rest[0], self.chances[0].argmax())
+        most = self.chances.argmax(axis=1)
+        same = sizes.keys(np.column_stack([self.rest, most])) == sizes.keys(first[None])
+        agreed = self.chances[same, most[same]].sum(dtype=float)
+        return float(self.chances.sum(dtype=float) - agreed)
+
+    def marginals(self) -> Array:
+        """The probability of each stream."""
+        K = self.chances.shape[1] - 1
+        rows = np.repeat(self.chances.sum(axis=1, dtype=float), self.rest.shape[1])
+        rest = np.bincount(self.rest.ravel(), rows, minlength=K + 1)
+        total: Array = rest[:K] + self.chances[:, :K].sum(axis=0, dtype=float)
+        return total

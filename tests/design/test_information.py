@@ -1,0 +1,84 @@
+"""The most informative measurement."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+
+from eccaht import Problem, families, pair_design
+from eccaht.arrays import Array
+from eccaht.design.information import InformationDesign, _information
+from eccaht.sets import Hypotheses
+
+
+def mutual_information(means: Array, weights: Array) -> float:
+    """By numerical integration of the mixture's entropy."""
+
+    def density(y: float) -> float:
+        return float(weights @ np.exp(-0.5 * (y - means) ** 2)) / np.sqrt(2 * np.pi)
+
+    entropy = quad(lambda y: -density(y) * np.log(density(y)), means.min() - 9, means.max() + 9, limit=400)[0]
+    return float(entropy - 0.5 * np.log(2 * np.pi * np.e))
+
+
+def test_information_of_a_reading() -> None:
+    rng = np.random.default_rng(0)
+    for spread in (0.3, 1.0, 4.0):
+        means, weights = spread * rng.standard_normal(6), rng.dirichlet(np.ones(6))
+        found, _ = _information(means[:, None].astype(np.float32), weights[:, None].astype(np.float32))
+        assert_allclose(found, mutual_information(means, weights), rtol=0.03, atol=2e-3)
+
+
+@pytest.mark.parametrize("budget", [5.0, 0.7])
+@pytest.mark.parametrize("weights", [[0.5, 0.5], [0.9, 0.1]])
+def test_two_sets_give_the_pair_design(budget: float, weights: list[float]) -> None:
+    """Where one swap is in doubt; also under a limit that binds, and with unequal shifts."""
+    shift = np.full(20, 2.0)
+    shift[7] = -3.0
+    problem = Problem(families.toeplitz(20, 0.8), shift=shift, n_anomalies=3, budget=budget)
+    hypotheses = Hypotheses.of_sets(np.array([[1, 12, 4], [1, 12, 7]]), np.array(weights), 20)
+    c = InformationDesign(problem)(hypotheses, np.random.default_rng(0))
+    pair = pair_design(problem, 4, 7)
+    assert pair.budget_active == (budget < 1.0)
+    assert_allclose(c * np.sign(c @ pair.weights), pair.weights, atol=1e-6 * budget)
+
+
+def test_noisy_readings_take_the_top_generalized_eigenvector() -> None:
+    rng = np.random.default_rng(1)
+    K = 8
+    problem = Problem(families.equicorrelation(K, 0.3), shift=0.02, n_anomalies=2, budget=60.0)
+    sets = np.array([rng.choice(K, 2, replace=False) for _ in range(12)])
+    weights = rng.dirichlet(np.ones(12))
+    x = np.zeros((12, K))
+    x[np.arange(12)[:, None], sets] = 0.02
+    centred = x - weights @ x
+    covariance = (centred * weights[:, None]).T @ centred
+    S = problem.covariance.dense()
+    top = np.linalg.eigvals(np.linalg.solve(S, covariance)).real.max()
+    design = InformationDesign(problem)
+    reached = []
+    for seed in range(5):
+        c = design(Hypotheses.of_sets(sets, weights, K), np.random.default_rng(seed))
+        reached.append(float(c @ covariance @ c / (c @ S @ c)))
+    assert max(reached) > 0.97 * top
+
+
+def test_precise_readings_settle_several_streams_at_once() -> None:
+    """The direction of largest variance asks about the one stream that is in half of the sets."""
+    rng = np.random.default_rng(2)
+    K = 20
+    problem = Problem(families.identity(K), shift=12.0, n_anomalies=2, budget=5.0)
+    pairs = np.array([rng.choice(np.arange(1, K), 2, replace=False) for _ in range(40)])
+    pairs[:20, 0] = 0
+    weights = np.full(40, 1 / 40)
+
+    def told_by(c: Array) -> float:
+        return mutual_information(12.0 * c[pairs].sum(axis=1) / np.linalg.norm(c), weights)
+
+    hypotheses = Hypotheses.of_sets(pairs, weights, K)
+    reached = [told_by(InformationDesign(problem)(hypotheses, np.random.default_rng(s))) for s in range(5)]
+    x = np.zeros((40, K))
+    x[np.arange(40)[:, None], pairs] = 1.0
+    top = np.linalg.svd(x - x.mean(axis=0))[2][0]
+    assert max(reached) > told_by(top) + 0.1
+    assert np.mean(reached) > np.mean([told_by(rng.standard_normal(K)) for _ in range(20)]) + 0.1

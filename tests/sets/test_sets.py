@@ -1,0 +1,66 @@
+"""Possible sets, their prior, and many weighted ones."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from eccaht.sets import Hypotheses, Sizes
+
+
+@pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (5, 1, 4), (7, 1, 1)])
+def test_all_sets_are_all_sets_and_the_prior_adds_up(K: int, least: int, most: int) -> None:
+    sizes = Sizes(K, least, most)
+    rows = sizes.all_sets()
+    found = {tuple(sorted(k for k in row if k < K)) for row in rows.tolist()}
+    assert found == {c for m in range(least, most + 1) for c in combinations(range(K), m)}
+    assert len(rows) == sizes.count == sum(comb(K, m) for m in range(least, most + 1))
+    prior = np.exp(sizes.log_prior_of(rows))
+    assert_allclose(prior.sum(), 1.0)
+    held = (rows < K).sum(axis=1)
+    assert_allclose([prior[held == m].sum() for m in range(least, most + 1)], 1.0 / (most - least + 1))
+
+
+@pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (300, 2, 2), (300, 0, 2)])
+def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
+    sizes = Sizes(K, least, most)
+    rows = sizes.random_sets(np.random.default_rng(0), 20_000)
+    assert np.array_equal(sizes.checked(rows.astype(float)), rows)
+    held = (rows < K).sum(axis=1)
+    for m in range(least, most + 1):
+        share = (held == m).mean()
+        assert abs(share - 1.0 / (most - least + 1)) < 5 * 0.5 / np.sqrt(len(rows))
+    counts = np.bincount(rows.ravel(), minlength=K + 1)[:K]
+    expected = held.sum() / K
+    assert np.abs(counts - expected).max() < 6 * np.sqrt(expected)
+
+
+def test_keys_do_not_depend_on_the_order_of_slots() -> None:
+    sizes = Sizes(9, 0, 3)
+    rows = np.array([[1, 2, 9], [9, 2, 1], [2, 1, 8], [9, 9, 1]])
+    keys = sizes.keys(rows)
+    assert keys[0] == keys[1]
+    assert len(set(keys.tolist())) == 3
+    found, shares = sizes.distinct(rows)
+    assert sorted(shares.tolist()) == [0.25, 0.25, 0.5]
+    assert not sizes.all_equal(rows)
+    assert sizes.all_equal(rows[:2])
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    "bad", [[[1.0, 1.0]], [[-1.0, 2.0]], [[0.0, 7.0]], [[0.5, 2.0]], [[1.0, 2.0, 3.0]], [[6.0, 6.0]]]
+)
+def test_damaged_sets_are_refused(bad: list[list[float]]) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        Sizes(6, 1, 2).checked(np.array(bad))
+
+
+def test_hypotheses_of_plain_sets() -> None:
+    sets = np.array([[0, 1], [0, 2], [1, 2]])
+    weights = np.array([0.5, 0.25, 0.25])
+    hypotheses = Hypotheses.of_sets(sets, weights, 3)
+    assert_allclose(hypotheses.marginals(), [0.75, 0.75, 0.5])
+    assert_allclose(hypotheses.doubt(Sizes(3, 2, 2)), 0.5)
