@@ -16,12 +16,14 @@ from eccaht.environments import Simulator
 from eccaht.episode import identify
 from eccaht.policies import load_policy, make_policy, policy_names
 from eccaht.problem import Problem
+from eccaht.shifts import UnknownShift
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Problem",
     "Simulator",
+    "UnknownShift",
     "covariance",
     "effective_rank",
     "families",

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from eccaht.arrays import Array, Index, as_count
+from eccaht.beliefs import Confidence
 from eccaht.environments import Simulator
 from eccaht.policies import Policy
 from eccaht.stopping import Never
+
+EXACT = ("joint", "joint-pair", "exact")  # their lead is the exact log-likelihood ratio of the weakest swap
+SETTLED = 50.0  # nats
 
 
 class Step(NamedTuple):
@@ -49,14 +54,44 @@ def run_episode(policy: Policy, world: Simulator, horizon: int) -> Iterator[Step
         yield Step(step, *pair, reading, policy.lead, int(truth[policy.decision].sum()))
 
 
+class ShiftEstimates(NamedTuple):
+    """Estimated shifts of the named streams and the interval in which each lies with probability `level`.
+
+    They hold if the named set is the right one.
+    """
+
+    values: Array
+    low: Array
+    high: Array
+    level: float
+
+
+def settled(policy: Policy, anomalies: Index) -> bool:
+    """Is the set right, and will it stay so? For simulations, where the truth is known and time is short.
+
+    The likelihood of a wrong set over that of the true one is a martingale: one that trails by 50 nats ever catches up
+    with probability exp(-50). Only the exact policies know how far a swap trails, and only where they
+    believe the covariance of the world.
+    """
+    made = policy.recipe
+    exact = made is not None and made.name in EXACT and not made.options.get("regularize")
+    return exact and policy.lead >= SETTLED and np.array_equal(policy.decision, anomalies)
+
+
 @dataclass(frozen=True)
 class Identification:
-    """The streams named, after how many measurements, and why the search ended there."""
+    """The streams named, after how many measurements, and why the search ended there.
+
+    confidence: the posterior probability of the set and how it was found; None where the policy cannot tell.
+    shifts: where their sizes were not known.
+    """
 
     anomalies: Index
     n_measurements: int
     reason: Literal["stopped", "max_measurements"]
     names: tuple[str, ...] | None = None
+    confidence: Confidence | None = None
+    shifts: ShiftEstimates | None = None
 
 
 def identify(policy: Policy, measure: Callable[[Array], float], max_measurements: int | None = None) -> Identification:
@@ -88,4 +123,15 @@ def identify(policy: Policy, measure: Callable[[Array], float], max_measurements
         n_measurements=count,
         reason="stopped" if stopped else "max_measurements",
         names=None if names is None else tuple(names[k] for k in decision),
+        confidence=policy.confidence,
+        shifts=estimated_shifts(policy) if policy.problem.unknown_shift else None,
     )
+
+
+def estimated_shifts(policy: Policy, level: float = 0.95) -> ShiftEstimates | None:
+    """Estimates of the decided streams' shifts, where the policy keeps a joint belief."""
+    if policy.shifts is None:
+        return None
+    mean, deviation = policy.shifts
+    reach = ndtri(0.5 + 0.5 * level) * deviation
+    return ShiftEstimates(mean, mean - reach, mean + reach, level)

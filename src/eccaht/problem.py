@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, as_floats, as_positive, as_vector, support_of
+from eccaht.arrays import Array, Index, as_count, as_number, as_positive, as_vector, support_of
 from eccaht.covariance import Covariance, as_covariance
+from eccaht.shifts import Shift, ShiftPrior, shift_prior
 
 
 class Problem:
@@ -19,43 +20,51 @@ class Problem:
     (SPEC section 1; paper, section 3.1). Immutable, and checked once: what holds a Problem trusts it.
 
     covariance: a (K, K) matrix or an operator of `eccaht.covariance`.
-    shift: one value or one per stream, of either sign, never 0.
+    shift: one value or one per stream, of either sign, never 0; an UnknownShift where the size is not known.
+    n_anomalies: a number, or (least, most) where it is not known; least may be 0.
     mean: nominal mean, one value or one per stream.
     names: K distinct names; errors and reports use them.
+    readout_noise: standard deviation of noise that the instrument adds to every reading, whatever c is.
 
     >>> problem = Problem(np.eye(4), shift=[3, -3, 2, 2], n_anomalies=1, budget=2.0, names=list("abcd"))
     >>> problem.size, problem.label(1)
     (4, "'b'")
     """
 
-    __slots__ = ("_last", "budget", "covariance", "mean", "n_anomalies", "names", "shift")
+    __slots__ = ("_last", "budget", "covariance", "mean", "names", "readout_noise", "shift", "shift_spread", "sizes")
 
     covariance: Covariance
-    shift: Array
-    n_anomalies: int
+    shift: Array  # known, or the mean of what it may be
+    shift_spread: Array  # standard deviation of what it may be; 0 where it is known
+    sizes: tuple[int, int]  # least and most streams that may be anomalous
     budget: float
     mean: Array
     names: tuple[str, ...] | None
+    readout_noise: float
     _last: tuple[Array | None, float]
 
     def __init__(
         self,
         covariance: Covariance | ArrayLike,
         *,
-        shift: ArrayLike,
-        n_anomalies: int,
+        shift: Shift,
+        n_anomalies: int | tuple[int, int],
         budget: float,
         mean: ArrayLike = 0.0,
         names: Sequence[str] | None = None,
+        readout_noise: float = 0.0,
     ) -> None:
         operator = as_covariance(covariance)
+        prior = shift_prior(shift, operator.size)
         values: dict[str, Any] = {
             "covariance": operator,
-            "shift": _checked_shift(shift, operator.size),
-            "n_anomalies": _checked_number(n_anomalies, operator.size),
+            "shift": prior.mean,
+            "shift_spread": prior.spread,
+            "sizes": _checked_sizes(n_anomalies, operator.size),
             "budget": as_positive(budget, "budget"),
             "mean": as_vector(mean, operator.size, "mean"),
             "names": _checked_names(names, operator.size),
+            "readout_noise": _checked_noise(readout_noise),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -72,6 +81,25 @@ class Problem:
         """The number of streams K."""
         return self.covariance.size
 
+    @property
+    def n_anomalies(self) -> int | tuple[int, int]:
+        """How many streams are anomalous: a number, or (least, most) where it is not known."""
+        least, most = self.sizes
+        return least if least == most else self.sizes
+
+    @property
+    def known_number(self) -> int:
+        """The number of anomalous streams, for those who cannot do without it."""
+        least, most = self.sizes
+        if least != most:
+            raise ValueError(f"the number of anomalies is only known to be {least} to {most}: give one number")
+        return least
+
+    @property
+    def unknown_shift(self) -> bool:
+        """Is the size of some shift not known?"""
+        return bool(self.shift_spread.any())
+
     def replace(self, **changes: Any) -> Problem:
         """Return the same problem with some arguments changed."""
         return _rebuild(self._arguments() | changes)
@@ -81,11 +109,11 @@ class Problem:
         return str(k) if self.names is None else repr(self.names[k])
 
     def noise_variance(self, c: Array) -> float:
-        """c'S c; remembered for the last read-only c, which world and policy both ask for."""
+        """c'S c and the instrument's own; remembered for the last read-only c, which world and policy both ask for."""
         last, variance = self._last
         if c is last:
             return variance
-        variance = self.covariance.quad(c)
+        variance = self.covariance.quad(c) + self.readout_noise**2
         if c.flags.owndata and not c.flags.writeable:
             object.__setattr__(self, "_last", (c, variance))
         return variance
@@ -101,7 +129,9 @@ class Problem:
         return _rebuild, (self._arguments(),)
 
     def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__ if name != "_last"}
+        names = ("covariance", "n_anomalies", "budget", "mean", "names", "readout_noise")
+        shift = ShiftPrior(self.shift, self.shift_spread) if self.unknown_shift else self.shift
+        return {"shift": shift, **{name: getattr(self, name) for name in names}}
 
     def __repr__(self) -> str:
         return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, budget={self.budget:g})"
@@ -111,19 +141,25 @@ def _rebuild(arguments: dict[str, Any]) -> Problem:
     return Problem(arguments.pop("covariance"), **arguments)
 
 
-def _checked_shift(shift: ArrayLike, size: int) -> Array:
-    values = as_floats(shift, "shift")
-    zero = np.flatnonzero(values == 0)
-    if zero.size:
-        raise ValueError(f"shift of stream {zero[0]} is 0: an anomaly there is invisible; give it a size or drop it")
-    return as_vector(values, size, "shift")
+def _checked_sizes(n: int | tuple[int, int], size: int) -> tuple[int, int]:
+    if isinstance(n, tuple | list):
+        if len(n) != 2:
+            raise ValueError(f"n_anomalies must be a number or (least, most), not {n!r}")
+        least, most = as_count(n[0], "the least n_anomalies", least=0), as_count(n[1], "the most n_anomalies", least=1)
+        if least > most:
+            raise ValueError(f"n_anomalies = ({least}, {most}): the least must not be above the most")
+    else:
+        least = most = as_count(n, "n_anomalies", least=1)
+    if most >= size:
+        raise ValueError(f"n_anomalies = {most} must be smaller than the number of streams, {size}")
+    return least, most
 
 
-def _checked_number(n: int, size: int) -> int:
-    number = as_count(n, "n_anomalies", least=1)
-    if number >= size:
-        raise ValueError(f"n_anomalies = {number} must be smaller than the number of streams, {size}")
-    return number
+def _checked_noise(noise: float) -> float:
+    deviation = as_number(noise, "readout_noise")
+    if deviation < 0:
+        raise ValueError(f"readout_noise is a standard deviation and must not be negative, not {noise!r}")
+    return deviation
 
 
 def _checked_names(names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:

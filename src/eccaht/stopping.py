@@ -1,8 +1,8 @@
 """When to stop, and what each rule promises.
 
-A rule looks at the evidence that separates the announced set from its rivals and at the number of readings. Rules that
-need the evidence against every other set (SPEC section 5: `posterior`, `glr`) belong here too, with a belief
-that can give it; the pseudo-likelihood cannot.
+A rule looks at the evidence that separates the announced set from its rivals and at the number of readings. `posterior`
+and `glr` (SPEC section 5) need the evidence against every other set, any number of changes away; the belief of the
+joint policies can give it, the pseudo-likelihood cannot.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eccaht.arrays import as_count, as_number
+from eccaht.beliefs.confidence import Confidence
 from eccaht.problem import Problem
 
 StoppingOption = str | int | None
@@ -50,6 +51,58 @@ class Gap:
         return lead >= self.beta
 
 
+class Assured(Protocol):
+    """A belief that knows how sure its announced set is."""
+
+    def confidence(self, needed: float = 0.0) -> Confidence | None:
+        """The posterior probability of the set; where it is below `needed` a rough figure will do."""
+
+    def advantage(self, needed: float = -math.inf) -> float:
+        """The least log-likelihood ratio to another set, less the cost of how many others are like it."""
+
+
+@dataclass(frozen=True)
+class PosteriorProbability:
+    """Stop when the posterior probability of the announced set reaches 1 - alpha.
+
+    Promise: over anomalous sets drawn from the prior (all sets of a size equally likely; where the number is open, each
+    size half as likely as the one below), and shifts drawn from theirs where they are unknown, the announced set
+    is wrong in at most a share alpha of all searches. Where all sets are enumerated this is a theorem; else
+    the probability is an estimate, and docs/confidence.md gives the errors counted.
+    """
+
+    alpha: float
+    belief: Assured
+
+    def met(self, lead: float, n_told: int) -> bool:
+        """Is the set probable enough? A rival one change away that is more probable than alpha settles it."""
+        if not n_told or lead < math.log1p(-self.alpha) - math.log(self.alpha):
+            return False
+        confidence = self.belief.confidence(1.0 - self.alpha)
+        return confidence is not None and confidence.probability >= 1.0 - self.alpha
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio:
+    """Stop when the announced set is log(N_d m / alpha) nats more likely than every rival that differs by d streams.
+
+    N_d is the number of sets that differ from the rival as the announced one does, m the number of ways to differ (the
+    possible d). Promise: whatever the true set, the announced one is wrong with probability at most alpha. If the
+    true set is T, the likelihood ratio of any other set to T is a martingale that starts at 1, so it ever reaches
+    N_d m / alpha with probability at most alpha / (N_d m) (Ville); summed over all others this is alpha. For a single
+    swap of n among K that is log(n n (K - n) / alpha), far below the log of the number of all sets. With
+    unknown shifts the promise is on average over their prior.
+    """
+
+    alpha: float
+    belief: Assured
+
+    def met(self, lead: float, n_told: int) -> bool:
+        """Is every rival far enough behind?"""
+        needed = -math.log(self.alpha)
+        return bool(n_told) and lead >= needed and self.belief.advantage(needed) >= needed
+
+
 @dataclass(frozen=True)
 class Horizon:
     """Stop after a fixed number of readings. Promises nothing about the error."""
@@ -79,22 +132,37 @@ def check_alpha(alpha: float) -> float:
 
 
 def stopping_rule(
-    option: StoppingOption, alpha: float, problem: Problem, *, own: StoppingRule | None = None, evidence: bool = True
+    option: StoppingOption,
+    alpha: float,
+    problem: Problem,
+    *,
+    own: StoppingRule | None = None,
+    evidence: bool = True,
+    assured: Assured | None = None,
 ) -> StoppingRule:
-    """Return the rule that `stopping=...` names: "gap", "own", a number of measurements, or None for never.
+    """Return the rule that `stopping=...` names.
 
-    own: the rule of the algorithm's own source; evidence: whether its scores are log-likelihood ratios.
+    "posterior", "glr", "gap", "own", a number of measurements, or None for never. own: the rule of the algorithm's own
+    source; evidence: whether its scores are log-likelihood ratios; assured: its belief, if that knows whole sets.
 
     >>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], shift=1.0, n_anomalies=1, budget=1.0)
     >>> round(stopping_rule("gap", 0.05, problem).beta, 3)
     2.996
     """
-    known = [*(["'gap'"] if evidence else []), *(["'own'"] if own else []), "a number of measurements", "None"]
+    gap, sure = evidence and problem.sizes[0] == problem.sizes[1], assured is not None
+    rules = [("'posterior'", sure), ("'glr'", sure), ("'gap'", gap), ("'own'", own is not None)]
+    known = [*(name for name, there in rules if there), "a number of measurements", "None"]
     choices = f"use {', '.join(known[:-1])} or None"
     if option is None:
         return Never()
+    if assured is not None and option == "posterior":
+        return PosteriorProbability(alpha, assured)
+    if assured is not None and option == "glr":
+        return LikelihoodRatio(alpha, assured)
+    if option == "gap" and gap:
+        return Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
     if option == "gap" and evidence:
-        return Gap(alpha, rivals=problem.n_anomalies * (problem.size - problem.n_anomalies))
+        raise ValueError(f"stopping='gap' compares swaps and needs a known number of anomalies: {choices}")
     if option == "gap":
         raise ValueError(f"stopping='gap' needs scores that are log-likelihood ratios, not means: {choices}")
     if option == "own" and own:
@@ -102,7 +170,9 @@ def stopping_rule(
     if option == "own":
         raise ValueError(f"this policy has no stopping rule of its own: {choices}")
     if option in ("posterior", "glr"):
-        raise ValueError(f"stopping={option!r} needs the exact likelihood of whole sets: {choices}")
+        raise ValueError(
+            f"stopping={option!r} needs the posterior of whole sets, which joint and exact keep: here {choices}"
+        )
     if isinstance(option, str):
         raise ValueError(f"unknown stopping rule {option!r}: {choices}")
     return Horizon(as_count(option, "stopping", least=1))

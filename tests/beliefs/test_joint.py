@@ -5,13 +5,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht import Problem, families
-from eccaht.beliefs import Enumeration, Evidence, Joint, LocalSearch, Population
+from eccaht.beliefs import Enumeration, Evidence, Joint, LocalSearch, Population, likelihood_of
 from eccaht.beliefs.joint import single_changes
+from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.local_search import climb
 from eccaht.sets import Sizes
 
 
-def told(problem: Problem, readings: int, seed: int, scale: float = 1.0) -> Evidence:
+def told(problem: Problem, readings: int, seed: int, scale: float = 1.0) -> Likelihood:
     """Evidence of random measurements of a world with random anomalies."""
     rng = np.random.default_rng(seed)
     evidence, K = Evidence(problem), problem.size
@@ -21,7 +22,7 @@ def told(problem: Problem, readings: int, seed: int, scale: float = 1.0) -> Evid
     for _ in range(readings):
         c = rng.standard_normal(K)
         evidence.add(c, float(c @ mean + scale * np.sqrt(problem.noise_variance(c)) * rng.standard_normal()))
-    return evidence
+    return likelihood_of(evidence)
 
 
 @pytest.mark.parametrize("family", ["toeplitz", "rbf", "equicorrelation"])
@@ -32,12 +33,12 @@ def test_the_population_is_at_the_posterior(family: str, sizes: Sizes) -> None:
     problem = Problem(covariance, shift=1.5, n_anomalies=3, budget=3.0)
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        evidence = told(problem, 3 if family != "rbf" else 1, seed)
-        exact = Enumeration(evidence, sizes, rng)
+        likelihood = told(problem, 3 if family != "rbf" else 1, seed)
+        exact = Enumeration(likelihood, sizes, rng)
         exact.update()
         marginals = []
         for _ in range(6):
-            population = Population(evidence, sizes, rng)
+            population = Population(likelihood, sizes, rng)
             for _ in range(15):
                 population.update()
             for _ in range(10):
@@ -48,10 +49,10 @@ def test_the_population_is_at_the_posterior(family: str, sizes: Sizes) -> None:
 
 def test_exact_marginals_are_sums_over_sets() -> None:
     problem = Problem(families.toeplitz(6, 0.5), shift=2.0, n_anomalies=2, budget=2.0)
-    evidence, sizes = told(problem, 2, 0), Sizes(6, 2, 2)
-    exact = Enumeration(evidence, sizes, np.random.default_rng(0))
+    likelihood, sizes = told(problem, 2, 0), Sizes(6, 2, 2)
+    exact = Enumeration(likelihood, sizes, np.random.default_rng(0))
     exact.update()
-    weights = np.exp(evidence.log_likelihood(exact.sets))
+    weights = np.exp(likelihood.log_likelihood(exact.sets))
     weights /= weights.sum()
     assert_allclose(np.exp(exact.log_posterior), weights)
     assert_allclose(exact.marginals(), [weights[(exact.sets == k).any(axis=1)].sum() for k in range(6)])
@@ -61,13 +62,13 @@ def test_exact_marginals_are_sums_over_sets() -> None:
 @pytest.mark.parametrize("sizes", [Sizes(8, 3, 3), Sizes(8, 0, 3), Sizes(8, 1, 3)], ids=["3", "0-3", "1-3"])
 def test_single_changes_are_differences_of_log_posteriors(sizes: Sizes) -> None:
     problem = Problem(families.toeplitz(8, 0.5), shift=2.0, n_anomalies=3, budget=2.0)
-    evidence = told(problem, 4, 1)
+    likelihood = told(problem, 4, 1)
     for members in (np.array([1, 4, 6]), np.array([2, 8, 8]), np.array([8, 8, 8]), np.array([0, 8, 5])):
         held = int((members < 8).sum())
         if not sizes.least <= held or (sizes.fixed and held < 3):
             continue
-        here = evidence.log_likelihood(members[None])[0] + sizes.log_prior_of(members[None])[0]
-        change, best = single_changes(evidence, sizes, members)
+        here = likelihood.log_likelihood(members[None])[0] + sizes.log_prior_of(members[None])[0]
+        change, best = single_changes(likelihood, sizes, members)
         highest = -np.inf
         for slot in range(3):
             for k in range(9):
@@ -82,7 +83,7 @@ def test_single_changes_are_differences_of_log_posteriors(sizes: Sizes) -> None:
                     expected = -np.inf
                 else:
                     row = other[None]
-                    expected = evidence.log_likelihood(row)[0] + sizes.log_prior_of(row)[0] - here
+                    expected = likelihood.log_likelihood(row)[0] + sizes.log_prior_of(row)[0] - here
                     highest = max(highest, expected)
                 if expected is not None:
                     assert_allclose(change[slot, k], expected, atol=1e-9)
@@ -91,29 +92,29 @@ def test_single_changes_are_differences_of_log_posteriors(sizes: Sizes) -> None:
 
 def test_climbing_ends_where_no_swap_helps() -> None:
     problem = Problem(families.equicorrelation(12, 0.7), shift=2.0, n_anomalies=3, budget=2.0)
-    evidence, sizes = told(problem, 5, 2), Sizes(12, 3, 3)
+    likelihood, sizes = told(problem, 5, 2), Sizes(12, 3, 3)
     sets = sizes.random_sets(np.random.default_rng(0), 30)
-    before = evidence.log_likelihood(sets)
-    climb(evidence, sets)
-    assert (evidence.log_likelihood(sets) >= before).all()
-    assert all(single_changes(evidence, sizes, row).best <= 1e-6 for row in sets)
+    before = likelihood.log_likelihood(sets)
+    climb(likelihood, sizes, sets)
+    assert (likelihood.log_likelihood(sets) >= before).all()
+    assert all(single_changes(likelihood, sizes, row).best <= 1e-6 for row in sets)
 
 
 @pytest.mark.parametrize("search", [Enumeration, LocalSearch, Population])
 def test_scores_are_half_the_exact_ratios_to_the_nearest_neighbours(search: type[Enumeration]) -> None:
     problem = Problem(families.toeplitz(9, 0.5), shift=3.0, n_anomalies=2, budget=2.0)
-    rng, sizes, evidence = np.random.default_rng(0), Sizes(9, 2, 2), Evidence(problem)
-    belief = Joint(evidence, sizes, search(evidence, sizes, rng), rng)
+    rng, sizes, likelihood = np.random.default_rng(0), Sizes(9, 2, 2), likelihood_of(Evidence(problem))
+    belief = Joint(likelihood, sizes, search(likelihood, sizes, rng), rng)
     world = np.array([2, 7])
     for _ in range(12):
         c = rng.standard_normal(9)
         belief.update(c, float(c[world] @ problem.shift[world] + np.sqrt(problem.noise_variance(c)) * rng.normal()))
-    exact = Enumeration(evidence, sizes, rng)
+    exact = Enumeration(likelihood, sizes, rng)
     exact.update()
     best = np.sort(exact.sets[exact.log_posterior.argmax()])
     assert np.array_equal(belief.announced, best)
     i, j = belief.ranking().champion, belief.ranking().challenger
-    others = evidence.log_likelihood(exact.sets)
+    others = likelihood.log_likelihood(exact.sets)
     one_swap = np.array([len(set(best.tolist()) & set(row.tolist())) == 1 for row in exact.sets])
     assert_allclose(belief.lead, others.max() - others[one_swap].max(), atol=1e-9)
     assert_allclose(belief.scores[i] - belief.scores[j], belief.lead, atol=1e-9)

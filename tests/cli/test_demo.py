@@ -15,7 +15,16 @@ from typer.testing import CliRunner
 from eccaht import Simulator, make_policy
 from eccaht.cli import demo as command
 from eccaht.cli.main import app
-from eccaht.experiments import fig1
+from eccaht.experiments import fig1, side_by_side
+from eccaht.experiments.comparison import compare
+from eccaht.experiments.side_by_side import Needed, problems
+from eccaht.statistics import reached_for_good
+
+
+@pytest.fixture(autouse=True)
+def _few_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "RUNS", 2)
+    monkeypatch.setattr(side_by_side, "HORIZON", 60)
 
 
 def plain(seed: int, out: Path) -> list[str]:
@@ -85,6 +94,39 @@ def test_the_counts_that_the_demo_quotes_are_true() -> None:
     assert sum(end.right for end in ends) == command.RIGHT
     assert sum(end.stopped_at is not None for end in ends) == command.STOPPED
     assert sum(end.stopped_right is True for end in ends) == command.STOPPED_RIGHT
+
+
+def test_both_policies_are_counted_side_by_side(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["demo", "--seed", "3", "--out", str(tmp_path), "--json"])
+    rows = json.loads(result.stdout)["side_by_side"]
+    assert [row["policy"] for row in rows] == ["ecc-aht", "joint"] * 2
+    for (name, problem), pair in zip(problems().items(), (rows[:2], rows[2:]), strict=True):
+        records = compare(problem, ["ecc-aht", "joint"], runs=2, horizon=60, seed=3)
+        for row in pair:
+            assert row["problem"] == name
+            n = records.n_anomalies
+            assert row["times"] == [reached_for_good(hits, n) for hits in records.hits[row["policy"]]]
+    expected = command.beside([Needed(row["problem"], row["policy"], row["times"]) for row in rows])
+    lines = plain(3, tmp_path)
+    first = lines.index(expected[1]) - 1
+    assert lines[first : first + len(expected)] == expected
+
+
+def test_counts_side_by_side_are_put_plainly() -> None:
+    rows = [
+        Needed("kronecker noise, 4 of 64 streams", "ecc-aht", [3, None, 40]),
+        Needed("kronecker noise, 4 of 64 streams", "joint", [4, 9, 5]),
+        Needed("other", "ecc-aht", [None, None, 7]),
+        Needed("other", "joint", [None, None, None]),
+    ]
+    lines = command.beside(rows)
+    assert max(map(len, lines)) < 80
+    assert [line.split()[-5:] for line in lines[3:5]] == [
+        ["40", "never", "1", "of", "3"],
+        ["5", "9", "0", "of", "3"],
+    ]
+    assert lines[5].split() == ["other", "ecc-aht", "over", "60", "never", "2", "of", "3"]
+    assert lines[6].split() == ["joint", "over", "60", "never", "3", "of", "3"]
 
 
 def test_every_summary_fits_a_terminal() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eccaht import make_policy
 from eccaht.cli.main import run
 from eccaht.data import calibrate
 from eccaht.data.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
 from eccaht.environments import Replay
-from eccaht.identification import DEFAULT_POLICY, investigate
+from eccaht.identification import investigate
 from eccaht.identification.sources import recorded
+from eccaht.policies import DEFAULT_POLICY, make_policy
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_another_plant(tmp_path: Path) -> None:

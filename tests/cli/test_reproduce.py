@@ -52,6 +52,12 @@ def test_results_are_written_and_found_again(tmp_path: Path, capsys: pytest.Capt
         (["fig1", "--backend", "dask"], "add --scheduler"),
         (["fig1", "--scheduler", "tcp://here:1"], "add --backend dask"),
         (["fig1", "--out", "taken"], "is a file"),
+        (["fig5a", "--with", "jiont"], "unknown policy 'jiont': did you mean 'joint'?"),
+        (["fig1", "--with", "jiont"], "unknown policy 'jiont': did you mean 'joint'?"),
+        (["fig5a", "--with", "joint,,"], "unknown policy ''"),
+        (["fig1", "table1", "--with", "joint"], "nothing to show joint beside"),
+        (["fig5a", "fig5b", "--with", "joint,hds"], "hds cannot be run in fig5a: "),
+        (["fig15", "--with", "exact"], "exact cannot be run in fig15: there are 264,566,400 possible sets"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_written(
@@ -68,6 +74,15 @@ def test_bad_input_is_refused_before_anything_is_written(
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert words in said.err
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_further_policies_are_added_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*QUICK, "--out", str(tmp_path)]) == 0
+    assert run([*QUICK, "--with", "simple-difference, joint", "--out", str(tmp_path)]) == 0
+    assert storage.load(tmp_path, "fig5a").experiment.added == ("simple-difference", "joint")
+    capsys.readouterr()
+    assert run([*QUICK, "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_an_interrupt_keeps_what_is_finished(

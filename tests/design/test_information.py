@@ -36,7 +36,7 @@ def test_two_sets_give_the_pair_design(budget: float, weights: list[float]) -> N
     shift = np.full(20, 2.0)
     shift[7] = -3.0
     problem = Problem(families.toeplitz(20, 0.8), shift=shift, n_anomalies=3, budget=budget)
-    hypotheses = Hypotheses.of_sets(np.array([[1, 12, 4], [1, 12, 7]]), np.array(weights), 20)
+    hypotheses = Hypotheses.of_sets(np.array([[1, 12, 4], [1, 12, 7]]), np.array(weights), np.append(shift, 0.0))
     c = InformationDesign(problem)(hypotheses, np.random.default_rng(0))
     pair = pair_design(problem, 4, 7)
     assert pair.budget_active == (budget < 1.0)
@@ -58,7 +58,7 @@ def test_noisy_readings_take_the_top_generalized_eigenvector() -> None:
     design = InformationDesign(problem)
     reached = []
     for seed in range(5):
-        c = design(Hypotheses.of_sets(sets, weights, K), np.random.default_rng(seed))
+        c = design(Hypotheses.of_sets(sets, weights, np.append(problem.shift, 0.0)), np.random.default_rng(seed))
         reached.append(float(c @ covariance @ c / (c @ S @ c)))
     assert max(reached) > 0.97 * top
 
@@ -75,7 +75,7 @@ def test_precise_readings_settle_several_streams_at_once() -> None:
     def told_by(c: Array) -> float:
         return mutual_information(12.0 * c[pairs].sum(axis=1) / np.linalg.norm(c), weights)
 
-    hypotheses = Hypotheses.of_sets(pairs, weights, K)
+    hypotheses = Hypotheses.of_sets(pairs, weights, np.append(problem.shift, 0.0))
     reached = [told_by(InformationDesign(problem)(hypotheses, np.random.default_rng(s))) for s in range(5)]
     x = np.zeros((40, K))
     x[np.arange(40)[:, None], pairs] = 1.0

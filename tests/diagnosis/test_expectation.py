@@ -23,8 +23,8 @@ def test_runs_are_those_of_the_policy_on_the_model() -> None:
     told = expect(model, n_anomalies=2, shift=3.0, budget=4.0, runs=3, horizon=60, seed=7)
     problem = model.problem(shift=3.0, n_anomalies=2, budget=4.0)
     for run, right in enumerate(told.right.times):
-        world = Simulator(problem, seed=(7, run), names=("ecc-aht",))
-        policy = make_policy("ecc-aht", problem, seed=(7, run))
+        world = Simulator(problem, seed=(7, run), names=("joint",))
+        policy = make_policy("joint", problem, seed=(7, run))
         last_wrong, stopped = 0, None
         for step in range(1, 61):
             c = policy.ask()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eccaht import effective_rank
-from eccaht.experiments.catalogue import BANDITS, EXPERIMENTS, FAMILIES, choose
+from eccaht.experiments.catalogue import BANDITS, EXPERIMENTS, FAMILIES, beside, choose
 from eccaht.experiments.comparison import refusal
 from eccaht.experiments.spec import Experiment
 
@@ -114,3 +114,11 @@ def test_unknown_ids_are_refused_with_the_nearest() -> None:
     assert choose(["all"]) == list(EXPERIMENTS.values())
     with pytest.raises(ValueError, match="unknown experiment 'fgi5a': did you mean 'fig5a'"):
         choose(["fig2", "fgi5a"])
+
+
+def test_joint_can_be_added_wherever_policies_are_compared() -> None:
+    for plain, wider in zip(EXPERIMENTS.values(), beside(EXPERIMENTS.values(), ["joint", "joint"]), strict=True):
+        assert wider.added == (() if plain.id in ("fig1", "table1") else ("joint",))
+        assert wider.policies == plain.policies
+        assert wider.as_dict() == plain.as_dict()
+    assert beside(choose(["fig10"]), ["ttts"]) == choose(["fig10"])

@@ -37,7 +37,7 @@ def fabricated(experiment: Experiment, runs: int, *, seed: int = 0) -> Results:
     rng = np.random.default_rng(seed)
     hits = {}
     for k, setting in enumerate(experiment.settings):
-        for name in experiment.policies:
+        for name in experiment.shown:
             end = experiment.horizon * 2.0 ** rng.uniform(-4, 1, (runs, 1))
             ramp = np.arange(1, experiment.horizon + 1) / end + rng.normal(0, 0.03, (runs, experiment.horizon))
             hits[k, name] = (ramp * setting.n_anomalies).clip(0, setting.n_anomalies).astype(np.int32)
@@ -210,6 +210,27 @@ def test_every_figure_of_the_catalogue_can_be_read(experiment: Experiment) -> No
     check_readable(figure)
     assert f"{experiment.id}: {experiment.title}" in figure.get_suptitle().replace("≥", ">=").replace("\n", " ")
     assert figure.get_suptitle().endswith("2 runs")
+
+
+@pytest.mark.parametrize("id", ["fig10", "fig19", "fig7", "fig17", "fig18"])
+def test_added_policies_are_drawn_beside_the_others(id: str) -> None:
+    results = fabricated(replace(EXPERIMENTS[id], horizon=150).beside("joint"), 2)
+    figure = draw(results)
+    check_readable(figure)
+    colour = policy_style("joint")[0]
+    for ax in figure.axes:
+        assert [line for line in ax.lines if line.get_color() == colour]
+        assert [line for line in ax.lines if line.get_color() == policy_style("ecc-aht")[0]]
+
+
+def test_where_two_policies_coincide_both_are_seen() -> None:
+    experiment = replace(EXPERIMENTS["fig18"], settings=EXPERIMENTS["fig18"].settings[:3], horizon=10).beside("joint")
+    right = {cell: np.full((2, 10), 5, dtype=np.int32) for cell in ((k, p) for k in range(3) for p in experiment.shown)}
+    for ax in draw(Results(experiment, SEED, right)).axes:
+        under, over = lines(ax, "mean")
+        assert under.get_markersize() > over.get_markersize() + 2
+        assert under.get_linewidth() > over.get_linewidth() + 1
+        assert under.get_zorder() < over.get_zorder()
 
 
 @pytest.mark.parametrize("id", ["fig3b", "fig19", "fig7", "fig17"])

@@ -20,7 +20,8 @@ def test_all_sets_are_all_sets_and_the_prior_adds_up(K: int, least: int, most: i
     prior = np.exp(sizes.log_prior_of(rows))
     assert_allclose(prior.sum(), 1.0)
     held = (rows < K).sum(axis=1)
-    assert_allclose([prior[held == m].sum() for m in range(least, most + 1)], 1.0 / (most - least + 1))
+    law = 0.5 ** np.arange(least, most + 1)
+    assert_allclose([prior[held == m].sum() for m in range(least, most + 1)], law / law.sum())
 
 
 @pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (300, 2, 2), (300, 0, 2)])
@@ -31,7 +32,9 @@ def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
     held = (rows < K).sum(axis=1)
     for m in range(least, most + 1):
         share = (held == m).mean()
-        assert abs(share - 1.0 / (most - least + 1)) < 5 * 0.5 / np.sqrt(len(rows))
+        law = {size: 0.5**size for size in range(least, most + 1)}
+        expected_share = law[m] / sum(law.values())
+        assert abs(share - expected_share) < 5 * 0.5 / np.sqrt(len(rows))
     counts = np.bincount(rows.ravel(), minlength=K + 1)[:K]
     expected = held.sum() / K
     assert np.abs(counts - expected).max() < 6 * np.sqrt(expected)
@@ -61,6 +64,6 @@ def test_damaged_sets_are_refused(bad: list[list[float]]) -> None:
 def test_hypotheses_of_plain_sets() -> None:
     sets = np.array([[0, 1], [0, 2], [1, 2]])
     weights = np.array([0.5, 0.25, 0.25])
-    hypotheses = Hypotheses.of_sets(sets, weights, 3)
+    hypotheses = Hypotheses.of_sets(sets, weights, np.array([1.0, 1.0, 1.0, 0.0]))
     assert_allclose(hypotheses.marginals(), [0.75, 0.75, 0.5])
     assert_allclose(hypotheses.doubt(Sizes(3, 2, 2)), 0.5)

@@ -1,15 +1,18 @@
 """What the readings say about each stream and about sets of them."""
 
+from eccaht.beliefs.confidence import Confidence
 from eccaht.beliefs.empirical_means import EmpiricalMeans
 from eccaht.beliefs.enumeration import Enumeration
 from eccaht.beliefs.evidence import Evidence
 from eccaht.beliefs.joint import Joint
+from eccaht.beliefs.likelihood import likelihood_of
 from eccaht.beliefs.local_search import LocalSearch
 from eccaht.beliefs.population import Population
 from eccaht.beliefs.pseudo_likelihood import PseudoLikelihood
 from eccaht.beliefs.ranking import Ranker, Ranking
 
 __all__ = [
+    "Confidence",
     "EmpiricalMeans",
     "Enumeration",
     "Evidence",
@@ -19,4 +22,5 @@ __all__ = [
     "PseudoLikelihood",
     "Ranker",
     "Ranking",
+    "likelihood_of",
 ]

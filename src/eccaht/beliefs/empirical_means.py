@@ -53,7 +53,7 @@ class EmpiricalMeans:
     def beliefs(self) -> Array:
         """Posterior probability of the shift given the stream's own mean."""
         problem = self._problem
-        n, K = problem.n_anomalies, problem.size
+        n, K = problem.known_number, problem.size
         evidence = problem.shift * (self._sums - 0.5 * problem.shift * self._precisions)
         beliefs: Array = expit(np.log(n / (K - n)) + evidence)
         return beliefs

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.evidence import Evidence
+from eccaht.beliefs.confidence import Confidence, advantage
+from eccaht.beliefs.likelihood import Likelihood
 from eccaht.sets import Hypotheses, Sizes
 
 LARGEST = 200_000  # sets
@@ -16,20 +17,21 @@ _RATIO = 0.4  # how much flatter the posterior is made until it leaves something
 class Enumeration:
     """All sets. Nothing is approximate except that measurements are designed for a draw of 128 of them."""
 
-    def __init__(self, evidence: Evidence, sizes: Sizes, rng: np.random.Generator) -> None:
+    def __init__(self, likelihood: Likelihood, sizes: Sizes, rng: np.random.Generator) -> None:
         if sizes.count > LARGEST:
             raise ValueError(
                 f"there are {sizes.count:,} possible sets, more than the {LARGEST:,} that are enumerated: "
                 "use the policy 'joint'"
             )
-        self._evidence, self._sizes, self._rng = evidence, sizes, rng
+        self._likelihood, self._sizes, self._rng = likelihood, sizes, rng
         self.sets = sizes.all_sets()
+        self._keys = sizes.keys(self.sets)
         self._prior = sizes.log_prior_of(self.sets)
         self.log_posterior = self._prior.copy()
 
     def update(self) -> None:
         """Weigh every set again."""
-        unscaled = self._evidence.log_likelihood(self.sets) + self._prior
+        unscaled = self._likelihood.log_likelihood(self.sets) + self._prior
         unscaled -= unscaled.max()
         self.log_posterior = unscaled - np.log(np.exp(unscaled).sum())
 
@@ -45,7 +47,7 @@ class Enumeration:
             cumulated = weights.cumsum()
             drawn, counts = np.unique(np.searchsorted(cumulated, positions * cumulated[-1]), return_counts=True)
             if drawn.size > 1:
-                return Hypotheses.of_sets(self.sets[drawn], counts / _DRAWS, self._sizes.n_streams)
+                return self._with_shifts(self.sets[drawn], counts / _DRAWS)
             beta *= _RATIO
 
     def marginals(self) -> Array:
@@ -55,11 +57,27 @@ class Enumeration:
         marginals: Array = counted[:-1].astype(float, copy=False)
         return marginals
 
+    def confidence(self, members: Index, needed: float = 0.0) -> Confidence:  # noqa: ARG002
+        """The probability of a set."""
+        (place,) = np.flatnonzero(self._keys == self._sizes.keys(members[None]))
+        return Confidence(float(np.exp(self.log_posterior[place])), "exact")
+
+    def advantage(self, members: Index, needed: float = -np.inf) -> float:  # noqa: ARG002
+        """The advantage of a set over all others."""
+        rivals = self.sets[self._keys != self._sizes.keys(members[None])]
+        return advantage(self._likelihood, self._sizes, members, rivals)
+
+    def _with_shifts(self, sets: Index, weights: Array) -> Hypotheses:
+        last = np.full(len(sets), self._sizes.most - 1)
+        chances = np.zeros((len(sets), self._sizes.n_streams + 1), dtype=np.float32)
+        chances[np.arange(len(sets)), sets[:, -1]] = weights
+        return Hypotheses(sets[:, :-1], chances, *self._likelihood.draw_shifts(sets, last, self._rng))
+
     def state(self) -> dict[str, Array]:
         """Nothing beyond the evidence."""
         return {}
 
     def restore(self, state: dict[str, Array]) -> None:  # noqa: ARG002
         """Weigh the sets by the restored evidence."""
-        if self._evidence.n_readings:
+        if self._likelihood.evidence.n_readings:
             self.update()

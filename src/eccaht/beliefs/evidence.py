@@ -1,7 +1,8 @@
 """All that the readings say about every set of streams (SPEC section 5).
 
 With h = shift*c, r = y - c'mean and v = c'S c, a reading adds h r / v to b and h h' / v to M. The log-likelihood of a
-set with indicator z, against the empty set, is then b'z - z'M z / 2: exact, whatever was measured.
+set with indicator z, against the empty set, is then b'z - z'M z / 2: exact, whatever was measured. Where shifts
+are not known h = c, and b'x - x'M x / 2 is the log-likelihood of shifts x.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index, inner
+from eccaht.covariance import Covariance
+from eccaht.covariance.ridge import with_ridge
 from eccaht.problem import Problem
 
 _MATRIX = 2048  # up to this many streams M is kept as a matrix; beyond, as the measurements that make it
@@ -40,6 +43,7 @@ class Evidence:
         self._rows = np.zeros((0, K + 1))  # h / sqrt(v), one a reading, where there is no matrix
         self._used = 0
         self._per_vector: Array | None = None
+        self._scale = np.ones(K) if problem.unknown_shift else problem.shift  # h = scale * c
 
     def add(self, c: Array, y: float) -> None:
         """Take one reading."""
@@ -47,7 +51,7 @@ class Evidence:
         K, scale = problem.size, problem.noise_variance(c) ** -0.5
         r = (y - inner(c, problem.mean)) * scale
         h = np.zeros(K + 1)
-        np.multiply(c, problem.shift, out=h[:K])
+        np.multiply(c, self._scale, out=h[:K])
         h *= scale
         self.linear += h * r
         self.half_diagonal += 0.5 * h * h
@@ -65,16 +69,39 @@ class Evidence:
         if self._per_vector is None:
             if problem.size > _LARGEST_MATRIX:
                 raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
-            inverse = problem.covariance.solve(np.eye(problem.size))
-            self._per_vector = 0.5 * (inverse + inverse.T) * np.outer(problem.shift, problem.shift)
+            inverse = self._vector_covariance.solve(np.eye(problem.size))
+            self._per_vector = 0.5 * (inverse + inverse.T) * np.outer(self._scale, self._scale)
         residual = x - problem.mean
-        solved = problem.covariance.solve(residual)
+        solved = self._vector_covariance.solve(residual)
         matrix, self._couplings = self._as_matrix(), None
         matrix[:-1, :-1] += self._per_vector
-        self.linear[:-1] += problem.shift * solved
+        self.linear[:-1] += self._scale * solved
         self.half_diagonal[:-1] += 0.5 * self._per_vector.diagonal()
         self.misfit += float(residual @ solved)
         self.n_readings += problem.size
+
+    @property
+    def _vector_covariance(self) -> Covariance:
+        """Of a complete reading: each stream is read by an instrument with noise of its own."""
+        return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+
+    def block(self, sets: Index) -> Array:
+        """M on the streams of each row, (N, n, n)."""
+        return self.entries(sets[:, :, None], sets[:, None, :])
+
+    def entries(self, i: Index, j: Index) -> Array:
+        """M_ij, broadcast."""
+        if self._matrix is not None:
+            return self._matrix[i, j]
+        told = self._rows[: self._used]
+        return np.asarray((told[:, i] * told[:, j]).sum(axis=0))
+
+    def rows(self, streams: Index) -> Array:
+        """M[streams], (N, K + 1)."""
+        if self._matrix is not None:
+            return self._matrix[streams]
+        told = self._rows[: self._used]
+        return told[:, streams].T @ told
 
     def log_likelihood(self, sets: Index) -> Array:
         """b'z - z'M z / 2 of every row."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from eccaht.arrays import Array, Index, frozen
-from eccaht.beliefs.evidence import Evidence
+from eccaht.beliefs.confidence import Confidence
+from eccaht.beliefs.likelihood import Likelihood
+from eccaht.beliefs.local_search import changes
 from eccaht.beliefs.ranking import Ranking
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses, Sizes
@@ -32,11 +34,18 @@ class Search(Protocol):
         """Go on from a kept state."""
 
 
+@runtime_checkable
 class Posterior(Search, Protocol):
     """A search that knows how probable its sets are."""
 
     def in_doubt(self) -> Hypotheses:
         """Sets and their probabilities, for the next measurement to separate."""
+
+    def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
+        """The posterior probability of a set; where it is below `needed` a rough figure will do."""
+
+    def advantage(self, members: Index, needed: float = -np.inf) -> float:
+        """How far the likelihood of a set is above that of every other, less what their number costs."""
 
 
 class Moves(NamedTuple):
@@ -54,18 +63,19 @@ class Joint:
     against the best change that drops it, an outsider's minus half that of the best change that takes it in. So members
     are above 0, outsiders below, and the lead is the exact log-likelihood ratio of the weakest change.
 
-    >>> from eccaht.beliefs.enumeration import Enumeration
+    >>> from eccaht.beliefs import Enumeration, Evidence, likelihood_of
     >>> problem = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0)
-    >>> evidence, sizes = Evidence(problem), Sizes(3, 1, 1)
+    >>> likelihood, sizes = likelihood_of(Evidence(problem)), Sizes(3, 1, 1)
     >>> rng = np.random.default_rng(0)
-    >>> belief = Joint(evidence, sizes, Enumeration(evidence, sizes, rng), rng)
+    >>> belief = Joint(likelihood, sizes, Enumeration(likelihood, sizes, rng), rng)
     >>> belief.update(np.array([1.0, 0.0, 0.0]), 2.0)
     >>> belief.scores, belief.beliefs.round(3)
     (array([ 1., -1., -1.]), array([0.787, 0.107, 0.107]))
     """
 
-    def __init__(self, evidence: Evidence, sizes: Sizes, search: Search, rng: np.random.Generator) -> None:
-        self._evidence, self._sizes, self.search = evidence, sizes, search
+    def __init__(self, likelihood: Likelihood, sizes: Sizes, search: Search, rng: np.random.Generator) -> None:
+        self._likelihood, self._evidence = likelihood, likelihood.evidence
+        self._sizes, self.search = sizes, search
         self._order = np.append(rng.permutation(sizes.n_streams), sizes.n_streams)  # breaks ties
         self._announced = np.argsort(self._order)[: sizes.most]
         if not sizes.fixed:
@@ -76,11 +86,6 @@ class Joint:
     def problem(self) -> Problem:
         """The problem that the evidence is about."""
         return self._evidence.problem
-
-    @property
-    def evidence(self) -> Evidence:
-        """The statistics of all readings."""
-        return self._evidence
 
     def update(self, c: Array, y: float) -> None:
         """Add one reading."""
@@ -135,6 +140,18 @@ class Joint:
         first = np.lexsort((self._order[members[slots]], self._order[streams]))[0]
         return Ranking(self.announced, int(members[slots[first]]), int(streams[first]))
 
+    def confidence(self, needed: float = 0.0) -> Confidence | None:
+        """The posterior probability of the announced set, if the search can tell."""
+        return self.search.confidence(self._announced, needed) if isinstance(self.search, Posterior) else None
+
+    def advantage(self, needed: float = -np.inf) -> float:
+        """How far the announced set is ahead of every other."""
+        return self.search.advantage(self._announced, needed) if isinstance(self.search, Posterior) else -np.inf
+
+    def shifts(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of the announced streams' shifts, in the order of `announced`."""
+        return self._likelihood.shifts_of(self.announced)
+
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
         kept = {f"evidence.{name}": array for name, array in self._evidence.state().items()}
@@ -155,7 +172,7 @@ class Joint:
         """Find the most probable set again."""
         self.search.update()
         found = np.vstack([self._announced, self.search.candidates()])
-        fit = self._evidence.log_likelihood(found) + self._sizes.log_prior_of(found)
+        fit = self._likelihood.log_likelihood(found) + self._sizes.log_prior_of(found)
         self._announced = found[fit.argmax()]
         self._moves = None
         while self._now.best > 1e-9 * max(1.0, self._evidence.misfit):
@@ -167,25 +184,16 @@ class Joint:
     @property
     def _now(self) -> Moves:
         if self._moves is None:
-            self._moves = single_changes(self._evidence, self._sizes, self._announced)
+            self._moves = single_changes(self._likelihood, self._sizes, self._announced)
         return self._moves
 
 
-def single_changes(evidence: Evidence, sizes: Sizes, members: Index) -> Moves:
+def single_changes(likelihood: Likelihood, sizes: Sizes, members: Index) -> Moves:
     """All changes of one slot of a set: swaps, and where the number is open also additions and removals."""
-    K, slots = sizes.n_streams, np.arange(members.size)
-    fit = evidence.fields(members[None])[0] + evidence.coupling(members)
-    change = fit - fit[slots, members][:, None]
-    change[:, members] = -np.inf
-    size = int((members < K).sum())
-    if sizes.fixed:
-        change[:, K] = -np.inf
-    else:
-        prior = sizes.log_prior
-        held = members < K
-        change[held, K] = prior[size - 1] - prior[size] - fit[held, members[held]] if size > sizes.least else -np.inf
-        change[~held, :K] += prior[size + 1] - prior[size] if size < sizes.most else -np.inf
-        change[~held, K] = -np.inf
+    slots = np.arange(members.size)
+    copies = np.tile(members, (members.size, 1))
+    change = changes(likelihood.gains(copies, slots), sizes, copies, slots)
+    change[slots, members] = -np.inf
     best = float(change.max())
     change[slots, members] = 0.0
     return Moves(change, best)

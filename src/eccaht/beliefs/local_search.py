@@ -1,11 +1,11 @@
-"""The most probable set by climbing: single swaps from many starts."""
+"""The most probable set by climbing: single changes from many starts."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.evidence import Evidence
+from eccaht.beliefs.likelihood import Likelihood
 from eccaht.sets import Sizes
 
 KEPT, FRESH = 16, 16  # local optima remembered, and random starts a reading
@@ -18,18 +18,18 @@ class LocalSearch:
     lasts: the best are kept.
     """
 
-    def __init__(self, evidence: Evidence, sizes: Sizes, rng: np.random.Generator) -> None:
-        self._evidence, self._sizes, self._rng = evidence, sizes, rng
+    def __init__(self, likelihood: Likelihood, sizes: Sizes, rng: np.random.Generator) -> None:
+        self._likelihood, self._sizes, self._rng = likelihood, sizes, rng
         self.sets = sizes.random_sets(rng, KEPT)
 
     def update(self) -> None:
         """Climb from the kept optima, from fresh sets, and from the streams that look worst one by one."""
-        evidence, sizes = self._evidence, self._sizes
+        sizes, evidence = self._sizes, self._likelihood.evidence
         alone = np.argsort((evidence.half_diagonal - evidence.linear)[: sizes.n_streams])[: sizes.most]
         sets = np.vstack([self.sets, sizes.random_sets(self._rng, FRESH), alone])
-        climb(evidence, sets)
+        climb(self._likelihood, sizes, sets)
         sets, _ = sizes.distinct(sets)
-        best = np.argsort(-evidence.log_likelihood(sets), kind="stable")[:KEPT]
+        best = np.argsort(-self._likelihood.log_likelihood(sets), kind="stable")[:KEPT]
         short = sizes.random_sets(self._rng, KEPT - best.size)
         self.sets = np.vstack([sets[best], short])
 
@@ -50,25 +50,30 @@ class LocalSearch:
         self.sets = self._sizes.checked(state["sets"])
 
 
-def climb(evidence: Evidence, sets: Index) -> None:
-    """Swap the best pair of every set, in place, until no swap helps."""
+def climb(likelihood: Likelihood, sizes: Sizes, sets: Index) -> None:
+    """Make the best single change of every set, in place, until none helps."""
+    tolerance = 1e-9 * max(1.0, likelihood.evidence.misfit)
     n, active = sets.shape[1], np.arange(len(sets))
-    g = evidence.fields(sets)
     while active.size:
         here, each = sets[active], np.arange(active.size)
+        walk = likelihood.walk(here)
         gain = np.empty((n, active.size))
         best = np.empty((n, active.size), dtype=np.intp)
         for slot in range(n):
-            old = here[:, slot]
-            fit = g[active] + evidence.coupling(old)
-            held = fit[each, old]
-            fit[each[:, None], here] = -np.inf
-            fit[:, -1] = -np.inf
-            best[slot] = fit.argmax(axis=1)
-            gain[slot] = fit[each, best[slot]] - held
+            change = changes(walk.gains(slot), sizes, here, np.full(active.size, slot))
+            best[slot] = change.argmax(axis=1)
+            gain[slot] = change[each, best[slot]]
         slot = gain.argmax(axis=0)
-        better = gain[slot, each] > 1e-9 * max(1.0, evidence.misfit)
-        active, slot, new = active[better], slot[better], best[slot, each][better]
-        old = sets[active, slot]
-        g[active] += evidence.coupling(old) - evidence.coupling(new)
+        better = gain[slot, each] > tolerance
+        new = best[slot, each][better]
+        active, slot = active[better], slot[better]
         sets[active, slot] = new
+
+
+def changes(gains: Array, sizes: Sizes, sets: Index, slots: Index) -> Array:
+    """What filling a slot otherwise does to the log-posterior of each set (from gains, which are overwritten)."""
+    each = np.arange(len(sets))
+    sizes.forbid(gains, sets, slots)
+    sizes.weigh_nobody(gains, sets, slots, of_sets=True)
+    gains -= gains[each, sets[each, slots]][:, None]
+    return gains

@@ -14,9 +14,10 @@ import math
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.evidence import Evidence
+from eccaht.beliefs.confidence import Confidence, advantage, close_rivals, estimate, search_anew, share_of
+from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.local_search import climb
-from eccaht.beliefs.slots import open_slots, sweep
+from eccaht.beliefs.slots import chances_of, open_slots, sweep
 from eccaht.sets import Hypotheses, Sizes
 
 RATIO = 0.4  # of neighbouring inverse temperatures
@@ -31,23 +32,25 @@ _NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves 
 class Population:
     """Rows of stream numbers, each on a level of the ladder."""
 
-    def __init__(self, evidence: Evidence, sizes: Sizes, rng: np.random.Generator) -> None:
-        self._evidence, self._sizes, self._rng = evidence, sizes, rng
+    def __init__(self, likelihood: Likelihood, sizes: Sizes, rng: np.random.Generator) -> None:
+        self._likelihood, self._sizes, self._rng = likelihood, sizes, rng
+        self._check = int(rng.integers(2**32))  # seed of the independent searches
         self._probes = sizes.random_sets(rng, _PROBES)
         self.sets = sizes.random_sets(rng, COLD + HOT)
         self.level: Index = np.repeat(np.arange(2), [COLD, HOT])
         self.recent = self.sets[self.level == 0]  # the coldest sets
         self._marginals: Array | None = None
+        self._found: Index | None = None
 
     def update(self) -> None:
         """Move the population to the posterior that the evidence now gives."""
         self._extend_ladder()
-        sweep(self._evidence, self._sizes, self.sets, np.power(RATIO, self.level), self._rng)
-        fit = self._evidence.log_likelihood(self.sets)
+        sweep(self._likelihood, self._sizes, self.sets, np.power(RATIO, self.level), self._rng)
+        fit = self._likelihood.log_likelihood(self.sets)
         self._exchange(fit)
         self._leap(fit)
         self.recent = self.sets[self.level == 0]
-        self._marginals = None
+        self._marginals = self._found = None
 
     def candidates(self) -> Index:
         """The sets of the coldest level."""
@@ -58,7 +61,7 @@ class Population:
         levels = [self.recent, *(self.sets[self.level == level] for level in range(1, self.n_levels))]
         for level, sets in enumerate(levels):
             slots = self._rng.integers(self._sizes.most, size=len(sets))
-            opened = open_slots(self._evidence, self._sizes, sets, slots, RATIO**level)
+            opened = open_slots(self._likelihood, self._sizes, sets, slots, RATIO**level, self._rng)
             if opened.doubt(self._sizes) > _NEGLIGIBLE:
                 break
         return opened
@@ -66,12 +69,42 @@ class Population:
     def marginals(self) -> Array:
         """Posterior probability of each stream, averaged over the coldest sets' conditional distributions."""
         if self._marginals is None:
-            total = np.zeros(self._sizes.n_streams)
-            for slot in range(self._sizes.most):
-                slots = np.full(len(self.recent), slot)
-                total += open_slots(self._evidence, self._sizes, self.recent, slots, 1.0).marginals()
-            self._marginals = total / self._sizes.most
+            sets, sizes = self.recent, self._sizes
+            total = np.bincount(sets.ravel(), minlength=sizes.n_streams + 1) * (sizes.most - 1.0)
+            for slot in range(sizes.most):
+                slots = np.full(len(sets), slot)
+                total += chances_of(self._likelihood, sizes, sets, slots, np.ones(len(sets))).sum(axis=0, dtype=float)
+            self._marginals = total[:-1] / (sizes.most * len(sets))
         return self._marginals
+
+    def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
+        """The probability of a set; independent searches are asked only where the population gives it `needed`."""
+        share = share_of(self._likelihood, self._sizes, self.recent, members)
+        if share >= needed:
+            share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), members)
+        return Confidence(share, "estimated")
+
+    def advantage(self, members: Index, needed: float = -math.inf) -> float:
+        """The advantage of a set over all rivals that were found."""
+        near = close_rivals(self._likelihood, self._sizes, members)
+        least = advantage(self._likelihood, self._sizes, members, near)
+        if least < needed:
+            return least
+        others, _ = self._sizes.distinct(np.vstack([self.sets, self._searched()]))
+        others = others[self._sizes.keys(others) != self._sizes.keys(members[None])]
+        if not others.size:
+            return least
+        return min(least, advantage(self._likelihood, self._sizes, members, others))
+
+    def _searched(self) -> Index:
+        """Where independent searches end, the same whenever they are asked for."""
+        if self._found is None:
+            rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
+            self._found = search_anew(self._likelihood, self._sizes, self._spread(), rng)
+        return self._found
+
+    def _spread(self) -> float:
+        return float(np.std(self._likelihood.log_likelihood(self._probes)))
 
     @property
     def n_levels(self) -> int:
@@ -79,8 +112,7 @@ class Population:
         return 1 + (len(self.sets) - COLD) // HOT
 
     def _extend_ladder(self) -> None:
-        spread = float(np.std(self._evidence.log_likelihood(self._probes)))
-        wanted = 1 + math.ceil(math.log(max(spread, 1.0)) / -math.log(RATIO))
+        wanted = 1 + math.ceil(math.log(max(self._spread(), 1.0)) / -math.log(RATIO))
         more = min(wanted, MAX_LEVELS) - self.n_levels
         if more > 0:
             self.level = np.concatenate([self.level, np.repeat(self.n_levels + np.arange(more), HOT)])
@@ -88,10 +120,9 @@ class Population:
 
     def _leap(self, fit: Array) -> None:
         """Climb from a few random sets; what they find replaces the coldest sets that it makes hopeless."""
-        evidence = self._evidence
         found = self._sizes.random_sets(self._rng, CLIMBERS)
-        climb(evidence, found)
-        height = evidence.log_likelihood(found)
+        climb(self._likelihood, self._sizes, found)
+        height = self._likelihood.log_likelihood(found)
         best = int(height.argmax())
         hopeless = (self.level == 0) & (fit < height[best] - _HOPELESS)
         self.sets[hopeless] = found[best]
@@ -110,7 +141,7 @@ class Population:
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
         kept = {"probes": self._probes, "sets": self.sets, "level": self.level[:, None], "recent": self.recent}
-        return {name: array.astype(float) for name, array in kept.items()}
+        return {name: array.astype(float) for name, array in kept.items()} | {"check": np.array([float(self._check)])}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state."""
@@ -120,4 +151,5 @@ class Population:
         counts = np.bincount(self.level, minlength=2)
         if counts.tolist() != [COLD] + [HOT] * (counts.size - 1) or self.level.size != len(self.sets):
             raise ValueError("the levels of its population are damaged")
-        self._marginals = None
+        self._check = int(state["check"][0])
+        self._marginals = self._found = None

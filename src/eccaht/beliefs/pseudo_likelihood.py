@@ -25,7 +25,7 @@ class PseudoLikelihood:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        n, K = problem.n_anomalies, problem.size
+        n, K = problem.known_number, problem.size
         self._scores = np.full(K, np.log(n / (K - n)))
         self._view = frozen(self._scores.view())
 

@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from eccaht.experiments.fig1 import Moment, Outcome
+    from eccaht.experiments.side_by_side import Needed
 
 # over seeds 0 to 199: runs whose set is right at the end, runs that the gap rule would have stopped,
 # and those it would have stopped with the right set; tests/cli/test_demo.py counts them again
@@ -29,11 +30,13 @@ def demo(
     """Watch a search for 3 anomalous streams among 15, and draw it.
 
     The streams are simulated: each shares noise with its neighbours, and 3 of them have shifted. ecc-aht chooses 20
-    measurements and names the 3. Seed 0 is simply the default; not every seed ends right.
+    measurements and names the 3. Seed 0 is simply the default; not every seed ends right. At the end its measurements
+    are counted beside those of joint, which uses the exact likelihood of whole sets.
     """
     from eccaht.arrays import as_number
     from eccaht.cli.output import writable_directory
     from eccaht.experiments.fig1 import outcome, tabulate, watch
+    from eccaht.experiments.side_by_side import side_by_side
 
     as_number(delay, "--delay")
     directory = writable_directory(out)
@@ -41,9 +44,13 @@ def demo(
         moments = list(watch(seed))
         table = tabulate(moments)
         files = _save(table, directory)
-        typer.echo(json.dumps(_document(seed, moments, outcome(table), files), allow_nan=False))
+        document = _document(seed, moments, outcome(table), files)
+        document["side_by_side"] = [_needed(row) for row in side_by_side(seed)]
+        typer.echo(json.dumps(document, allow_nan=False))
         return
     moments = _present(watch(seed), seed, delay)
+    for line in beside(list(side_by_side(seed))):
+        typer.echo(line)
     files = _save(tabulate(moments), directory)
     typer.echo(f"Saved {', '.join(map(str, files))}")
 
@@ -111,6 +118,24 @@ def summary(end: Outcome) -> list[str]:
         f"Over seeds 0 to {SEEDS - 1} the set is right after {HORIZON} measurements in {RIGHT} of {SEEDS} runs;",
         f"the gap rule stops {STOPPED} of them, {STOPPED_RIGHT} of these with the right set.",
     ]
+
+
+def beside(rows: list[Needed]) -> list[str]:
+    """The policies side by side, in lines that fit a terminal."""
+    from eccaht.experiments.side_by_side import HORIZON, RUNS
+
+    lines = ["", f"Measurements until the set is right for good, in {RUNS} searches of each kind:"]
+    lines.append(f"{'':33}{'policy':10}{'median':>8}{'slowest':>9}   never in {HORIZON}")
+    for k, row in enumerate(rows):
+        name = row.problem if k == 0 or rows[k - 1].problem != row.problem else ""
+        middle = f"over {HORIZON}" if row.median is None else f"{row.median:g}"
+        slowest = "never" if row.slowest is None else f"{row.slowest}"
+        lines.append(f"{name:33}{row.policy:10}{middle:>8}{slowest:>9}   {row.never} of {len(row.times)}")
+    return lines
+
+
+def _needed(row: Needed) -> dict[str, Any]:
+    return {"problem": row.problem, "policy": row.policy, "times": row.times, "median": row.median, "never": row.never}
 
 
 def _save(table: dict[str, Any], directory: Path) -> list[Path]:

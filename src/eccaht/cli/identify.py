@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from eccaht.identification import DEFAULT_POLICY
+from eccaht.policies import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from eccaht.data import Model
@@ -76,7 +76,6 @@ def identify(
     from eccaht.identification import investigate
     from eccaht.identification.shifts import parse_shifts
     from eccaht.identification.telling import Account, columns, opening
-    from eccaht.policies import CATALOGUE
 
     if not shift and shift_file is None:
         raise ValueError("give the size of an anomaly in robust units: --shift D, or --shift NAME=D for each sensor")
@@ -96,8 +95,7 @@ def identify(
     with _watching(source, search, per_window, quiet=as_json) as (replay, watch):
         confirm = alpha if stopping == "confirmed" else None
         finding = investigate(search, replay, max_measurements=max_measurements, confirm=confirm, watch=watch)
-    scores = "log-odds" if CATALOGUE[policy].evidence else "score"
-    account = Account(calibrated, search.problem, finding, scores, alpha)
+    account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha)
     files = _save(account, ledger, plot)
     if as_json:
         settings = {"policy": policy, "anomalies": anomalies, "budget": budget, "per_window": per_window}
@@ -110,6 +108,14 @@ def identify(
         typer.echo(line)
     if files:
         typer.echo(f"Saved {', '.join(files)}")
+
+
+def _name_of_scores(policy: str) -> str:
+    """Those of the exact policies weigh whole sets and are no log-odds of single sensors."""
+    from eccaht.episode import EXACT
+    from eccaht.policies import CATALOGUE
+
+    return "log-odds" if CATALOGUE[policy].evidence and policy not in EXACT else "score"
 
 
 def _stopping(text: str) -> str | int | None:

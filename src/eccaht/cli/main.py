@@ -17,6 +17,7 @@ from eccaht.cli.demo import demo
 from eccaht.cli.diagnose import diagnose
 from eccaht.cli.example import example
 from eccaht.cli.identify import identify
+from eccaht.cli.limits import limits
 from eccaht.cli.policies import policies
 from eccaht.cli.report import report
 from eccaht.cli.reproduce import reproduce
@@ -42,6 +43,7 @@ app.command()(reproduce)
 app.command()(report)
 app.command()(calibrate)
 app.command()(diagnose)
+app.command()(limits)
 app.command()(identify)
 app.command()(example)
 app.command()(wadi)

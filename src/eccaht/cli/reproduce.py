@@ -21,6 +21,12 @@ def reproduce(
     experiments: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Figures, tables, or all.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where results are and go on.")] = Path("results"),
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy; 2 give a quick version.")] = 20,
+    with_: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="NAMES", help="Policies to show beside the paper's, as joint; with commas between."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
     backend: Annotated[
@@ -35,14 +41,15 @@ def reproduce(
 
     Everything is written to DIR/ID: what was run, the hits after each measurement, tables and the figure. A run that
     was interrupted, or killed, goes on where it was; what is complete is not run again. The numbers do not depend on
-    the number of processes or on where they run.
+    the number of processes or on where they run. What --with adds is kept, and shown from then on.
     """
-    from eccaht.experiments.catalogue import EXPERIMENTS, choose
+    from eccaht.experiments.catalogue import EXPERIMENTS, beside, choose
 
     if not experiments:
         raise ValueError(f"name what to reproduce: all, {', '.join(EXPERIMENTS)}")
     chosen = choose(experiments)
     _check_backend(backend, scheduler)
+    chosen = beside(chosen, [] if with_ is None else [name.strip() for name in with_.split(",")])
 
     from joblib import cpu_count  # type: ignore[import-untyped]
 

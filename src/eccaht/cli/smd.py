@@ -190,8 +190,8 @@ def _save(place: Path, one: Tier1 | None, two: Tier2 | None, settings: Settings)
     from eccaht.experiments.localisation import summary_table
     from eccaht.experiments.localisation_figures import draw_delays, draw_precision
     from eccaht.experiments.smd import precision_over, precision_table
-    from eccaht.experiments.style import save_figure
     from eccaht.experiments.tables import save_table
+    from eccaht.presentation.style import save_figure
 
     files = []
     for n, records in ({} if one is None else one.records).items():

@@ -71,9 +71,9 @@ def wadi(
 def _save(place: Path, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig4b: list[Timed]) -> list[Path]:
     from eccaht.experiments.localisation import steps_table, summary_table
     from eccaht.experiments.localisation_figures import Times, draw_delays, draw_times
-    from eccaht.experiments.style import save_figure
     from eccaht.experiments.tables import save_table
     from eccaht.experiments.wadi import attack_table, column_table, pipeline_table
+    from eccaht.presentation.style import save_figure
     from eccaht.statistics import first_reached
 
     known = {each.label: {"n_anomalies": len(each.columns)} for each in prepared}

@@ -67,8 +67,8 @@ def water(
 def _save(directory: Path, outcome: Outcome, settings: Settings) -> list[Path]:
     from eccaht.experiments.localisation import steps_table, summary_table
     from eccaht.experiments.localisation_figures import draw_delays
-    from eccaht.experiments.style import save_figure
     from eccaht.experiments.tables import save_table
+    from eccaht.presentation.style import save_figure
 
     title = f"{len(outcome.attacks)} attacks of two hours on a water network of {len(outcome.model.names)} sensors, "
     title += f"attacked sensors lifted by {settings.shift:g} x interquartile range"

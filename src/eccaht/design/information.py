@@ -23,7 +23,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array, support_of
+from eccaht.arrays import Array, Index, support_of
 from eccaht.design.pair import check_budget, solve_contrast
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses
@@ -35,6 +35,7 @@ _FEWEST, _NARROWEST = 32, 0.02  # means that lie closer together get narrower bi
 _BINS = 1024  # at most: where readings are far more precise than the sets lie apart, bins and noise are widened
 _REACH = 5.0  # standard deviations of noise that count
 _NEVER = 1e-300
+_RARE = 1e-3  # share of a row's probability below which a stream's shift says nothing of the scale
 
 Floats = NDArray[np.float32]
 
@@ -44,8 +45,9 @@ class InformationDesign:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        weakest = np.argpartition(np.abs(problem.shift), 1)[:2]
-        check_budget(problem, *sorted(weakest.tolist()))
+        if not problem.unknown_shift:
+            weakest = np.argpartition(np.abs(problem.shift), 1)[:2]
+            check_budget(problem, *sorted(weakest.tolist()))
 
     def __call__(self, hypotheses: Hypotheses, rng: np.random.Generator) -> Array:
         """Return c with |c|_1 = budget; `rng` draws the direction from which the iteration starts.
@@ -56,9 +58,16 @@ class InformationDesign:
         problem = self._problem
         contrast = self._best_contrast(hypotheses, rng)
         places = support_of(contrast)
-        values = contrast[places] * (np.abs(problem.shift[places]).max() / np.abs(contrast).max())
+        largest = max(self._largest_shift(hypotheses, places), 1.0 / problem.budget)
+        values = contrast[places] * (largest / np.abs(contrast).max())
         solution = solve_contrast(problem.covariance, places, values, problem.budget)
         return solution.scaled(problem.budget)
+
+    def _largest_shift(self, hypotheses: Hypotheses, places: Index) -> float:
+        if not self._problem.unknown_shift:
+            return float(np.abs(self._problem.shift[places]).max())
+        used = hypotheses.chances > _RARE / len(hypotheses.chances)
+        return float(np.abs(hypotheses.shifts).max(where=used, initial=0.0))
 
     def _best_contrast(self, hypotheses: Hypotheses, rng: np.random.Generator) -> Array:
         """Climb from a random direction: first by variance, then by information."""
@@ -83,20 +92,23 @@ class InformationDesign:
 
     def _contrast(self, hypotheses: Hypotheses, coefficients: Floats) -> Array:
         """sum_s coefficient_s (x_s - E x), scaled to a largest entry of 1."""
-        rest, chances = hypotheses
+        rest, chances, rest_shifts, shifts = hypotheses
         coefficients = coefficients - np.float32(coefficients.sum(dtype=float)) * chances
-        total = coefficients.sum(axis=0, dtype=float)
-        by_row = np.repeat(coefficients.sum(axis=1, dtype=float), rest.shape[1])
-        total += np.bincount(rest.ravel(), by_row, minlength=total.size)
-        contrast: Array = total[:-1] * self._problem.shift
+        if self._problem.unknown_shift:
+            total = (coefficients * shifts).sum(axis=0)
+        else:
+            total = coefficients.sum(axis=0, dtype=float) * shifts[0]
+        by_row = coefficients.sum(axis=1, dtype=float)[:, None] * rest_shifts
+        contrast: Array = (total + np.bincount(rest.ravel(), by_row.ravel(), minlength=total.size))[:-1]
         top = np.abs(contrast).max()
         return contrast / top if top > 0.0 else contrast
 
     def _means(self, hypotheses: Hypotheses, contrast: Array) -> Floats:
         """Mean readings of S^-1 contrast in units of its noise, centred."""
         c = self._problem.covariance.solve(contrast)
-        h = np.append(c * self._problem.shift, 0.0) / math.sqrt(contrast @ c)
-        means = h[hypotheses.rest].sum(axis=1)[:, None] + h
+        h = np.append(c, 0.0) / math.sqrt(contrast @ c)
+        last = h * (hypotheses.shifts if self._problem.unknown_shift else hypotheses.shifts[0])
+        means = (h[hypotheses.rest] * hypotheses.rest_shifts).sum(axis=1)[:, None] + last
         means -= (means * hypotheses.chances).sum()  # chances add up to 1 within rounding
         return means.astype(np.float32)
 

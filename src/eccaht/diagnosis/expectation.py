@@ -15,13 +15,12 @@ from eccaht.arrays import Array, Index, as_count
 from eccaht.data.model import Model
 from eccaht.diagnosis.verdicts import ALPHA, Check, Verdict, percent
 from eccaht.environments import Simulator
-from eccaht.episode import run_episode
-from eccaht.policies import make_policy
+from eccaht.episode import settled
+from eccaht.policies import DEFAULT_POLICY, make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import rng_for
 from eccaht.statistics import Delay, delay, reached_for_good
 
-DEFAULT_POLICY = "ecc-aht"
 RUNS, HORIZON, BUDGET = 20, 500, 5.0
 LATE = 0.5  # not fit if more than this share of the runs does not get there
 WRONG = 0.2  # caution if more than this share of the announced sets is wrong
@@ -106,13 +105,17 @@ def expect(
 
 def _search(problem: Problem, name: str, seed: tuple[int, int], horizon: int) -> tuple[Array, int | None]:
     """Anomalies in the set after each measurement, and when the policy's own rule would have stopped."""
-    rule = make_policy(name, problem, seed=seed).stopping
-    policy, world = make_policy(name, problem, seed=seed, stopping=None), Simulator(problem, seed=seed, names=(name,))
+    policy, world = make_policy(name, problem, seed=seed), Simulator(problem, seed=seed, names=(name,))
     hits, stop = np.zeros(horizon), None
-    for told in run_episode(policy, world, horizon):
-        hits[told.step - 1] = told.hits
-        if stop is None and rule.met(told.lead, told.step):
-            stop = told.step
+    for step in range(horizon):
+        c = policy.ask()
+        policy.tell(c, world.measure(c))
+        hits[step] = np.isin(policy.decision, world.anomalies).sum()
+        if stop is None and policy.should_stop():
+            stop = step + 1
+        if stop is not None and settled(policy, world.anomalies):
+            hits[step:] = hits[step]
+            break
     return hits, stop
 
 

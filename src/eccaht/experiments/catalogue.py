@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eccaht.experiments.spec import Experiment, Kind, Setting
+from eccaht.policies import make_policy, policy_names
 
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
 ABLATIONS = ("ecc-aht", "simple-difference", "random-sparse", "diagonal", "cost-free")
@@ -151,3 +152,29 @@ def choose(names: Iterable[str]) -> list[Experiment]:
         (near,) = get_close_matches(name, [*EXPERIMENTS, "all"], n=1, cutoff=0.0)
         raise ValueError(f"unknown experiment {name!r}: did you mean {near!r}? known: all, {', '.join(EXPERIMENTS)}")
     return [entry for entry in EXPERIMENTS.values() if "all" in wanted or entry.id in wanted]
+
+
+def beside(experiments: Iterable[Experiment], names: Iterable[str]) -> list[Experiment]:
+    """Return the experiments with further policies in all that compare policies; refuse what cannot be run.
+
+    >>> [experiment.added for experiment in beside(choose(["fig1", "fig18"]), ["joint"])]
+    [(), ('joint',)]
+    """
+    wanted, plain = list(dict.fromkeys(names)), list(experiments)
+    for name in wanted:
+        if name not in policy_names():
+            (near,) = get_close_matches(name, policy_names(), n=1, cutoff=0.0)
+            raise ValueError(f"unknown policy {name!r}: did you mean {near!r}? known: {', '.join(policy_names())}")
+    more = [experiment.beside(*wanted) for experiment in plain]
+    if wanted and not any({*wanted} <= {*experiment.shown} for experiment in more):
+        ids = ", ".join(experiment.id for experiment in more)
+        raise ValueError(f"nothing to show {', '.join(wanted)} beside: no policies are compared in {ids}")
+    for experiment in more:
+        for setting in experiment.settings if experiment.added else ():
+            problem = setting.problem()
+            for name in experiment.added:
+                try:
+                    make_policy(name, problem, stopping=None, **setting.options)
+                except ValueError as error:
+                    raise ValueError(f"{name} cannot be run in {experiment.id}: {error}") from None
+    return more

@@ -94,7 +94,7 @@ def compare(
         for (name, run), found, duration in finished:
             hits[name][run], seconds[name][run] = found, duration
         progress(len(finished))
-    return Records(problem.n_anomalies, seed, hits, seconds)
+    return Records(problem.known_number, seed, hits, seconds)
 
 
 def refusal(name: str, problem: Problem, **options: Any) -> str | None:

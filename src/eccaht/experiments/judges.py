@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array
-from eccaht.covariance import effective_rank
 from eccaht.design import pair_design
 from eccaht.experiments.judging import (
     FEWEST,
@@ -24,8 +22,8 @@ from eccaht.experiments.judging import (
     short,
     times,
 )
+from eccaht.experiments.ranks import final_f1, rank_ends
 from eccaht.experiments.results import Results
-from eccaht.experiments.spec import Setting
 from eccaht.experiments.stopping_errors import ALPHA
 from eccaht.problem import Problem
 
@@ -37,7 +35,7 @@ LOW_RANK, HIGH_RANK = (
 )
 REGULARIZED = tuple(f"fig{k}" for k in range(19, 27))
 FAR, TEN, MARGIN = 2.0, 10.0, 1.5  # factors: "far behind", "an order of magnitude", "matches"
-COLLAPSE, EXTREME = 0.2, 0.2  # loss of F1 that we call a collapse; share of settings at either end of the ranks
+COLLAPSE = 0.2  # loss of F1 that we call a collapse
 _OPPOSITE: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
 
 
@@ -173,15 +171,10 @@ def collapse(given: Given) -> Verdict:
     parts = []
     for id in ("fig17", "fig18"):
         results = given[id]
-        for kind, members in _kinds(results.experiment.settings).items():
-            with threadpool_limits(1):  # many small matrices: threads would only wait for each other
-                ranks = np.array([effective_rank(results.experiment.settings[k].covariance()) for k in members])
-            order = np.array(members)[np.argsort(ranks)]
-            many = max(1, int(EXTREME * len(order)))
-            low, high = (_final(results, ends) for ends in (order[:many], order[-many:]))
-            span = f"{short(float(ranks.min()))} to {short(float(np.sort(ranks)[many - 1]))}"
-            name = f"of F1 lost at effective ranks {span} of {kind}, where it ends at {low.mean():.2f}"
-            parts.append(judged(high - low, results, name, f"the noise is {kind}", above=COLLAPSE))
+        for ends in rank_ends(results):
+            low, high = (final_f1(results, settings, "ecc-aht") for settings in (ends.low, ends.high))
+            name = f"of F1 lost at effective ranks {ends.span} of {ends.kind}, where it ends at {low.mean():.2f}"
+            parts.append(judged(high - low, results, name, f"the noise is {ends.kind}", above=COLLAPSE))
     return conclude(parts, "fig17", "fig18")
 
 
@@ -266,18 +259,3 @@ def _falls(sample: list[float], results: Results, name: str, when: str, note: st
     """A coefficient that speaks for the claim where it is negative."""
     part = judged(sample, results, name, when, note=note)
     return replace(part, answer=_OPPOSITE[part.answer])
-
-
-def _kinds(settings: tuple[Setting, ...]) -> dict[str, list[int]]:
-    """The settings of each family, the printed and the unit-variance mixture apart."""
-    kinds: dict[str, list[int]] = {}
-    for k, setting in enumerate(settings):
-        unit = " of unit variance" if setting.arguments.get("unit_variance") else ""
-        kinds.setdefault(setting.family.replace("_", " ") + unit, []).append(k)
-    return kinds
-
-
-def _final(results: Results, settings: Array) -> Array:
-    """F1 at the end, for each run the mean over some settings."""
-    ends: Array = np.mean([results.f1(int(k), "ecc-aht")[:, -1] for k in settings], axis=0)
-    return ends

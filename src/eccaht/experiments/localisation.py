@@ -166,7 +166,7 @@ def _records(
 ) -> Records:
     runs = range(len(group))
     return Records(
-        group[0].problem.n_anomalies,
+        group[0].problem.known_number,
         seed,
         {name: np.stack([done[label, run][name][0] for run in runs]) for name in names},
         {name: np.array([done[label, run][name][1] for run in runs]) for name in names},

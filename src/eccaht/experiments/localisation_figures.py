@@ -13,7 +13,7 @@ from eccaht.arrays import Array
 from eccaht.experiments.comparison import TARGET, Records
 from eccaht.experiments.localisation import policy_of
 from eccaht.experiments.policy_style import policy_style
-from eccaht.experiments.style import NEUTRAL, TEXT_WIDTH, figure_style
+from eccaht.presentation.style import NEUTRAL, TEXT_WIDTH, figure_style
 from eccaht.randomness import rng_for
 from eccaht.statistics import Estimate, estimate, reached_for_good
 

@@ -28,7 +28,7 @@ _STYLES = {
     "diagonal": ("purple", "-."),
     "random-sparse": ("orange", "-"),
     "round-robin": ("vermillion", "-"),
-    "restricted-tree": ("green", "-"),
+    "restricted-tree": ("green", "-."),
     "restricted-coordinates": ("sky", "-"),
     "ttts-challenger": ("purple", "-"),
     "base-arm-combgape": ("purple", "--"),
@@ -36,8 +36,11 @@ _STYLES = {
     "ttts": ("black", "--"),
     "t3c": ("black", ":"),
     "hds": ("vermillion", "--"),
+    "joint": ("green", "-"),
+    "joint-pair": ("sky", "--"),
+    "exact": ("sky", "-."),
 }
-_SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"), ("vermillion", ":"), ("sky", "--")]
+_SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"), ("vermillion", ":"), ("black", "-.")]
 
 
 def policy_style(name: str) -> tuple[str, str]:

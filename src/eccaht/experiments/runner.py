@@ -16,9 +16,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht import __version__
 from eccaht.arrays import as_count
+from eccaht.episode import EXACT
 from eccaht.experiments import storage
 from eccaht.experiments.results import Cell
-from eccaht.experiments.single_run import EXACT, hits_of_run
+from eccaht.experiments.single_run import hits_of_run
 from eccaht.experiments.spec import Experiment, Setting
 from eccaht.experiments.workers import Backend, Start, local, workers
 from eccaht.randomness import check_seed

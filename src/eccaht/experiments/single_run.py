@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.environments import Simulator
+from eccaht.episode import settled
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
-
-EXACT = ("joint", "joint-pair", "exact")  # their lead is the exact log-likelihood ratio of the weakest swap
-SETTLED = 50.0  # nats
 
 
 def hits_of_run(
@@ -21,23 +19,19 @@ def hits_of_run(
     """Hits after each measurement; the seeds are those of `comparison.compare`.
 
     The exact policies cost a hundred times as much a measurement as the others and need a few dozen of them. Their runs
-    end once the set is right and leads by 50 nats; the rest of the horizon counts as right. The likelihood of a wrong
-    set over that of the true one is a martingale, so that such a lead is lost again with probability exp(-50). A
-    policy that believes another covariance than the world's has no such promise and runs to the end, as does a wrong
-    set.
+    end once the set is right and leads every swap by 50 nats; the rest of the horizon counts as right.
     """
     policy = make_policy(name, problem, seed=seed, stopping=None, **options)
     world = Simulator(problem, seed=seed, names=[name])
     truth = np.zeros(problem.size, dtype=bool)
     truth[world.anomalies] = True
-    may_end = name in EXACT and not options.get("regularize")
     hits = np.empty(horizon, dtype=np.int32)
     try:
         for step in range(horizon):
             c = policy.ask()
             policy.tell(c, world.measure(c))
             hits[step] = np.count_nonzero(truth[policy.decision])
-            if may_end and hits[step] == problem.n_anomalies and policy.lead >= SETTLED:
+            if settled(policy, world.anomalies):
                 hits[step:] = hits[step]
                 break
     except (ValueError, ArithmeticError) as error:

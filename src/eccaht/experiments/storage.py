@@ -1,7 +1,7 @@
 """Results of experiments on disk: what was run, one Parquet file a cell, and tables a person can open.
 
     DIR/<id>/spec.json                      the entry, number of runs, seed and version of the package
-    DIR/<id>/cells/<setting>-<policy>.parquet
+    DIR/<id>/cells/<setting>-<policy>.parquet     also those of policies asked for beside the entry's
     DIR/<id>/summary.csv, curves.csv        derived from the cells
 
 Every file appears by rename, so that a run killed at any moment leaves whole files only.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +113,14 @@ def missing(directory: Path, experiment: Experiment) -> list[Cell]:
     return [cell for cell in cells(experiment) if not cell_path(directory, experiment.id, cell).exists()]
 
 
-def added(directory: Path, experiment: Experiment) -> list[str]:
-    """Policies beside those of the entry whose cells are all there, whoever asked for them."""
-    found = (experiment.beside(name) for name in policy_names() if name not in experiment.policies)
-    return [more.added[-1] for more in found if more.added and not missing(directory, replace(more, policies=()))]
+def with_added(directory: Path, experiment: Experiment) -> Experiment:
+    """The experiment with all further policies whose cells are complete, whenever they were asked for."""
+
+    def complete(policy: str) -> bool:
+        cells = ((k, policy) for k in range(len(experiment.settings)))
+        return all(cell_path(directory, experiment.id, cell).exists() for cell in cells)
+
+    return experiment.beside(*filter(complete, policy_names()))
 
 
 def save_cell(directory: Path, id: str, cell: Cell, hits: NDArray[np.int32]) -> None:
@@ -144,7 +147,7 @@ def load(directory: Path, id: str) -> Results:
         raise ValueError(f"{home / _SPEC} was written by another version of eccaht: {error}") from None
     if absent := missing(directory, experiment):
         raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
-    experiment = experiment.beside(*added(directory, experiment))
+    experiment = with_added(directory, experiment)
     shape = runs, experiment.horizon
     hits = {cell: _load_cell(cell_path(directory, id, cell), shape) for cell in cells(experiment)}
     return Results(experiment, seed, hits)

@@ -12,8 +12,6 @@ from eccaht.environments import Replay
 from eccaht.policies import Policy
 from eccaht.problem import Problem
 
-DEFAULT_POLICY = "ecc-aht"  # what `eccaht identify` runs if no other is named
-
 
 @dataclass(frozen=True)
 class Entry:

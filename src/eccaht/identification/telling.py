@@ -203,8 +203,8 @@ def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64)
     """What is asked, in one line."""
     low, high = float(problem.shift.min()), float(problem.shift.max())
     size = f"{low:+g}" if low == high else f"{low:+g} to {high:+g}"
-    which = "one" if problem.n_anomalies == 1 else f"{problem.n_anomalies}"
-    verb = "is" if problem.n_anomalies == 1 else "are"
+    which = "one" if problem.known_number == 1 else f"{problem.known_number}"
+    verb = "is" if problem.known_number == 1 else "are"
     return (
         f"Which {which} of {problem.size} sensors {verb} shifted by {size} robust units? "
         f"{policy}, windows of {show_duration(seconds)} from {show_time(first)}"

@@ -55,7 +55,7 @@ class CombGapE(Unmeasured):
 
     def __init__(self, problem: Problem, belief: EmpiricalMeans, alpha: float) -> None:
         super().__init__(problem, belief)
-        n, K = problem.n_anomalies, problem.size
+        n, K = problem.known_number, problem.size
         self._log_sets = float(gammaln(K + 1) - gammaln(n + 1) - gammaln(K - n + 1))
         self._alpha = alpha
         self._single = problem.covariance.diagonal() / problem.shift**2  # variance of a score after one reading
@@ -106,7 +106,7 @@ class ConfidenceStop:
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
         """Is the empirical best set better than every rival, with confidence?"""
-        belief, n = self._search.belief, self._search.problem.n_anomalies
+        belief, n = self._search.belief, self._search.problem.known_number
         if belief.unmeasured.size:
             return False
         members = np.argpartition(-belief.scores, n - 1)[:n]
@@ -145,7 +145,7 @@ class TopTwo(Unmeasured):
         first = self.first_round(view)
         if first is not None:
             return first
-        means, variances, n = self.belief.scores, self.belief.variances, self.problem.n_anomalies
+        means, variances, n = self.belief.scores, self.belief.variances, self.problem.known_number
         leader = _best_set(_draw(means, variances, view.rng), n)
         if self._transport:
             rivals = cheapest_swap(means, variances, leader, view.rank.order)[0]
@@ -216,7 +216,7 @@ class TransportationStop:
     """
 
     def __init__(self, problem: Problem, belief: EmpiricalMeans, alpha: float) -> None:
-        self._belief, self._n = belief, problem.n_anomalies
+        self._belief, self._n = belief, problem.known_number
         self._log_rivals = math.log(self._n * (problem.size - self._n) / alpha)
         self._order = np.arange(problem.size)
 

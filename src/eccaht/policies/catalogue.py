@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from eccaht.arrays import as_number
-from eccaht.beliefs import EmpiricalMeans, PseudoLikelihood
+from eccaht.beliefs import EmpiricalMeans, Joint, PseudoLikelihood
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
 from eccaht.design import Coordinates, Difference, PairDesign, Tree
@@ -24,6 +24,7 @@ from eccaht.randomness import Seed, check_seed, rng_for
 from eccaht.stopping import StoppingOption, check_alpha, stopping_rule
 
 PAPER = "Yang & Xing"
+DEFAULT_POLICY = "joint"  # what searches of data run if no other is named
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Entry:
     compose: Callable[..., Parts]
     evidence: bool = True
     regularize: float = 0.0  # default ridge
+    open_number: bool = False  # takes n_anomalies=(least, most)
+    open_shift: bool = False  # takes an UnknownShift
+    assured: bool = False  # knows the posterior of whole sets
 
 
 def _diagonal(problem: Problem) -> Parts:
@@ -146,11 +150,17 @@ CATALOGUE: dict[str, Entry] = {
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
         "eccaht, docs/joint.md",
         compose_joint,
+        open_number=True,
+        open_shift=True,
+        assured=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
         "eccaht, docs/joint.md",
         compose_exact,
+        open_number=True,
+        open_shift=True,
+        assured=True,
     ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
@@ -192,8 +202,9 @@ def make_policy(
     """Build a policy by its name.
 
     seed: the policy's own generator is derived from it and the name.
-    stopping: "gap", "own" (the rule of the algorithm's source), a number of measurements, or None (the caller decides);
-        by default "gap" where the scores are log-likelihood ratios and "own" elsewhere.
+    stopping: "posterior" or "glr" (joint and exact), "gap", "own" (the rule of the algorithm's source), a number of
+        measurements, or None (the caller decides); by default "posterior" where the policy knows whole sets, "gap"
+        where its scores are log-likelihood ratios, and "own" elsewhere.
     alpha: error level of the stopping rule.
     regularize: the policy believes S + regularize I; the world keeps S.
     options: what the algorithm itself leaves open, e.g. `readings` of hds.
@@ -201,12 +212,15 @@ def make_policy(
     if not isinstance(problem, Problem):
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
     entry, alpha = _entry(name), check_alpha(alpha)
+    _check_able(name, entry, problem)
     ridge = entry.regularize if regularize is None else _checked_ridge(name, regularize)
     believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
     rng = rng_for(seed, "policy", name)
     parts = entry.compose(believed, **_checked_options(name, entry, options, alpha=alpha, rng=rng))
-    chosen = ("gap" if entry.evidence else "own") if stopping == "default" else stopping
-    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, evidence=entry.evidence)
+    default = "posterior" if entry.assured else "gap" if entry.evidence else "own"
+    chosen = default if stopping == "default" else stopping
+    assured = parts.belief if isinstance(parts.belief, Joint) and entry.assured else None
+    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, evidence=entry.evidence, assured=assured)
     policy = Policy(problem, parts, rule, rng)
     policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
     return policy
@@ -218,6 +232,16 @@ def _entry(name: str) -> Entry:
     near = get_close_matches(str(name), CATALOGUE, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CATALOGUE)}"
     raise ValueError(f"unknown policy {name!r}: {hint}")
+
+
+def _check_able(name: str, entry: Entry, problem: Problem) -> None:
+    """Refuse what the algorithm cannot honour."""
+    if problem.sizes[0] != problem.sizes[1] and not entry.open_number:
+        able = " and ".join(other for other, e in CATALOGUE.items() if e.open_number)
+        raise ValueError(f"policy {name!r} needs a known number of anomalies, not {problem.sizes}: {able} do without")
+    if problem.unknown_shift and not entry.open_shift:
+        able = " and ".join(other for other, e in CATALOGUE.items() if e.open_shift)
+        raise ValueError(f"policy {name!r} needs known shifts: {able} do without")
 
 
 def _checked_ridge(name: str, regularize: float) -> float:

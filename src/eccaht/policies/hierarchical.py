@@ -63,7 +63,7 @@ def compose_hds(
         raise ValueError(f"error must lie strictly between 0 and 1, not {error!r}")
     thetas = _sizes(shift * np.array([0.6, 1.0, 1.4]) if shifts is None else shifts)
     walk = TreeWalk(problem, variance, thetas, _per_level(readings, levels), math.log(levels / cost))
-    return Parts(walk, walk, AllDeclared(problem.n_anomalies, walk))
+    return Parts(walk, walk, AllDeclared(problem.known_number, walk))
 
 
 def llr(thetas: Array, readings: Array, variance: float) -> Array:
@@ -148,7 +148,7 @@ class TreeWalk:
         node, allr = state["walk"]
         self._visit[:], self._alone[:], self._declared[:] = state["visit"], state["alone"], state["declared"]
         on_tree = float(node).is_integer() and _ROOT <= node < 2 * self._problem.size
-        if not on_tree or self.declared.size > self._problem.n_anomalies:
+        if not on_tree or self.declared.size > self._problem.known_number:
             raise ValueError(f"a walk cannot be at node {node:g} with {self.declared.size} leaves declared")
         self._node, self._allr = int(node), float(allr)
         if not (_below(self._node, self._declared).size and (self._at_leaf or self._unread_child() is not None)):
@@ -156,12 +156,12 @@ class TreeWalk:
 
     @property
     def _evidence(self) -> Array:
-        n, K = self._problem.n_anomalies, self._problem.size
+        n, K = self._problem.known_number, self._problem.size
         return np.log(n / (K - n)) + llr(self._thetas, self._alone, self._variance).max(axis=0)
 
     @property
     def _over(self) -> bool:
-        return int(self._declared.sum()) >= self._problem.n_anomalies
+        return int(self._declared.sum()) >= self._problem.known_number
 
     @property
     def _at_leaf(self) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from eccaht.beliefs import Enumeration, Evidence, Joint, LocalSearch, Population
+from eccaht.beliefs import Enumeration, Evidence, Joint, LocalSearch, Population, likelihood_of
 from eccaht.beliefs.joint import Posterior
 from eccaht.design import InformationDesign, PairDesign
 from eccaht.policies.choosers import Pair, champion_challenger
@@ -28,25 +30,22 @@ class MostInformative(Memoryless):
 
 def compose_joint(problem: Problem, *, rng: np.random.Generator) -> Parts:
     """A tempered population, or every set where there are few."""
-    evidence, sizes = Evidence(problem), _sizes(problem)
-    enumerable = sizes.count <= ENUMERATED
-    posterior = Enumeration(evidence, sizes, rng) if enumerable else Population(evidence, sizes, rng)
-    return Parts(Joint(evidence, sizes, posterior, rng), MostInformative(posterior, InformationDesign(problem)))
+    return _informative(problem, rng, ENUMERATED)
 
 
 def compose_exact(problem: Problem, *, rng: np.random.Generator) -> Parts:
     """Every set."""
-    evidence, sizes = Evidence(problem), _sizes(problem)
-    posterior = Enumeration(evidence, sizes, rng)
-    return Parts(Joint(evidence, sizes, posterior, rng), MostInformative(posterior, InformationDesign(problem)))
+    return _informative(problem, rng, math.inf)
 
 
 def compose_joint_pair(problem: Problem, *, rng: np.random.Generator) -> Parts:
     """The best set by local search, and its weakest swap measured by the paper's design."""
-    evidence, sizes = Evidence(problem), _sizes(problem)
-    belief = Joint(evidence, sizes, LocalSearch(evidence, sizes, rng), rng)
+    likelihood, sizes = likelihood_of(Evidence(problem)), Sizes(problem.size, *problem.sizes)
+    belief = Joint(likelihood, sizes, LocalSearch(likelihood, sizes, rng), rng)
     return Parts(belief, Pair(champion_challenger, PairDesign(problem)))
 
 
-def _sizes(problem: Problem) -> Sizes:
-    return Sizes(problem.size, problem.n_anomalies, problem.n_anomalies)
+def _informative(problem: Problem, rng: np.random.Generator, enumerated: float) -> Parts:
+    likelihood, sizes = likelihood_of(Evidence(problem)), Sizes(problem.size, *problem.sizes)
+    search: Posterior = (Enumeration if sizes.count <= enumerated else Population)(likelihood, sizes, rng)
+    return Parts(Joint(likelihood, sizes, search, rng), MostInformative(search, InformationDesign(problem)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,21 +30,6 @@ class Belief(Protocol):
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state."""
-
-
-@runtime_checkable
-class SetBelief(Protocol):
-    """A belief about whole sets: it announces one itself and takes complete readings of all streams."""
-
-    @property
-    def lead(self) -> float:
-        """Log-posterior ratio of the announced set to its best neighbour."""
-
-    def ranking(self) -> Ranking:
-        """The announced set and its weakest swap."""
-
-    def observe(self, x: Array) -> None:
-        """Add a complete reading."""
 
 
 class View(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
-from eccaht.beliefs import Ranker, Ranking
-from eccaht.policies.parts import Belief, Choice, Chooser, Parts, SetBelief, View
+from eccaht.beliefs import Confidence, Joint, Ranker, Ranking
+from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
@@ -57,7 +57,7 @@ class Policy:
 
     def observe(self, x: ArrayLike) -> None:
         """Take a complete reading of all streams, one number each, instead of a weighted sum (joint policies)."""
-        if not isinstance(self._belief, SetBelief):
+        if not isinstance(self._belief, Joint):
             raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
         vector = as_floats(x, "reading")
         if vector.shape != (self.problem.size,):
@@ -73,7 +73,7 @@ class Policy:
 
     @property
     def decision(self) -> Index:
-        """The n streams believed anomalous, sorted."""
+        """The streams believed anomalous, sorted."""
         return self._ranked.members.copy()
 
     @property
@@ -95,10 +95,23 @@ class Policy:
     def lead(self) -> float:
         """Score of the weakest member minus that of the strongest stream outside; for joint policies, the exact
         log-likelihood ratio of the announced set to the best set one change away."""
-        if isinstance(self._belief, SetBelief):
+        if isinstance(self._belief, Joint):
             return self._belief.lead
         scores, ranked = self.scores, self._ranked
         return float(scores[ranked.champion] - scores[ranked.challenger])
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """The posterior probability of the decision and how it was found; None where the policy cannot tell."""
+        return self._belief.confidence() if isinstance(self._belief, Joint) else None
+
+    @property
+    def shifts(self) -> tuple[Array, Array] | None:
+        """Posterior mean and standard deviation of the decided streams' shifts, given that they are the anomalous ones.
+
+        In the order of `decision`; None where the policy keeps no joint belief.
+        """
+        return self._belief.shifts() if isinstance(self._belief, Joint) else None
 
     @property
     def stopping(self) -> StoppingRule:
@@ -114,10 +127,10 @@ class Policy:
     @property
     def _ranked(self) -> Ranking:
         if self._ranking is None:
-            if isinstance(self._belief, SetBelief):
+            if isinstance(self._belief, Joint):
                 self._ranking = self._belief.ranking()
             else:
-                self._ranking = self._rank(self.scores, self.problem.n_anomalies)
+                self._ranking = self._rank(self.scores, self.problem.known_number)
         return self._ranking
 
     @property

@@ -17,8 +17,9 @@ from eccaht.covariance import Covariance, SparsePrecision
 from eccaht.policies.catalogue import make_policy
 from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
+from eccaht.shifts import ShiftPrior
 
-_KIND, _VERSION = "policy", 1
+_KIND, _VERSION = "policy", 2
 _OPERATORS = {
     name: kind
     for name, kind in vars(operators).items()
@@ -39,6 +40,8 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
             "n_anomalies": problem.n_anomalies,
             "budget": problem.budget,
             "shift": _pack_vector(problem.shift, "shift", arrays),
+            "shift_spread": _pack_vector(problem.shift_spread, "shift_spread", arrays),
+            "readout_noise": problem.readout_noise,
             "mean": _pack_vector(problem.mean, "mean", arrays),
             "names": problem.names,
         },
@@ -61,8 +64,9 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
         raise ValueError("its covariance is larger than what it holds values for")
     problem = Problem(
         operator,
-        shift=_unpack(told["shift"], arrays),
+        shift=_unpack_shift(told, arrays),
         n_anomalies=told["n_anomalies"],
+        readout_noise=told["readout_noise"],
         budget=told["budget"],
         mean=_unpack(told["mean"], arrays),
         names=told["names"],
@@ -72,6 +76,11 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     _check_state(policy._state()[0], arrays, problem.size)
     policy._restore(arrays, state)
     return policy
+
+
+def _unpack_shift(told: dict[str, Any], arrays: dict[str, Array]) -> Any:
+    mean, spread = _unpack(told["shift"], arrays), _unpack(told["shift_spread"], arrays)
+    return ShiftPrior(mean, spread) if np.any(spread) else mean
 
 
 def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -> None:

@@ -14,18 +14,21 @@ from eccaht.sets.sizes import Sizes
 class Hypotheses(NamedTuple):
     """Each row stands for K + 1 sets: its `rest` and one stream more (or nobody, K), with their probabilities.
 
-    rest: (N, n - 1) streams, K in unused slots. chances: (N, K + 1), all of them add up to 1.
+    rest: (N, n - 1) streams, K in unused slots, with their shifts. chances: (N, K + 1), all of them add up to 1, with
+    the shift that each stream has if it is the one more. Shifts of nobody are 0.
     """
 
     rest: Index
     chances: NDArray[np.float32]
+    rest_shifts: Array
+    shifts: Array
 
     @classmethod
-    def of_sets(cls, sets: Index, weights: Array, n_streams: int) -> Hypotheses:
-        """Plain sets, one a row."""
-        chances = np.zeros((len(sets), n_streams + 1), dtype=np.float32)
+    def of_sets(cls, sets: Index, weights: Array, shifts: Array) -> Hypotheses:
+        """Plain sets, one a row, with the shift of every stream (K + 1,)."""
+        chances = np.zeros((len(sets), shifts.size), dtype=np.float32)
         chances[np.arange(len(sets)), sets[:, -1]] = weights
-        return cls(sets[:, :-1], chances)
+        return cls(sets[:, :-1], chances, shifts[sets[:, :-1]], np.broadcast_to(shifts, chances.shape))
 
     def doubt(self, sizes: Sizes) -> float:
         """The probability of all sets but the first row's most probable one."""

@@ -11,9 +11,11 @@ from scipy.special import gammaln
 
 from eccaht.arrays import Array, Index
 
+Floating = NDArray[np.float32] | Array
+
 
 class Sizes:
-    """Sets of `least` to `most` of K streams: each size is equally likely, and each set of a size.
+    """Sets of `least` to `most` of K streams: each size is half as likely as the one below, each set of a size equally.
 
     A set is a row of `most` slots. A slot holds a stream or K, which stands for nobody; the order of slots
     means nothing.
@@ -25,17 +27,18 @@ class Sizes:
     def __init__(self, n_streams: int, least: int, most: int) -> None:
         self.n_streams, self.least, self.most = n_streams, least, most
         self.fixed = least == most
-        self.mean = 0.5 * (least + most)
         self.count = sum(math.comb(n_streams, size) for size in range(least, most + 1))
         sizes = np.arange(most + 1)
         ways = np.array(
             [math.lgamma(n_streams + 1) - math.lgamma(m + 1) - math.lgamma(n_streams - m + 1) for m in sizes]
         )
-        self.log_prior = np.where(sizes >= least, -math.log(most - least + 1) - ways, -np.inf)
+        self._ways = ways
+        alone = np.where(sizes >= least, -math.log(2.0) * sizes - ways, -np.inf)
+        self.log_prior = alone - np.log(np.exp(alone + ways).sum())
         # a set of m streams fills the slots in most! / (most - m)! orders, of which each gets its share
         share = self.log_prior + gammaln(most - sizes + 1)
-        with np.errstate(invalid="ignore"):
-            self._nobody = share[:-1] - share[1:]  # log-odds of leaving a slot empty, by the size of the rest
+        with np.errstate(invalid="ignore"):  # log-odds of leaving a slot empty, by the size of the rest
+            self._nobody, self._nobody_in_set = share[:-1] - share[1:], self.log_prior[:-1] - self.log_prior[1:]
         self._keys: Index | None = None
 
     def log_prior_of(self, sets: Index) -> Array:
@@ -52,7 +55,8 @@ class Sizes:
             while (twice := (np.diff(np.sort(sets, axis=1), axis=1) == 0).any(axis=1)).any():
                 sets[twice] = rng.integers(K, size=(int(twice.sum()), most))
         if not self.fixed:
-            size = rng.integers(self.least, most, size=count, endpoint=True)
+            chances = np.exp(self.log_prior[self.least :] + self._ways[self.least :])
+            size = self.least + rng.choice(chances.size, size=count, p=chances / chances.sum())
             sets[np.arange(most) >= size[:, None]] = K
         return sets
 
@@ -68,18 +72,24 @@ class Sizes:
             blocks.append(block)
         return np.concatenate(blocks)
 
-    def close_or_open_nobody(self, fit: Array, sets: Index, slot: int) -> None:
-        """Let a slot be empty where the rest is large enough, and only there; an empty slot adds no evidence."""
-        if self.fixed:
-            fit[:, -1] = -np.inf
-        else:
-            fit[:, -1] = np.where(self._rest(sets, slot) >= self.least, 0.0, -np.inf)
+    def forbid(self, gains: Array, sets: Index, slots: Index) -> None:
+        """Rule out, with -inf, who cannot fill a slot of each row: the other members, and nobody where too few remain.
 
-    def weigh_nobody(self, log_weights: NDArray[np.float32], sets: Index, slot: int) -> None:
-        """Give an empty slot its prior odds."""
+        Nobody adds no evidence.
+        """
+        each = np.arange(len(sets))
+        old = sets[each, slots]
+        held = gains[each, old]
+        gains[each[:, None], sets] = -np.inf
+        gains[each, old] = held
+        gains[:, -1] = -np.inf if self.fixed else np.where(self._rest(sets, slots) >= self.least, 0.0, -np.inf)
+
+    def weigh_nobody(self, log_weights: Floating, sets: Index, slots: Index, *, of_sets: bool = False) -> None:
+        """Give an empty slot its prior odds, as a row of slots or (of_sets) as a set."""
         if not self.fixed:
-            rest = self._rest(sets, slot)
-            log_weights[:, -1] += np.where(rest >= self.least, self._nobody[rest], 0.0)
+            rest = self._rest(sets, slots)
+            odds = self._nobody_in_set if of_sets else self._nobody
+            log_weights[:, -1] += np.where(rest >= self.least, odds[rest], 0.0)
 
     def keys(self, sets: Index) -> Index:
         """One number a row that does not depend on the order of its slots (64 random bits a stream, added up)."""
@@ -110,5 +120,6 @@ class Sizes:
             raise ValueError("a set of streams is damaged")
         return rows
 
-    def _rest(self, sets: Index, slot: int) -> Index:
-        return (sets < self.n_streams).sum(axis=1) - (sets[:, slot] < self.n_streams)
+    def _rest(self, sets: Index, slots: Index) -> Index:
+        rest: Index = (sets < self.n_streams).sum(axis=1) - (sets[np.arange(len(sets)), slots] < self.n_streams)
+        return rest

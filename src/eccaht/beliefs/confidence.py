@@ -1,0 +1,157 @@
+"""How sure one may be of an announced set, and how that was found out."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.special import chdtrc, gammaln
+
+from eccaht.arrays import Array, Index
+from eccaht.beliefs.likelihood import KnownShifts, Likelihood
+from eccaht.beliefs.local_search import changes, climb
+from eccaht.beliefs.slots import chances_of, sweep
+from eccaht.sets import Sizes
+
+CHECKERS = 64  # independent searches that must find the announced set again
+_COOLING = 10  # sweeps from the flattest to the true posterior
+_FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
+_DOUBLES = 64  # best single changes that are changed once more in the search for rivals
+
+
+class Confidence(NamedTuple):
+    """The posterior probability of the announced set.
+
+    how: "exact" if every possible set was looked at, "estimated" if a population and independent searches were.
+    """
+
+    probability: float
+    how: Literal["exact", "estimated"]
+
+
+def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -> float:
+    """The share of the set `members` among sets drawn from the posterior, averaged over one slot drawn again."""
+    K = sizes.n_streams
+    target = members[members < K]
+    total = 0.0
+    for slot in range(sizes.most):
+        rest = np.delete(sets, slot, axis=1)
+        inside = (np.isin(rest, target) | (rest == K)).all(axis=1)
+        missing = target.size - (rest < K).sum(axis=1)
+        near = np.flatnonzero(inside & (missing >= 0) & (missing <= 1))
+        if near.size:
+            left = target.sum() - np.where(rest[near] < K, rest[near], 0).sum(axis=1)
+            filled = np.where(missing[near] == 1, left, K)
+            slots = np.full(near.size, slot)
+            chances = chances_of(likelihood, sizes, sets[near], slots, np.ones(near.size))
+            total += float(chances[np.arange(near.size), filled].sum(dtype=float))
+    return total / (sizes.most * len(sets))
+
+
+def fits(likelihood: Likelihood, members: Index) -> bool:
+    """Could the readings come from this set at all? Their misfit to it is chi-square, whatever unknown shifts are."""
+    evidence, K = likelihood.evidence, likelihood.evidence.problem.size
+    held = members[members < K]
+    if isinstance(likelihood, KnownShifts):
+        explained, free = 2.0 * float(likelihood.log_likelihood(members[None])[0]), 0
+    else:
+        block, field = evidence.block(held[None])[0], evidence.linear[held]
+        best = np.linalg.lstsq(block, field, rcond=None)[0]
+        explained, free = float(field @ best), held.size
+    if evidence.n_readings <= free:
+        return not free
+    return bool(chdtrc(evidence.n_readings - free, max(evidence.misfit - explained, 0.0)) > _FIT)
+
+
+def search_anew(likelihood: Likelihood, sizes: Sizes, spread: float, rng: np.random.Generator) -> Index:
+    """Where independent searches end that start from random sets, cool down to the posterior, and climb."""
+    sets = sizes.random_sets(rng, CHECKERS)
+    for beta in np.geomspace(1.0 / max(spread, 2.0), 1.0, _COOLING):
+        sweep(likelihood, sizes, sets, np.full(CHECKERS, beta), rng)
+    climb(likelihood, sizes, sets)
+    return sets
+
+
+def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, members: Index) -> float:
+    """The posterior probability of a set, as far as a population and independent searches can tell.
+
+    The smaller of two figures, times 1 - exp(-k) where k independent searches found the set again: a rival that is as
+    easy to find would have been missed with probability exp(-k). The first figure is the set's share of the population,
+    give or take two standard errors. The second counts weights: q, those of all sets one change away, as if changes
+    were independent, which makes exp(-q) of them, and those of all other sets seen.
+    """
+    if not fits(likelihood, members):
+        return 0.0
+    own = float((likelihood.log_likelihood(members[None]) + sizes.log_prior_of(members[None]))[0])
+    near = single_changes_of(likelihood, sizes, members)
+    known, _ = sizes.distinct(np.vstack([members, drawn, found]))
+    far = known[_differences(sizes, known, members) > 1]
+    height = likelihood.log_likelihood(far) + sizes.log_prior_of(far) - own
+    elsewhere = float(np.exp(np.minimum(height, 700.0)).sum())
+    weight = 1.0 / (math.exp(min(float(np.exp(near).sum()), 700.0)) + elsewhere)
+    share = share_of(likelihood, sizes, drawn, members)
+    share += 2.0 * math.sqrt(max(share * (1.0 - share), 0.0) / len(drawn))
+    again = int((sizes.keys(found) == sizes.keys(members[None])).sum())
+    return min(share, weight) * -math.expm1(-again)
+
+
+def single_changes_of(likelihood: Likelihood, sizes: Sizes, members: Index) -> Array:
+    """What every single change does to the log-posterior of a set, each different set once."""
+    slots = np.arange(members.size)
+    nobody = members == sizes.n_streams
+    slots = slots[~nobody | (np.cumsum(nobody) == 1)]  # empty slots are alike
+    copies = np.tile(members, (slots.size, 1))
+    change = changes(likelihood.gains(copies, slots), sizes, copies, slots)
+    change[np.arange(slots.size), members[slots]] = -np.inf
+    return change[np.isfinite(change)]
+
+
+def _differences(sizes: Sizes, sets: Index, members: Index) -> Index:
+    """How many slots of each row must change to make it the set `members`."""
+    K = sizes.n_streams
+    held = members[members < K]
+    common = (np.isin(sets, held) & (sets < K)).sum(axis=1)
+    return np.asarray(np.maximum((sets < K).sum(axis=1), held.size) - common)
+
+
+def close_rivals(likelihood: Likelihood, sizes: Sizes, members: Index) -> Index:
+    """All sets one change away, and the best ones two changes away."""
+    n = sizes.most
+    slots = np.arange(n)
+    copies = np.tile(members, (n, 1))
+    change = changes(likelihood.gains(copies, slots), sizes, copies, slots)
+    change[slots, members] = -np.inf
+    at, streams = np.nonzero(np.isfinite(change))
+    single = np.tile(members, (at.size, 1))
+    single[np.arange(at.size), at] = streams
+    best = single[np.argsort(-change[at, streams], kind="stable")[:_DOUBLES]]
+    doubles = []
+    for slot in range(n):
+        again = changes(likelihood.gains(best, np.full(len(best), slot)), sizes, best, np.full(len(best), slot))
+        again[np.arange(len(best)), best[:, slot]] = -np.inf
+        changed = best.copy()
+        changed[:, slot] = again.argmax(axis=1)
+        doubles.append(changed[np.isfinite(again.max(axis=1))])
+    rivals = np.vstack([single, *doubles])
+    return rivals[sizes.keys(rivals) != sizes.keys(members[None])]
+
+
+def advantage(likelihood: Likelihood, sizes: Sizes, members: Index, rivals: Index) -> float:
+    """The log-likelihood ratio of a set to its rivals, less what the number of rivals like each costs; the smallest.
+
+    Stopping when this is at least log(1/alpha) errs with probability at most alpha for every true set, if
+    no rival is overlooked (see `stopping.LikelihoodRatio`).
+    """
+    K = sizes.n_streams
+    held, size = members < K, (rivals < K).sum(axis=1)
+    common = (np.isin(rivals, members[held]) & (rivals < K)).sum(axis=1)
+    gone, come = size - common, int(held.sum()) - common  # streams of the rival only, and of the set only
+    kinds = sizes.most if sizes.fixed else (sizes.most + 1) ** 2 - 1
+    alike = _log_binomial(size, gone) + _log_binomial(K - size, come) + math.log(kinds)
+    own = float(likelihood.log_likelihood(members[None])[0])
+    return float((own - likelihood.log_likelihood(rivals) - alike).min())
+
+
+def _log_binomial(n: Index, k: Index) -> Array:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

@@ -1,0 +1,146 @@
+"""The best mix of measurements against given rivals: a semidefinite program, solved by an interior-point method.
+
+    max over W psd, tr W = 1   of   min over k  d_k'W d_k
+
+is, up to scale, min tr W subject to d_k'W d_k >= 1, with the dual max sum q subject to sum_k q_k d_k d_k' <= I, q >= 0.
+Every constraint has rank one, so the matrix of a Newton step is the elementwise product of two Gram matrices.
+Any W and any q give bounds of the value, whatever rounding did to them: both bounds are evaluated, not trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh, solve_triangular
+
+from eccaht.arrays import Array
+
+_STEPS = 100
+_SHARE = 0.95  # of the way to the boundary
+
+
+class Mix(NamedTuple):
+    """lower <= value <= upper for the given rivals; W attains the lower, the rivals' weights p the upper bound."""
+
+    lower: float
+    upper: float
+    W: Array
+    p: Array
+
+
+def best_mix(d: Array, tolerance: float) -> Mix:
+    """Solve for the rivals in the columns of d, shape (K, N), to a relative gap of `tolerance`."""
+    scale = float((d**2).sum(axis=0).min())
+    point = _start(d / np.sqrt(scale))
+    best: Mix | None = None
+    for _ in range(_STEPS):
+        try:
+            step = _Newton(point)
+            if best is None or _closer(step.bounds, best):
+                best = _merged(step.bounds, best)
+            if best.upper - best.lower <= tolerance * best.upper:
+                break
+            point = step.taken()
+        except LinAlgError:  # rounding: the bounds so far hold all the same
+            break
+    if best is None:
+        raise ArithmeticError("the covariance is too ill-conditioned for its limits: add a ridge to its diagonal")
+    return best._replace(lower=best.lower * scale, upper=best.upper * scale)
+
+
+@dataclass
+class _Point:
+    """Strictly feasible: s = d'W d - 1 > 0 and q > 0, Z = I - sum q d d' > 0."""
+
+    d: Array
+    W: Array
+    s: Array
+    q: Array
+
+
+def _start(d: Array) -> _Point:
+    K, N = d.shape
+    top = eigh(d @ d.T, eigvals_only=True, subset_by_index=[K - 1, K - 1])[0]
+    return _Point(d, 2.0 * np.eye(K), 2.0 * (d**2).sum(axis=0) - 1.0, np.full(N, 0.5 / top))
+
+
+class _Newton:
+    """One predictor-corrector step in the direction of Helmberg, Kojima and Monteiro."""
+
+    def __init__(self, point: _Point) -> None:
+        self.point = point
+        d, W, s, q = point.d, point.W, point.s, point.q
+        one = np.eye(len(W))
+        self.Z = one - (d * q) @ d.T
+        self.roots = cholesky(W, lower=True), cholesky(self.Z, lower=True)
+        self.inverse = cho_solve((self.roots[1], True), one)
+        P, R = d.T @ (W @ d), d.T @ (self.inverse @ d)
+        self.r = np.diag(R).copy()
+        upper = eigh((d * q) @ d.T, eigvals_only=True, subset_by_index=[len(W) - 1, len(W) - 1])[0] / q.sum()
+        trace = np.trace(W)
+        self.bounds = Mix(float(P.diagonal().min() / trace), float(upper), W / trace, q / q.sum())
+        P *= R
+        P[np.diag_indices_from(P)] += s / q
+        self.factor = cholesky(P, lower=True, overwrite_a=True)
+
+    def taken(self) -> _Point:
+        """The next point."""
+        point, count = self.point, sum(self.point.d.shape)
+        W, s, q = point.W, point.s, point.q
+        mu = self._product(W, s, q, self.Z) / count
+        dW, ds, dq, dZ = self._direction(0.0, np.zeros_like(W), np.zeros_like(s))
+        primal, dual = self._room(dW, ds, dq, dZ, 1.0)
+        reached = self._product(W + primal * dW, s + primal * ds, q + dual * dq, self.Z + dual * dZ) / count
+        target = mu * max(min(reached / mu, 1.0) ** 2, 1e-3)
+        dW, ds, dq, dZ = self._direction(target, _symmetric(dW @ dZ @ self.inverse), ds * dq / q)
+        primal, dual = self._room(dW, ds, dq, dZ, _SHARE)
+        return _Point(point.d, W + primal * dW, s + primal * ds, q + dual * dq)
+
+    def _direction(self, mu: float, bend: Array, bend_s: Array) -> tuple[Array, Array, Array, Array]:
+        """Towards W Z = mu I and s q = mu; `bend` are the second-order terms of the predictor."""
+        d, W, s, q = self.point.d, self.point.W, self.point.s, self.point.q
+        right = 1.0 - mu * self.r + mu / q - bend_s + np.einsum("ik,ik->k", d, bend @ d)
+        dq = cho_solve((self.factor, True), right)
+        dZ = -(d * dq) @ d.T
+        dW = mu * self.inverse - W - _symmetric(W @ dZ @ self.inverse) - bend
+        return dW, mu / q - s - s * dq / q - bend_s, dq, dZ
+
+    def _room(self, dW: Array, ds: Array, dq: Array, dZ: Array, share: float) -> tuple[float, float]:
+        primal = min(_to_boundary(self.roots[0], dW), _to_zero(self.point.s, ds))
+        dual = min(_to_boundary(self.roots[1], dZ), _to_zero(self.point.q, dq))
+        return min(1.0, share * primal), min(1.0, share * dual)
+
+    @staticmethod
+    def _product(W: Array, s: Array, q: Array, Z: Array) -> float:
+        return float((W * Z).sum() + s @ q)
+
+
+def _closer(bounds: Mix, best: Mix) -> bool:
+    return bounds.lower > best.lower or bounds.upper < best.upper
+
+
+def _merged(bounds: Mix, best: Mix | None) -> Mix:
+    """The better of each bound, with what attains it."""
+    if best is None:
+        return bounds
+    low = bounds if bounds.lower > best.lower else best
+    high = bounds if bounds.upper < best.upper else best
+    return Mix(low.lower, high.upper, low.W, high.p)
+
+
+def _symmetric(X: Array) -> Array:
+    return 0.5 * (X + X.T)
+
+
+def _to_boundary(root: Array, dX: Array) -> float:
+    """The largest t for which X + t dX is positive semidefinite, X = root root'."""
+    half = solve_triangular(root, dX, lower=True)
+    lowest = eigh(_symmetric(solve_triangular(root, half.T, lower=True)), eigvals_only=True, subset_by_index=[0, 0])[0]
+    return np.inf if lowest >= 0.0 else float(-1.0 / lowest)
+
+
+def _to_zero(x: Array, dx: Array) -> float:
+    falling = dx < 0.0
+    return float((x[falling] / -dx[falling]).min(initial=np.inf))

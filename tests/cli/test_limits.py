@@ -1,0 +1,106 @@
+"""The limits that the command prints are those of the library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from eccaht import Problem, families
+from eccaht.cli import limits as command
+from eccaht.cli.main import app, run
+from eccaht.data import calibrate, load_model
+from eccaht.theory import limits
+
+SMALL = ["--streams", "12", "--anomalies", "2", "--rho", "0.7", "--sets", "2"]
+
+
+def invoke(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["limits", *arguments])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def document(*arguments: str) -> Any:
+    return json.loads(invoke(*arguments, "--json"))
+
+
+def same(told: Any, problem: Problem, **options: Any) -> bool:
+    expected = json.loads(json.dumps(command.document(limits(problem, **options))))
+    return bool({name: told[name] for name in expected} == expected)
+
+
+def test_json_holds_what_the_library_computes() -> None:
+    told = document(*SMALL, "--alpha", "0.01", "--seed", "3", "--shift", "2", "--budget", "4")
+    problem = Problem(families.toeplitz(12, 0.7), shift=2.0, n_anomalies=2, budget=4.0)
+    assert same(told, problem, alpha=0.01, n_sets=2, seed=3)
+    assert told["settings"]["noise"] == {"family": "toeplitz", "rho": 0.7}
+    assert told["settings"].items() >= {"streams": 12, "anomalies": 2, "shift": 2.0, "budget": 4.0}.items()
+
+
+def test_each_figure_has_one_line_of_meaning() -> None:
+    lines = invoke(*SMALL).splitlines()
+    assert lines[0] == "2 of 12 streams shifted by 3, noise toeplitz 0.7, budget 5"
+    problem = Problem(families.toeplitz(12, 0.7), shift=3.0, n_anomalies=2, budget=5.0)
+    figures = command.figures(limits(problem, n_sets=2))
+    assert len(lines) == 2 + len(figures) + 1
+    for line, (name, figure) in zip(lines[2:], figures.items(), strict=False):
+        assert line.startswith(name)
+        assert figure in line
+        assert len(line) > len(name) + len(figure) + 20
+    assert "every rival was enumerated or ruled out" in lines[-1]
+    assert all(line.isascii() and len(line) <= 120 for line in lines)
+
+
+def test_a_binding_budget_is_said() -> None:
+    told = invoke("--family", "kronecker", "--streams", "16", "--anomalies", "2", "--budget", "0.7", "--sets", "1")
+    assert "The budget binds" in told
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import numpy as np
+
+    place = tmp_path_factory.mktemp("limits")
+    values = families.toeplitz(6, 0.8).sample(np.random.default_rng(0), 3000)
+    np.savetxt(place / "history.csv", values, delimiter=",", header="a,b,c,d,e,f", comments="")
+    calibrate([place / "history.csv"], row_interval="1min").save(place / "plant.eccaht")
+    return place / "plant.eccaht"
+
+
+def test_a_model_replaces_the_family(model: Path) -> None:
+    told = document("--model", str(model), "--anomalies", "1", "--shift", "2", "--sets", "9")
+    problem = load_model(model).problem(shift=2.0, n_anomalies=1, budget=5.0)
+    assert same(told, problem, n_sets=9)
+    assert told["every_set"]
+    assert told["settings"]["noise"] == {"model": str(model)}
+
+
+BAD = {
+    "--model missing": "missing",
+    "--model x --family toeplitz": "drop one",
+    "--model x --streams 4": "drop one",
+    "--streams 1000": "512",
+    "--anomalies 128": "smaller than the number of streams",
+    "--alpha 0": "alpha",
+    "--alpha nan": "alpha",
+    "--shift 0": "shift",
+    "--budget 0": "budget",
+    "--family toeplits": "did you mean 'toeplitz'",
+    "--family identity --rho 0.5": "no --rho",
+    "--sets 0": "--sets",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["limits", *words.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("eccaht: ")
+    assert err.count("\n") == 1
+    assert BAD[words] in err

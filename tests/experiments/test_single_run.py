@@ -1,0 +1,53 @@
+"""Runs of the exact policies end early only where nothing would change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from eccaht import Problem, episode, families, make_policy
+from eccaht.experiments import single_run
+from eccaht.experiments.comparison import compare
+from eccaht.experiments.single_run import hits_of_run
+from eccaht.policies import Policy
+
+HORIZON = 60
+PROBLEM = Problem(families.rbf(12, 1.5), shift=3.0, n_anomalies=2, budget=4.0)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Policy]:
+    """The policies that are made."""
+    made: list[Policy] = []
+
+    def watched(*arguments: Any, **options: Any) -> Policy:
+        made.append(make_policy(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(single_run, "make_policy", watched)
+    return made
+
+
+@pytest.mark.parametrize("name", ["joint", "joint-pair", "exact", "ecc-aht"])
+def test_hits_are_those_of_the_whole_run(name: str) -> None:
+    whole = compare(PROBLEM, [name], runs=4, horizon=HORIZON, seed=2).hits[name]
+    assert_array_equal([hits_of_run(PROBLEM, name, HORIZON, (2, run), {}) for run in range(4)], whole)
+
+
+def test_a_settled_search_ends_and_others_do_not(asked: list[Policy], monkeypatch: pytest.MonkeyPatch) -> None:
+    hits = hits_of_run(PROBLEM, "joint", HORIZON, (2, 0), {})
+    (policy,) = asked
+    assert policy.n_told < HORIZON
+    assert policy.lead >= episode.SETTLED
+    assert set(hits[policy.n_told - 1 :]) == {2}
+    hits_of_run(PROBLEM, "joint", HORIZON, (2, 0), {"regularize": 0.01})
+    hits_of_run(PROBLEM, "ecc-aht", HORIZON, (2, 0), {})
+    hopeless = PROBLEM.replace(shift=0.3)
+    hits_of_run(hopeless, "joint", 20, (2, 0), {})
+    assert [made.n_told for made in asked[1:]] == [HORIZON, HORIZON, 20]
+    monkeypatch.setattr(episode, "SETTLED", -np.inf)  # only a right set ends a run
+    hits = hits_of_run(hopeless, "joint", 20, (2, 0), {})
+    assert asked[-1].n_told == (1 + int(np.argmax(hits == 2)) if (hits == 2).any() else 20)
