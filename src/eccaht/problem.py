@@ -98,7 +98,8 @@ class Problem:
     @property
     def unknown_shift(self) -> bool:
         """Is the size of some shift not known?"""
-        return bool(self.shift_spread.any())
+        spread = self.shift_spread
+        return bool(spread[0] > 0.0 if spread.strides == (0,) else spread.any())
 
     def replace(self, **changes: Any) -> Problem:
         """Return the same problem with some arguments changed."""

@@ -11,7 +11,8 @@ from eccaht.beliefs import Evidence, likelihood_of
 from eccaht.sets import Sizes
 
 K = 6
-MIXED: list[float | UnknownShift] = [2.0, UnknownShift(3.0), -1.5, UnknownShift(2.0, "positive"), UnknownShift(1.0, "negative"), 4.0]
+MIXED: list[float | UnknownShift] = [2.0, UnknownShift(3.0), -1.5]
+MIXED += [UnknownShift(2.0, "positive"), UnknownShift(1.0, "negative"), 4.0]
 
 
 def readings(count: int) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ from eccaht.beliefs.empirical_means import EmpiricalMeans
 from eccaht.beliefs.enumeration import Enumeration
 from eccaht.beliefs.evidence import Evidence
 from eccaht.beliefs.joint import Joint
-from eccaht.beliefs.likelihood import likelihood_of
+from eccaht.beliefs.likelihood import likelihood_of, robust_likelihood
 from eccaht.beliefs.local_search import LocalSearch
 from eccaht.beliefs.population import Population
 from eccaht.beliefs.pseudo_likelihood import PseudoLikelihood
@@ -23,4 +23,5 @@ __all__ = [
     "Ranker",
     "Ranking",
     "likelihood_of",
+    "robust_likelihood",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtrc, gammaln
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.likelihood import KnownShifts, Likelihood
+from eccaht.beliefs.likelihood import Contaminated, KnownShifts, Likelihood
 from eccaht.beliefs.local_search import changes, climb
 from eccaht.beliefs.slots import chances_of, sweep
 from eccaht.sets import Sizes
@@ -51,6 +51,8 @@ def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) 
 
 def fits(likelihood: Likelihood, members: Index) -> bool:
     """Could the readings come from this set at all? Their misfit to it is chi-square, whatever unknown shifts are."""
+    if isinstance(likelihood, Contaminated):
+        return True
     evidence, K = likelihood.evidence, likelihood.evidence.problem.size
     held = members[members < K]
     if isinstance(likelihood, KnownShifts):

@@ -31,8 +31,9 @@ class Evidence:
     array([2., 0., 0.])
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, keep_readings: bool = False) -> None:
         K = problem.size
+        self._kept: list[Array] | None = [] if keep_readings else None  # (h, r) / sqrt(v) of every reading
         self.problem = problem
         self.n_readings = 0  # numbers read so far; a whole vector counts K
         self.linear = np.zeros(K + 1)  # b
@@ -58,6 +59,8 @@ class Evidence:
         self.misfit += r * r
         self.n_readings += 1
         self._couplings = None
+        if self._kept is not None:
+            self._kept.append(np.append(h, r))
         if self._matrix is not None:
             self._matrix += np.outer(h, h)
         else:
@@ -66,6 +69,8 @@ class Evidence:
     def add_vector(self, x: Array) -> None:
         """Take a complete reading of all streams: b += shift * S^-1 (x - mean), M += (shift shift') * S^-1."""
         problem = self.problem
+        if self._kept is not None:
+            raise ValueError("a policy that is robust against outlying readings takes no whole vectors")
         if self._per_vector is None:
             if problem.size > _LARGEST_MATRIX:
                 raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
@@ -133,9 +138,16 @@ class Evidence:
         told = self._rows[: self._used]
         return self.linear - told[:, sets].sum(2).T @ told
 
+    @property
+    def readings(self) -> Array:
+        """All readings, (t, K + 2): weights times shift, and what was read beyond the mean, in units of the noise."""
+        return np.array(self._kept or []).reshape(-1, self.linear.size + 1)
+
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
         kept = {"linear": self.linear, "half_diagonal": self.half_diagonal}
+        if self._kept is not None:
+            kept["readings"] = self.readings
         whole = self._matrix is not None
         kept["counts"] = np.array([float(self.n_readings), self.misfit, float(whole)])
         return kept | {"table": self._matrix if self._matrix is not None else self._rows[: self._used]}
@@ -144,6 +156,8 @@ class Evidence:
         """Go on from a kept state."""
         self.linear[:], self.half_diagonal[:] = state["linear"], state["half_diagonal"]
         self._couplings = None
+        if self._kept is not None:
+            self._kept = list(state["readings"])
         self.n_readings, self.misfit = int(state["counts"][0]), float(state["counts"][1])
         table = state["table"].copy()
         if state["counts"][2]:

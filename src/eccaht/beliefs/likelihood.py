@@ -6,14 +6,17 @@ place of one slot. Everything else (drawing, climbing, enumerating) is built on 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array, Index, as_number
 from eccaht.beliefs.evidence import Evidence
+from eccaht.problem import Problem
 
 _SETTLED = 3.0  # standard deviations from 0
+_WIDER = 10.0  # noise of an outlying reading, in units of what it should be
 
 
 class Walk(Protocol):
@@ -57,6 +60,18 @@ class Likelihood(Protocol):
 def likelihood_of(evidence: Evidence) -> Likelihood:
     """The likelihood that fits the problem."""
     return UnknownShifts(evidence) if evidence.problem.unknown_shift else KnownShifts(evidence)
+
+
+def robust_likelihood(problem: Problem, outliers: float) -> Likelihood:
+    """Like `likelihood_of`, where a share of the readings may be outlying."""
+    share = as_number(outliers, "outliers")
+    if not 0.0 <= share < 0.5:
+        raise ValueError(f"outliers is a share of the readings, from 0 to below 0.5, not {outliers!r}")
+    if not share:
+        return likelihood_of(Evidence(problem))
+    if problem.unknown_shift:
+        raise ValueError("outliers needs known shifts: a reading that lies far off may be a shift of unknown size")
+    return Contaminated(Evidence(problem, keep_readings=True), share)
 
 
 class KnownShifts:
@@ -189,6 +204,54 @@ class UnknownShifts:
         field = evidence.linear[wanted] - np.einsum("nr,nrk->nk", mean, rows)
         curvature = np.maximum(2.0 * evidence.half_diagonal[wanted] - (through**2).sum(axis=1), 0.0)
         return field, curvature, wanted
+
+
+class Contaminated:
+    """Known shifts, but a share of the readings has ten times the noise: no single reading can decide against a set.
+
+    A residual z counts log((1 - e) exp(-z^2/2) + e/10 exp(-z^2/200)), which far out falls a hundred times more
+    slowly than the Gaussian. There are no statistics to sum up: every reading is looked at again.
+    """
+
+    def __init__(self, evidence: Evidence, share: float) -> None:
+        self.evidence = evidence
+        self._known = KnownShifts(evidence)
+        self._clean, self._outlying = math.log1p(-share), math.log(share / _WIDER)
+
+    def log_likelihood(self, sets: Index) -> Array:
+        """Of every row."""
+        h, r = self._readings()
+        return self._log_density(r - h[:, sets].sum(axis=2).T).sum(axis=1) - self._log_density(r).sum()
+
+    def gains(self, sets: Index, slots: Index) -> Array:
+        """What each stream adds to the rest, row by row."""
+        h, r = self._readings()
+        rest = r - h[:, without_slots(sets, slots)].sum(axis=2).T
+        gains = np.empty((len(sets), h.shape[1]))
+        for row, left in enumerate(rest):
+            gains[row] = self._log_density(left[:, None] - h).sum(axis=0)
+        gains -= gains[:, -1:].copy()
+        return gains
+
+    def walk(self, sets: Index) -> Walk:
+        """Every slot is worked out anew."""
+        return _PlainWalk(self, sets)
+
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:
+        """What they are known to be."""
+        return self._known.draw_shifts(sets, slots, rng)
+
+    def shifts_of(self, members: Index) -> tuple[Array, Array]:
+        """What they are known to be."""
+        return self._known.shifts_of(members)
+
+    def _readings(self) -> tuple[Array, Array]:
+        readings = self.evidence.readings
+        return readings[:, :-1], readings[:, -1]
+
+    def _log_density(self, z: Array) -> Array:
+        square = -0.5 * z * z
+        return np.logaddexp(self._clean + square, self._outlying + square / _WIDER**2)
 
 
 class _PlainWalk:

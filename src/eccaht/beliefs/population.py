@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.confidence import Confidence, advantage, close_rivals, estimate, search_anew, share_of
+from eccaht.beliefs.confidence import Confidence, advantage, close_rivals, estimate, fits, search_anew, share_of
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.local_search import climb
 from eccaht.beliefs.slots import chances_of, open_slots, sweep
@@ -26,6 +26,7 @@ COLD, HOT = 64, 24  # sets on the coldest level and on each other
 CLIMBERS = 8  # random sets that climb to a local optimum after each reading
 _PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the evidence is
 _HOPELESS = 10.0  # nats below a set just found at which a set is given up
+_LEEWAY = 0.06  # two standard errors of a share of 0.95
 _NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
 
 
@@ -78,23 +79,29 @@ class Population:
         return self._marginals
 
     def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
-        """The probability of a set; independent searches are asked only where the population gives it `needed`."""
+        """The probability of a set: its share, checked by independent searches where that is half or more."""
         share = share_of(self._likelihood, self._sizes, self.recent, members)
-        if share >= needed:
+        if share >= max(needed - _LEEWAY, 0.5):
             share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), members)
         return Confidence(share, "estimated")
 
     def advantage(self, members: Index, needed: float = -math.inf) -> float:
-        """The advantage of a set over all rivals that were found."""
+        """The advantage of a set over all rivals that were found.
+
+        Never more than k nats if k independent searches found the set again: a rival as easy to find was missed with
+        probability exp(-k).
+        """
         near = close_rivals(self._likelihood, self._sizes, members)
         least = advantage(self._likelihood, self._sizes, members, near)
         if least < needed:
             return least
-        others, _ = self._sizes.distinct(np.vstack([self.sets, self._searched()]))
-        others = others[self._sizes.keys(others) != self._sizes.keys(members[None])]
-        if not others.size:
-            return least
-        return min(least, advantage(self._likelihood, self._sizes, members, others))
+        if not fits(self._likelihood, members):
+            return -math.inf
+        found, own = self._searched(), self._sizes.keys(members[None])
+        least = min(least, float((self._sizes.keys(found) == own).sum()))
+        others, _ = self._sizes.distinct(np.vstack([self.sets, found]))
+        others = others[self._sizes.keys(others) != own]
+        return min(least, advantage(self._likelihood, self._sizes, members, others)) if others.size else least
 
     def _searched(self) -> Index:
         """Where independent searches end, the same whenever they are asked for."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from eccaht.beliefs import Enumeration, Evidence, Joint, LocalSearch, Population, likelihood_of
+from eccaht.beliefs import Enumeration, Evidence, Joint, LocalSearch, Population, likelihood_of, robust_likelihood
 from eccaht.beliefs.joint import Posterior
 from eccaht.design import InformationDesign, PairDesign
 from eccaht.policies.choosers import Pair, champion_challenger
@@ -28,14 +28,14 @@ class MostInformative(Memoryless):
         return Choice(self._design(self._posterior.in_doubt(), view.rng))
 
 
-def compose_joint(problem: Problem, *, rng: np.random.Generator) -> Parts:
-    """A tempered population, or every set where there are few."""
-    return _informative(problem, rng, ENUMERATED)
+def compose_joint(problem: Problem, *, rng: np.random.Generator, outliers: float = 0.0) -> Parts:
+    """A tempered population, or every set where there are few; `outliers` is the share of outlying readings."""
+    return _informative(problem, rng, ENUMERATED, outliers)
 
 
-def compose_exact(problem: Problem, *, rng: np.random.Generator) -> Parts:
+def compose_exact(problem: Problem, *, rng: np.random.Generator, outliers: float = 0.0) -> Parts:
     """Every set."""
-    return _informative(problem, rng, math.inf)
+    return _informative(problem, rng, math.inf, outliers)
 
 
 def compose_joint_pair(problem: Problem, *, rng: np.random.Generator) -> Parts:
@@ -45,7 +45,7 @@ def compose_joint_pair(problem: Problem, *, rng: np.random.Generator) -> Parts:
     return Parts(belief, Pair(champion_challenger, PairDesign(problem)))
 
 
-def _informative(problem: Problem, rng: np.random.Generator, enumerated: float) -> Parts:
-    likelihood, sizes = likelihood_of(Evidence(problem)), Sizes(problem.size, *problem.sizes)
+def _informative(problem: Problem, rng: np.random.Generator, enumerated: float, outliers: float) -> Parts:
+    likelihood, sizes = robust_likelihood(problem, outliers), Sizes(problem.size, *problem.sizes)
     search: Posterior = (Enumeration if sizes.count <= enumerated else Population)(likelihood, sizes, rng)
     return Parts(Joint(likelihood, sizes, search, rng), MostInformative(search, InformationDesign(problem)))

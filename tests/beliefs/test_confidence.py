@@ -1,0 +1,123 @@
+"""What is said of an announced set, against enumeration."""
+
+from math import comb, log
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from eccaht import Problem, UnknownShift, families
+from eccaht.beliefs import Enumeration, Evidence, Population, likelihood_of
+from eccaht.beliefs.confidence import close_rivals, fits, share_of, single_changes_of
+from eccaht.beliefs.likelihood import Likelihood
+from eccaht.sets import Sizes
+from eccaht.shifts import Shift
+
+
+def told(covariance: str, readings: int, seed: int, shift: Shift = 3.0) -> Likelihood:
+    """Evidence of random measurements of a world in which streams 2, 5 and 11 are moved by 3."""
+    rng = np.random.default_rng(seed)
+    noise = families.rbf(14, rho=0.8) if covariance == "rbf" else getattr(families, covariance)(14, 0.8)
+    evidence = Evidence(Problem(noise, shift=shift, n_anomalies=3, budget=3.0))
+    for _ in range(readings):
+        c = noise.solve(rng.standard_normal(14))  # cancels what noise there is in common
+        y = 3.0 * c[[2, 5, 11]].sum() + np.sqrt(evidence.problem.noise_variance(c)) * rng.standard_normal()
+        evidence.add(c, float(y))
+    return likelihood_of(evidence)
+
+
+@pytest.mark.parametrize("sizes", [Sizes(14, 3, 3), Sizes(14, 0, 4)], ids=["three", "up to four"])
+@pytest.mark.parametrize("covariance", ["toeplitz", "equicorrelation", "rbf"])
+def test_estimates_do_not_exceed_the_exact_probability(sizes: Sizes, covariance: str) -> None:
+    """They err on the low side: where few searches find the set again little is said of it."""
+    differences = []
+    for seed in range(4):
+        for readings in (2, 4, 7):
+            likelihood = told(covariance, readings, seed)
+            rng = np.random.default_rng(seed)
+            exact = Enumeration(likelihood, sizes, rng)
+            exact.update()
+            population = Population(likelihood, sizes, rng)
+            for _ in range(10):
+                population.update()
+            best = exact.sets[exact.log_posterior.argmax()]
+            truth = exact.confidence(best)
+            found = population.confidence(best)
+            assert (truth.how, found.how) == ("exact", "estimated")
+            differences.append(found.probability - truth.probability)
+    assert max(differences) < 0.1
+    assert np.mean(differences) > -0.25
+
+
+def test_independent_searches_find_what_the_population_has_not_seen() -> None:
+    """A population that knows one fitting set only must not be believed where others fit as well."""
+    c = np.array([1.0, 2.0, 4.0, 0.5, 3.2, 3.3, 10.3, 11.9, 14.2, 17.7])
+    problem = Problem(1e-8 * np.eye(10), shift=1.0, n_anomalies=3, budget=3.0)
+    evidence, sizes, rng = Evidence(problem), Sizes(10, 3, 3), np.random.default_rng(0)
+    evidence.add(c, 7.0)
+    likelihood, first, second = likelihood_of(evidence), np.array([0, 1, 2]), np.array([3, 4, 5])
+    assert_allclose(likelihood.log_likelihood(first[None]), likelihood.log_likelihood(second[None]))
+    population = Population(likelihood, sizes, rng)
+    population.recent = np.tile(first, (64, 1))
+    assert share_of(likelihood, sizes, population.recent, first) > 0.999
+    assert population.confidence(first).probability < 0.6
+
+
+def test_a_set_that_does_not_fit_its_readings_has_no_probability() -> None:
+    likelihood, sizes = told("rbf", 6, 1), Sizes(14, 3, 3)
+    population = Population(likelihood, sizes, np.random.default_rng(0))
+    wrong = np.array([0, 1, 3])
+    population.recent = np.tile(wrong, (64, 1))
+    assert not fits(likelihood, wrong)
+    assert fits(likelihood, np.array([2, 5, 11]))
+    assert population.confidence(wrong).probability == 0.0
+
+
+def test_with_unknown_shifts_a_set_fits_what_some_shifts_explain() -> None:
+    likelihood = told("rbf", 8, 1, UnknownShift(1.0))
+    assert fits(likelihood, np.array([2, 5, 11]))
+    assert not fits(likelihood, np.array([2, 5, 6]))
+    assert not fits(
+        told("rbf", 3, 1, UnknownShift(1.0)), np.array([2, 5, 11])
+    )  # three shifts explain any three readings
+
+
+@pytest.mark.parametrize("sizes", [Sizes(14, 3, 3), Sizes(14, 0, 4)], ids=["three", "up to four"])
+def test_the_advantage_is_the_smallest_over_all_sets(sizes: Sizes) -> None:
+    likelihood = told("toeplitz", 14, 3)
+    rng = np.random.default_rng(0)
+    exact = Enumeration(likelihood, sizes, rng)
+    exact.update()
+    best = exact.sets[exact.log_posterior.argmax()]
+    mine = set(best[best < 14].tolist())
+    own = likelihood.log_likelihood(best[None])[0]
+    kinds = sizes.most if sizes.fixed else (sizes.most + 1) ** 2 - 1
+    leads = []
+    for row, value in zip(exact.sets, likelihood.log_likelihood(exact.sets), strict=True):
+        rival = set(row[row < 14].tolist())
+        if rival != mine:
+            alike = comb(len(rival), len(rival - mine)) * comb(14 - len(rival), len(mine - rival))
+            leads.append(own - value - log(kinds * alike))
+    assert_allclose(exact.advantage(best), min(leads), atol=1e-9)
+    population = Population(likelihood, sizes, rng)
+    population.update()
+    assert_allclose(population.advantage(best), min(leads), atol=1e-9)
+    assert min(leads) > 0.0
+
+
+@pytest.mark.parametrize("sizes", [Sizes(9, 3, 3), Sizes(9, 0, 3), Sizes(9, 1, 3)], ids=["3", "0-3", "1-3"])
+def test_neighbours(sizes: Sizes) -> None:
+    problem = Problem(families.toeplitz(9, 0.5), shift=2.0, n_anomalies=3, budget=3.0)
+    likelihood = likelihood_of(Evidence(problem))
+    likelihood.evidence.add(np.arange(9.0) - 3.0, 2.0)
+    members = np.array([4, 7, 1]) if sizes.fixed else np.array([4, 9, 1])
+    mine = set(members[members < 9].tolist())
+    rows = sizes.all_sets()
+    others = [set(row[row < 9].tolist()) for row in rows]
+    near = [len(mine - o) <= 1 and len(o - mine) <= 1 and o != mine for o in others]
+    posterior = likelihood.log_likelihood(rows) + sizes.log_prior_of(rows)
+    own = posterior[[o == mine for o in others]][0]
+    assert_allclose(np.sort(single_changes_of(likelihood, sizes, members)), np.sort(posterior[near] - own), atol=1e-9)
+    found = {frozenset(row[row < 9].tolist()) for row in close_rivals(likelihood, sizes, members)}
+    assert {frozenset(o) for o, n in zip(others, near, strict=True) if n} <= found
+    assert frozenset(mine) not in found
