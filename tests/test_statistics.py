@@ -10,7 +10,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from eccaht.arrays import Array
-from eccaht.statistics import bca_interval, delay, estimate, f1_score, first_reached, reached_for_good
+from eccaht.statistics import (
+    bca_interval,
+    chance_of_as_many,
+    clopper_pearson,
+    delay,
+    estimate,
+    f1_score,
+    first_reached,
+    reached_for_good,
+)
 
 curves = st.lists(st.sampled_from([0.0, 0.5, 0.95, 1.0]), max_size=8)
 
@@ -161,3 +170,40 @@ def test_skewed_means_are_covered_evenly_on_both_sides() -> None:
     plain = np.mean(x.mean(axis=0) - half > 1), np.mean(x.mean(axis=0) + half < 1)
     assert sum(missed) < 0.08
     assert abs(missed[0] - missed[1]) < 0.6 * abs(plain[0] - plain[1])
+
+
+@given(st.integers(1, 300), st.data(), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_clopper_pearson_inverts_the_binomial_test(trials: int, data: st.DataObject, level: float) -> None:
+    count = data.draw(st.integers(0, trials))
+    both = stats.binomtest(count, trials).proportion_ci(level, method="exact")
+    assert_allclose(clopper_pearson(count, trials, level=level), both, rtol=1e-9, atol=1e-15)
+    upper = stats.binomtest(count, trials, alternative="less").proportion_ci(level, method="exact")
+    assert_allclose(clopper_pearson(count, trials, level=level, side="upper"), upper, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("probability", [0.01, 0.05, 0.3, 0.9])
+def test_clopper_pearson_covers_at_its_level(probability: float) -> None:
+    trials = 40
+    weights = stats.binom.pmf(np.arange(trials + 1), trials, probability)
+    for side in ("both", "upper"):
+        ends = np.array([clopper_pearson(count, trials, side=side) for count in range(trials + 1)])
+        covered = (ends[:, 0] <= probability) & (probability <= ends[:, 1])
+        assert weights[covered].sum() >= 0.95
+
+
+@given(st.integers(1, 300), st.data(), st.floats(0.001, 0.999))
+def test_the_chance_of_as_many_is_the_binomial_tail(trials: int, data: st.DataObject, probability: float) -> None:
+    count = data.draw(st.integers(0, trials))
+    expected = stats.binom.sf(count - 1, trials, probability)
+    assert chance_of_as_many(count, trials, probability) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def test_counts_that_cannot_be_are_refused() -> None:
+    for count, trials in ((3, 2), (-1, 2), (0, 0)):
+        for compute in (clopper_pearson, lambda k, n: chance_of_as_many(k, n, 0.5)):
+            with pytest.raises(ValueError, match=r"count|trials"):
+                compute(count, trials)
+    with pytest.raises(ValueError, match="level"):
+        clopper_pearson(1, 2, level=1.0)
+    with pytest.raises(ValueError, match="probability"):
+        chance_of_as_many(1, 2, 1.5)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from eccaht.arrays import Array, as_count, as_floats, as_number, check_finite
 
@@ -123,6 +123,45 @@ def delay(times: Sequence[int | None], horizon: int, *, rng: np.random.Generator
     mean, interval = estimate([horizon if time is None else time for time in times], rng=rng)
     observed = any(time is not None for time in times)  # without one, equal values are no sign of certainty
     return Delay(list(times), mean, interval if observed else None)
+
+
+def clopper_pearson(
+    count: int, trials: int, *, level: float = 0.95, side: Literal["both", "upper"] = "both"
+) -> tuple[float, float]:
+    """Interval of a probability from how often something happened (Clopper & Pearson 1934).
+
+    It covers with at least `level` whatever the probability. side="upper": from 0 to a one-sided upper bound.
+
+    >>> low, high = clopper_pearson(3, 50)
+    >>> round(low, 4), round(high, 4)
+    (0.0125, 0.1655)
+    """
+    count, trials = _checked_count(count, trials)
+    if not 0 < as_number(level, "level") < 1:
+        raise ValueError(f"level is a probability and must lie strictly between 0 and 1, not {level!r}")
+    tail = 1.0 - level if side == "upper" else 0.5 * (1.0 - level)
+    low = betaincinv(count, trials - count + 1, tail) if count and side == "both" else 0.0
+    high = betaincinv(count + 1, trials - count, 1.0 - tail) if count < trials else 1.0
+    return float(low), float(high)
+
+
+def chance_of_as_many(count: int, trials: int, probability: float) -> float:
+    """The chance that something of the given probability happens `count` times or more: a one-sided p-value.
+
+    >>> chance_of_as_many(2, 2, 0.5), chance_of_as_many(0, 2, 0.5)
+    (0.25, 1.0)
+    """
+    count, trials = _checked_count(count, trials)
+    if not 0 <= as_number(probability, "probability") <= 1:
+        raise ValueError(f"probability must lie between 0 and 1, not {probability!r}")
+    return float(betainc(count, trials - count + 1, probability)) if count else 1.0
+
+
+def _checked_count(count: int, trials: int) -> tuple[int, int]:
+    trials = as_count(trials, "trials", least=1)
+    if as_count(count, "count", least=0) > trials:
+        raise ValueError(f"count = {count} must not be above the number of trials, {trials}")
+    return int(count), trials
 
 
 def _bca_ends(curves: Array, draws: Array, tails: Array) -> Array:

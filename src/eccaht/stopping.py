@@ -16,6 +16,7 @@ from eccaht.beliefs.confidence import Confidence
 from eccaht.problem import Problem
 
 StoppingOption = str | int | None
+_OPEN_MARGIN = 0.8  # of alpha, where the number of anomalies is open
 
 
 class StoppingRule(Protocol):
@@ -65,21 +66,26 @@ class Assured(Protocol):
 class PosteriorProbability:
     """Stop when the posterior probability of the announced set reaches 1 - alpha.
 
-    Promise: over anomalous sets drawn from the prior (all sets of a size equally likely; where the number is open, each
-    size half as likely as the one below), and shifts drawn from theirs where they are unknown, the announced set
-    is wrong in at most a share alpha of all searches. Where all sets are enumerated this is a theorem; else
-    the probability is an estimate, and docs/confidence.md gives the errors counted.
+    Promise: over anomalous sets drawn from the prior (all possible sizes equally likely, all sets of a size equally
+    likely), and shifts drawn from theirs where they are unknown, the announced set is wrong in at most a share
+    alpha of all searches. Where all sets are enumerated this is a theorem; else the probability is an estimate,
+    and docs/confidence.md gives the errors counted.
+
+    Where the number is open the rule asks for 1 - 0.8 alpha: nearly all doubt is then whether one more stream is
+    anomalous, and given that it is, the error may be alpha / (1 - alpha) although it is below alpha on average.
     """
 
     alpha: float
     belief: Assured
+    margin: float = 1.0  # the rule works with margin * alpha
 
     def met(self, lead: float, n_told: int) -> bool:
         """Is the set probable enough? A rival one change away that is more probable than alpha settles it."""
-        if not n_told or lead < math.log1p(-self.alpha) - math.log(self.alpha):
+        doubt = self.margin * self.alpha
+        if not n_told or lead < math.log1p(-doubt) - math.log(doubt):
             return False
-        confidence = self.belief.confidence(1.0 - self.alpha)
-        return confidence is not None and confidence.probability >= 1.0 - self.alpha
+        confidence = self.belief.confidence(1.0 - doubt)
+        return confidence is not None and confidence.probability >= 1.0 - doubt
 
 
 @dataclass(frozen=True)
@@ -149,14 +155,15 @@ def stopping_rule(
     >>> round(stopping_rule("gap", 0.05, problem).beta, 3)
     2.996
     """
-    gap, sure = evidence and problem.sizes[0] == problem.sizes[1], assured is not None
+    fixed = problem.sizes[0] == problem.sizes[1]
+    gap, sure = evidence and fixed, assured is not None
     rules = [("'posterior'", sure), ("'glr'", sure), ("'gap'", gap), ("'own'", own is not None)]
     known = [*(name for name, there in rules if there), "a number of measurements", "None"]
     choices = f"use {', '.join(known[:-1])} or None"
     if option is None:
         return Never()
     if assured is not None and option == "posterior":
-        return PosteriorProbability(alpha, assured)
+        return PosteriorProbability(alpha, assured, margin=1.0 if fixed else _OPEN_MARGIN)
     if assured is not None and option == "glr":
         return LikelihoodRatio(alpha, assured)
     if option == "gap" and gap:

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, UnknownShift, families
 from eccaht.beliefs import Enumeration, Evidence, Population, likelihood_of
-from eccaht.beliefs.confidence import close_rivals, fits, share_of, single_changes_of
+from eccaht.beliefs.confidence import close_rivals, fits, neighbours_of, share_of
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.sets import Sizes
 from eccaht.shifts import Shift
@@ -29,8 +29,8 @@ def told(covariance: str, readings: int, seed: int, shift: Shift = 3.0) -> Likel
 @pytest.mark.parametrize("sizes", [Sizes(14, 3, 3), Sizes(14, 0, 4)], ids=["three", "up to four"])
 @pytest.mark.parametrize("covariance", ["toeplitz", "equicorrelation", "rbf"])
 def test_estimates_do_not_exceed_the_exact_probability(sizes: Sizes, covariance: str) -> None:
-    """They err on the low side: where few searches find the set again little is said of it."""
-    differences = []
+    """They err on the low side where few searches find the set again, and high only where nothing is claimed."""
+    differences, claimed = [], []
     for seed in range(4):
         for readings in (2, 4, 7):
             likelihood = told(covariance, readings, seed)
@@ -45,7 +45,10 @@ def test_estimates_do_not_exceed_the_exact_probability(sizes: Sizes, covariance:
             found = population.confidence(best)
             assert (truth.how, found.how) == ("exact", "estimated")
             differences.append(found.probability - truth.probability)
-    assert max(differences) < 0.1
+            if found.probability > 0.9:
+                claimed.append(differences[-1])
+    assert max(differences) < 0.2
+    assert max(claimed) < 0.03
     assert np.mean(differences) > -0.25
 
 
@@ -70,7 +73,7 @@ def test_a_set_that_does_not_fit_its_readings_has_no_probability() -> None:
     population.recent = np.tile(wrong, (64, 1))
     assert not fits(likelihood, wrong)
     assert fits(likelihood, np.array([2, 5, 11]))
-    assert population.confidence(wrong).probability == 0.0
+    assert population.confidence(wrong).probability < 1e-9
 
 
 def test_with_unknown_shifts_a_set_fits_what_some_shifts_explain() -> None:
@@ -117,7 +120,7 @@ def test_neighbours(sizes: Sizes) -> None:
     near = [len(mine - o) <= 1 and len(o - mine) <= 1 and o != mine for o in others]
     posterior = likelihood.log_likelihood(rows) + sizes.log_prior_of(rows)
     own = posterior[[o == mine for o in others]][0]
-    assert_allclose(np.sort(single_changes_of(likelihood, sizes, members)), np.sort(posterior[near] - own), atol=1e-9)
+    assert_allclose(np.sort(neighbours_of(likelihood, sizes, members)), np.sort(posterior[near] - own), atol=1e-9)
     found = {frozenset(row[row < 9].tolist()) for row in close_rivals(likelihood, sizes, members)}
     assert {frozenset(o) for o, n in zip(others, near, strict=True) if n} <= found
     assert frozenset(mine) not in found

@@ -17,7 +17,7 @@ PROBLEM = Problem(families.toeplitz(10, 0.5), shift=[1.0, 2.0] * 5, n_anomalies=
         ("zzz", {}, "known: ecc-aht"),
         ("ecc-aht", {"alpha": 0.0}, "strictly between 0 and 1"),
         ("ecc-aht", {"alpha": 1.5}, "strictly between 0 and 1"),
-        ("ecc-aht", {"stopping": "glr"}, "exact likelihood"),
+        ("ecc-aht", {"stopping": "glr"}, "posterior of whole sets"),
         ("ecc-aht", {"stopping": "maybe"}, "unknown stopping rule 'maybe'"),
         ("ecc-aht", {"stopping": 0}, "at least 1"),
         ("ecc-aht", {"seed": -1}, "seed must be"),

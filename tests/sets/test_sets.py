@@ -20,8 +20,7 @@ def test_all_sets_are_all_sets_and_the_prior_adds_up(K: int, least: int, most: i
     prior = np.exp(sizes.log_prior_of(rows))
     assert_allclose(prior.sum(), 1.0)
     held = (rows < K).sum(axis=1)
-    law = 0.5 ** np.arange(least, most + 1)
-    assert_allclose([prior[held == m].sum() for m in range(least, most + 1)], law / law.sum())
+    assert_allclose([prior[held == m].sum() for m in range(least, most + 1)], 1.0 / (most - least + 1))
 
 
 @pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (300, 2, 2), (300, 0, 2)])
@@ -32,9 +31,7 @@ def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
     held = (rows < K).sum(axis=1)
     for m in range(least, most + 1):
         share = (held == m).mean()
-        law = {size: 0.5**size for size in range(least, most + 1)}
-        expected_share = law[m] / sum(law.values())
-        assert abs(share - expected_share) < 5 * 0.5 / np.sqrt(len(rows))
+        assert abs(share - 1.0 / (most - least + 1)) < 5 * 0.5 / np.sqrt(len(rows))
     counts = np.bincount(rows.ravel(), minlength=K + 1)[:K]
     expected = held.sum() / K
     assert np.abs(counts - expected).max() < 6 * np.sqrt(expected)

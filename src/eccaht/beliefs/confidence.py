@@ -10,8 +10,8 @@ from scipy.special import chdtrc, gammaln
 
 from eccaht.arrays import Array, Index
 from eccaht.beliefs.likelihood import Contaminated, KnownShifts, Likelihood
-from eccaht.beliefs.local_search import changes, climb
-from eccaht.beliefs.slots import chances_of, sweep
+from eccaht.beliefs.local_search import climb
+from eccaht.beliefs.slots import changes, single_changes, sweep
 from eccaht.sets import Sizes
 
 CHECKERS = 64  # independent searches that must find the announced set again
@@ -31,22 +31,29 @@ class Confidence(NamedTuple):
 
 
 def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -> float:
-    """The share of the set `members` among sets drawn from the posterior, averaged over one slot drawn again."""
-    K = sizes.n_streams
-    target = members[members < K]
-    total = 0.0
-    for slot in range(sizes.most):
-        rest = np.delete(sets, slot, axis=1)
-        inside = (np.isin(rest, target) | (rest == K)).all(axis=1)
-        missing = target.size - (rest < K).sum(axis=1)
-        near = np.flatnonzero(inside & (missing >= 0) & (missing <= 1))
-        if near.size:
-            left = target.sum() - np.where(rest[near] < K, rest[near], 0).sum(axis=1)
-            filled = np.where(missing[near] == 1, left, K)
-            slots = np.full(near.size, slot)
-            chances = chances_of(likelihood, sizes, sets[near], slots, np.ones(near.size))
-            total += float(chances[np.arange(near.size), filled].sum(dtype=float))
-    return total / (sizes.most * len(sets))
+    """The share of the set `members` among sets drawn from the posterior.
+
+    Counted are sets more than one change away from it; among the others its probability is known exactly.
+    """
+    near = float(np.exp(np.minimum(neighbours_of(likelihood, sizes, members), 700.0)).sum())
+    return (1.0 - share_away(likelihood, sizes, sets, members)) / (1.0 + near)
+
+
+def share_away(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -> float:
+    """The share of sets more than one change away from `members`, among sets drawn from the posterior.
+
+    Not more than those seen weigh, or than single changes would weigh in pairs if they were independent: late in a
+    search one stray set among 64 would stand for more than all that is really in doubt.
+    """
+    away = sets[differences(sizes, sets, members) > 1]
+    if not len(away):
+        return 0.0
+    known = np.vstack([members[None], sizes.distinct(away)[0]])
+    height = likelihood.log_likelihood(known) + sizes.log_prior_of(known)
+    seen = float(np.exp(np.minimum(height[1:] - height[0], 300.0)).sum())
+    near = float(np.exp(np.minimum(neighbours_of(likelihood, sizes, members), 300.0)).sum())
+    further = max(seen, 0.5 * near**2)
+    return min(len(away) / len(sets), further / (1.0 + near + further))
 
 
 def fits(likelihood: Likelihood, members: Index) -> bool:
@@ -79,37 +86,29 @@ def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, m
     """The posterior probability of a set, as far as a population and independent searches can tell.
 
     The smaller of two figures, times 1 - exp(-k) where k independent searches found the set again: a rival that is as
-    easy to find would have been missed with probability exp(-k). The first figure is the set's share of the population,
-    give or take two standard errors. The second counts weights: q, those of all sets one change away, as if changes
-    were independent, which makes exp(-q) of them, and those of all other sets seen.
+    easy to find would have been missed with probability exp(-k). The first figure is the set's share of the
+    population, the second its share of the weight of all sets seen, those one change away included.
     """
     if not fits(likelihood, members):
         return 0.0
     own = float((likelihood.log_likelihood(members[None]) + sizes.log_prior_of(members[None]))[0])
-    near = single_changes_of(likelihood, sizes, members)
+    near = neighbours_of(likelihood, sizes, members)
     known, _ = sizes.distinct(np.vstack([members, drawn, found]))
-    far = known[_differences(sizes, known, members) > 1]
+    far = known[differences(sizes, known, members) > 1]
     height = likelihood.log_likelihood(far) + sizes.log_prior_of(far) - own
-    elsewhere = float(np.exp(np.minimum(height, 700.0)).sum())
-    weight = 1.0 / (math.exp(min(float(np.exp(near).sum()), 700.0)) + elsewhere)
-    share = share_of(likelihood, sizes, drawn, members)
-    share += 2.0 * math.sqrt(max(share * (1.0 - share), 0.0) / len(drawn))
+    rivals = np.exp(np.minimum(np.concatenate([near, height]), 700.0)).sum()
     again = int((sizes.keys(found) == sizes.keys(members[None])).sum())
-    return min(share, weight) * -math.expm1(-again)
+    return min(share_of(likelihood, sizes, drawn, members), 1.0 / (1.0 + float(rivals))) * -math.expm1(-again)
 
 
-def single_changes_of(likelihood: Likelihood, sizes: Sizes, members: Index) -> Array:
+def neighbours_of(likelihood: Likelihood, sizes: Sizes, members: Index) -> Array:
     """What every single change does to the log-posterior of a set, each different set once."""
-    slots = np.arange(members.size)
-    nobody = members == sizes.n_streams
-    slots = slots[~nobody | (np.cumsum(nobody) == 1)]  # empty slots are alike
-    copies = np.tile(members, (slots.size, 1))
-    change = changes(likelihood.gains(copies, slots), sizes, copies, slots)
+    change, slots = single_changes(likelihood, sizes, members)
     change[np.arange(slots.size), members[slots]] = -np.inf
     return change[np.isfinite(change)]
 
 
-def _differences(sizes: Sizes, sets: Index, members: Index) -> Index:
+def differences(sizes: Sizes, sets: Index, members: Index) -> Index:
     """How many slots of each row must change to make it the set `members`."""
     K = sizes.n_streams
     held = members[members < K]
@@ -120,13 +119,11 @@ def _differences(sizes: Sizes, sets: Index, members: Index) -> Index:
 def close_rivals(likelihood: Likelihood, sizes: Sizes, members: Index) -> Index:
     """All sets one change away, and the best ones two changes away."""
     n = sizes.most
-    slots = np.arange(n)
-    copies = np.tile(members, (n, 1))
-    change = changes(likelihood.gains(copies, slots), sizes, copies, slots)
-    change[slots, members] = -np.inf
+    change, slots = single_changes(likelihood, sizes, members)
+    change[np.arange(slots.size), members[slots]] = -np.inf
     at, streams = np.nonzero(np.isfinite(change))
     single = np.tile(members, (at.size, 1))
-    single[np.arange(at.size), at] = streams
+    single[np.arange(at.size), slots[at]] = streams
     best = single[np.argsort(-change[at, streams], kind="stable")[:_DOUBLES]]
     doubles = []
     for slot in range(n):

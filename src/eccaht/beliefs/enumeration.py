@@ -39,7 +39,7 @@ class Enumeration:
         """The most probable set."""
         return self.sets[[int(self.log_posterior.argmax())]]
 
-    def in_doubt(self) -> Hypotheses:
+    def in_doubt(self, members: Index) -> Hypotheses:  # noqa: ARG002
         """Sets drawn from the posterior, made flatter until they differ."""
         beta, positions = 1.0, (np.arange(_DRAWS) + self._rng.random()) / _DRAWS
         while True:

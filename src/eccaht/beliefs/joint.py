@@ -9,8 +9,8 @@ import numpy as np
 from eccaht.arrays import Array, Index, frozen
 from eccaht.beliefs.confidence import Confidence
 from eccaht.beliefs.likelihood import Likelihood
-from eccaht.beliefs.local_search import changes
 from eccaht.beliefs.ranking import Ranking
+from eccaht.beliefs.slots import single_changes
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses, Sizes
 
@@ -38,8 +38,8 @@ class Search(Protocol):
 class Posterior(Search, Protocol):
     """A search that knows how probable its sets are."""
 
-    def in_doubt(self) -> Hypotheses:
-        """Sets and their probabilities, for the next measurement to separate."""
+    def in_doubt(self, members: Index) -> Hypotheses:
+        """Sets and their probabilities, for the next measurement to separate; `members` is the announced one."""
 
     def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
         """The posterior probability of a set; where it is below `needed` a rough figure will do."""
@@ -49,9 +49,10 @@ class Posterior(Search, Protocol):
 
 
 class Moves(NamedTuple):
-    """What every change of one slot of a set would do to its log-posterior: (slots, K + 1); impossible ones -inf."""
+    """What every change of one slot does to the log-posterior of the announced set; impossible ones -inf."""
 
-    change: Array
+    change: Array  # (slots, K + 1)
+    slots: Index
     best: float  # of all changes, <= 0 at a local optimum
 
 
@@ -105,13 +106,11 @@ class Joint:
     @property
     def scores(self) -> Array:
         """Evidence for each stream given the announced set."""
-        K, change = self._sizes.n_streams, self._now.change
+        K, (change, slots, _) = self._sizes.n_streams, self._now
         scores = 0.5 * change[:, :K].max(axis=0)
-        without = change.copy()
-        slots = np.arange(len(change))
-        without[slots, self._announced] = -np.inf
-        held = self._announced < K
-        scores[self._announced[held]] = -0.5 * without.max(axis=1)[held]
+        filled = self._announced[slots]
+        held = filled < K
+        scores[filled[held]] = -0.5 * change.max(axis=1)[held]
         return frozen(scores)
 
     @property
@@ -131,14 +130,21 @@ class Joint:
     def ranking(self) -> Ranking:
         """The announced set and the swap of a member for an outsider that costs it least; -1 where there is none."""
         K = self._sizes.n_streams
-        swaps = self._now.change[self._announced < K, :K].copy()
-        members = self._announced[self._announced < K]
-        if not members.size:
+        change, slots, _ = self._now
+        members = self._announced[slots]
+        held = members < K
+        if not held.any():
             return Ranking(self.announced, -1, -1)
-        swaps[np.arange(members.size), members] = -np.inf
-        slots, streams = np.nonzero(swaps == swaps.max())
-        first = np.lexsort((self._order[members[slots]], self._order[streams]))[0]
-        return Ranking(self.announced, int(members[slots[first]]), int(streams[first]))
+        swaps, members = change[held, :K], members[held]
+        at, streams = np.nonzero(swaps == swaps.max())
+        first = np.lexsort((self._order[members[at]], self._order[streams]))[0]
+        return Ranking(self.announced, int(members[at[first]]), int(streams[first]))
+
+    def in_doubt(self) -> Hypotheses:
+        """Sets and their probabilities, for the next measurement to separate."""
+        if not isinstance(self.search, Posterior):
+            raise TypeError("this search keeps no posterior")
+        return self.search.in_doubt(self._announced)
 
     def confidence(self, needed: float = 0.0) -> Confidence | None:
         """The posterior probability of the announced set, if the search can tell."""
@@ -176,24 +182,16 @@ class Joint:
         self._announced = found[fit.argmax()]
         self._moves = None
         while self._now.best > 1e-9 * max(1.0, self._evidence.misfit):
-            slot, stream = np.unravel_index(self._now.change.argmax(), self._now.change.shape)
+            change, slots, _ = self._now
+            row, stream = np.unravel_index(change.argmax(), change.shape)
             self._announced = self._announced.copy()
-            self._announced[slot] = stream
+            self._announced[slots[row]] = stream
             self._moves = None
 
     @property
     def _now(self) -> Moves:
         if self._moves is None:
-            self._moves = single_changes(self._likelihood, self._sizes, self._announced)
+            change, slots = single_changes(self._likelihood, self._sizes, self._announced)
+            change[np.arange(slots.size), self._announced[slots]] = -np.inf
+            self._moves = Moves(change, slots, float(change.max()))
         return self._moves
-
-
-def single_changes(likelihood: Likelihood, sizes: Sizes, members: Index) -> Moves:
-    """All changes of one slot of a set: swaps, and where the number is open also additions and removals."""
-    slots = np.arange(members.size)
-    copies = np.tile(members, (members.size, 1))
-    change = changes(likelihood.gains(copies, slots), sizes, copies, slots)
-    change[slots, members] = -np.inf
-    best = float(change.max())
-    change[slots, members] = 0.0
-    return Moves(change, best)

@@ -6,6 +6,7 @@ import numpy as np
 
 from eccaht.arrays import Array, Index
 from eccaht.beliefs.likelihood import Likelihood
+from eccaht.beliefs.slots import changes
 from eccaht.sets import Sizes
 
 KEPT, FRESH = 16, 16  # local optima remembered, and random starts a reading
@@ -68,12 +69,3 @@ def climb(likelihood: Likelihood, sizes: Sizes, sets: Index) -> None:
         new = best[slot, each][better]
         active, slot = active[better], slot[better]
         sets[active, slot] = new
-
-
-def changes(gains: Array, sizes: Sizes, sets: Index, slots: Index) -> Array:
-    """What filling a slot otherwise does to the log-posterior of each set (from gains, which are overwritten)."""
-    each = np.arange(len(sets))
-    sizes.forbid(gains, sets, slots)
-    sizes.weigh_nobody(gains, sets, slots, of_sets=True)
-    gains -= gains[each, sets[each, slots]][:, None]
-    return gains

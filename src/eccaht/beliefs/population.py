@@ -14,10 +14,20 @@ import math
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.confidence import Confidence, advantage, close_rivals, estimate, fits, search_anew, share_of
+from eccaht.beliefs.confidence import (
+    Confidence,
+    advantage,
+    close_rivals,
+    differences,
+    estimate,
+    fits,
+    search_anew,
+    share_away,
+    share_of,
+)
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.local_search import climb
-from eccaht.beliefs.slots import chances_of, open_slots, sweep
+from eccaht.beliefs.slots import chances_of, open_neighbours, open_slots, sweep
 from eccaht.sets import Hypotheses, Sizes
 
 RATIO = 0.4  # of neighbouring inverse temperatures
@@ -26,7 +36,6 @@ COLD, HOT = 64, 24  # sets on the coldest level and on each other
 CLIMBERS = 8  # random sets that climb to a local optimum after each reading
 _PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the evidence is
 _HOPELESS = 10.0  # nats below a set just found at which a set is given up
-_LEEWAY = 0.06  # two standard errors of a share of 0.95
 _NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
 
 
@@ -57,14 +66,24 @@ class Population:
         """The sets of the coldest level."""
         return self.recent
 
-    def in_doubt(self) -> Hypotheses:
-        """Sets of the coldest level that leaves a doubt, each with one slot opened to all streams."""
-        levels = [self.recent, *(self.sets[self.level == level] for level in range(1, self.n_levels))]
-        for level, sets in enumerate(levels):
-            slots = self._rng.integers(self._sizes.most, size=len(sets))
-            opened = open_slots(self._likelihood, self._sizes, sets, slots, RATIO**level, self._rng)
-            if opened.doubt(self._sizes) > _NEGLIGIBLE:
-                break
+    def in_doubt(self, members: Index) -> Hypotheses:
+        """The coldest level that leaves a doubt, each set with one slot opened to all streams.
+
+        Sets at most one change away from the announced `members` are replaced by the exact distribution of those.
+        """
+        likelihood, sizes, rng = self._likelihood, self._sizes, self._rng
+        away = differences(sizes, self.recent, members) > 1
+        slots = rng.integers(sizes.most, size=int(away.sum()))
+        opened = open_slots(likelihood, sizes, self.recent[away], slots, 1.0, rng)
+        share = share_away(likelihood, sizes, self.recent, members)
+        if share < 1.0:
+            opened = open_neighbours(likelihood, sizes, members, rng).joined(opened, 1.0 - share)
+        level = 0
+        while opened.doubt(sizes) < _NEGLIGIBLE and level + 1 < self.n_levels:
+            level += 1
+            sets = self.sets[self.level == level]
+            slots = rng.integers(sizes.most, size=len(sets))
+            opened = open_slots(likelihood, sizes, sets, slots, RATIO**level, rng)
         return opened
 
     def marginals(self) -> Array:
@@ -81,7 +100,7 @@ class Population:
     def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
         """The probability of a set: its share, checked by independent searches where that is half or more."""
         share = share_of(self._likelihood, self._sizes, self.recent, members)
-        if share >= max(needed - _LEEWAY, 0.5):
+        if share >= max(needed, 0.5):
             share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), members)
         return Confidence(share, "estimated")
 

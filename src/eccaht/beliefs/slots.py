@@ -34,6 +34,37 @@ def open_slots(
     return Hypotheses(without_slots(sets, slots), chances, *likelihood.draw_shifts(sets, slots, rng))
 
 
+def open_neighbours(likelihood: Likelihood, sizes: Sizes, members: Index, rng: np.random.Generator) -> Hypotheses:
+    """A set and all sets one change away with their exact relative probabilities, one slot opened a row."""
+    change, slots = single_changes(likelihood, sizes, members)
+    weights = np.exp(np.minimum(change, 80.0))  # nothing is far above the most probable set
+    weights[np.arange(slots.size), members[slots]] = 0.0
+    weights[0, members[slots[0]]] = 1.0  # the set itself, once
+    chances = (weights / weights.sum()).astype(np.float32)
+    copies = np.tile(members, (slots.size, 1))
+    return Hypotheses(without_slots(copies, slots), chances, *likelihood.draw_shifts(copies, slots, rng))
+
+
+def single_changes(likelihood: Likelihood, sizes: Sizes, members: Index) -> tuple[Array, Index]:
+    """What filling a slot otherwise does to the log-posterior of a set, (slots, K + 1), and which slots these are.
+
+    0 where nothing changes, -inf where it cannot; of several empty slots, which are alike, only one is there.
+    """
+    nobody = members == sizes.n_streams
+    slots = np.flatnonzero(~nobody | (np.cumsum(nobody) == 1))
+    copies = np.tile(members, (slots.size, 1))
+    return changes(likelihood.gains(copies, slots), sizes, copies, slots), slots
+
+
+def changes(gains: Array, sizes: Sizes, sets: Index, slots: Index) -> Array:
+    """What filling a slot otherwise does to the log-posterior of each set (from gains, which are overwritten)."""
+    each = np.arange(len(sets))
+    sizes.forbid(gains, sets, slots)
+    sizes.weigh_nobody(gains, sets, slots, of_sets=True)
+    gains -= gains[each, sets[each, slots]][:, None]
+    return gains
+
+
 def chances_of(likelihood: Likelihood, sizes: Sizes, sets: Index, slots: Index, beta: Array) -> Chances:
     """The conditional distribution of one slot of each set, (N, K + 1)."""
     chances = _chances(likelihood.gains(sets, slots), sizes, sets, slots, beta)

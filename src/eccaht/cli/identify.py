@@ -31,10 +31,14 @@ _PLOTS = (".png", ".pdf", ".svg")
 def identify(
     model: Annotated[Path, typer.Option(metavar="MODEL", help="What 'eccaht calibrate' wrote.")],
     data: Annotated[list[Path], typer.Option(metavar="FILE", help="CSV or Parquet; repeat it for several files.")],
-    anomalies: Annotated[int, typer.Option(min=1, metavar="N", help="How many sensors are wrong.")],
+    anomalies: Annotated[str, typer.Option(metavar="N", help="How many sensors are wrong: N, or a range such as 0-4.")],
     shift: Annotated[
         list[str] | None,
-        typer.Option(metavar="D", help="Size of an anomaly in robust units, with sign; NAME=D for one sensor. Repeat."),
+        typer.Option(
+            metavar="D",
+            help="Size of an anomaly in robust units, with sign, or unknown:SCALE[:positive|negative]; NAME=D for one"
+            " sensor. Repeat.",
+        ),
     ] = None,
     shift_file: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV of sensor and shift.")] = None,
     budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
@@ -43,12 +47,16 @@ def identify(
     stop: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here.")] = None,
     per_window: Annotated[int, typer.Option(min=1, metavar="M", help="Measurements a window.")] = 1,
     max_measurements: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="Read every window whole, all sensors at once (joint policies).")
+    ] = False,
+    readout_noise: Annotated[
+        float, typer.Option(metavar="SD", help="Noise that reading adds, in robust units: guards against model error.")
+    ] = 0.0,
     stopping: Annotated[
-        str,
-        typer.Option(
-            metavar="RULE", help="confirmed (policy's rule and exact likelihood), gap, own, never, or a number."
-        ),
-    ] = "confirmed",
+        str | None,
+        typer.Option(metavar="RULE", help="posterior, glr, gap, own, never or a number; the policy's own by default."),
+    ] = None,
     alpha: Annotated[float, typer.Option(metavar="A", help="Error level of the stopping rule.")] = 0.05,
     missing: Annotated[
         Literal["refuse", "allow"], typer.Option(help="What to do if the data lack sensors of the model.")
@@ -72,9 +80,10 @@ def identify(
     evidence is strong enough or the data end. A robust unit is the interquartile range of a sensor in the history.
     """
     from eccaht.arrays import as_positive
+    from eccaht.cli.parsing import parse_number
+    from eccaht.cli.shifts import parse_shifts
     from eccaht.data import load_model
     from eccaht.identification import investigate
-    from eccaht.identification.shifts import parse_shifts
     from eccaht.identification.telling import Account, columns, opening
 
     if not shift and shift_file is None:
@@ -83,23 +92,28 @@ def identify(
         raise ValueError("--timeout is for growing files: add --follow")
     times = (as_positive(poll, "--poll"), None if timeout is None else as_positive(timeout, "--timeout"))
     _check_outputs({"--ledger": ledger, "--plot": plot}, {"--model": [model], "--data": data})
+    number, rule = parse_number(anomalies), _stopping(stopping)
+    if vectors:
+        _check_vectors(policy, per_window)
+        if isinstance(rule, int):  # counts windows, not what is told of one that lacks sensors
+            max_measurements, rule = min(rule, max_measurements or rule), None
     calibrated = load_model(model)
     shifts = dict(zip(calibrated.names, parse_shifts(shift or [], shift_file, calibrated.names), strict=True))
-    options = {"seed": seed, "alpha": alpha, "stopping": _stopping(stopping)}
-    pose = {"n_anomalies": anomalies, "budget": budget}
+    options = {"seed": seed, "alpha": alpha, "stopping": rule}
+    pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
     _policy(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
     source = _source(calibrated, data, (start, stop), missing, times if follow else None)
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
     with _watching(source, search, per_window, quiet=as_json) as (replay, watch):
-        confirm = alpha if stopping == "confirmed" else None
-        finding = investigate(search, replay, max_measurements=max_measurements, confirm=confirm, watch=watch)
+        finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
     account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha)
     files = _save(account, ledger, plot)
     if as_json:
-        settings = {"policy": policy, "anomalies": anomalies, "budget": budget, "per_window": per_window}
-        settings |= {"stopping": stopping, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
+        settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
+        settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
+        settings |= {"alpha": alpha, "seed": seed, "sensors": search.problem.size}
         told = {"settings": settings, **account.document(), "notes": list(source.notes), "files": files}
         typer.echo(json.dumps(told, allow_nan=False))
         return
@@ -118,8 +132,8 @@ def _name_of_scores(policy: str) -> str:
     return "log-odds" if CATALOGUE[policy].evidence and policy not in EXACT else "score"
 
 
-def _stopping(text: str) -> str | int | None:
-    if text == "confirmed":
+def _stopping(text: str | None) -> str | int | None:
+    if text is None:
         return "default"
     if text == "never":
         return None
@@ -127,6 +141,16 @@ def _stopping(text: str) -> str | int | None:
         return int(text)
     except ValueError:
         return text
+
+
+def _check_vectors(policy: str, per_window: int) -> None:
+    from eccaht.episode import EXACT
+    from eccaht.policies import policy_names
+
+    if policy in policy_names() and policy not in EXACT:
+        raise ValueError(f"policy {policy!r} scores weighted sums alone: --vectors needs {', '.join(EXACT)}")
+    if per_window > 1:
+        raise ValueError("--vectors takes all of each window at once: leave out --per-window")
 
 
 def _check_outputs(outputs: dict[str, Path | None], inputs: dict[str, list[Path]]) -> None:
@@ -151,17 +175,20 @@ def _policy(
     name: str,
     model: Model,
     names: tuple[str, ...],
-    shifts: dict[str, float],
+    shifts: dict[str, Any],
     pose: dict[str, Any],
     options: dict[str, Any],
 ) -> Policy:
     from eccaht.policies import make_policy
 
     chosen = None if names == model.names else names
-    if len(names) <= pose["n_anomalies"]:
-        raise ValueError(f"--anomalies {pose['n_anomalies']} needs more than the {len(names)} sensors that are there")
-    problem = model.problem(shift=[shifts[sensor] for sensor in names], names=chosen, **pose)
-    return make_policy(name, problem, **options)
+    asked = {key: value for key, value in pose.items() if key != "readout_noise"}
+    number = pose["n_anomalies"]
+    most = number if isinstance(number, int) else number[1]
+    if len(names) <= most:
+        raise ValueError(f"--anomalies {most} needs more than the {len(names)} sensors that are there")
+    problem = model.problem(shift=[shifts[sensor] for sensor in names], names=chosen, **asked)
+    return make_policy(name, problem.replace(readout_noise=pose["readout_noise"]), **options)
 
 
 def _source(
@@ -214,7 +241,7 @@ class _Changes:
         from eccaht.data.durations import show_time
         from eccaht.identification.finding import name_of
 
-        names = ", ".join(name_of(self._problem, k) for k in entry.decision)
+        names = ", ".join(name_of(self._problem, k) for k in entry.decision) or "no sensor"
         if names != self._names:
             typer.echo(f"{show_time(entry.time)}  measurement {entry.number}: {names} (lead {entry.lead:.2f})")
             sys.stdout.flush()

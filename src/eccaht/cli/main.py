@@ -12,6 +12,7 @@ import typer
 
 from eccaht import __version__
 from eccaht.cli.calibrate import calibrate
+from eccaht.cli.calibration import calibration
 from eccaht.cli.compare import compare
 from eccaht.cli.demo import demo
 from eccaht.cli.diagnose import diagnose
@@ -44,6 +45,7 @@ app.command()(report)
 app.command()(calibrate)
 app.command()(diagnose)
 app.command()(limits)
+app.command()(calibration)
 app.command()(identify)
 app.command()(example)
 app.command()(wadi)

@@ -26,6 +26,14 @@ class Reading(NamedTuple):
     time: np.datetime64  # start of the window
 
 
+class Window(NamedTuple):
+    """All values of a window, NaN where a sensor delivered nothing, and when."""
+
+    values: Array
+    window: int  # counted from 0
+    time: np.datetime64  # start of the window
+
+
 class EndOfData(ValueError):
     """There is no further window."""
 
@@ -77,6 +85,18 @@ class Replay:
                 self._remember(weights)
                 return Reading(weights, inner(weights, np.nan_to_num(x, nan=0.0)), self.n_windows - 1, time)
             self._close()
+
+    def whole(self) -> Window | None:
+        """Take the next window that holds anything, for those who read all of it at once; None where the data end."""
+        if self._window is not None:
+            self._close()
+        while (window := self._open()) is not None:
+            time, x = window
+            if not np.isnan(x).all():
+                self._n_read = self._per_window
+                return Window(x, self.n_windows - 1, time)
+            self._close()
+        return None
 
     def measure(self, c: ArrayLike) -> float:
         """Return the reading of exactly the weights c: for complete windows and one reading a window."""

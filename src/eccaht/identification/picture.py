@@ -56,7 +56,7 @@ def _times(finding: Finding, seconds: float) -> Times:
 def _title(finding: Finding) -> str:
     ends = {"stopped": "stopped", "data_ended": "data end", "max_measurements": "measurements used up"}
     plural = "" if finding.n_measurements == 1 else "s"
-    names = ", ".join(finding.names)
+    names = ", ".join(finding.names) or "no sensor named"
     if len(names) > _LONGEST_TITLE:
         names = f"{len(finding.names)} sensors named"
     return f"{names}: {ends[finding.reason]} after {finding.n_measurements} measurement{plural}"

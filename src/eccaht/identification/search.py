@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from eccaht.arrays import Array, Index, as_count
+from eccaht.arrays import Array, Index, as_count, inner
 from eccaht.environments import Replay
+from eccaht.environments.replay import Reading
+from eccaht.identification.record import Change, Record
+from eccaht.identification.whole import WholeWindows
 from eccaht.policies import Policy
-from eccaht.problem import Problem
 
 
 @dataclass(frozen=True)
 class Entry:
     """One measurement.
 
-    Two hypotheses are compared: the set held before the reading, and the same set with its `champion` (weakest member)
-    swapped for its `challenger` (strongest sensor outside). `expected` and `expected_swapped` are the
-    mean readings under either.
+    Two hypotheses are compared: the set held before the reading, and the same set with its `champion` replaced by its
+    `challenger`: the pair measured, or else the change that the earlier readings find hardest to rule out. Where
+    the number of anomalies is open there may be no champion or no challenger (-1). `expected` and `expected_swapped`
+    are the mean readings under either, with shifts as known, or as estimated before it.
+
+    A window told whole is shown as the weighted sum that tells these two apart as well as the window does.
     """
 
     number: int  # from 1
@@ -32,71 +37,102 @@ class Entry:
     challenger: int
     expected: float
     expected_swapped: float
+    evidence: float  # what the reading adds to the log-odds of the held set over the other
     held: Index  # the set before the reading
     decision: Index  # and after it
     moved: Array  # change of every score, (K,)
     scores: Array  # after the reading, (K,)
     lead: float
-
-    @property
-    def evidence(self) -> float:
-        """Log-likelihood ratio of the held set against the swapped one, from this reading alone."""
-        far, near = self.reading - self.expected_swapped, self.reading - self.expected
-        return (far - near) * (far + near) / (2.0 * self.noise**2)
+    vector: Array | None = None  # the window, if it was told whole
 
 
 def search(
-    policy: Policy, replay: Replay, max_measurements: int | None = None, done: Callable[[], bool] | None = None
+    policy: Policy,
+    replay: Replay,
+    max_measurements: int | None = None,
+    *,
+    vectors: bool = False,
+    record: Record | None = None,
 ) -> Iterator[Entry]:
     """Measure until the policy stops, the data end or the measurements are used up, yielding one entry a reading.
 
-    done: decides in place of `policy.should_stop`.
+    vectors: tell each window whole instead of a weighted sum of it. record: takes the readings too.
     """
-    done = done or policy.should_stop
     limit = np.inf if max_measurements is None else as_count(max_measurements, "max_measurements", least=1)
+    record = Record(policy.problem) if record is None else record
+    whole = WholeWindows(policy.problem)
     number = 0
-    while number < limit and not done():
+    while number < limit and not policy.should_stop():
         held, before = policy.decision, policy.scores.copy()
-        champion, challenger = rivals(policy, held)
-        reading = replay.read(policy.ask())
-        if reading is None:
+        change = record.best_change(held) if vectors else _compared(policy, held, record)
+        other = change.of(held)
+        odds, near, far = record.log_odds(held, other), record.shifts(held), record.shifts(other)
+        taken = _whole(policy, replay, record, whole, held, other) if vectors else _sum(policy, replay, record)
+        if taken is None:
             return
-        policy.tell(reading.weights, reading.value)
+        reading, noise, vector = taken
         number += 1
-        problem, c, scores = policy.problem, reading.weights, policy.scores.copy()
+        c, scores = reading.weights, policy.scores.copy()
         yield Entry(
             number=number,
             window=reading.window,
             time=reading.time,
             weights=c,
             reading=reading.value,
-            noise=float(np.sqrt(problem.noise_variance(c))),
-            champion=champion,
-            challenger=challenger,
-            expected=problem.expected(c, held),
-            expected_swapped=problem.expected(c, swapped(held, champion, challenger)),
+            noise=noise,
+            champion=change.out,
+            challenger=change.into,
+            expected=inner(c, policy.problem.mean + near),
+            expected_swapped=inner(c, policy.problem.mean + far),
+            evidence=record.log_odds(held, other) - odds,
             held=held,
             decision=policy.decision,
             moved=scores - before,
             scores=scores,
             lead=policy.lead,
+            vector=vector,
         )
 
 
-def rivals(policy: Policy, decision: Index) -> tuple[int, int]:
-    """The measured pair if it straddles the edge of the set, else the sensors of closest score on either side."""
-    members = set(decision.tolist())
+Taken = tuple[Reading, float, Array | None]  # what was read, its noise, and the window if it was told whole
+
+
+def _sum(policy: Policy, replay: Replay, record: Record) -> Taken | None:
+    reading = replay.read(policy.ask())
+    if reading is None:
+        return None
+    policy.tell(reading.weights, reading.value)
+    record.add(reading.weights, reading.value)
+    return reading, float(np.sqrt(policy.problem.noise_variance(reading.weights))), None
+
+
+def _whole(
+    policy: Policy, replay: Replay, record: Record, whole: WholeWindows, held: Index, other: Index
+) -> Taken | None:
+    """Tell the next window; one that lacks sensors as independent sums of those that are there."""
+    window = replay.whole()
+    if window is None:
+        return None
+    x, place, time = window
+    if np.isnan(x).any():
+        for c, y in whole.rows(x):
+            policy.tell(c, y)
+            record.add(c, y)
+    else:
+        policy.observe(x)
+        record.add_vector(x)
+    shift = policy.problem.shift
+    size = np.where(shift == 0.0, 1.0, shift)  # of either sign: 1 will do for a picture
+    difference = np.zeros(shift.size)
+    difference[held] += size[held]
+    difference[other] -= size[other]
+    c, y, noise = whole.contrast(x, difference)
+    return Reading(c, y, place, time), noise, x
+
+
+def _compared(policy: Policy, held: Index, record: Record) -> Change:
+    """The measured pair if it straddles the edge of the set, else the change of the set that is hardest to rule out."""
+    members = set(held.tolist())
     if policy.pair is not None and policy.pair[0] in members and policy.pair[1] not in members:
-        return policy.pair
-    return edge(policy.problem, policy.scores, decision)
-
-
-def edge(problem: Problem, scores: Array, decision: Index) -> tuple[int, int]:
-    """The weakest member of the set and the strongest sensor outside it."""
-    outside = np.setdiff1d(np.arange(problem.size), decision)
-    return int(decision[scores[decision].argmin()]), int(outside[scores[outside].argmax()])
-
-
-def swapped(decision: Index, out: int, into: int) -> Index:
-    """The set with one sensor exchanged for another."""
-    return np.sort(np.append(decision[decision != out], into))
+        return Change(*policy.pair, 0.0)
+    return record.best_change(held)

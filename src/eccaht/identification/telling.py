@@ -12,8 +12,9 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.data.durations import show_duration, show_time
-from eccaht.identification.finding import Finding, confirmation, name_of, swap_evidence
-from eccaht.identification.search import Entry
+from eccaht.identification.finding import Finding, name_of
+from eccaht.identification.reasons import Argument, strongest_argument
+from eccaht.identification.record import NOBODY, Change
 from eccaht.problem import Problem
 
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ _OTHERS = 4  # sensors shown below the named ones
 _PARTS = 3  # weights that a line names
 _WIDTH = 110
 _ADVICE = {
-    "stopped": "measure on (--stopping confirmed)",
-    "data_ended": "give more data, or take more from each window (--per-window)",
+    "stopped": "measure on (another --stopping)",
+    "data_ended": "give more data, or take more from each window (--per-window, --vectors)",
     "max_measurements": "allow more measurements",
 }
+_HOW = {"exact": "exact: every possible set was weighed", "estimated": "estimated from a population of sets"}
 
 
 @dataclass(frozen=True)
@@ -41,52 +43,69 @@ class Account:
 
     @property
     def threshold(self) -> float:
-        """The evidence against each rival set that the error level asks for."""
-        return confirmation(self.problem, self.finding.anomalies, self.alpha)
+        """The log-odds against each single swap that the error level asks for if no probability is known."""
+        n = len(self.finding.anomalies)
+        return math.log(n * (self.problem.size - n) / self.alpha)
+
+    @property
+    def settled(self) -> bool:
+        """Is the set as sure as the error level asks for? Without its probability, as far as single swaps go."""
+        if self.finding.confidence is not None:
+            return self.finding.confidence.probability >= 1.0 - self.alpha
+        return self.finding.rival.log_odds >= self.threshold
 
     def table(self) -> list[list[str]]:
         """Header and rows: the named sensors by evidence, then the next ones."""
         finding = self.finding
-        rows = [["", "sensor", "belief", self.scores, "assumed", "estimated", "in raw units"]]
+        rows = [["", "sensor", "belief", self.scores, "assumed", "estimated (95 %)", "in raw units (95 %)"]]
         for rank, k in enumerate(self._ranked()[: len(finding.anomalies) + _OTHERS], 1):
-            size, error, raw = self._size(k)
             named = bool(np.isin(k, finding.anomalies))
-            estimated = f"{size:+.2f} +/- {error:.2f}" if math.isfinite(size) else ""
             cells = [name_of(self.problem, k), f"{finding.beliefs[k]:.3f}", f"{finding.scores[k]:+.2f}"]
-            cells += [f"{self.problem.shift[k]:+g}", estimated, f"{raw:+.4g}" if math.isfinite(raw) else ""]
+            cells += [_assumed(self.problem, k), *(_interval(values) for values in self._size(k))]
             rows.append([f"{rank} {'named' if named else '-'}", *cells])
         return rows
 
     def lines(self) -> list[str]:
-        """The verdict, the runner-up, how settled it is, and the measurement that speaks most for each sensor."""
-        named = [k for k in self._ranked() if k in self.finding.anomalies]
-        texts = [self._verdict(), self._runner_up(), self._settled(), self._doubted(), *(self._why(k) for k in named)]
-        return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="    ")]
+        """The verdict, how sure it is, the runner-up, and the measurement that speaks most for each sensor."""
+        texts = [self._verdict(), self._sureness(), self._misfit(), self._runner_up(), self._doubted()]
+        texts += [self._why(argument) for argument in self._arguments()]
+        return [line for text in texts for line in _wrapped(text)]
 
     def document(self) -> dict[str, Any]:
         """The same for programs."""
-        finding = self.finding
-        swap, decided = finding.swap, finding.last + _length(self.model)
+        finding, rival = self.finding, self.finding.rival
+        confidence = finding.confidence
         return {
             "named": [self._sensor(k) for k in self._ranked() if k in finding.anomalies],
-            "runner_up": self._sensor(finding.runner_up) | {"margin": finding.margin},
+            "confidence": None if confidence is None else confidence._asdict(),
+            "settled": self.settled,
+            "fits": finding.fits,
+            "runner_up": self._sensor(finding.runner_up) | {"margin": _plain(finding.margin)},
             "best_rival": {
-                "without": name_of(self.problem, swap.out),
-                "with": name_of(self.problem, swap.into),
-                "log_likelihood_ratio": swap.gain,
-                "threshold": self.threshold,
-                "settled": swap.gain >= self.threshold,
+                "without": self._name(rival.out),
+                "with": self._name(rival.into),
+                "log_odds": rival.log_odds,
+                "threshold": self.threshold if confidence is None else None,
             },
             "reason": finding.reason,
             "measurements": finding.n_measurements,
             "windows": finding.n_windows,
             "windows_skipped": finding.n_skipped,
             "start": show_time(finding.first),
-            "decided": show_time(decided),
+            "decided": show_time(finding.last + _length(self.model)),
             "same_set_since": {"measurement": finding.settled, "window": show_time(finding.settled_time)},
-            "why": [self._why_entry(k) for k in finding.anomalies],
+            "why": [self._why_entry(argument) for argument in self._arguments()],
             "sensors": [self._sensor(k) for k in self._ranked()],
         }
+
+    def _name(self, k: int) -> str | None:
+        return None if k == NOBODY else name_of(self.problem, k)
+
+    def _arguments(self) -> list[Argument]:
+        """The strongest for each named sensor, in the order of the table."""
+        rivals = {change.out: change for change in self.finding.rivals}
+        named = [k for k in self._ranked() if k in rivals]
+        return [strongest_argument(self.problem, self.finding, rivals[k]) for k in named]
 
     def _ranked(self) -> list[int]:
         """The named sensors by score, then the others."""
@@ -94,26 +113,29 @@ class Account:
         inside = np.isin(order, self.finding.anomalies)
         return [*order[inside].tolist(), *order[~inside].tolist()]
 
-    def _size(self, k: int) -> tuple[float, float, float]:
-        """Estimated size with its error, and in raw units."""
+    def _size(self, k: int) -> tuple[Array, Array]:
+        """Estimated shift with its interval (value, low, high), and the same in raw units."""
         place = np.flatnonzero(self.finding.anomalies == k)
         if not place.size:
-            return math.nan, math.nan, math.nan
-        size, error = float(self.finding.sizes[place[0]]), float(self.finding.size_errors[place[0]])
-        scale = float(self.model.scale[self.model.names.index(name_of(self.problem, k))])
-        return size, error, size * scale
+            return np.full(3, np.nan), np.full(3, np.nan)
+        values = np.array([column[place[0]] for column in self.finding.shifts[:3]])
+        return values, values * self.model.scale[self.model.names.index(name_of(self.problem, k))]
 
     def _sensor(self, k: int) -> dict[str, Any]:
-        size, error, raw = self._size(k)
-        finding = self.finding
-        told = {"sensor": name_of(self.problem, k), "named": bool(np.isin(k, finding.anomalies))}
-        told |= {"belief": finding.beliefs[k], "score": finding.scores[k], "shift": self.problem.shift[k]}
-        told |= {"size": size, "size_error": error, "size_raw": raw}
+        finding, problem = self.finding, self.problem
+        told = {"sensor": name_of(problem, k), "named": bool(np.isin(k, finding.anomalies))}
+        told |= {"belief": finding.beliefs[k], "score": finding.scores[k]}
+        told |= {"shift": problem.shift[k], "shift_spread": problem.shift_spread[k]}
+        for unit, values in zip(("size", "size_raw"), self._size(k), strict=True):
+            told |= dict(zip((unit, f"{unit}_low", f"{unit}_high"), values, strict=True))
         return {key: _plain(value) for key, value in told.items()}
 
     def _verdict(self) -> str:
         finding = self.finding
-        spent = f"{_count(finding.n_measurements, 'measurement')} in {_count(finding.n_windows, 'window')}"
+        if finding.entries[0].vector is not None:
+            spent = f"{_count(finding.n_measurements, 'window')} read whole"
+        else:
+            spent = f"{_count(finding.n_measurements, 'measurement')} in {_count(finding.n_windows, 'window')}"
         until = show_time(finding.last + _length(self.model))
         ends = {
             "stopped": f"stopped at {until} after {spent}",
@@ -123,92 +145,139 @@ class Account:
         skipped = finding.n_skipped
         passed = f"; {_count(skipped, 'window')} without the sensors asked for" if skipped else ""
         since = f"unchanged since measurement {finding.settled} ({show_time(finding.settled_time)})"
-        return f"Named {', '.join(finding.names)}: {ends[finding.reason]}{passed}. The set is {since}."
+        nothing = "Nothing is wrong" if self.settled else "No sensor is named"
+        what = f"Named {', '.join(finding.names)}" if finding.names else nothing
+        return f"{what}: {ends[finding.reason]}{passed}. This is {since}."
+
+    def _sureness(self) -> str:
+        """The probability of the set, or where the policy knows none, the exact log-odds against single swaps."""
+        finding, rival = self.finding, self.finding.rival
+        behind = f"best rival {self._changed(rival)}, {rival.log_odds:.2f} behind in log-odds"
+        advice = f"To settle it, {_ADVICE[finding.reason]}."
+        if finding.confidence is not None:
+            told = f"{_percent(finding.confidence.probability)} ({_HOW[finding.confidence.how]})"
+            if self.settled:
+                return f"Confidence: {told}; {behind}."
+            asked = f"error level {self.alpha:g} asks for {_percent(1.0 - self.alpha)}"
+            return f"CAUTION: the confidence is only {told}; {asked}; {behind}. {advice}"
+        if rival.log_odds <= 0:
+            return (
+                f"CAUTION: by their exact likelihood the readings rather fit the set {self._changed(rival)}. {advice}"
+            )
+        if not self.settled:
+            return f"CAUTION: {behind}; error level {self.alpha:g} asks for {self.threshold:.2f}. {advice}"
+        return f"This policy knows no probability of the set; {behind} ({self.threshold:.2f} needed)."
+
+    def _changed(self, change: Change) -> str:
+        if change.out == NOBODY:
+            return f"with {self._name(change.into)} in it"
+        if change.into == NOBODY:
+            return f"without {self._name(change.out)}"
+        return f"with {self._name(change.into)} in place of {self._name(change.out)}"
+
+    def _misfit(self) -> str:
+        if self.finding.fits:
+            return ""
+        return (
+            "CAUTION: the readings fit no set well, not even this one: the shifts may be of another size (--shift "
+            "unknown:SCALE), more sensors wrong than you allow, or the history no longer what is normal."
+        )
 
     def _runner_up(self) -> str:
-        finding = self.finding
+        finding, problem = self.finding, self.problem
+        name = name_of(problem, finding.runner_up)
+        if not finding.names:
+            return f"Closest to being named: {name}, with a belief of {finding.beliefs[finding.runner_up]:.3f}."
         weakest = finding.anomalies[finding.scores[finding.anomalies].argmin()]
         return (
-            f"Runner-up: {name_of(self.problem, finding.runner_up)}, whose {self.scores} is {finding.margin:.2f} below "
-            f"that of {name_of(self.problem, int(weakest))}, the weakest named sensor."
+            f"Runner-up: {name}, whose {self.scores} is {finding.margin:.2f} below that of "
+            f"{name_of(problem, int(weakest))}, the weakest named sensor."
         )
-
-    def _settled(self) -> str:
-        out, into = name_of(self.problem, self.finding.swap.out), name_of(self.problem, self.finding.swap.into)
-        gain, needed = self.finding.swap.gain, self.threshold
-        if gain <= 0:
-            return (
-                f"CAUTION: by the exact likelihood the readings fit {into} better than {out}, by {-gain:.2f}. "
-                f"The set is not settled: {_ADVICE[self.finding.reason]}, or try another --policy."
-            )
-        against = f"{gain:.2f} against the best rival set, with {into} in place of {out}"
-        if gain < needed:
-            return (
-                f"CAUTION: the exact likelihood of the readings speaks for the set by only {against}; error level "
-                f"{self.alpha:g} asks for {needed:.2f}. To settle it, {_ADVICE[self.finding.reason]}."
-            )
-        return f"The exact likelihood of the readings speaks for the set by {against} ({needed:.2f} needed)."
 
     def _doubted(self) -> str:
-        """Named sensors that are more likely normal: the number of anomalies was given, not found."""
+        """Named sensors that are more likely normal, where their number was given and not found."""
+        least, most = self.problem.sizes
         doubted = [k for k in self.finding.anomalies if self.finding.beliefs[k] < 0.5]
-        if not doubted:
+        if not doubted or least != most:
             return ""
         names = ", ".join(f"{name_of(self.problem, k)} ({self.finding.beliefs[k]:.3f})" for k in doubted)
-        n = len(self.finding.anomalies)
-        perhaps = "no sensor is wrong" if n == 1 else f"fewer than {n} sensors are wrong"
-        return f"CAUTION: low belief in {names}: perhaps {perhaps}."
+        perhaps = "no sensor is wrong" if most == 1 else f"fewer than {most} sensors are wrong"
+        return f"CAUTION: low belief in {names}: perhaps {perhaps} (--anomalies 0-{most})."
 
-    def _telling(self, k: int) -> tuple[int, Entry, float]:
-        """The sensor that would replace k, the measurement that speaks most against it, and how much."""
-        finding = self.finding
-        into = int(finding.swaps[np.flatnonzero(finding.anomalies == k)[0]].argmin())
-        evidence = swap_evidence(self.problem, finding.entries, finding.anomalies, k, into)
-        best = int(evidence.argmax())
-        return into, finding.entries[best], float(evidence[best])
-
-    def _expected(self, k: int, into: int, c: Array) -> tuple[float, float]:
-        members = self.finding.anomalies
-        return self.problem.expected(c, members), self.problem.expected(c, [into, *members[members != k].tolist()])
-
-    def _why(self, k: int) -> str:
-        into, entry, evidence = self._telling(k)
-        name, other = name_of(self.problem, k), name_of(self.problem, into)
-        expected, swapped = self._expected(k, into, entry.weights)
+    def _why(self, argument: Argument) -> str:
+        change, name = argument.change, self._name(argument.change.out)
+        instead = "without it" if change.into == NOBODY else f"with {self._name(change.into)} instead"
         return (
-            f"Why {name}: at {show_time(entry.time)} {_weights(self.problem, entry.weights)} read {entry.reading:+.2f} "
-            f"(noise {entry.noise:.2f}); expected {expected:+.2f} with {name} in the set, {swapped:+.2f} with {other} "
-            f"instead. Evidence {evidence:+.2f}."
+            f"Why {name}: at {show_time(argument.entry.time)} {_weights(self.problem, argument.weights)} read "
+            f"{argument.reading:+.2f} (noise {argument.noise:.2f}); expected {argument.expected:+.2f} with {name} in "
+            f"the set, {argument.expected_otherwise:+.2f} {instead}. Evidence {argument.evidence:+.2f}."
         )
 
-    def _why_entry(self, k: int) -> dict[str, Any]:
-        into, entry, evidence = self._telling(k)
-        expected, swapped = self._expected(k, into, entry.weights)
-        c = entry.weights
+    def _why_entry(self, argument: Argument) -> dict[str, Any]:
+        c = argument.weights
         return {
-            "sensor": name_of(self.problem, k),
-            "instead": name_of(self.problem, into),
-            "measurement": entry.number,
-            "window": show_time(entry.time),
+            "sensor": self._name(argument.change.out),
+            "instead": self._name(argument.change.into),
+            "measurement": argument.entry.number,
+            "window": show_time(argument.entry.time),
             "weights": {name_of(self.problem, i): float(c[i]) for i in np.flatnonzero(c).tolist()},
-            "reading": entry.reading,
-            "noise": entry.noise,
-            "expected": expected,
-            "expected_if_swapped": swapped,
-            "evidence": evidence,
+            "reading": argument.reading,
+            "noise": argument.noise,
+            "expected": argument.expected,
+            "expected_if_swapped": argument.expected_otherwise,
+            "evidence": argument.evidence,
         }
 
 
 def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64) -> str:
     """What is asked, in one line."""
+    least, most = problem.sizes
+    which = f"{least} to {most}" if least != most else "one" if most == 1 else f"{most}"
+    kinds = sorted({_assumed(problem, k) for k in range(problem.size)}, key=lambda text: (len(text), text))
     low, high = float(problem.shift.min()), float(problem.shift.max())
-    size = f"{low:+g}" if low == high else f"{low:+g} to {high:+g}"
-    which = "one" if problem.known_number == 1 else f"{problem.known_number}"
-    verb = "is" if problem.known_number == 1 else "are"
+    if len(kinds) == 1:
+        size = f"{kinds[0]} robust units"
+    elif problem.unknown_shift:
+        size = "known or unknown sizes" if not problem.shift_spread.all() else "unknown sizes"
+    else:
+        size = f"{low:+g} to {high:+g} robust units"
     return (
-        f"Which {which} of {problem.size} sensors {verb} shifted by {size} robust units? "
+        f"Which {which} of {problem.size} sensors {'is' if most == 1 else 'are'} shifted by {size}? "
         f"{policy}, windows of {show_duration(seconds)} from {show_time(first)}"
     )
+
+
+def _assumed(problem: Problem, k: int) -> str:
+    """The shift as it was given: known, or unknown and about so large."""
+    mean, spread = problem.shift[k], problem.shift_spread[k]
+    if not spread:
+        return f"{mean:+g}"
+    return f"about {mean:+g}" if mean else f"about +/-{spread:g}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def _interval(values: Array) -> str:
+    """A value with its interval, or nothing.
+
+    >>> _interval(np.array([1.0, 0.5, 1.5]))
+    '+1 (+0.5 to +1.5)'
+    """
+    value, low, high = values
+    return f"{value:+.3g} ({low:+.3g} to {high:+.3g})" if np.isfinite(values).all() else ""
+
+
+def _percent(probability: float) -> str:
+    """Never rounded to certainty.
+
+    >>> _percent(0.9731), _percent(0.99999), _percent(0.95)
+    ('97.3 %', 'above 99.9 %', '95 %')
+    """
+    if probability > 0.9990001:
+        return "above 99.9 %"
+    return "below 0.1 %" if probability < 0.001 else f"{math.floor(1000.0 * probability + 1e-9) / 10.0:g} %"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

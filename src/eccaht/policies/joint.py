@@ -20,12 +20,12 @@ ENUMERATED = 10_000  # up to this many possible sets `joint` looks at all of the
 class MostInformative(Memoryless):
     """The measurement that tells most about the sets that are in doubt."""
 
-    def __init__(self, posterior: Posterior, design: InformationDesign) -> None:
-        self._posterior, self._design = posterior, design
+    def __init__(self, belief: Joint, design: InformationDesign) -> None:
+        self._belief, self._design = belief, design
 
     def choose(self, view: View) -> Choice:
         """Return it."""
-        return Choice(self._design(self._posterior.in_doubt(), view.rng))
+        return Choice(self._design(self._belief.in_doubt(), view.rng))
 
 
 def compose_joint(problem: Problem, *, rng: np.random.Generator, outliers: float = 0.0) -> Parts:
@@ -48,4 +48,5 @@ def compose_joint_pair(problem: Problem, *, rng: np.random.Generator) -> Parts:
 def _informative(problem: Problem, rng: np.random.Generator, enumerated: float, outliers: float) -> Parts:
     likelihood, sizes = robust_likelihood(problem, outliers), Sizes(problem.size, *problem.sizes)
     search: Posterior = (Enumeration if sizes.count <= enumerated else Population)(likelihood, sizes, rng)
-    return Parts(Joint(likelihood, sizes, search, rng), MostInformative(search, InformationDesign(problem)))
+    belief = Joint(likelihood, sizes, search, rng)
+    return Parts(belief, MostInformative(belief, InformationDesign(problem)))

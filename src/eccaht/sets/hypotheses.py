@@ -30,6 +30,12 @@ class Hypotheses(NamedTuple):
         chances[np.arange(len(sets)), sets[:, -1]] = weights
         return cls(sets[:, :-1], chances, shifts[sets[:, :-1]], np.broadcast_to(shifts, chances.shape))
 
+    def joined(self, other: Hypotheses, share: float) -> Hypotheses:
+        """Both, this one with the given share of the probability."""
+        mine, theirs = (np.float32(weight) for weight in (share, 1.0 - share))
+        first, second = self._replace(chances=self.chances * mine), other._replace(chances=other.chances * theirs)
+        return Hypotheses(*map(np.concatenate, zip(first, second, strict=True)))
+
     def doubt(self, sizes: Sizes) -> float:
         """The probability of all sets but the first row's most probable one."""
         first = np.append(self.rest[0], self.chances[0].argmax())

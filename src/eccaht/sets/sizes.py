@@ -15,7 +15,7 @@ Floating = NDArray[np.float32] | Array
 
 
 class Sizes:
-    """Sets of `least` to `most` of K streams: each size is half as likely as the one below, each set of a size equally.
+    """Sets of `least` to `most` of K streams: each size is equally likely, and each set of a size.
 
     A set is a row of `most` slots. A slot holds a stream or K, which stands for nobody; the order of slots
     means nothing.
@@ -32,9 +32,7 @@ class Sizes:
         ways = np.array(
             [math.lgamma(n_streams + 1) - math.lgamma(m + 1) - math.lgamma(n_streams - m + 1) for m in sizes]
         )
-        self._ways = ways
-        alone = np.where(sizes >= least, -math.log(2.0) * sizes - ways, -np.inf)
-        self.log_prior = alone - np.log(np.exp(alone + ways).sum())
+        self.log_prior = np.where(sizes >= least, -math.log(most - least + 1) - ways, -np.inf)
         # a set of m streams fills the slots in most! / (most - m)! orders, of which each gets its share
         share = self.log_prior + gammaln(most - sizes + 1)
         with np.errstate(invalid="ignore"):  # log-odds of leaving a slot empty, by the size of the rest
@@ -55,8 +53,7 @@ class Sizes:
             while (twice := (np.diff(np.sort(sets, axis=1), axis=1) == 0).any(axis=1)).any():
                 sets[twice] = rng.integers(K, size=(int(twice.sum()), most))
         if not self.fixed:
-            chances = np.exp(self.log_prior[self.least :] + self._ways[self.least :])
-            size = self.least + rng.choice(chances.size, size=count, p=chances / chances.sum())
+            size = rng.integers(self.least, most, size=count, endpoint=True)
             sets[np.arange(most) >= size[:, None]] = K
         return sets
 

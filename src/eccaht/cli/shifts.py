@@ -6,20 +6,24 @@ import csv
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
+from eccaht.cli.parsing import parse_shift
 
-from eccaht.arrays import Array
+if TYPE_CHECKING:
+    from eccaht.shifts import UnknownShift
+
+    Size = float | UnknownShift
 
 
-def parse_shifts(options: Sequence[str], file: Path | None, names: Sequence[str]) -> Array:
+def parse_shifts(options: Sequence[str], file: Path | None, names: Sequence[str]) -> list[Size]:
     """Return the shift of each sensor, in robust units.
 
-    options: "2" or "-2" for all sensors, "NAME=-2" for one, in any order; each may be given once.
-    file: CSV of name and shift. Of a sensor the options decide, then the file, then the number for all.
+    options: "2", "-2" or "unknown:2" for all sensors, "NAME=-2" for one, in any order; each may be given once.
+    file: CSV of name and shift. Of a sensor the options decide, then the file, then the one for all.
 
     >>> parse_shifts(["2", "b=-1.5"], None, ["a", "b", "c"])
-    array([ 2. , -1.5,  2. ])
+    [2.0, -1.5, 2.0]
     """
     common, own = _split(options, names)
     told = ({} if file is None else _read(file, names)) | own
@@ -29,18 +33,18 @@ def parse_shifts(options: Sequence[str], file: Path | None, names: Sequence[str]
             others = f" and {len(without) - 1} others" if len(without) > 1 else ""
             raise ValueError(f"sensor {without[0]!r}{others} has no shift: add --shift D for those without their own")
         common = 1.0  # for nobody
-    return np.array([told.get(name, common) for name in names])
+    return [told.get(name, common) for name in names]
 
 
-def _split(options: Sequence[str], names: Sequence[str]) -> tuple[float | None, dict[str, float]]:
-    common: float | None = None
-    own: dict[str, float] = {}
+def _split(options: Sequence[str], names: Sequence[str]) -> tuple[Size | None, dict[str, Size]]:
+    common: Size | None = None
+    own: dict[str, Size] = {}
     for option in options:
         name, equals, text = option.rpartition("=")  # the last one: a name may have one of its own
-        value = _number(text, f"--shift {option}")
+        value = _size(text, f"--shift {option}")
         if not equals:
             if common is not None:
-                raise ValueError(f"--shift {option} is the second number for all sensors: write NAME={option} for one")
+                raise ValueError(f"--shift {option} is the second shift for all sensors: write NAME={option} for one")
             common = value
             continue
         name = _known(name.strip(), names, "--shift")
@@ -50,7 +54,7 @@ def _split(options: Sequence[str], names: Sequence[str]) -> tuple[float | None, 
     return common, own
 
 
-def _read(path: Path, names: Sequence[str]) -> dict[str, float]:
+def _read(path: Path, names: Sequence[str]) -> dict[str, Size]:
     where = f"--shift-file {path}"
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -59,16 +63,16 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, float]:
         raise ValueError(f"cannot read {where}: {error.strerror or error}") from None
     except (UnicodeDecodeError, csv.Error):
         raise ValueError(f"{where} is no CSV text file") from None
-    told: dict[str, float] = {}
+    told: dict[str, Size] = {}
     for number, row in enumerate(rows):
         if len(row) != 2:
             raise ValueError(f"{where}: row {number + 1} has {len(row)} cells, not a name and a shift")
-        if number == 0 and not _is_number(row[1]) and row[0] not in names:
+        if number == 0 and row[0] not in names and not _is_size(row[1]):
             continue  # a header
         name = _known(row[0].strip(), names, where)
         if name in told:
             raise ValueError(f"{where} names {name!r} twice: give it one shift")
-        told[name] = _number(row[1], f"{where}, {name!r}")
+        told[name] = _size(row[1], f"{where}, {name!r}")
     if not told:
         raise ValueError(f"{where} has no row: write a name and a shift in each")
     return told
@@ -82,17 +86,16 @@ def _known(name: str, names: Sequence[str], where: str) -> str:
     raise ValueError(f"{where} names the sensor {name!r}, which the model does not have{hint}")
 
 
-def _is_number(text: str) -> bool:
+def _is_size(text: str) -> bool:
     try:
-        float(text)
+        parse_shift(text)
     except ValueError:
         return False
     return True
 
 
-def _number(text: str, what: str) -> float:
-    if not _is_number(text) or not np.isfinite(float(text)):
-        raise ValueError(f"{what}: {text!r} is not a number")
-    if float(text) == 0:
-        raise ValueError(f"{what}: a shift of 0 is invisible; give its size in robust units, with its sign")
-    return float(text)
+def _size(text: str, where: str) -> Size:
+    try:
+        return parse_shift(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
