@@ -48,7 +48,7 @@ def test_estimates_do_not_exceed_the_exact_probability(sizes: Sizes, covariance:
             if found.probability > 0.9:
                 claimed.append(differences[-1])
     assert max(differences) < 0.2
-    assert max(claimed) < 0.03
+    assert max(claimed, default=0.0) < 0.03
     assert np.mean(differences) > -0.25
 
 

@@ -66,7 +66,7 @@ def test_the_default_search_names_the_right_sensors_of_every_plant(tmp_path: Pat
         source = recorded(model, [incident], start=truth["onset"], stop=None, missing="refuse")
         problem = model.problem(shift=1.0, n_anomalies=N_ANOMALIES, budget=5.0)
         policy = make_policy(DEFAULT_POLICY, problem)
-        finding = investigate(policy, Replay(source.windows, problem), confirm=0.05)
+        finding = investigate(policy, Replay(source.windows, problem))
         assert sorted(finding.names) == sorted(truth["anomalies"]), seed
         assert finding.reason == "stopped"
         assert np.isfinite(finding.sizes).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from eccaht.cli.main import run
 from eccaht.data import calibrate
-from eccaht.data.example import write_example
+from eccaht.data.example import STATUS, write_example
 
 ONSET = "2024-03-07T08:00"
 
@@ -26,7 +27,7 @@ ONSET = "2024-03-07T08:00"
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("plant")
     history, *_ = write_example(directory)
-    calibrate([history]).save(directory / "plant.model")
+    calibrate([history], exclude=[STATUS]).save(directory / "plant.model")
     return directory
 
 
@@ -67,13 +68,17 @@ def test_json_tells_everything(plant: Path, truth: list[str], capsys: pytest.Cap
     document = told(capsys, *arguments(plant, "--shift", "1"))
     assert names(document) == set(truth)
     assert document["reason"] == "stopped"
-    assert document["best_rival"]["settled"] is True
-    assert document["best_rival"]["log_likelihood_ratio"] >= document["best_rival"]["threshold"]
-    assert len(document["sensors"]) == document["settings"]["sensors"] == 25
+    assert document["settled"] is True
+    assert document["confidence"]["how"] == "exact"
+    assert 0.95 <= document["confidence"]["probability"] <= 1
+    assert document["best_rival"]["log_odds"] >= math.log(0.95 / 0.05)
+    assert len(document["sensors"]) == document["settings"]["sensors"] == 24
     bias = json.loads((plant / "truth.json").read_text())["bias"]
     for sensor in document["named"]:
-        error = sensor["size_error"] * sensor["size_raw"] / sensor["size"]
-        assert abs(sensor["size_raw"] - bias[sensor["sensor"]]) < 4 * error
+        reach = sensor["size_raw_high"] - sensor["size_raw"]
+        assert reach == pytest.approx(sensor["size_raw"] - sensor["size_raw_low"])
+        assert abs(sensor["size_raw"] - bias[sensor["sensor"]]) < 2 * reach  # four standard errors
+        assert sensor["size_raw"] / sensor["size"] == pytest.approx(sensor["size_raw_low"] / sensor["size_low"])
     assert {why["sensor"] for why in document["why"]} == set(truth)
     for why in document["why"]:
         near, far = why["reading"] - why["expected"], why["reading"] - why["expected_if_swapped"]
@@ -135,7 +140,13 @@ def test_ledger_and_picture_are_written(
 
 @pytest.mark.parametrize(
     ("stopping", "reason", "measurements"),
-    [("12", "stopped", 12), ("never", "data_ended", 120), ("gap", "stopped", None)],
+    [
+        ("12", "stopped", 12),
+        ("never", "data_ended", 120),
+        ("gap", "stopped", None),
+        ("glr", "stopped", None),
+        ("posterior", "stopped", None),
+    ],
 )
 def test_stopping_rules(
     plant: Path, stopping: str, reason: str, measurements: int | None, capsys: pytest.CaptureFixture[str]
@@ -145,17 +156,79 @@ def test_stopping_rules(
     assert measurements in (None, document["measurements"])
     document = told(capsys, *arguments(plant, "--shift", "1", "--max-measurements", "4"))
     assert (document["reason"], document["measurements"]) == ("max_measurements", 4)
-    assert document["best_rival"]["settled"] is False
+    assert document["settled"] is False
 
 
 def test_an_unsettled_set_is_said_to_be_one(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments(plant, "--shift", "1", "--max-measurements", "4")) == 0
-    assert "allow more measurements" in capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
+    assert "CAUTION: the confidence is only" in out
+    assert "allow more measurements" in out
     normal = [*arguments(plant, "--shift", "1"), "--start", "2024-03-07T06:00", "--stop", ONSET]
-    assert run(normal) == 0
+    assert run([*normal, "--stopping", "never"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "CAUTION: low belief in" in out
-    assert "give more data" in out
+    assert "--anomalies 0-3" in out
+    assert "CAUTION: the readings fit no set well" in out
+    assert run(arguments(plant, "--shift", "1", "--policy", "ecc-aht", "--max-measurements", "4")) == 0
+    assert "CAUTION" in capsys.readouterr().out
+
+
+def test_an_open_number_finds_the_sensors_and_quiet_data_have_none(
+    plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = told(capsys, *arguments(plant, "--shift", "1", "--anomalies", "0-5"))
+    assert names(document) == set(truth)
+    assert document["settings"]["anomalies"] == [0, 5]
+    assert document["confidence"]["how"] == "estimated"
+    files = [str(tmp_path / name) for name in ("l.csv", "p.png", "l.parquet")]
+    quiet = [*arguments(plant, "--shift", "1", "--anomalies", "0-5"), "--start", "2024-03-07T06:00", "--stop", ONSET]
+    assert run([*quiet, "--ledger", files[0], "--plot", files[1]]) == 0
+    out = capsys.readouterr().out
+    assert "Which 0 to 5 of 24 sensors are shifted by +1 robust units?" in out
+    assert "Nothing is wrong: stopped at" in out
+    assert "Confidence: 9" in out
+    assert "Closest to being named: " in out
+    assert "named" not in [line.split()[1] for line in out.splitlines() if line[:1].isdigit()]
+    assert pl.read_csv(files[0])["champion"].null_count() > 0
+    document = told(capsys, *quiet, "--ledger", files[2])
+    assert (document["named"], document["settled"], document["why"]) == ([], True, [])
+    assert document["best_rival"]["without"] is None
+    assert document["runner_up"]["margin"] is None
+
+
+def test_unknown_shifts_come_with_intervals_in_both_units(
+    plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = arguments(plant, "--shift", "unknown:1:positive", "--shift", f"{truth[0]}=1", "--stopping", "40")
+    document = told(capsys, *given)
+    assert names(document) == set(truth)
+    bias = json.loads((plant / "truth.json").read_text())["bias"]
+    for sensor in document["named"]:
+        if sensor["sensor"] == truth[0]:
+            assert (sensor["shift"], sensor["shift_spread"], sensor["size"]) == (1.0, 0.0, None)
+            continue
+        assert (sensor["shift"], sensor["shift_spread"]) == (1.0, 0.5)
+        middle, reach = bias[sensor["sensor"]], sensor["size_raw_high"] - sensor["size_raw_low"]
+        assert sensor["size_raw_low"] - 0.5 * reach < middle < sensor["size_raw_high"] + 0.5 * reach
+    assert run(given) == 0
+    out = capsys.readouterr().out
+    assert "shifted by known or unknown sizes?" in out
+    assert "about +1" in out
+
+
+def test_whole_windows_need_few_of_them(
+    plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = arguments(plant, "--shift", "1", "--vectors", "--ledger", str(tmp_path / "l.csv"))
+    document = told(capsys, *given)
+    assert names(document) == set(truth)
+    assert document["measurements"] == document["windows"] <= 6
+    assert len(pl.read_csv(tmp_path / "l.csv")) == document["windows"]
+    assert told(capsys, *given, "--readout-noise", "0.5")["windows"] >= document["windows"]
+    assert told(capsys, *given, "--stopping", "9")["windows"] == 9
+    assert run(given) == 0
+    assert "read whole" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -172,6 +245,15 @@ def test_an_unsettled_set_is_said_to_be_one(plant: Path, capsys: pytest.CaptureF
         (["--shift", "1", "--budget", "0"], "budget"),
         (["--shift", "0.01", "--budget", "0.1"], "budget"),
         (["--shift", "1", "--anomalies", "25"], "25"),
+        (["--shift", "1", "--anomalies", "0"], "nothing to find"),
+        (["--shift", "1", "--anomalies", "5-2"], "backwards"),
+        (["--shift", "1", "--anomalies", "0-2", "--policy", "ecc-aht"], "policy 'ecc-aht' needs a known number"),
+        (["--shift", "unknown:1", "--policy", "diagonal"], "policy 'diagonal' needs known shifts"),
+        (["--shift", "unknown"], "likely size"),
+        (["--shift", "1", "--policy", "ecc-aht", "--stopping", "posterior"], "joint"),
+        (["--shift", "1", "--policy", "ecc-aht", "--vectors"], "--vectors needs joint"),
+        (["--shift", "1", "--vectors", "--per-window", "2"], "--per-window"),
+        (["--shift", "1", "--readout-noise", "-1"], "readout_noise"),
         (["--shift", "1", "--start", "yesterday"], "yesterday"),
         (["--shift", "1", "--start", "2030-01-01"], "2030"),
         (["--shift", "1", "--ledger", "ledger.xlsx"], "must end in"),

@@ -7,11 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from eccaht import Problem, Simulator, families, make_policy, policy_names
+from eccaht import Problem, Simulator, UnknownShift, families, make_policy, policy_names
 from eccaht.arrays import Array
 from eccaht.environments import Replay
-from eccaht.identification import Entry, Finding, investigate, search
-from eccaht.identification.finding import confirmation, estimate_sizes, swap_evidence
+from eccaht.episode import estimated_shifts
+from eccaht.identification import Change, Entry, Finding, Record, investigate, search
+from eccaht.identification.reasons import arguments, strongest_argument
+from eccaht.identification.record import NOBODY
 from eccaht.policies import Policy
 
 START = np.datetime64("2024-05-01T08:00", "us")
@@ -29,7 +31,7 @@ def windows(x: Array) -> list[tuple[np.datetime64, Array]]:
     return [(START + k * np.timedelta64(60, "s"), row) for k, row in enumerate(x)]
 
 
-def found(policy: Policy, x: Array, **options: int | float | None) -> Finding:
+def found(policy: Policy, x: Array, **options: int | None) -> Finding:
     per_window = int(options.pop("per_window", 1) or 1)
     return investigate(policy, Replay(windows(x), policy.problem, per_window=per_window), **options)  # type: ignore[arg-type]
 
@@ -43,26 +45,29 @@ def log_likelihood(problem: Problem, entries: tuple[Entry, ...], anomalies: tupl
     return total
 
 
+def best(problem: Problem, finding: Finding, i: int) -> tuple[float, int]:
+    """The smallest loss of likelihood if another sensor replaces i, and that sensor, by trying each."""
+    A = set(finding.anomalies.tolist())
+    own = log_likelihood(problem, finding.entries, tuple(A))
+    tried = [(own - log_likelihood(problem, finding.entries, (*(A - {i}), j)), j) for j in set(range(8)) - A]
+    return min(tried)
+
+
 @pytest.mark.parametrize("per_window", [1, 3])
-def test_the_gain_of_every_swap_is_the_difference_of_likelihoods_of_the_two_sets(per_window: int) -> None:
+def test_rivals_are_the_best_of_all_sets_one_swap_away(per_window: int) -> None:
     problem = pose()
     x = Simulator(problem, anomalies=[1, 5], seed=3).sample(12)
     x[2, 4] = x[5, :3] = np.nan
     finding = found(make_policy("ecc-aht", problem, stopping=None), x, per_window=per_window)
-    A = set(finding.anomalies.tolist())
-    for row, i in enumerate(finding.anomalies.tolist()):
-        for j in range(8):
-            if j in A:
-                assert finding.swaps[row, j] == np.inf
-                continue
-            other = tuple(sorted(A - {i} | {j}))
-            gain = log_likelihood(problem, finding.entries, tuple(A)) - log_likelihood(problem, finding.entries, other)
-            assert finding.swaps[row, j] == pytest.approx(gain, abs=1e-9)
-            shares = swap_evidence(problem, finding.entries, finding.anomalies, i, j)
-            assert shares.sum() == pytest.approx(gain, abs=1e-9)
-    assert finding.swap.gain == finding.swaps.min()
-    assert finding.swap.out in A
-    assert finding.swap.into not in A
+    assert [change.out for change in finding.rivals] == finding.anomalies.tolist()
+    for change in finding.rivals:
+        gain, into = best(problem, finding, change.out)
+        assert change.into == into
+        assert change.log_odds == pytest.approx(gain, abs=1e-9)
+        said = arguments(problem, finding, change)
+        assert sum(argument.evidence for argument in said) == pytest.approx(gain, abs=1e-9)
+        assert strongest_argument(problem, finding, change).evidence == max(argument.evidence for argument in said)
+    assert finding.rival == min(finding.rivals, key=lambda change: change.log_odds)
 
 
 @pytest.mark.parametrize("name", [name for name in policy_names() if name != "hds"])
@@ -120,39 +125,105 @@ def test_sizes_are_those_of_least_squares_and_their_errors_are_true() -> None:
         x = problem.mean + problem.covariance.sample(rng, 6)
         for k, size in true.items():
             x[:, k] += size
-        entries = [made(problem, c, float(c @ row)) for c, row in zip(designs, x, strict=True)]
-        sizes, error = estimate_sizes(problem, entries, decision)
+        record = Record(problem)
+        for c, row in zip(designs, x, strict=True):
+            record.add(c, float(c @ row))
+        sizes, error = record.sizes(decision)
         estimates.append(sizes)
         errors.append(error)
     assert np.mean(estimates, axis=0) == pytest.approx(list(true.values()), abs=4 * np.max(errors) / 20)
     assert np.std(estimates, axis=0) == pytest.approx(errors[0], rel=0.15)
-    unknown, _ = estimate_sizes(problem, entries[:2], decision)  # two readings cannot tell three sizes
-    assert np.isnan(unknown).all()
+    short = Record(problem)
+    for c in designs[:2]:
+        short.add(c, 0.0)
+    assert np.isnan(short.sizes(decision)).all()  # two readings cannot tell three sizes
 
 
-def made(problem: Problem, c: Array, y: float) -> Entry:
-    nothing, none = np.zeros(8), np.zeros(0, dtype=np.intp)
-    noise = float(np.sqrt(problem.noise_variance(c)))
-    return Entry(1, 0, START, c, y, noise, 0, 1, 0.0, 0.0, none, none, nothing, nothing, 0.0)
+def test_nothing_wrong_is_a_finding_with_a_confidence() -> None:
+    problem = pose().replace(n_anomalies=(0, 3))
+    x = problem.mean + problem.covariance.sample(np.random.default_rng(1), 200)
+    policy = make_policy("joint", problem)
+    finding = found(policy, x)
+    assert (finding.names, finding.reason, finding.rivals) == ((), "stopped", ())
+    assert finding.confidence is not None
+    assert finding.confidence.how == "exact"
+    assert 0.95 <= finding.confidence.probability <= 1.0
+    assert np.isnan(finding.margin)
+    assert finding.shifts.values.size == 0
+    assert finding.rival.out == NOBODY
+    own, other = (log_likelihood(problem, finding.entries, members) for members in ((), (finding.rival.into,)))
+    prior = np.log(8)  # sizes are equally likely, and there are eight sets of one sensor
+    assert finding.rival.log_odds == pytest.approx(own - other + prior, abs=1e-9)
 
 
-def test_a_confirmed_set_beats_every_single_swap_by_the_threshold() -> None:
-    problem = Problem(families.toeplitz(20, 0.8), shift=3.0, n_anomalies=3, budget=4.0)
-    hasty = unsettled = wrong = 0
-    for seed in range(20):
-        x = Simulator(problem, seed=seed).sample(300)
-        truth = Simulator(problem, seed=seed).anomalies
-        plain = found(make_policy("ecc-aht", problem, seed=seed), x)
-        finding = found(make_policy("ecc-aht", problem, seed=seed), x, confirm=0.05)
-        assert finding.n_measurements >= plain.n_measurements
-        needed = confirmation(problem, finding.anomalies, 0.05)
-        assert needed == pytest.approx(np.log(3 * 17 / 0.05))
-        assert (finding.reason == "stopped") == (finding.swap.gain >= needed)
-        hasty += not np.array_equal(plain.anomalies, truth)
-        unsettled += finding.reason != "stopped"
-        wrong += finding.reason == "stopped" and not np.array_equal(finding.anomalies, truth)
-    assert hasty >= 5  # what the gap rule alone does on such noise
-    assert wrong <= 2
+def test_an_open_number_is_found_and_rivals_may_lack_a_sensor() -> None:
+    problem = pose().replace(n_anomalies=(0, 3))
+    x = Simulator(problem, anomalies=[1, 5], seed=3).sample(200)
+    finding = found(make_policy("joint", problem, stopping=60), x)
+    assert finding.names == ("s1", "s5")
+    assert {change.of(finding.anomalies).size for change in finding.rivals} <= {1, 2}
+    assert {entry.champion for entry in finding.entries} | {entry.challenger for entry in finding.entries} >= {NOBODY}
+    for entry in finding.entries:
+        other = Change(entry.champion, entry.challenger, 0.0).of(entry.held)
+        assert entry.expected == pytest.approx(problem.expected(entry.weights, entry.held))
+        assert entry.expected_swapped == pytest.approx(problem.expected(entry.weights, other))
+        v = problem.noise_variance(entry.weights)
+        near, far = entry.reading - entry.expected, entry.reading - entry.expected_swapped
+        assert entry.evidence == pytest.approx((far**2 - near**2) / (2 * v))
+
+
+def test_unknown_shifts_are_estimated_with_the_intervals_of_the_policy() -> None:
+    problem = pose().replace(shift=[UnknownShift(3.0)] * 7 + [4.0])
+    x = Simulator(pose(), anomalies=[1, 7], seed=3).sample(80)
+    policy = make_policy("joint", problem, stopping=None)
+    finding = found(policy, x)
+    assert finding.names == ("s1", "s7")
+    estimates = estimated_shifts(policy)
+    assert estimates is not None
+    assert finding.shifts.low[0] == pytest.approx(estimates.low[0])
+    assert finding.shifts.low[0] < -3.0 < finding.shifts.high[0]
+    assert np.isnan(finding.shifts.values[1])  # it was known
+    # what the readings add to the evidence, each given the earlier ones, adds up to the log-odds of the two sets
+    held, other = np.array([1, 7]), np.array([4, 7])
+    record, total = Record(problem), 0.0
+    for entry in finding.entries:
+        before = record.log_odds(held, other)
+        record.add(entry.weights, entry.reading)
+        total += record.log_odds(held, other) - before
+    assert total == pytest.approx(finding.record.log_odds(held, other))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_windows_told_whole_say_what_their_present_sensors_say(noise: float) -> None:
+    problem = pose().replace(readout_noise=noise)
+    x = Simulator(problem, anomalies=[1, 5], seed=3).sample(6)
+    x[1, 4] = x[2, :3] = x[4, 1:] = np.nan
+    x[3] = np.nan
+    replay = Replay(windows(x), problem)
+    finding = investigate(make_policy("joint", problem, stopping=None), replay, vectors=True)
+    assert (finding.n_measurements, finding.n_windows, finding.n_skipped) == (5, 6, 1)
+    S = problem.covariance.dense() + noise**2 * np.eye(8)
+
+    def fit(row: Array, members: tuple[int, ...]) -> float:
+        present = ~np.isnan(row)
+        off = row - problem.mean
+        off[list(members)] -= problem.shift[list(members)]
+        return -0.5 * float(off[present] @ np.linalg.solve(S[np.ix_(present, present)], off[present]))
+
+    rows = np.delete(x, 3, axis=0)
+    for one, other in itertools.combinations(itertools.combinations(range(8), 2), 2):
+        ratio = sum(fit(row, one) - fit(row, other) for row in rows)
+        assert finding.record.log_odds(np.array(one), np.array(other)) == pytest.approx(ratio, abs=1e-8)
+    for entry, row in zip(finding.entries, rows, strict=True):  # each shown as a sum that says as much
+        held, other = entry.held, Change(entry.champion, entry.challenger, 0.0).of(entry.held)
+        assert entry.evidence == pytest.approx(fit(row, tuple(held)) - fit(row, tuple(other)), abs=1e-8)
+        if entry.noise:
+            near, far = entry.reading - entry.expected, entry.reading - entry.expected_swapped
+            assert entry.evidence == pytest.approx((far**2 - near**2) / (2 * entry.noise**2), abs=1e-8)
+            assert np.abs(entry.weights).sum() == pytest.approx(problem.budget)
+    for change in finding.rivals:
+        said = arguments(problem, finding, change)
+        assert sum(argument.evidence for argument in said) == pytest.approx(change.log_odds, abs=1e-8)
 
 
 def test_why_a_search_ended() -> None:
@@ -173,7 +244,7 @@ def test_why_a_search_ended() -> None:
 def test_several_readings_a_window_need_fewer_windows() -> None:
     problem = pose()
     x = Simulator(problem, anomalies=[1, 5], seed=8).sample(200)
-    one, four = (found(make_policy("ecc-aht", problem), x, per_window=m, confirm=0.05) for m in (1, 4))
+    one, four = (found(make_policy("joint", problem), x, per_window=m) for m in (1, 4))
     assert four.names == one.names == ("s1", "s5")
     assert four.n_windows < one.n_windows
     used = [len(list(group)) for _, group in itertools.groupby(four.entries, key=lambda entry: entry.window)]

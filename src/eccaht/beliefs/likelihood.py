@@ -196,7 +196,7 @@ class UnknownShifts:
         rest = without_slots(sets, slots)
         mean, root = self._posterior(rest)
         if wanted is None:
-            rows = evidence.rows(rest.ravel()).reshape(*rest.shape, -1)
+            rows = evidence.rows(rest.ravel()).reshape(*rest.shape, evidence.linear.size)
             wanted = np.arange(rows.shape[2])[None]
         else:
             rows = evidence.entries(rest[:, :, None], wanted[:, None, :])

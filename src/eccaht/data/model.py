@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from eccaht.archive import read_archive, rebuilding, write_archive
 from eccaht.arrays import Array, as_count, as_number, as_positive, frozen
@@ -20,6 +20,7 @@ from eccaht.data.estimators import check_estimator
 from eccaht.data.history import History
 from eccaht.data.windows import Windows
 from eccaht.problem import Problem
+from eccaht.shifts import Shift
 
 _KIND, _VERSION = "model", 1
 _OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
@@ -81,13 +82,24 @@ class Model:
         return f"Model({len(self.names)} sensors, {history}, {self.estimator})"
 
     def problem(
-        self, *, shift: ArrayLike, n_anomalies: int, budget: float, names: Sequence[str] | None = None
+        self,
+        *,
+        shift: Shift,
+        n_anomalies: int | tuple[int, int],
+        budget: float,
+        names: Sequence[str] | None = None,
+        readout_noise: float = 0.0,
     ) -> Problem:
         """Pose the search among all sensors, or among `names` only, in that order.
 
         shift: in robust units, that is in units of the scaled windows, one value or one per sensor of the problem.
         """
-        options: dict[str, Any] = {"shift": shift, "n_anomalies": n_anomalies, "budget": budget}
+        options: dict[str, Any] = {
+            "shift": shift,
+            "n_anomalies": n_anomalies,
+            "budget": budget,
+            "readout_noise": readout_noise,
+        }
         if names is None:
             return Problem(self.covariance, mean=self.mean, names=self.names, **options)
         chosen = self.places(names)

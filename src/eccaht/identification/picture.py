@@ -145,7 +145,7 @@ def _draw_sets(
     axes.set_ylim(len(ever) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_title("in the set")
+    axes.set_title("in the set" if ever else "in the set: nobody at any time")
 
 
 def _date_axis(axes: Axes) -> None:
