@@ -58,15 +58,20 @@ def test_a_directory_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.slow
-def test_the_default_search_names_the_right_sensors_of_every_plant(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [N_ANOMALIES, (0, 5)])
+def test_the_default_search_names_the_right_sensors_of_nearly_every_plant(
+    tmp_path: Path, number: int | tuple[int, int]
+) -> None:
+    wrong = []
     for seed in range(20):
         history, incident, path = write_example(tmp_path, seed)
         truth = json.loads(path.read_text())
-        model = calibrate([history])
+        model = calibrate([history], exclude=[STATUS])
         source = recorded(model, [incident], start=truth["onset"], stop=None, missing="refuse")
-        problem = model.problem(shift=1.0, n_anomalies=N_ANOMALIES, budget=5.0)
-        policy = make_policy(DEFAULT_POLICY, problem)
-        finding = investigate(policy, Replay(source.windows, problem))
-        assert sorted(finding.names) == sorted(truth["anomalies"]), seed
+        problem = model.problem(shift=1.0, n_anomalies=3, budget=5.0).replace(n_anomalies=number)
+        finding = investigate(make_policy(DEFAULT_POLICY, problem), Replay(source.windows, problem))
         assert finding.reason == "stopped"
-        assert np.isfinite(finding.sizes).all()
+        assert np.isfinite(finding.shifts.values).all()
+        if sorted(finding.names) != sorted(truth["anomalies"]):
+            wrong.append(seed)
+    assert len(wrong) <= 3, wrong  # 1 is expected at alpha = 0.05; more than 3 in 1.6 % of all such tests

@@ -215,8 +215,8 @@ def test_windows_told_whole_say_what_their_present_sensors_say(noise: float) -> 
         ratio = sum(fit(row, one) - fit(row, other) for row in rows)
         assert finding.record.log_odds(np.array(one), np.array(other)) == pytest.approx(ratio, abs=1e-8)
     for entry, row in zip(finding.entries, rows, strict=True):  # each shown as a sum that says as much
-        held, other = entry.held, Change(entry.champion, entry.challenger, 0.0).of(entry.held)
-        assert entry.evidence == pytest.approx(fit(row, tuple(held)) - fit(row, tuple(other)), abs=1e-8)
+        rival = Change(entry.champion, entry.challenger, 0.0).of(entry.held)
+        assert entry.evidence == pytest.approx(fit(row, tuple(entry.held)) - fit(row, tuple(rival)), abs=1e-8)
         if entry.noise:
             near, far = entry.reading - entry.expected, entry.reading - entry.expected_swapped
             assert entry.evidence == pytest.approx((far**2 - near**2) / (2 * entry.noise**2), abs=1e-8)

@@ -34,7 +34,12 @@ class Hypotheses(NamedTuple):
         """Both, this one with the given share of the probability."""
         mine, theirs = (np.float32(weight) for weight in (share, 1.0 - share))
         first, second = self._replace(chances=self.chances * mine), other._replace(chances=other.chances * theirs)
-        return Hypotheses(*map(np.concatenate, zip(first, second, strict=True)))
+        return Hypotheses(
+            np.concatenate([first.rest, second.rest]),
+            np.concatenate([first.chances, second.chances]),
+            np.concatenate([first.rest_shifts, second.rest_shifts]),
+            np.concatenate([first.shifts, second.shifts]),
+        )
 
     def doubt(self, sizes: Sizes) -> float:
         """The probability of all sets but the first row's most probable one."""
