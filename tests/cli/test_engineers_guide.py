@@ -35,8 +35,8 @@ def test_every_command_runs_and_names_the_right_sensors(
         outputs.append((command[0], capsys.readouterr().out))
     truth = set(json.loads(Path("plant/truth.json").read_text())["anomalies"])
     found = [output for name, output in outputs if name == "identify"]
-    (normal,) = [output for output in found if "low belief" in output]
-    assert "CAUTION" in normal
+    (normal,) = [output for output in found if "Nothing is wrong" in output]
+    assert named(normal) == set()
     found.remove(normal)
     for output in found:
         if output.startswith("{"):
@@ -47,7 +47,11 @@ def test_every_command_runs_and_names_the_right_sensors(
     assert "Verdict: caution" in verdicts[0]
     assert "P-101 mode" in verdicts[0]
     assert "Verdict: ok" in verdicts[1]
-    assert named(blocks("text")[0]) == truth  # what the guide shows
+    shown = [block.rstrip("\n") for block in blocks("text")]
+    assert len(shown) == 3
+    for block in shown:  # the same question and the same names; digits may differ from machine to machine
+        question = block.splitlines()[0]
+        assert any(out.startswith(question) and named(out) == named(block) for _, out in outputs), question
     for file in ("ledger.csv", "evidence.png", "diagnosis.html", "plant.model"):
         assert (tmp_path / "plant" / file).stat().st_size > 0
 

@@ -170,7 +170,7 @@ class Account:
 
     def _changed(self, change: Change) -> str:
         if change.out == NOBODY:
-            return f"with {self._name(change.into)} in it"
+            return f"with {self._name(change.into)} added"
         if change.into == NOBODY:
             return f"without {self._name(change.out)}"
         return f"with {self._name(change.into)} in place of {self._name(change.out)}"
