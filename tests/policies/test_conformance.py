@@ -12,6 +12,12 @@ from eccaht.covariance import Dense
 from eccaht.policies import Policy
 
 NAMES = policy_names()
+JOINT = ("joint-pair", "joint", "exact")  # a step takes milliseconds, and few are needed
+
+
+def effort(name: str, steps: int) -> tuple[int, int]:
+    """How many searches of how many measurements."""
+    return (10, steps // 4) if name in JOINT else (20, steps)
 
 
 def problem_for(name: str, budget: float = 3.0) -> Problem:
@@ -80,11 +86,11 @@ def test_inputs_are_not_changed_and_views_are_read_only(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_finds_the_set_on_an_easy_problem(name: str) -> None:
     problem = Problem(families.identity(16), shift=8.0, n_anomalies=2, budget=2.0, mean=-3.0)
-    right = 0
-    for seed in range(20):
+    right, (runs, steps) = 0, effort(name, 200)
+    for seed in range(runs):
         policy, world = make_policy(name, problem, seed=seed, stopping=None), Simulator(problem, seed=seed)
-        right += np.array_equal(identify(policy, world.measure, 200).anomalies, world.anomalies)
-    assert right >= 19
+        right += np.array_equal(identify(policy, world.measure, steps).anomalies, world.anomalies)
+    assert right >= runs - 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,11 +105,11 @@ def test_mixed_shifts_and_smallest_problems(name: str, K: int, n: int, sizes: st
         with pytest.raises(ValueError, match="HDS needs"):
             make_policy(name, problem)
         return
-    right = 0
-    for seed in range(20):
+    right, (runs, steps) = 0, effort(name, 150)
+    for seed in range(runs):
         policy, world = make_policy(name, problem, seed=seed, stopping=None), Simulator(problem, seed=seed)
-        right += np.array_equal(identify(policy, world.measure, 150).anomalies, world.anomalies)
-    assert right >= 17
+        right += np.array_equal(identify(policy, world.measure, steps).anomalies, world.anomalies)
+    assert right >= 0.85 * runs
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "hds"])  # relabelling is another tree
