@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, as_number, as_positive, as_vector, support_of
+from eccaht.arrays import (
+    Array,
+    Index,
+    as_count,
+    as_floats,
+    as_number,
+    as_positive,
+    as_vector,
+    check_finite,
+    support_of,
+)
 from eccaht.covariance import Covariance, as_covariance
 from eccaht.shifts import Shift, ShiftPrior, shift_prior
 
@@ -108,6 +118,16 @@ class Problem:
     def label(self, k: int) -> str:
         """How messages call stream k."""
         return str(k) if self.names is None else repr(self.names[k])
+
+    def checked_measurement(self, c: ArrayLike) -> Array:
+        """Return the weights of a measurement that was handed in, or say what is wrong with it."""
+        weights = as_floats(c, "measurement")
+        if weights.shape != (self.size,):
+            raise ValueError(f"measurement has shape {weights.shape}, expected ({self.size},)")
+        check_finite(weights, "measurement")
+        if not weights.any():
+            raise ValueError("measurement is all zero: it carries no information")
+        return weights
 
     def noise_variance(self, c: Array) -> float:
         """c'S c and the instrument's own; remembered for the last read-only c, which world and policy both ask for."""

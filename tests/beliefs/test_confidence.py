@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, UnknownShift, families
 from eccaht.beliefs import Enumeration, Evidence, Population, likelihood_of
-from eccaht.beliefs.confidence import close_rivals, fits, neighbours_of, share_of
+from eccaht.beliefs.confidence import close_rivals, fits, share_of, weight_near
 from eccaht.beliefs.likelihood import Likelihood
+from eccaht.beliefs.slots import single_changes
 from eccaht.sets import Sizes
 from eccaht.shifts import Shift
 
@@ -62,7 +63,8 @@ def test_independent_searches_find_what_the_population_has_not_seen() -> None:
     assert_allclose(likelihood.log_likelihood(first[None]), likelihood.log_likelihood(second[None]))
     population = Population(likelihood, sizes, rng)
     population.recent = np.tile(first, (64, 1))
-    assert share_of(likelihood, sizes, population.recent, first) > 0.999
+    near = weight_near(*single_changes(likelihood, sizes, first), first)
+    assert share_of(likelihood, sizes, population.recent, first, near) > 0.999
     assert population.confidence(first).probability < 0.6
 
 
@@ -120,7 +122,8 @@ def test_neighbours(sizes: Sizes) -> None:
     near = [len(mine - o) <= 1 and len(o - mine) <= 1 and o != mine for o in others]
     posterior = likelihood.log_likelihood(rows) + sizes.log_prior_of(rows)
     own = posterior[[o == mine for o in others]][0]
-    assert_allclose(np.sort(neighbours_of(likelihood, sizes, members)), np.sort(posterior[near] - own), atol=1e-9)
+    weight = weight_near(*single_changes(likelihood, sizes, members), members)
+    assert_allclose(weight, np.exp(posterior[near] - own).sum(), rtol=1e-9)
     found = {frozenset(row[row < 9].tolist()) for row in close_rivals(likelihood, sizes, members)}
     assert {frozenset(o) for o, n in zip(others, near, strict=True) if n} <= found
     assert frozenset(mine) not in found

@@ -30,16 +30,15 @@ class Confidence(NamedTuple):
     how: Literal["exact", "estimated"]
 
 
-def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -> float:
-    """The share of the set `members` among sets drawn from the posterior.
+def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index, near: float) -> float:
+    """The share of the set `members` among sets drawn from the posterior; `near` is its neighbours' relative weight.
 
     Counted are sets more than one change away from it; among the others its probability is known exactly.
     """
-    near = float(np.exp(np.minimum(neighbours_of(likelihood, sizes, members), 700.0)).sum())
-    return (1.0 - share_away(likelihood, sizes, sets, members)) / (1.0 + near)
+    return (1.0 - share_away(likelihood, sizes, sets, members, near)) / (1.0 + near)
 
 
-def share_away(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -> float:
+def share_away(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index, near: float) -> float:
     """The share of sets more than one change away from `members`, among sets drawn from the posterior.
 
     Not more than those seen weigh, or than single changes would weigh in pairs if they were independent: late in a
@@ -48,12 +47,20 @@ def share_away(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index
     away = sets[differences(sizes, sets, members) > 1]
     if not len(away):
         return 0.0
-    known = np.vstack([members[None], sizes.distinct(away)[0]])
-    height = likelihood.log_likelihood(known) + sizes.log_prior_of(known)
-    seen = float(np.exp(np.minimum(height[1:] - height[0], 300.0)).sum())
-    near = float(np.exp(np.minimum(neighbours_of(likelihood, sizes, members), 300.0)).sum())
-    further = max(seen, 0.5 * near**2)
+    further = max(_weight(likelihood, sizes, sizes.distinct(away)[0], members), 0.5 * near**2)
     return min(len(away) / len(sets), further / (1.0 + near + further))
+
+
+def _weight(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -> float:
+    """How probable some sets are together, relative to `members`."""
+    known = np.vstack([members[None], sets])
+    height = likelihood.log_likelihood(known) + sizes.log_prior_of(known)
+    return _total(height[1:] - height[0])
+
+
+def _total(relative: Array) -> float:
+    """The sum of weights given as logarithms, kept finite."""
+    return float(np.exp(np.minimum(relative, 300.0)).sum())
 
 
 def fits(likelihood: Likelihood, members: Index) -> bool:
@@ -91,21 +98,19 @@ def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, m
     """
     if not fits(likelihood, members):
         return 0.0
-    own = float((likelihood.log_likelihood(members[None]) + sizes.log_prior_of(members[None]))[0])
-    near = neighbours_of(likelihood, sizes, members)
-    known, _ = sizes.distinct(np.vstack([members, drawn, found]))
-    far = known[differences(sizes, known, members) > 1]
-    height = likelihood.log_likelihood(far) + sizes.log_prior_of(far) - own
-    rivals = np.exp(np.minimum(np.concatenate([near, height]), 700.0)).sum()
+    near = weight_near(*single_changes(likelihood, sizes, members), members)
+    known, _ = sizes.distinct(np.vstack([drawn, found]))
+    far = _weight(likelihood, sizes, known[differences(sizes, known, members) > 1], members)
     again = int((sizes.keys(found) == sizes.keys(members[None])).sum())
-    return min(share_of(likelihood, sizes, drawn, members), 1.0 / (1.0 + float(rivals))) * -math.expm1(-again)
+    share = share_of(likelihood, sizes, drawn, members, near)
+    return min(share, 1.0 / (1.0 + near + far)) * -math.expm1(-again)
 
 
-def neighbours_of(likelihood: Likelihood, sizes: Sizes, members: Index) -> Array:
-    """What every single change does to the log-posterior of a set, each different set once."""
-    change, slots = single_changes(likelihood, sizes, members)
-    change[np.arange(slots.size), members[slots]] = -np.inf
-    return change[np.isfinite(change)]
+def weight_near(change: Array, slots: Index, members: Index) -> float:
+    """How probable all sets one change away are together, relative to the set `members`."""
+    others = change.copy()
+    others[np.arange(slots.size), members[slots]] = -np.inf
+    return _total(others)
 
 
 def differences(sizes: Sizes, sets: Index, members: Index) -> Index:

@@ -69,9 +69,7 @@ class Enumeration:
 
     def _with_shifts(self, sets: Index, weights: Array) -> Hypotheses:
         last = np.full(len(sets), self._sizes.most - 1)
-        chances = np.zeros((len(sets), self._sizes.n_streams + 1), dtype=np.float32)
-        chances[np.arange(len(sets)), sets[:, -1]] = weights
-        return Hypotheses(sets[:, :-1], chances, *self._likelihood.draw_shifts(sets, last, self._rng))
+        return Hypotheses.of_sets(sets, weights, *self._likelihood.draw_shifts(sets, last, self._rng))
 
     def state(self) -> dict[str, Array]:
         """Nothing beyond the evidence."""

@@ -24,10 +24,11 @@ from eccaht.beliefs.confidence import (
     search_anew,
     share_away,
     share_of,
+    weight_near,
 )
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.local_search import climb
-from eccaht.beliefs.slots import chances_of, open_neighbours, open_slots, sweep
+from eccaht.beliefs.slots import chances_of, open_neighbours, open_slots, single_changes, sweep
 from eccaht.sets import Hypotheses, Sizes
 
 RATIO = 0.4  # of neighbouring inverse temperatures
@@ -72,12 +73,14 @@ class Population:
         Sets at most one change away from the announced `members` are replaced by the exact distribution of those.
         """
         likelihood, sizes, rng = self._likelihood, self._sizes, self._rng
+        change, filled = single_changes(likelihood, sizes, members)
+        near = weight_near(change, filled, members)
         away = differences(sizes, self.recent, members) > 1
         slots = rng.integers(sizes.most, size=int(away.sum()))
         opened = open_slots(likelihood, sizes, self.recent[away], slots, 1.0, rng)
-        share = share_away(likelihood, sizes, self.recent, members)
+        share = share_away(likelihood, sizes, self.recent, members, near)
         if share < 1.0:
-            opened = open_neighbours(likelihood, sizes, members, rng).joined(opened, 1.0 - share)
+            opened = open_neighbours(likelihood, change, filled, members, rng).joined(opened, 1.0 - share)
         level = 0
         while opened.doubt(sizes) < _NEGLIGIBLE and level + 1 < self.n_levels:
             level += 1
@@ -99,7 +102,8 @@ class Population:
 
     def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
         """The probability of a set: its share, checked by independent searches where that is half or more."""
-        share = share_of(self._likelihood, self._sizes, self.recent, members)
+        near = weight_near(*single_changes(self._likelihood, self._sizes, members), members)
+        share = share_of(self._likelihood, self._sizes, self.recent, members, near)
         if share >= max(needed, 0.5):
             share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), members)
         return Confidence(share, "estimated")

@@ -34,9 +34,10 @@ def open_slots(
     return Hypotheses(without_slots(sets, slots), chances, *likelihood.draw_shifts(sets, slots, rng))
 
 
-def open_neighbours(likelihood: Likelihood, sizes: Sizes, members: Index, rng: np.random.Generator) -> Hypotheses:
-    """A set and all sets one change away with their exact relative probabilities, one slot opened a row."""
-    change, slots = single_changes(likelihood, sizes, members)
+def open_neighbours(
+    likelihood: Likelihood, change: Array, slots: Index, members: Index, rng: np.random.Generator
+) -> Hypotheses:
+    """A set and all sets one change away (`single_changes`) with their exact probabilities, one slot opened a row."""
     weights = np.exp(np.minimum(change, 80.0))  # nothing is far above the most probable set
     weights[np.arange(slots.size), members[slots]] = 0.0
     weights[0, members[slots[0]]] = 1.0  # the set itself, once

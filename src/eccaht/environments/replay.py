@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, as_count, as_floats, check_finite, frozen, inner, l1_norm
+from eccaht.arrays import Array, as_count, frozen, inner, l1_norm
 from eccaht.problem import Problem
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Replay:
 
     def read(self, c: ArrayLike) -> Reading | None:
         """Read the measurement c, in this window or the first later one that can; None where the data end."""
-        asked = self._checked(c)
+        asked = self.problem.checked_measurement(c)
         while True:
             window = self._open()
             if window is None:
@@ -105,8 +105,8 @@ class Replay:
         reading = self.read(c)
         if reading is None:
             raise EndOfData(f"the data end after {self.n_windows} windows")
-        if not np.array_equal(reading.weights, self._checked(c)):
-            k = int(np.flatnonzero(reading.weights != self._checked(c))[0])
+        if not np.array_equal(reading.weights, self.problem.checked_measurement(c)):
+            k = int(np.flatnonzero(reading.weights != self.problem.checked_measurement(c))[0])
             raise ValueError(f"sensor {self.problem.label(k)} is missing at {reading.time}: use read()")
         return reading.value
 
@@ -142,15 +142,6 @@ class Replay:
                 new -= (inner(new, Sc) / variance) * used
         size, before = l1_norm(new), l1_norm(c)
         return frozen(new * (before / size)) if size > _NOTHING_NEW * before else None
-
-    def _checked(self, c: ArrayLike) -> Array:
-        weights = as_floats(c, "measurement")
-        if weights.shape != (self.problem.size,):
-            raise ValueError(f"measurement has shape {weights.shape}, expected ({self.problem.size},)")
-        check_finite(weights, "measurement")
-        if not weights.any():
-            raise ValueError("measurement is all zero: it carries no information")
-        return weights
 
 
 def _source(

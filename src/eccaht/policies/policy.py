@@ -144,13 +144,7 @@ class Policy:
     def _checked(self, c: ArrayLike) -> Array:
         if self._choice is not None and c is self._choice.weights:
             return self._choice.weights
-        weights = as_floats(c, "measurement")
-        if weights.shape != (self.problem.size,):
-            raise ValueError(f"measurement has shape {weights.shape}, expected ({self.problem.size},)")
-        check_finite(weights, "measurement")
-        if not weights.any():
-            raise ValueError("measurement is all zero: it carries no information")
-        return weights
+        return self.problem.checked_measurement(c)
 
     def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values of the state, for `storage`."""

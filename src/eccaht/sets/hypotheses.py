@@ -24,11 +24,11 @@ class Hypotheses(NamedTuple):
     shifts: Array
 
     @classmethod
-    def of_sets(cls, sets: Index, weights: Array, shifts: Array) -> Hypotheses:
-        """Plain sets, one a row, with the shift of every stream (K + 1,)."""
-        chances = np.zeros((len(sets), shifts.size), dtype=np.float32)
+    def of_sets(cls, sets: Index, weights: Array, rest_shifts: Array, shifts: Array) -> Hypotheses:
+        """Plain sets, one a row: the last slot counts as the one more."""
+        chances = np.zeros(shifts.shape, dtype=np.float32)
         chances[np.arange(len(sets)), sets[:, -1]] = weights
-        return cls(sets[:, :-1], chances, shifts[sets[:, :-1]], np.broadcast_to(shifts, chances.shape))
+        return cls(sets[:, :-1], chances, rest_shifts, shifts)
 
     def joined(self, other: Hypotheses, share: float) -> Hypotheses:
         """Both, this one with the given share of the probability."""
@@ -48,11 +48,3 @@ class Hypotheses(NamedTuple):
         same = sizes.keys(np.column_stack([self.rest, most])) == sizes.keys(first[None])
         agreed = self.chances[same, most[same]].sum(dtype=float)
         return float(self.chances.sum(dtype=float) - agreed)
-
-    def marginals(self) -> Array:
-        """The probability of each stream."""
-        K = self.chances.shape[1] - 1
-        rows = np.repeat(self.chances.sum(axis=1, dtype=float), self.rest.shape[1])
-        rest = np.bincount(self.rest.ravel(), rows, minlength=K + 1)
-        total: Array = rest[:K] + self.chances[:, :K].sum(axis=0, dtype=float)
-        return total

@@ -95,11 +95,6 @@ class Sizes:
             self._keys = bits.astype(np.int64)
         return self._keys[sets].sum(axis=1)
 
-    def all_equal(self, sets: Index) -> bool:
-        """Do all rows hold the same set?"""
-        keys = self.keys(sets)
-        return bool((keys == keys[0]).all())
-
     def distinct(self, sets: Index) -> tuple[Index, Array]:
         """The different sets among the rows, and the share of rows that hold each."""
         _, first, counts = np.unique(self.keys(sets), return_index=True, return_counts=True)
