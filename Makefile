@@ -21,10 +21,10 @@ reproduce: $(VENV)/.core    ## every experiment of the paper; tables and figures
 	$(VENV)/bin/eccaht reproduce all --out results
 
 test: $(VENV)/.test         ## all tests except the long statistical ones
-	$(RUN) pytest
+	$(RUN) pytest -n auto
 
 test-slow: $(VENV)/.test    ## the long statistical checks
-	$(RUN) pytest -m slow
+	$(RUN) pytest -n auto -m slow
 
 lint: $(VENV)/.lint         ## style, types, import layers
 	$(RUN) ruff check .
