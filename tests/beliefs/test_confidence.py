@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, UnknownShift, families
 from eccaht.beliefs import Enumeration, Evidence, Population, likelihood_of
-from eccaht.beliefs.confidence import close_rivals, fits, share_of, weight_near
+from eccaht.beliefs.confidence import close_rivals, fits, refuted, share_of
 from eccaht.beliefs.likelihood import Likelihood
-from eccaht.beliefs.slots import single_changes
+from eccaht.beliefs.slots import neighbourhood
 from eccaht.sets import Sizes
 from eccaht.shifts import Shift
 
@@ -41,9 +41,9 @@ def test_estimates_do_not_exceed_the_exact_probability(sizes: Sizes, covariance:
             population = Population(likelihood, sizes, rng)
             for _ in range(10):
                 population.update()
-            best = exact.sets[exact.log_posterior.argmax()]
-            truth = exact.confidence(best)
-            found = population.confidence(best)
+            around = neighbourhood(likelihood, sizes, exact.sets[exact.log_posterior.argmax()])
+            truth = exact.confidence(around)
+            found = population.confidence(around)
             assert (truth.how, found.how) == ("exact", "estimated")
             differences.append(found.probability - truth.probability)
             if found.probability > 0.9:
@@ -63,9 +63,9 @@ def test_independent_searches_find_what_the_population_has_not_seen() -> None:
     assert_allclose(likelihood.log_likelihood(first[None]), likelihood.log_likelihood(second[None]))
     population = Population(likelihood, sizes, rng)
     population.recent = np.tile(first, (64, 1))
-    near = weight_near(*single_changes(likelihood, sizes, first), first)
-    assert share_of(likelihood, sizes, population.recent, first, near) > 0.999
-    assert population.confidence(first).probability < 0.6
+    around = neighbourhood(likelihood, sizes, first)
+    assert share_of(likelihood, sizes, population.recent, around) > 0.999
+    assert population.confidence(around).probability < 0.6
 
 
 def test_a_set_that_does_not_fit_its_readings_has_no_probability() -> None:
@@ -74,17 +74,18 @@ def test_a_set_that_does_not_fit_its_readings_has_no_probability() -> None:
     wrong = np.array([0, 1, 3])
     population.recent = np.tile(wrong, (64, 1))
     assert not fits(likelihood, wrong)
+    assert refuted(likelihood, wrong)
     assert fits(likelihood, np.array([2, 5, 11]))
-    assert population.confidence(wrong).probability < 1e-9
+    assert population.confidence(neighbourhood(likelihood, sizes, wrong)).probability < 1e-9
 
 
 def test_with_unknown_shifts_a_set_fits_what_some_shifts_explain() -> None:
     likelihood = told("rbf", 8, 1, UnknownShift(1.0))
     assert fits(likelihood, np.array([2, 5, 11]))
     assert not fits(likelihood, np.array([2, 5, 6]))
-    assert not fits(
-        told("rbf", 3, 1, UnknownShift(1.0)), np.array([2, 5, 11])
-    )  # three shifts explain any three readings
+    few = told("rbf", 3, 1, UnknownShift(1.0))
+    assert not fits(few, np.array([2, 5, 11]))  # three shifts explain any three readings
+    assert not refuted(few, np.array([2, 5, 11]))
 
 
 @pytest.mark.parametrize("sizes", [Sizes(14, 3, 3), Sizes(14, 0, 4)], ids=["three", "up to four"])
@@ -94,7 +95,7 @@ def test_the_advantage_is_the_smallest_over_all_sets(sizes: Sizes) -> None:
     exact = Enumeration(likelihood, sizes, rng)
     exact.update()
     best = exact.sets[exact.log_posterior.argmax()]
-    mine = set(best[best < 14].tolist())
+    around, mine = neighbourhood(likelihood, sizes, best), set(best[best < 14].tolist())
     own = likelihood.log_likelihood(best[None])[0]
     kinds = sizes.most if sizes.fixed else (sizes.most + 1) ** 2 - 1
     leads = []
@@ -103,10 +104,10 @@ def test_the_advantage_is_the_smallest_over_all_sets(sizes: Sizes) -> None:
         if rival != mine:
             alike = comb(len(rival), len(rival - mine)) * comb(14 - len(rival), len(mine - rival))
             leads.append(own - value - log(kinds * alike))
-    assert_allclose(exact.advantage(best), min(leads), atol=1e-9)
+    assert_allclose(exact.advantage(around), min(leads), atol=1e-9)
     population = Population(likelihood, sizes, rng)
     population.update()
-    assert_allclose(population.advantage(best), min(leads), atol=1e-9)
+    assert_allclose(population.advantage(around), min(leads), atol=1e-9)
     assert min(leads) > 0.0
 
 
@@ -122,8 +123,8 @@ def test_neighbours(sizes: Sizes) -> None:
     near = [len(mine - o) <= 1 and len(o - mine) <= 1 and o != mine for o in others]
     posterior = likelihood.log_likelihood(rows) + sizes.log_prior_of(rows)
     own = posterior[[o == mine for o in others]][0]
-    weight = weight_near(*single_changes(likelihood, sizes, members), members)
-    assert_allclose(weight, np.exp(posterior[near] - own).sum(), rtol=1e-9)
-    found = {frozenset(row[row < 9].tolist()) for row in close_rivals(likelihood, sizes, members)}
+    around = neighbourhood(likelihood, sizes, members)
+    assert_allclose(around.weight, np.exp(posterior[near] - own).sum(), rtol=1e-9)
+    found = {frozenset(row[row < 9].tolist()) for row in close_rivals(likelihood, sizes, around)}
     assert {frozenset(o) for o, n in zip(others, near, strict=True) if n} <= found
     assert frozenset(mine) not in found

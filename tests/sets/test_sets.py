@@ -60,7 +60,19 @@ def test_hypotheses_of_plain_sets() -> None:
     sets = np.array([[0, 1], [0, 2], [1, 2]])
     weights, shifts = np.array([0.5, 0.25, 0.25]), np.tile([1.0, 1.0, 1.0, 0.0], (3, 1))
     hypotheses = Hypotheses.of_sets(sets, weights, np.ones((3, 1)), shifts)
-    assert_allclose(hypotheses.chances.sum(), 1.0)
     assert_allclose(hypotheses.doubt(Sizes(3, 2, 2)), 0.5)
     both = hypotheses.joined(hypotheses, 0.3)
-    assert_allclose([both.chances[:3].sum(), both.chances[3:].sum()], [0.3, 0.7])
+    assert_allclose(both.chance, np.concatenate([0.3 * weights, 0.7 * weights]))
+    assert_allclose(both.rest[both.row], np.tile(sets[:, :1], (2, 1)))
+    assert_allclose(both.doubt(Sizes(3, 2, 2)), 0.5)
+
+
+def test_hypotheses_of_opened_slots() -> None:
+    """Each row stands for a set with every stream that may join it; what is all but impossible is left out."""
+    chances = np.array([[0.0, 0.3, 0.2, 0.0], [1e-12, 0.0, 0.0, 0.5]])
+    shifts = np.arange(8.0).reshape(2, 4)
+    found = Hypotheses.of_slots(np.array([[0], [1]]), chances, np.array([[2.0], [3.0]]), shifts)
+    assert_allclose(found.row, [0, 0, 1])
+    assert_allclose(found.stream, [1, 2, 3])
+    assert_allclose(found.shift, [1.0, 2.0, 7.0])
+    assert_allclose(found.chance, [0.3, 0.2, 0.5])

@@ -11,11 +11,10 @@ from scipy.special import chdtrc, gammaln
 from eccaht.arrays import Array, Index
 from eccaht.beliefs.likelihood import Contaminated, KnownShifts, Likelihood
 from eccaht.beliefs.local_search import climb
-from eccaht.beliefs.slots import changes, single_changes, sweep
+from eccaht.beliefs.slots import Neighbourhood, changes
 from eccaht.sets import Sizes
 
-CHECKERS = 64  # independent searches that must find the announced set again
-_COOLING = 10  # sweeps from the flattest to the true posterior
+CHECKERS = 128  # independent searches that should find the announced set again
 _FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 _DOUBLES = 64  # best single changes that are changed once more in the search for rivals
 
@@ -30,43 +29,54 @@ class Confidence(NamedTuple):
     how: Literal["exact", "estimated"]
 
 
-def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index, near: float) -> float:
-    """The share of the set `members` among sets drawn from the posterior; `near` is its neighbours' relative weight.
+def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, around: Neighbourhood) -> float:
+    """The share of the set in the middle of `around` among sets drawn from the posterior.
 
     Counted are sets more than one change away from it; among the others its probability is known exactly.
     """
-    return (1.0 - share_away(likelihood, sizes, sets, members, near)) / (1.0 + near)
+    away = sets[differences(sizes, sets, around.members) > 1]
+    return (1.0 - share_away(likelihood, sizes, away, len(sets), around)) / (1.0 + around.weight)
 
 
-def share_away(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index, near: float) -> float:
-    """The share of sets more than one change away from `members`, among sets drawn from the posterior.
+def share_away(likelihood: Likelihood, sizes: Sizes, away: Index, drawn: int, around: Neighbourhood) -> float:
+    """The probability of all sets more than one change away, of which `away` were among so many drawn.
 
     Not more than those seen weigh, or than single changes would weigh in pairs if they were independent: late in a
     search one stray set among 64 would stand for more than all that is really in doubt.
     """
-    away = sets[differences(sizes, sets, members) > 1]
     if not len(away):
         return 0.0
-    further = max(_weight(likelihood, sizes, sizes.distinct(away)[0], members), 0.5 * near**2)
-    return min(len(away) / len(sets), further / (1.0 + near + further))
+    near = around.weight
+    further = max(_weight(likelihood, sizes, sizes.distinct(away)[0], around.members), 0.5 * near**2)
+    return min(len(away) / drawn, further / (1.0 + near + further))
 
 
 def _weight(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -> float:
-    """How probable some sets are together, relative to `members`."""
+    """How probable some sets are together, relative to `members`; kept finite."""
     known = np.vstack([members[None], sets])
     height = likelihood.log_likelihood(known) + sizes.log_prior_of(known)
-    return _total(height[1:] - height[0])
-
-
-def _total(relative: Array) -> float:
-    """The sum of weights given as logarithms, kept finite."""
-    return float(np.exp(np.minimum(relative, 300.0)).sum())
+    return float(np.exp(np.minimum(height[1:] - height[0], 300.0)).sum())
 
 
 def fits(likelihood: Likelihood, members: Index) -> bool:
-    """Could the readings come from this set at all? Their misfit to it is chi-square, whatever unknown shifts are."""
+    """Do the readings look as if they came from this set? Not if there are too few to tell."""
+    chance = chance_of_readings(likelihood, members)
+    return chance is not None and chance > _FIT
+
+
+def refuted(likelihood: Likelihood, members: Index) -> bool:
+    """Can the readings not come from this set?"""
+    chance = chance_of_readings(likelihood, members)
+    return chance is not None and chance <= _FIT
+
+
+def chance_of_readings(likelihood: Likelihood, members: Index) -> float | None:
+    """The chance of readings that fit this set as badly or worse if it is right; None if there are too few to tell.
+
+    Their misfit is chi-square, whatever unknown shifts are.
+    """
     if isinstance(likelihood, Contaminated):
-        return True
+        return 1.0
     evidence, K = likelihood.evidence, likelihood.evidence.problem.size
     held = members[members < K]
     if isinstance(likelihood, KnownShifts):
@@ -76,41 +86,30 @@ def fits(likelihood: Likelihood, members: Index) -> bool:
         best = np.linalg.lstsq(block, field, rcond=None)[0]
         explained, free = float(field @ best), held.size
     if evidence.n_readings <= free:
-        return not free
-    return bool(chdtrc(evidence.n_readings - free, max(evidence.misfit - explained, 0.0)) > _FIT)
+        return None if free else 1.0
+    return float(chdtrc(evidence.n_readings - free, max(evidence.misfit - explained, 0.0)))
 
 
-def search_anew(likelihood: Likelihood, sizes: Sizes, spread: float, rng: np.random.Generator) -> Index:
-    """Where independent searches end that start from random sets, cool down to the posterior, and climb."""
+def search_anew(likelihood: Likelihood, sizes: Sizes, rng: np.random.Generator) -> Index:
+    """Where independent searches end that climb from random sets."""
     sets = sizes.random_sets(rng, CHECKERS)
-    for beta in np.geomspace(1.0 / max(spread, 2.0), 1.0, _COOLING):
-        sweep(likelihood, sizes, sets, np.full(CHECKERS, beta), rng)
     climb(likelihood, sizes, sets)
     return sets
 
 
-def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, members: Index) -> float:
+def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, around: Neighbourhood) -> float:
     """The posterior probability of a set, as far as a population and independent searches can tell.
 
     The smaller of two figures, times 1 - exp(-k) where k independent searches found the set again: a rival that is as
     easy to find would have been missed with probability exp(-k). The first figure is the set's share of the
     population, the second its share of the weight of all sets seen, those one change away included.
     """
-    if not fits(likelihood, members):
-        return 0.0
-    near = weight_near(*single_changes(likelihood, sizes, members), members)
+    members = around.members
     known, _ = sizes.distinct(np.vstack([drawn, found]))
     far = _weight(likelihood, sizes, known[differences(sizes, known, members) > 1], members)
     again = int((sizes.keys(found) == sizes.keys(members[None])).sum())
-    share = share_of(likelihood, sizes, drawn, members, near)
-    return min(share, 1.0 / (1.0 + near + far)) * -math.expm1(-again)
-
-
-def weight_near(change: Array, slots: Index, members: Index) -> float:
-    """How probable all sets one change away are together, relative to the set `members`."""
-    others = change.copy()
-    others[np.arange(slots.size), members[slots]] = -np.inf
-    return _total(others)
+    share = share_of(likelihood, sizes, drawn, around)
+    return min(share, 1.0 / (1.0 + around.weight + far)) * -math.expm1(-again)
 
 
 def differences(sizes: Sizes, sets: Index, members: Index) -> Index:
@@ -121,11 +120,9 @@ def differences(sizes: Sizes, sets: Index, members: Index) -> Index:
     return np.asarray(np.maximum((sets < K).sum(axis=1), held.size) - common)
 
 
-def close_rivals(likelihood: Likelihood, sizes: Sizes, members: Index) -> Index:
+def close_rivals(likelihood: Likelihood, sizes: Sizes, around: Neighbourhood) -> Index:
     """All sets one change away, and the best ones two changes away."""
-    n = sizes.most
-    change, slots = single_changes(likelihood, sizes, members)
-    change[np.arange(slots.size), members[slots]] = -np.inf
+    n, (members, slots, change) = sizes.most, around
     at, streams = np.nonzero(np.isfinite(change))
     single = np.tile(members, (at.size, 1))
     single[np.arange(at.size), slots[at]] = streams

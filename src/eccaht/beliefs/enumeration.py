@@ -7,6 +7,7 @@ import numpy as np
 from eccaht.arrays import Array, Index
 from eccaht.beliefs.confidence import Confidence, advantage
 from eccaht.beliefs.likelihood import Likelihood
+from eccaht.beliefs.slots import Neighbourhood
 from eccaht.sets import Hypotheses, Sizes
 
 LARGEST = 200_000  # sets
@@ -39,7 +40,7 @@ class Enumeration:
         """The most probable set."""
         return self.sets[[int(self.log_posterior.argmax())]]
 
-    def in_doubt(self, members: Index) -> Hypotheses:  # noqa: ARG002
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
         """Sets drawn from the posterior, made flatter until they differ."""
         beta, positions = 1.0, (np.arange(_DRAWS) + self._rng.random()) / _DRAWS
         while True:
@@ -57,15 +58,15 @@ class Enumeration:
         marginals: Array = counted[:-1].astype(float, copy=False)
         return marginals
 
-    def confidence(self, members: Index, needed: float = 0.0) -> Confidence:  # noqa: ARG002
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:  # noqa: ARG002
         """The probability of a set."""
-        (place,) = np.flatnonzero(self._keys == self._sizes.keys(members[None]))
+        (place,) = np.flatnonzero(self._keys == self._sizes.keys(around.members[None]))
         return Confidence(float(np.exp(self.log_posterior[place])), "exact")
 
-    def advantage(self, members: Index, needed: float = -np.inf) -> float:  # noqa: ARG002
+    def advantage(self, around: Neighbourhood, needed: float = -np.inf) -> float:  # noqa: ARG002
         """The advantage of a set over all others."""
-        rivals = self.sets[self._keys != self._sizes.keys(members[None])]
-        return advantage(self._likelihood, self._sizes, members, rivals)
+        rivals = self.sets[self._keys != self._sizes.keys(around.members[None])]
+        return advantage(self._likelihood, self._sizes, around.members, rivals)
 
     def _with_shifts(self, sets: Index, weights: Array) -> Hypotheses:
         last = np.full(len(sets), self._sizes.most - 1)

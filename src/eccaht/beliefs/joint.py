@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from eccaht.arrays import Array, Index, frozen
 from eccaht.beliefs.confidence import Confidence
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.ranking import Ranking
-from eccaht.beliefs.slots import single_changes
+from eccaht.beliefs.slots import Neighbourhood, neighbourhood
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses, Sizes
 
@@ -38,22 +38,14 @@ class Search(Protocol):
 class Posterior(Search, Protocol):
     """A search that knows how probable its sets are."""
 
-    def in_doubt(self, members: Index) -> Hypotheses:
-        """Sets and their probabilities, for the next measurement to separate; `members` is the announced one."""
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:
+        """Sets and their probabilities, for the next measurement to separate; `around` the announced one."""
 
-    def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:
         """The posterior probability of a set; where it is below `needed` a rough figure will do."""
 
-    def advantage(self, members: Index, needed: float = -np.inf) -> float:
+    def advantage(self, around: Neighbourhood, needed: float = -np.inf) -> float:
         """How far the likelihood of a set is above that of every other, less what their number costs."""
-
-
-class Moves(NamedTuple):
-    """What every change of one slot does to the log-posterior of the announced set; impossible ones -inf."""
-
-    change: Array  # (slots, K + 1)
-    slots: Index
-    best: float  # of all changes, <= 0 at a local optimum
 
 
 class Joint:
@@ -81,7 +73,7 @@ class Joint:
         self._announced = np.argsort(self._order)[: sizes.most]
         if not sizes.fixed:
             self._announced[sizes.least :] = sizes.n_streams
-        self._moves: Moves | None = None
+        self._around: Neighbourhood | None = None
 
     @property
     def problem(self) -> Problem:
@@ -106,7 +98,7 @@ class Joint:
     @property
     def scores(self) -> Array:
         """Evidence for each stream given the announced set."""
-        K, (change, slots, _) = self._sizes.n_streams, self._now
+        K, (_, slots, change) = self._sizes.n_streams, self._now
         scores = 0.5 * change[:, :K].max(axis=0)
         filled = self._announced[slots]
         held = filled < K
@@ -130,7 +122,7 @@ class Joint:
     def ranking(self) -> Ranking:
         """The announced set and the swap of a member for an outsider that costs it least; -1 where there is none."""
         K = self._sizes.n_streams
-        change, slots, _ = self._now
+        _, slots, change = self._now
         members = self._announced[slots]
         held = members < K
         if not held.any():
@@ -144,15 +136,15 @@ class Joint:
         """Sets and their probabilities, for the next measurement to separate."""
         if not isinstance(self.search, Posterior):
             raise TypeError("this search keeps no posterior")
-        return self.search.in_doubt(self._announced)
+        return self.search.in_doubt(self._now)
 
     def confidence(self, needed: float = 0.0) -> Confidence | None:
         """The posterior probability of the announced set, if the search can tell."""
-        return self.search.confidence(self._announced, needed) if isinstance(self.search, Posterior) else None
+        return self.search.confidence(self._now, needed) if isinstance(self.search, Posterior) else None
 
     def advantage(self, needed: float = -np.inf) -> float:
         """How far the announced set is ahead of every other."""
-        return self.search.advantage(self._announced, needed) if isinstance(self.search, Posterior) else -np.inf
+        return self.search.advantage(self._now, needed) if isinstance(self.search, Posterior) else -np.inf
 
     def shifts(self) -> tuple[Array, Array]:
         """Mean and standard deviation of the announced streams' shifts, in the order of `announced`."""
@@ -172,7 +164,7 @@ class Joint:
         self._order = state["order"].astype(np.intp)
         if not np.array_equal(np.sort(self._order), np.arange(self._sizes.n_streams + 1)):
             raise ValueError("its order of ties is damaged")
-        self._moves = None
+        self._around = None
 
     def _refresh(self) -> None:
         """Find the most probable set again."""
@@ -180,18 +172,16 @@ class Joint:
         found = np.vstack([self._announced, self.search.candidates()])
         fit = self._likelihood.log_likelihood(found) + self._sizes.log_prior_of(found)
         self._announced = found[fit.argmax()]
-        self._moves = None
+        self._around = None
         while self._now.best > 1e-9 * max(1.0, self._evidence.misfit):
-            change, slots, _ = self._now
+            _, slots, change = self._now
             row, stream = np.unravel_index(change.argmax(), change.shape)
             self._announced = self._announced.copy()
             self._announced[slots[row]] = stream
-            self._moves = None
+            self._around = None
 
     @property
-    def _now(self) -> Moves:
-        if self._moves is None:
-            change, slots = single_changes(self._likelihood, self._sizes, self._announced)
-            change[np.arange(slots.size), self._announced[slots]] = -np.inf
-            self._moves = Moves(change, slots, float(change.max()))
-        return self._moves
+    def _now(self) -> Neighbourhood:
+        if self._around is None:
+            self._around = neighbourhood(self._likelihood, self._sizes, self._announced)
+        return self._around

@@ -116,7 +116,9 @@ class _KnownWalk:
     def put(self, slot: int, new: Index) -> None:
         moved = np.flatnonzero(new != self._sets[:, slot])
         self._sets[moved, slot] = new[moved]
-        self._fields[moved] += self._left[moved] - self._evidence.coupling(new[moved])
+        change = self._left.take(moved, axis=0)
+        change -= self._evidence.coupling(new[moved])
+        self._fields[moved] += change
 
 
 class UnknownShifts:

@@ -6,7 +6,7 @@ import numpy as np
 
 from eccaht.arrays import Array, Index
 from eccaht.beliefs.likelihood import Likelihood
-from eccaht.beliefs.slots import changes
+from eccaht.beliefs.slots import weigh
 from eccaht.sets import Sizes
 
 KEPT, FRESH = 16, 16  # local optima remembered, and random starts a reading
@@ -52,20 +52,18 @@ class LocalSearch:
 
 
 def climb(likelihood: Likelihood, sizes: Sizes, sets: Index) -> None:
-    """Make the best single change of every set, in place, until none helps."""
+    """Fill slot after slot of every set in the best way, in place, until no single change helps."""
     tolerance = 1e-9 * max(1.0, likelihood.evidence.misfit)
-    n, active = sets.shape[1], np.arange(len(sets))
+    active = np.arange(len(sets))
     while active.size:
         here, each = sets[active], np.arange(active.size)
-        walk = likelihood.walk(here)
-        gain = np.empty((n, active.size))
-        best = np.empty((n, active.size), dtype=np.intp)
-        for slot in range(n):
-            change = changes(walk.gains(slot), sizes, here, np.full(active.size, slot))
-            best[slot] = change.argmax(axis=1)
-            gain[slot] = change[each, best[slot]]
-        slot = gain.argmax(axis=0)
-        better = gain[slot, each] > tolerance
-        new = best[slot, each][better]
-        active, slot = active[better], slot[better]
-        sets[active, slot] = new
+        walk, moved = likelihood.walk(here), np.zeros(active.size, dtype=bool)
+        for slot in range(sets.shape[1]):
+            gains, old = walk.gains(slot), here[:, slot]
+            weigh(gains, sizes, here, np.full(active.size, slot))
+            best = gains.argmax(axis=1)
+            better = gains[each, best] > gains[each, old] + tolerance
+            walk.put(slot, np.where(better, best, old))
+            moved |= better
+        sets[active] = here
+        active = active[moved]

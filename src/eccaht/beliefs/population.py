@@ -21,20 +21,20 @@ from eccaht.beliefs.confidence import (
     differences,
     estimate,
     fits,
+    refuted,
     search_anew,
     share_away,
     share_of,
-    weight_near,
 )
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.local_search import climb
-from eccaht.beliefs.slots import chances_of, open_neighbours, open_slots, single_changes, sweep
+from eccaht.beliefs.slots import Neighbourhood, chances_of, open_neighbours, open_slots, sweep
 from eccaht.sets import Hypotheses, Sizes
 
 RATIO = 0.4  # of neighbouring inverse temperatures
 MAX_LEVELS = 8
 COLD, HOT = 64, 24  # sets on the coldest level and on each other
-CLIMBERS = 8  # random sets that climb to a local optimum after each reading
+CLIMBERS, SEARCHERS = 8, 128  # random sets that climb after each reading, and where no set explains the readings
 _PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the evidence is
 _HOPELESS = 10.0  # nats below a set just found at which a set is given up
 _NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
@@ -67,27 +67,27 @@ class Population:
         """The sets of the coldest level."""
         return self.recent
 
-    def in_doubt(self, members: Index) -> Hypotheses:
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:
         """The coldest level that leaves a doubt, each set with one slot opened to all streams.
 
-        Sets at most one change away from the announced `members` are replaced by the exact distribution of those.
+        Sets at most one change away from the announced one are replaced by the exact distribution of those.
         """
         likelihood, sizes, rng = self._likelihood, self._sizes, self._rng
-        change, filled = single_changes(likelihood, sizes, members)
-        near = weight_near(change, filled, members)
-        away = differences(sizes, self.recent, members) > 1
-        slots = rng.integers(sizes.most, size=int(away.sum()))
-        opened = open_slots(likelihood, sizes, self.recent[away], slots, 1.0, rng)
-        share = share_away(likelihood, sizes, self.recent, members, near)
-        if share < 1.0:
-            opened = open_neighbours(likelihood, change, filled, members, rng).joined(opened, 1.0 - share)
+        away = self.recent[differences(sizes, self.recent, around.members) > 1]
+        opened = open_neighbours(likelihood, around, rng)
+        if len(away):
+            share = share_away(likelihood, sizes, away, len(self.recent), around)
+            further = self._opened(away, 1.0)
+            opened = opened.joined(further, 1.0 - share) if share < 1.0 else further
         level = 0
         while opened.doubt(sizes) < _NEGLIGIBLE and level + 1 < self.n_levels:
             level += 1
-            sets = self.sets[self.level == level]
-            slots = rng.integers(sizes.most, size=len(sets))
-            opened = open_slots(likelihood, sizes, sets, slots, RATIO**level, rng)
+            opened = self._opened(self.sets[self.level == level], RATIO**level)
         return opened
+
+    def _opened(self, sets: Index, beta: float) -> Hypotheses:
+        slots = self._rng.integers(self._sizes.most, size=len(sets))
+        return open_slots(self._likelihood, self._sizes, sets, slots, beta, self._rng)
 
     def marginals(self) -> Array:
         """Posterior probability of each stream, averaged over the coldest sets' conditional distributions."""
@@ -100,21 +100,22 @@ class Population:
             self._marginals = total[:-1] / (sizes.most * len(sets))
         return self._marginals
 
-    def confidence(self, members: Index, needed: float = 0.0) -> Confidence:
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:
         """The probability of a set: its share, checked by independent searches where that is half or more."""
-        near = weight_near(*single_changes(self._likelihood, self._sizes, members), members)
-        share = share_of(self._likelihood, self._sizes, self.recent, members, near)
+        share = share_of(self._likelihood, self._sizes, self.recent, around)
         if share >= max(needed, 0.5):
-            share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), members)
+            if not fits(self._likelihood, around.members):
+                return Confidence(0.0, "estimated")
+            share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), around)
         return Confidence(share, "estimated")
 
-    def advantage(self, members: Index, needed: float = -math.inf) -> float:
+    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:
         """The advantage of a set over all rivals that were found.
 
         Never more than k nats if k independent searches found the set again: a rival as easy to find was missed with
         probability exp(-k).
         """
-        near = close_rivals(self._likelihood, self._sizes, members)
+        members, near = around.members, close_rivals(self._likelihood, self._sizes, around)
         least = advantage(self._likelihood, self._sizes, members, near)
         if least < needed:
             return least
@@ -130,7 +131,7 @@ class Population:
         """Where independent searches end, the same whenever they are asked for."""
         if self._found is None:
             rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
-            self._found = search_anew(self._likelihood, self._sizes, self._spread(), rng)
+            self._found = search_anew(self._likelihood, self._sizes, rng)
         return self._found
 
     def _spread(self) -> float:
@@ -149,8 +150,9 @@ class Population:
             self.sets = np.vstack([self.sets, self._sizes.random_sets(self._rng, more * HOT)])
 
     def _leap(self, fit: Array) -> None:
-        """Climb from a few random sets; what they find replaces the coldest sets that it makes hopeless."""
-        found = self._sizes.random_sets(self._rng, CLIMBERS)
+        """Climb from random sets; what they find replaces the coldest sets that it makes hopeless."""
+        lost = refuted(self._likelihood, self.sets[fit.argmax()])
+        found = self._sizes.random_sets(self._rng, SEARCHERS if lost else CLIMBERS)
         climb(self._likelihood, self._sizes, found)
         height = self._likelihood.log_likelihood(found)
         best = int(height.argmax())

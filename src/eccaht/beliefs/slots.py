@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,39 +33,62 @@ def open_slots(
     """Give up one slot of each set: the rest, and the conditional distribution of who fills it."""
     chances = chances_of(likelihood, sizes, sets, slots, np.full(len(sets), beta))
     chances /= np.float32(len(sets))
-    return Hypotheses(without_slots(sets, slots), chances, *likelihood.draw_shifts(sets, slots, rng))
+    return Hypotheses.of_slots(without_slots(sets, slots), chances, *likelihood.draw_shifts(sets, slots, rng))
 
 
-def open_neighbours(
-    likelihood: Likelihood, change: Array, slots: Index, members: Index, rng: np.random.Generator
-) -> Hypotheses:
-    """A set and all sets one change away (`single_changes`) with their exact probabilities, one slot opened a row."""
-    weights = np.exp(np.minimum(change, 80.0))  # nothing is far above the most probable set
-    weights[np.arange(slots.size), members[slots]] = 0.0
-    weights[0, members[slots[0]]] = 1.0  # the set itself, once
-    chances = (weights / weights.sum()).astype(np.float32)
-    copies = np.tile(members, (slots.size, 1))
-    return Hypotheses(without_slots(copies, slots), chances, *likelihood.draw_shifts(copies, slots, rng))
+class Neighbourhood(NamedTuple):
+    """A set, and what filling one of its slots otherwise does to its log-posterior.
 
-
-def single_changes(likelihood: Likelihood, sizes: Sizes, members: Index) -> tuple[Array, Index]:
-    """What filling a slot otherwise does to the log-posterior of a set, (slots, K + 1), and which slots these are.
-
-    0 where nothing changes, -inf where it cannot; of several empty slots, which are alike, only one is there.
+    -inf where nothing changes or nobody can; of several empty slots, which are alike, only one is there.
     """
+
+    members: Index
+    slots: Index
+    change: Array  # (slots, K + 1)
+
+    @property
+    def best(self) -> float:
+        """Of all changes; at most 0 at a local optimum."""
+        return float(self.change.max())
+
+    @property
+    def weight(self) -> float:
+        """How probable all sets one change away are together, relative to this one; kept finite."""
+        return float(np.exp(np.minimum(self.change, 300.0)).sum())
+
+
+def neighbourhood(likelihood: Likelihood, sizes: Sizes, members: Index) -> Neighbourhood:
+    """Look at all sets one change away."""
     nobody = members == sizes.n_streams
     slots = np.flatnonzero(~nobody | (np.cumsum(nobody) == 1))
     copies = np.tile(members, (slots.size, 1))
-    return changes(likelihood.gains(copies, slots), sizes, copies, slots), slots
+    change = changes(likelihood.gains(copies, slots), sizes, copies, slots)
+    change[np.arange(slots.size), members[slots]] = -np.inf
+    return Neighbourhood(members, slots, change)
+
+
+def open_neighbours(likelihood: Likelihood, around: Neighbourhood, rng: np.random.Generator) -> Hypotheses:
+    """A set and all sets one change away with their exact probabilities, one slot opened a row."""
+    members, slots, change = around
+    weights = np.exp(np.minimum(change, 80.0))  # nothing is far above the most probable set
+    weights[0, members[slots[0]]] = 1.0  # the set itself, once
+    weights /= weights.sum()
+    copies = np.tile(members, (slots.size, 1))
+    return Hypotheses.of_slots(without_slots(copies, slots), weights, *likelihood.draw_shifts(copies, slots, rng))
 
 
 def changes(gains: Array, sizes: Sizes, sets: Index, slots: Index) -> Array:
     """What filling a slot otherwise does to the log-posterior of each set (from gains, which are overwritten)."""
     each = np.arange(len(sets))
-    sizes.forbid(gains, sets, slots)
-    sizes.weigh_nobody(gains, sets, slots, of_sets=True)
+    weigh(gains, sizes, sets, slots)
     gains -= gains[each, sets[each, slots]][:, None]
     return gains
+
+
+def weigh(gains: Array, sizes: Sizes, sets: Index, slots: Index) -> None:
+    """Turn what each stream adds to the log-likelihood into what it adds to the log-posterior, in place."""
+    sizes.forbid(gains, sets, slots)
+    sizes.weigh_nobody(gains, sets, slots, of_sets=True)
 
 
 def chances_of(likelihood: Likelihood, sizes: Sizes, sets: Index, slots: Index, beta: Array) -> Chances:
@@ -74,14 +99,11 @@ def chances_of(likelihood: Likelihood, sizes: Sizes, sets: Index, slots: Index, 
 
 
 def _draw(chances: Chances, rng: np.random.Generator) -> Index:
-    """One place a row, in proportion: all rows are laid end to end on one line."""
-    length, width = chances.shape
-    line = chances.ravel().cumsum(dtype=float)
-    ends = line[width - 1 :: width]
-    starts = np.concatenate([[0.0], ends[:-1]])
-    drawn = starts + (ends - starts) * (1.0 - rng.random(length))  # in (start, end]
-    place: Index = np.searchsorted(line, drawn) - width * np.arange(length)
-    return np.clip(place, 0, width - 1)
+    """One place a row, in proportion; never one without a chance."""
+    line = chances.cumsum(axis=1)
+    drawn = (np.float32(1.0) - rng.random((len(chances), 1), dtype=np.float32)) * line[:, -1:]  # in (0, end]
+    place: Index = (line >= drawn).argmax(axis=1)
+    return place
 
 
 def _chances(gains: Array, sizes: Sizes, sets: Index, slots: Index, beta: Array) -> Chances:

@@ -21,23 +21,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index, support_of
 from eccaht.design.pair import check_budget, solve_contrast
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses
 
-_POWER_STEPS, _STEPS = 3, 8
-_ENOUGH = 1e-4  # nats: stop when a step gains less
+_POWER_STEPS, _STEPS = 2, 8
+_ENOUGH = 1e-3  # nats: stop when a step gains less
 _WIDTH = 0.25  # of a bin, in standard deviations of the noise
 _FEWEST, _NARROWEST = 32, 0.02  # means that lie closer together get narrower bins
 _BINS = 1024  # at most: where readings are far more precise than the sets lie apart, bins and noise are widened
 _REACH = 5.0  # standard deviations of noise that count
 _NEVER = 1e-300
 _RARE = 1e-3  # share of a row's probability below which a stream's shift says nothing of the scale
-
-Floats = NDArray[np.float32]
 
 
 class InformationDesign:
@@ -66,22 +63,22 @@ class InformationDesign:
     def _largest_shift(self, hypotheses: Hypotheses, places: Index) -> float:
         if not self._problem.unknown_shift:
             return float(np.abs(self._problem.shift[places]).max())
-        used = hypotheses.chances > _RARE / len(hypotheses.chances)
-        return float(np.abs(hypotheses.shifts).max(where=used, initial=0.0))
+        used = hypotheses.chance > _RARE / len(hypotheses.rest)
+        return float(np.abs(hypotheses.shift).max(where=used, initial=0.0))
 
     def _best_contrast(self, hypotheses: Hypotheses, rng: np.random.Generator) -> Array:
         """Climb from a random direction: first by variance, then by information."""
-        chances = hypotheses.chances
-        start = rng.standard_normal(len(chances), dtype=np.float32)
-        contrast = self._contrast(hypotheses, chances * start[:, None])
+        chance = hypotheses.chance
+        start = rng.standard_normal(len(hypotheses.rest))
+        contrast = self._contrast(hypotheses, chance * start[hypotheses.row])
         if not contrast.any():  # nothing in doubt: any measurement that sees all streams
             return rng.standard_normal(self._problem.size)
         for _ in range(_POWER_STEPS):
-            further = self._contrast(hypotheses, chances * self._means(hypotheses, contrast))
+            further = self._contrast(hypotheses, chance * self._means(hypotheses, contrast))
             contrast = further if further.any() else contrast
         best, highest = contrast, -math.inf
         for _ in range(_STEPS):
-            information, left = _information(self._means(hypotheses, contrast), chances)
+            information, left = _information(self._means(hypotheses, contrast), chance)
             if information < highest + _ENOUGH:
                 break
             best, highest = contrast, information
@@ -90,41 +87,37 @@ class InformationDesign:
                 break
         return best
 
-    def _contrast(self, hypotheses: Hypotheses, coefficients: Floats) -> Array:
+    def _contrast(self, hypotheses: Hypotheses, coefficients: Array) -> Array:
         """sum_s coefficient_s (x_s - E x), scaled to a largest entry of 1."""
-        rest, chances, rest_shifts, shifts = hypotheses
-        coefficients = coefficients - np.float32(coefficients.sum(dtype=float)) * chances
-        if self._problem.unknown_shift:
-            total = (coefficients * shifts).sum(axis=0)
-        else:
-            total = coefficients.sum(axis=0, dtype=float) * shifts[0]
-        by_row = coefficients.sum(axis=1, dtype=float)[:, None] * rest_shifts
-        contrast: Array = (total + np.bincount(rest.ravel(), by_row.ravel(), minlength=total.size))[:-1]
+        rest, rest_shifts, row, stream, shift, chance = hypotheses
+        coefficients = coefficients - coefficients.sum() * chance
+        by_row = np.bincount(row, coefficients, minlength=len(rest))[:, None] * rest_shifts
+        total = np.bincount(stream, coefficients * shift, minlength=self._problem.size + 1)
+        total = total + np.bincount(rest.ravel(), by_row.ravel(), minlength=total.size)
+        contrast: Array = total[:-1].astype(float, copy=False)
         top = np.abs(contrast).max()
         return contrast / top if top > 0.0 else contrast
 
-    def _means(self, hypotheses: Hypotheses, contrast: Array) -> Floats:
+    def _means(self, hypotheses: Hypotheses, contrast: Array) -> Array:
         """Mean readings of S^-1 contrast in units of its noise, centred."""
+        rest, rest_shifts, row, stream, shift, chance = hypotheses
         c = self._problem.covariance.solve(contrast)
         h = np.append(c, 0.0) / math.sqrt(contrast @ c)
-        last = h * (hypotheses.shifts if self._problem.unknown_shift else hypotheses.shifts[0])
-        means = (h[hypotheses.rest] * hypotheses.rest_shifts).sum(axis=1)[:, None] + last
-        means -= (means * hypotheses.chances).sum()  # chances add up to 1 within rounding
-        return means.astype(np.float32)
+        means: Array = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
+        return means - chance @ means
 
 
-def _information(means: Floats, chances: Floats) -> tuple[float, Floats]:
+def _information(means: Array, chance: Array) -> tuple[float, Array]:
     """Nats that a reading N(mean, 1) tells of its hypothesis, and the coefficients of D in the hypotheses.
 
     D = E[Cov(x, m | y)] = sum_s p_s (m_s - E[ E[m | y] | s ]) x_s.
     """
-    possible = chances > 0.0
-    low = float(means.min(where=possible, initial=math.inf))
-    span = float(means.max(where=possible, initial=-math.inf)) - low
+    low = means.min()
+    span = float(means.max() - low)
     width = max(min(_WIDTH, span / _FEWEST), span / _BINS, _NARROWEST)
-    place = (means - np.float32(low)) / np.float32(width)
-    bins = np.clip(place + np.float32(0.5), 0, span / width + 1).astype(np.int32)
-    mass = np.bincount(bins.ravel(), chances.ravel())
+    place = (means - low) / width
+    bins = (place + 0.5).astype(np.intp)
+    mass = np.bincount(bins, chance)
     grid = width * np.arange(mass.size)
     noise = max(1.0, width)
     reach = math.ceil(_REACH * noise / width)
@@ -133,6 +126,6 @@ def _information(means: Floats, chances: Floats) -> tuple[float, Floats]:
     density = np.maximum(np.convolve(mass, kernel), _NEVER)
     expected = np.convolve(mass * grid, kernel) / density
     information = float(kernel @ np.log(kernel) - density @ np.log(density))
-    left = (grid - np.convolve(expected, kernel, mode="valid")).astype(np.float32)
+    left = grid - np.convolve(expected, kernel, mode="valid")
     slope = np.gradient(left) if left.size > 1 else np.ones_like(left)
-    return information, chances * (left[bins] + slope[bins] * (place - bins))
+    return information, chance * (left[bins] + slope[bins] * (place - bins))

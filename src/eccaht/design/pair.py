@@ -22,6 +22,7 @@ from eccaht.design.lasso import walk
 from eccaht.problem import Problem
 
 _OPPOSITE = np.array([1.0, -1.0])
+_FEW = 8  # entries of a contrast up to which columns of the inverse are added up
 _WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
 _VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
 _ACCEPTABLE = 1e-6  # a KKT residual above this is refused, not handed out
@@ -124,7 +125,7 @@ def solve_contrast(
     covariance: Covariance, indices: Index, values: Array, limit: float, limited: _Limited | None = None
 ) -> ContrastSolution:
     """Solve for any contrast D, zero but for `values` at `indices`, under |c|_1 <= limit per unit of contrast."""
-    z = covariance.solve_sparse(indices, values)
+    z = _solve(covariance, indices, values)
     contrast, norm = float(values @ z[indices]), l1_norm(z)
     if norm <= limit * contrast * (1.0 + 1e-12):
         if not covariance.exact_inverse:
@@ -134,6 +135,15 @@ def solve_contrast(
     z = np.zeros(z.size)
     z[places] = weights
     return ContrastSolution(covariance, indices, values, z, lam, l1_norm(z))
+
+
+def _solve(covariance: Covariance, indices: Index, values: Array) -> Array:
+    """S^-1 D: column by column where D has few entries."""
+    if indices.size <= _FEW:
+        return covariance.solve_sparse(indices, values)
+    contrast = np.zeros(covariance.size)
+    contrast[indices] = values
+    return covariance.solve(contrast)
 
 
 _Sparse = tuple[Index, Array, float]  # support, weights on it, lam

@@ -9,7 +9,7 @@ import numpy as np
 from eccaht.arrays import Array, Index
 from eccaht.beliefs import Evidence, likelihood_of
 from eccaht.beliefs.confidence import fits
-from eccaht.beliefs.slots import single_changes
+from eccaht.beliefs.slots import neighbourhood
 from eccaht.problem import Problem
 from eccaht.sets import Sizes
 
@@ -100,9 +100,8 @@ class Record:
     def _changes(self, members: Index) -> list[Change]:
         """The best change of each slot, without those that cannot be changed."""
         K, padded = self.problem.size, self._padded(members)
-        table, slots = single_changes(self._likelihood, self._sizes, padded)
+        _, slots, table = neighbourhood(self._likelihood, self._sizes, padded)
         leaving = padded[slots]
-        table[np.arange(leaving.size), leaving] = -np.inf  # no change
         best = table.argmax(axis=1)
         return [
             Change(NOBODY if out == K else int(out), NOBODY if into == K else int(into), -float(row[into]))

@@ -10,41 +10,44 @@ from numpy.typing import NDArray
 from eccaht.arrays import Array, Index
 from eccaht.sets.sizes import Sizes
 
+_NEVER = 1e-7  # a set less probable than this is left out
+
 
 class Hypotheses(NamedTuple):
-    """Each row stands for K + 1 sets: its `rest` and one stream more (or nobody, K), with their probabilities.
+    """Sets with their probabilities, which add up to 1, and the shifts of their streams.
 
-    rest: (N, n - 1) streams, K in unused slots, with their shifts. chances: (N, K + 1), all of them add up to 1, with
-    the shift that each stream has if it is the one more. Shifts of nobody are 0.
+    Set s holds the streams of rest[row[s]], K in unused slots, and one stream more, or nobody (K): many sets that
+    differ in one stream share a row. Shifts of nobody are 0.
     """
 
-    rest: Index
-    chances: NDArray[np.float32]
+    rest: Index  # (N, n - 1)
     rest_shifts: Array
-    shifts: Array
+    row: Index  # of each set
+    stream: Index
+    shift: Array
+    chance: Array
 
     @classmethod
-    def of_sets(cls, sets: Index, weights: Array, rest_shifts: Array, shifts: Array) -> Hypotheses:
-        """Plain sets, one a row: the last slot counts as the one more."""
-        chances = np.zeros(shifts.shape, dtype=np.float32)
-        chances[np.arange(len(sets)), sets[:, -1]] = weights
-        return cls(sets[:, :-1], chances, rest_shifts, shifts)
+    def of_sets(cls, sets: Index, chance: Array, rest_shifts: Array, shifts: Array) -> Hypotheses:
+        """Plain sets, one a row: the last slot counts as the one more, with its shift in `shifts` (N, K + 1)."""
+        row, stream = np.arange(len(sets)), sets[:, -1]
+        return cls(sets[:, :-1], rest_shifts, row, stream, shifts[row, stream], chance)
+
+    @classmethod
+    def of_slots(cls, rest: Index, chances: NDArray[np.floating], rest_shifts: Array, shifts: Array) -> Hypotheses:
+        """Each row with all streams that may join it, their probabilities and shifts (N, K + 1)."""
+        row, stream = np.nonzero(chances > _NEVER)
+        chance = chances[row, stream].astype(float)
+        return cls(rest, rest_shifts, row, stream, shifts[row, stream], chance / chance.sum())
 
     def joined(self, other: Hypotheses, share: float) -> Hypotheses:
         """Both, this one with the given share of the probability."""
-        mine, theirs = (np.float32(weight) for weight in (share, 1.0 - share))
-        first, second = self._replace(chances=self.chances * mine), other._replace(chances=other.chances * theirs)
-        return Hypotheses(
-            np.concatenate([first.rest, second.rest]),
-            np.concatenate([first.chances, second.chances]),
-            np.concatenate([first.rest_shifts, second.rest_shifts]),
-            np.concatenate([first.shifts, second.shifts]),
-        )
+        moved = other._replace(row=other.row + len(self.rest), chance=other.chance * (1.0 - share))
+        mine = self._replace(chance=self.chance * share)
+        return Hypotheses(*(np.concatenate(parts) for parts in zip(mine, moved, strict=True)))
 
     def doubt(self, sizes: Sizes) -> float:
         """The probability of all sets but the first row's most probable one."""
-        first = np.append(self.rest[0], self.chances[0].argmax())
-        most = self.chances.argmax(axis=1)
-        same = sizes.keys(np.column_stack([self.rest, most])) == sizes.keys(first[None])
-        agreed = self.chances[same, most[same]].sum(dtype=float)
-        return float(self.chances.sum(dtype=float) - agreed)
+        keys = sizes.keys(self.rest)[self.row] + sizes.keys(self.stream[:, None])
+        first = int((self.chance * (self.row == self.row[0])).argmax())
+        return float(self.chance[keys != keys[first]].sum())
