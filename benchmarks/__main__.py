@@ -24,6 +24,7 @@ from benchmarks.tables import Table
 from eccaht.files import replacing
 
 PARTS = ("steps", "designs", "scaling", "calibration")
+LONG = ("confidence",)  # only if asked for
 FIGURES = ("steps", "scaling")
 
 
@@ -53,7 +54,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("bench"), help="folder for what is written (bench)")
     parser.add_argument("--quick", action="store_true", help="few repeats and small sizes: does it all work?")
-    parser.add_argument("--only", nargs="+", choices=PARTS, help="some of the parts; bench.md is about these")
+    parser.add_argument("--only", nargs="+", choices=(*PARTS, *LONG), help="some of the parts; bench.md is about these")
     parser.add_argument(
         "--threads",
         type=int,

@@ -15,6 +15,8 @@ from eccaht.beliefs.slots import Neighbourhood, changes
 from eccaht.sets import Sizes
 
 CHECKERS = 128  # independent searches that should find the announced set again
+NEGLIGIBLE = 1e-4  # doubt below which the next measurement asks about a flatter posterior
+SURE, FLAT = 0.5, 0.5  # below this doubt it asks about all rivals, by posterior^FLAT, as if they weighed SURE together
 _FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 _DOUBLES = 64  # best single changes that are changed once more in the search for rivals
 

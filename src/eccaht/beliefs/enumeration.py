@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.confidence import Confidence, advantage
+from eccaht.beliefs.confidence import FLAT, NEGLIGIBLE, SURE, Confidence, advantage
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.slots import Neighbourhood
 from eccaht.sets import Hypotheses, Sizes
 
 LARGEST = 200_000  # sets
-_DRAWS = 128  # hypotheses handed to the design of a measurement
+_MOST, _DRAWS = 1024, 512  # sets handed to the design of a measurement: all, or draws where there are more
+_NEVER = 1e-7  # a set less probable than this is left out
 _RATIO = 0.4  # how much flatter the posterior is made until it leaves something in doubt
 
 
 class Enumeration:
-    """All sets. Nothing is approximate except that measurements are designed for a draw of 128 of them."""
+    """All sets. Nothing is approximate, except that measurements are designed for draws where more than 1024 matter."""
 
     def __init__(self, likelihood: Likelihood, sizes: Sizes, rng: np.random.Generator) -> None:
         if sizes.count > LARGEST:
@@ -41,15 +42,24 @@ class Enumeration:
         return self.sets[[int(self.log_posterior.argmax())]]
 
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
-        """Sets drawn from the posterior, made flatter until they differ."""
-        beta, positions = 1.0, (np.arange(_DRAWS) + self._rng.random()) / _DRAWS
-        while True:
-            weights = np.exp(beta * (self.log_posterior - self.log_posterior.max()))
-            cumulated = weights.cumsum()
-            drawn, counts = np.unique(np.searchsorted(cumulated, positions * cumulated[-1]), return_counts=True)
-            if drawn.size > 1:
-                return self._with_shifts(self.sets[drawn], counts / _DRAWS)
+        """All sets with their probabilities, or draws from them where too many are possible; made flatter late on."""
+        below = self.log_posterior - self.log_posterior.max()
+        weights, beta = np.exp(below), 1.0
+        while (total := weights.sum()) < 1.0 + NEGLIGIBLE:
             beta *= _RATIO
+            weights = np.exp(beta * below)
+        weights /= total
+        best = int(weights.argmax())
+        if 1.0 - weights[best] < SURE:
+            weights = np.exp(FLAT * beta * below)
+            weights *= SURE / (weights.sum() - 1.0)
+            weights[best] = 1.0 - SURE
+        (some,) = np.nonzero(weights > _NEVER)
+        if some.size <= _MOST:
+            return self._with_shifts(self.sets[some], weights[some] / weights[some].sum())
+        line, positions = weights.cumsum(), (np.arange(_DRAWS) + self._rng.random()) / _DRAWS
+        drawn, counts = np.unique(np.searchsorted(line, positions * line[-1]), return_counts=True)
+        return self._with_shifts(self.sets[drawn], counts / _DRAWS)
 
     def marginals(self) -> Array:
         """Posterior probability of each stream."""

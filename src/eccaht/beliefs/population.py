@@ -15,6 +15,9 @@ import numpy as np
 
 from eccaht.arrays import Array, Index
 from eccaht.beliefs.confidence import (
+    FLAT,
+    NEGLIGIBLE,
+    SURE,
     Confidence,
     advantage,
     close_rivals,
@@ -37,7 +40,6 @@ COLD, HOT = 64, 24  # sets on the coldest level and on each other
 CLIMBERS, SEARCHERS = 8, 128  # random sets that climb after each reading, and where no set explains the readings
 _PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the evidence is
 _HOPELESS = 10.0  # nats below a set just found at which a set is given up
-_NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
 
 
 class Population:
@@ -74,13 +76,17 @@ class Population:
         """
         likelihood, sizes, rng = self._likelihood, self._sizes, self._rng
         away = self.recent[differences(sizes, self.recent, around.members) > 1]
-        opened = open_neighbours(likelihood, around, rng)
+        share = share_away(likelihood, sizes, away, len(self.recent), around)
+        near = (1.0 - share) * around.weight / (1.0 + around.weight)
+        beta = 1.0
+        if NEGLIGIBLE < share + near < SURE:
+            beta, share, near = FLAT, share * SURE / (share + near), near * SURE / (share + near)
+        opened = open_neighbours(likelihood, around, beta, near / (1.0 - share) if share < 1.0 else 0.0, rng)
         if len(away):
-            share = share_away(likelihood, sizes, away, len(self.recent), around)
             further = self._opened(away, 1.0)
             opened = opened.joined(further, 1.0 - share) if share < 1.0 else further
         level = 0
-        while opened.doubt(sizes) < _NEGLIGIBLE and level + 1 < self.n_levels:
+        while opened.doubt(sizes) < NEGLIGIBLE and level + 1 < self.n_levels:
             level += 1
             opened = self._opened(self.sets[self.level == level], RATIO**level)
         return opened

@@ -38,6 +38,8 @@ def calibration(
     policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = "joint",
     stopping: Annotated[str, typer.Option(metavar="RULE", help="posterior, glr or gap.")] = "posterior",
     alpha: Annotated[str, typer.Option(metavar="LIST", help="Error levels with commas between.")] = "0.05,0.01",
+    truly: Annotated[int | None, typer.Option(metavar="N", help="Simulate so many, where a range is given.")] = None,
+    sizes: Annotated[str | None, typer.Option(metavar="LO-HI", help="Simulate unknown shifts so large.")] = None,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Searches to simulate.")] = 200,
     horizon: Annotated[int, typer.Option(min=1, metavar="N", help="Most measurements of a search.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is other searches.")] = 0,
@@ -48,15 +50,15 @@ def calibration(
     """Count how often a stopping rule is wrong on your own problem, and how many measurements it takes.
 
     Searches are simulated: the anomalous set, and its number and shifts where they are not known, are drawn anew for
-    each. The model is taken to be right: 'eccaht diagnose' says whether your history agrees. The same command gives the
-    same numbers on any number of processes.
+    each, from what the search takes for likely or as --truly and --sizes say. The model is taken to be right: 'eccaht
+    diagnose' says whether your history agrees. The same command gives the same numbers on any number of processes.
     """
-    from eccaht.experiments.calibration import calibrate_stopping
+    from eccaht.experiments.calibration import Truth, calibrate_stopping
 
     shape = {"rho": rho, "length_scale": length_scale, "alpha_mix": alpha_mix}
     given = {name: value for name, value in shape.items() if value is not None}
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
-    levels = _alphas(alpha)
+    levels, truth = _alphas(alpha), Truth(truly, _sizes(sizes))
     _check_rule(stopping)
     _check_plot(plot, model)
     try:
@@ -64,11 +66,11 @@ def calibration(
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
         options |= {"runs": runs, "horizon": horizon, "seed": seed}
         with _progress(runs) as progress:
-            records = calibrate_stopping(problem, **options, alphas=levels, jobs=jobs, progress=progress)
+            records = calibrate_stopping(problem, **options, truth=truth, alphas=levels, jobs=jobs, progress=progress)
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, anomalies or jobs") from None
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
-    settings |= options
+    settings |= options | {"truly": truly, "sizes": sizes}
     try:
         _save(records, plot)
     finally:  # what was computed is shown even if the disk is full
@@ -88,6 +90,16 @@ def _alphas(text: str) -> tuple[float, ...]:
     except ValueError:
         raise ValueError(f"--alpha {text!r} is not a list of numbers such as 0.05,0.01") from None
     return check_alphas(levels)
+
+
+def _sizes(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        least, most = (float(part) for part in text.split("-"))
+    except ValueError:
+        raise ValueError(f"--sizes {text!r} is not a range such as 2-5") from None
+    return least, most
 
 
 def _check_rule(stopping: str) -> None:
@@ -204,6 +216,10 @@ def _opening(settings: dict[str, Any], problem: Problem) -> str:
     number = str(least) if least == most else f"{least} to {most}"
     size = settings["shift"].removeprefix("unknown:").replace(":", ", ")
     moved = f"an unknown size (scale {size})" if problem.unknown_shift else size
+    if settings["truly"] is not None:
+        number += f" (truly {settings['truly']})"
+    if settings["sizes"] is not None:
+        moved += f" (truly {settings['sizes']})"
     noise = " ".join(map(str, settings["noise"].values()))
     return f"{number} of {problem.size} streams shifted by {moved}, noise {noise}, budget {problem.budget:g}"
 

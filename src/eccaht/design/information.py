@@ -69,8 +69,8 @@ class InformationDesign:
     def _best_contrast(self, hypotheses: Hypotheses, rng: np.random.Generator) -> Array:
         """Climb from a random direction: first by variance, then by information."""
         chance = hypotheses.chance
-        start = rng.standard_normal(len(hypotheses.rest))
-        contrast = self._contrast(hypotheses, chance * start[hypotheses.row])
+        start = rng.standard_normal(chance.size)
+        contrast = self._contrast(hypotheses, chance * start)
         if not contrast.any():  # nothing in doubt: any measurement that sees all streams
             return rng.standard_normal(self._problem.size)
         for _ in range(_POWER_STEPS):

@@ -39,6 +39,18 @@ _BATCHES = 64  # for each worker
 Rule = PosteriorProbability | LikelihoodRatio | Gap
 
 
+class Truth(NamedTuple):
+    """What simulated searches look for, where the problem leaves it open; None: drawn from its prior.
+
+    number: of anomalous streams.
+    sizes: least and largest shift; those of unknown size are uniform between, with the sign of the prior's mean, or
+        any where that is 0.
+    """
+
+    number: int | None = None
+    sizes: tuple[float, float] | None = None
+
+
 class Stop(NamedTuple):
     """Where a rule ended a search.
 
@@ -126,10 +138,11 @@ def calibrate_stopping(
     runs: int = 200,
     horizon: int = 1000,
     seed: int = 0,
+    truth: Truth = Truth(),  # noqa: B008 (it cannot be changed)
     jobs: int = 1,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Records:
-    """Simulate `runs` searches; set, number and shifts are drawn from the prior.
+    """Simulate `runs` searches; set, number and shifts are drawn from the prior, or as `truth` says.
 
     A search goes on until the rule is met at every alpha or `horizon` measurements were made. Rules only look: each
     stops where a search with that alpha alone would have. Nothing depends on `jobs`. Progress is told how many
@@ -143,7 +156,8 @@ def calibrate_stopping(
     for what, number in {"runs": runs, "horizon": horizon, "jobs": jobs}.items():
         as_count(number, what, least=1)
     (seed,) = check_seed(seed)
-    plan = _Plan(pickle.dumps(problem), policy, stopping, check_alphas(alphas), horizon, seed)
+    _check_truth(truth, problem)
+    plan = _Plan(pickle.dumps(problem), policy, stopping, check_alphas(alphas), horizon, seed, truth)
     _rules(plan, _policy(plan, problem, 0))  # what does not apply is said before the work starts
     size = -(-runs // (_BATCHES * jobs))
     batches = [range(start, min(start + size, runs)) for start in range(0, runs, size)]
@@ -174,6 +188,32 @@ class _Plan(NamedTuple):
     alphas: tuple[float, ...]
     horizon: int
     seed: int
+    truth: Truth
+
+
+def _check_truth(truth: Truth, problem: Problem) -> None:
+    least, most = problem.sizes
+    if truth.number is not None and not least <= as_count(truth.number, "the true number", least=0) <= most:
+        raise ValueError(f"the true number of anomalies must be from {least} to {most}, not {truth.number}")
+    if truth.sizes is not None:
+        if not problem.unknown_shift:
+            raise ValueError("true sizes are for shifts of unknown size: these are known")
+        if not 0.0 <= truth.sizes[0] <= truth.sizes[1] < np.inf:
+            raise ValueError(f"true sizes must be two numbers from 0 on, the smaller first, not {truth.sizes}")
+
+
+def _world(plan: _Plan, problem: Problem, run: int) -> Simulator:
+    number, sizes = plan.truth
+    seed, anomalies, shifts = (plan.seed, run), None, None
+    if number is not None:
+        anomalies = rng_for(seed, "truth").choice(problem.size, number, replace=False)
+    if sizes is not None:
+        anomalies = Simulator(problem, seed=seed, anomalies=anomalies).anomalies
+        rng, shifts = rng_for(seed, "true sizes"), problem.shift[anomalies]
+        drawn, sign = rng.uniform(*sizes, shifts.size), np.where(rng.random(shifts.size) < 0.5, -1.0, 1.0)
+        sign = np.where(shifts == 0.0, sign, np.sign(shifts))
+        shifts = np.where(problem.shift_spread[anomalies] > 0.0, sign * drawn, shifts)
+    return Simulator(problem, seed=seed, anomalies=anomalies, shifts=shifts, names=[plan.policy])
 
 
 def _policy(plan: _Plan, problem: Problem, run: int) -> Policy:
@@ -200,7 +240,7 @@ _unpacked: Callable[[bytes], Problem] = lru_cache(maxsize=1)(pickle.loads)  # a 
 
 def _search(plan: _Plan, problem: Problem, run: int) -> Search:
     policy = _policy(plan, problem, run)
-    world = Simulator(problem, seed=(plan.seed, run), names=[plan.policy])
+    world = _world(plan, problem, run)
     rules, stops, right = _rules(plan, policy), list[Stop](), list[bool]()
     try:
         while len(right) < plan.horizon and len(stops) < len(rules):
