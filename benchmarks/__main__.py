@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from importlib import import_module
 from pathlib import Path
@@ -39,7 +40,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     start, sections = time.perf_counter(), [_heading(options)]
     for name in options.only or PARTS:
-        rows, tables = _run(name, options.quick, console)
+        rows, tables = _run(name, options, console)
         sections += _write(name, rows, tables, options.out)
         for table in tables:
             if table.on_screen:
@@ -64,17 +65,23 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(name: str, quick: bool, console: Console) -> tuple[list[Row], list[Table]]:
-    """Run the jobs of one part under a progress bar."""
+def _run(name: str, options: argparse.Namespace, console: Console) -> tuple[list[Row], list[Table]]:
+    """Run the jobs of one part under a progress bar; a long part goes on where an earlier run was interrupted."""
     part = _module(name)
-    jobs: list[Job] = part.jobs(quick)
+    jobs: list[Job] = part.jobs(options.quick)
+    kept = options.out / f"{name}{'-quick' if options.quick else ''}.json" if name in LONG else None
+    done: dict[str, list[Row]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
     rows: list[Row] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task(name, total=len(jobs))
         for job in jobs:
             progress.update(task, description=job.label)
-            rows += job.run()
+            if job.label not in done:
+                done[job.label] = job.run()
+                if kept:
+                    _write_text(kept, json.dumps(done))
+            rows += done[job.label]
             progress.advance(task)
     source = _module("design_tables") if name == "designs" else part
     tables: list[Table] = source.tables(rows)

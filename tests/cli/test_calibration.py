@@ -14,7 +14,7 @@ from eccaht import Problem, UnknownShift, families
 from eccaht.cli import calibration as command
 from eccaht.cli.main import app, run
 from eccaht.data import calibrate, load_model
-from eccaht.experiments.calibration import calibrate_stopping, summarise
+from eccaht.experiments.calibration import Truth, calibrate_stopping, summarise
 
 SMALL = ["--family", "toeplitz", "--streams", "8", "--rho", "0.6", "--anomalies", "2", "--shift", "1.5"]
 FEW = ["--runs", "6", "--jobs", "1"]
@@ -54,6 +54,16 @@ def test_open_numbers_and_sizes_reach_the_problem() -> None:
     assert same(told, problem, alphas=[0.2], runs=6, horizon=20)
     lines = invoke(*words, *FEW, "--horizon", "20", "--alpha", "0.2").splitlines()
     assert lines[0].startswith("0 to 2 of 5 streams shifted by an unknown size (scale 4, negative), noise identity")
+
+
+def test_what_is_true_can_be_told() -> None:
+    words = ["--family", "identity", "--streams", "5", "--anomalies", "0-2", "--shift", "unknown:4", *FEW]
+    words += ["--truly", "1", "--sizes", "3-4.5", "--horizon", "20", "--alpha", "0.2"]
+    problem = Problem(families.identity(5), shift=UnknownShift(4.0), n_anomalies=(0, 2), budget=5.0)
+    told = document(*words)
+    assert same(told, problem, alphas=[0.2], runs=6, horizon=20, truth=Truth(1, (3.0, 4.5)))
+    assert (told["settings"]["truly"], told["settings"]["sizes"]) == (1, "3-4.5")
+    assert invoke(*words).startswith("0 to 2 (truly 1) of 5 streams shifted by an unknown size (scale 4) (truly 3-4.5)")
 
 
 def test_the_table_has_one_line_an_alpha() -> None:
@@ -110,6 +120,9 @@ BAD = {
     f"{NEEDED} --family toeplitz --stopping never": "posterior, glr, gap",
     f"{NEEDED} --family toeplitz --policy ecc-aht": "joint and exact",
     f"{NEEDED} --family toeplitz --policy joit": "did you mean 'joint'",
+    f"{NEEDED} --family toeplitz --truly 3": "from 2 to 2, not 3",
+    f"{NEEDED} --family toeplitz --sizes 2-5": "these are known",
+    f"{NEEDED} --family toeplitz --sizes large": "a range such as 2-5",
     f"{NEEDED} --family toeplitz --runs 0": "--runs",
     f"{NEEDED} --family toeplitz --budget 0": "budget",
     f"{NEEDED} --family toeplitz --plot here.gif": ".png or .pdf",

@@ -217,6 +217,12 @@ def test_unknown_shifts_come_with_intervals_in_both_units(
     assert "about +1" in out
 
 
+def test_wild_readings_may_be_allowed_for(plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    document = told(capsys, *arguments(plant, "--shift", "1", "--outliers", "0.05"))
+    assert names(document) == set(truth)
+    assert document["settings"]["outliers"] == 0.05
+
+
 def test_whole_windows_need_few_of_them(
     plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -254,6 +260,9 @@ def test_whole_windows_need_few_of_them(
         (["--shift", "1", "--policy", "ecc-aht", "--vectors"], "--vectors needs joint"),
         (["--shift", "1", "--vectors", "--per-window", "2"], "--per-window"),
         (["--shift", "1", "--readout-noise", "-1"], "readout_noise"),
+        (["--shift", "1", "--outliers", "0.7"], "--outliers"),
+        (["--shift", "1", "--outliers", "0.1", "--policy", "ecc-aht"], "no option 'outliers'"),
+        (["--shift", "unknown:1", "--outliers", "0.1"], "outliers needs known shifts"),
         (["--shift", "1", "--start", "yesterday"], "yesterday"),
         (["--shift", "1", "--start", "2030-01-01"], "2030"),
         (["--shift", "1", "--ledger", "ledger.xlsx"], "must end in"),

@@ -90,3 +90,21 @@ def test_precise_readings_settle_several_streams_at_once() -> None:
     top = np.linalg.svd(x - x.mean(axis=0))[2][0]
     assert max(reached) > told_by(top) + 0.1
     assert np.mean(reached) > np.mean([told_by(rng.standard_normal(K)) for _ in range(20)]) + 0.1
+
+
+def test_one_measurement_asks_about_all_rivals_at_once() -> None:
+    """Nothing is wrong, or one of 30 correlated streams is: the best measurement has signs that alternate."""
+    K, doubt = 30, 0.4
+    problem = Problem(families.toeplitz(K, 0.8), shift=1.0, n_anomalies=(0, 1), budget=5.0)
+    stream, chance = np.arange(K + 1), np.append(np.full(K, doubt / K), 1.0 - doubt)
+    nobody = np.zeros((1, 0))
+    rows = np.zeros(K + 1, dtype=np.intp)
+    hypotheses = Hypotheses(nobody.astype(np.intp), nobody, rows, stream, np.append(problem.shift, 0.0), chance)
+
+    def told_by(c: Array) -> float:
+        return mutual_information(np.append(c, 0.0) / np.sqrt(problem.noise_variance(c)), chance)
+
+    alternating = told_by(np.where(np.arange(K) % 2, -1.0, 1.0))
+    reached = [told_by(InformationDesign(problem)(hypotheses, np.random.default_rng(s))) for s in range(8)]
+    assert min(reached) > 0.9 * alternating
+    assert alternating > 5.0 * told_by(np.ones(K))

@@ -15,6 +15,9 @@ from eccaht.experiments.calibration import (
     Records,
     Search,
     Stop,
+    Truth,
+    _Plan,
+    _world,
     calibrate_stopping,
     check_alphas,
     right_for_good,
@@ -55,6 +58,46 @@ def test_each_alpha_stops_where_a_search_of_its_own_does(problem: Problem, name:
                 if stop.right and result.shifts is not None:
                     held = (result.shifts.low <= world.shifts) & (world.shifts <= result.shifts.high)
                     assert (stop.named, stop.covered) == (held.size, held.sum())
+
+
+def test_searches_can_be_told_what_is_true() -> None:
+    problem = Problem(families.identity(6), shift=UnknownShift(3.0), n_anomalies=(0, 3), budget=3.0)
+    plan = _Plan(b"", "joint", "posterior", (0.05,), 10, 4, Truth(2, (2.0, 5.0)))
+    worlds = [_world(plan, problem, run) for run in range(60)]
+    sizes = np.concatenate([np.abs(world.shifts) for world in worlds])
+    assert {world.anomalies.size for world in worlds} == {2}
+    assert 2.0 <= sizes.min() < 2.2 < 4.8 < sizes.max() <= 5.0
+    assert {-1.0, 1.0} == {float(sign) for world in worlds for sign in np.sign(world.shifts)}
+    assert len({tuple(world.anomalies.tolist()) for world in worlds}) > 10
+    quiet = calibrate_stopping(problem, runs=3, horizon=1, truth=Truth(0))
+    assert all(search.right_for_good in (1, None) for search in quiet.searches)
+
+
+def test_true_sizes_keep_a_known_sign_and_known_shifts() -> None:
+    shifts: list[float | UnknownShift] = [UnknownShift(3.0, "negative"), 7.0, UnknownShift(2.0)]
+    problem = Problem(families.identity(3), shift=shifts, n_anomalies=2, budget=3.0)
+    plan = _Plan(b"", "joint", "posterior", (0.05,), 10, 4, Truth(None, (2.0, 2.5)))
+    for run in range(20):
+        world = _world(plan, problem, run)
+        moved = dict(zip(world.anomalies.tolist(), world.shifts.tolist(), strict=True))
+        assert moved.get(1, 7.0) == 7.0
+        assert -2.5 <= moved.get(0, -2.0) <= -2.0
+
+
+@pytest.mark.parametrize(
+    ("truth", "message"),
+    [
+        (Truth(4), "from 0 to 3, not 4"),
+        (Truth(None, (3.0, 2.0)), "the smaller first"),
+        (Truth(None, (-1.0, 2.0)), "from 0 on"),
+    ],
+)
+def test_what_cannot_be_true_is_refused(truth: Truth, message: str) -> None:
+    problem = Problem(families.identity(6), shift=UnknownShift(3.0), n_anomalies=(0, 3), budget=3.0)
+    with pytest.raises(ValueError, match=message):
+        calibrate_stopping(problem, runs=1, truth=truth)
+    with pytest.raises(ValueError, match="these are known"):
+        calibrate_stopping(SMALL, runs=1, truth=Truth(None, (1.0, 2.0)))
 
 
 def test_right_for_good_is_the_last_change_to_the_true_set() -> None:
@@ -167,3 +210,39 @@ def test_a_picture_without_errors_can_be_drawn(right: int, never: int) -> None:
     figure = draw(fabricated(right=right, wrong=0, never=never))
     figure.canvas.draw()
     assert (f"0/{right}" in texts(figure)) == (right > 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stopping", ["posterior", "glr"])
+@pytest.mark.parametrize("noise", ["toeplitz", "rbf", "equicorrelation"])
+def test_promises_hold_where_sets_cannot_be_enumerated(noise: str, stopping: str) -> None:
+    """K=128, n=5, 200 searches; `posterior` stops at most 1.3 times after the set is right for good."""
+    S = families.rbf(128, rho=0.8) if noise == "rbf" else getattr(families, noise)(128, 0.8)
+    problem = Problem(S, shift=3.0, n_anomalies=5, budget=5.0)
+    records = calibrate_stopping(problem, stopping=stopping, runs=200, seed=77, horizon=500)
+    good = right_for_good(records)
+    assert good is not None
+    for level in summarise(records):
+        assert level.stopped == 200
+        assert level.compatible
+        assert stopping == "glr" or level.measurements.mean < 1.3 * good.mean
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1, 5, 8])
+def test_promises_hold_for_every_true_number(number: int) -> None:
+    problem = Problem(families.toeplitz(128, 0.8), shift=3.0, n_anomalies=(0, 8), budget=5.0)
+    (level,) = summarise(calibrate_stopping(problem, alphas=[0.05], runs=200, seed=78, truth=Truth(number)))
+    assert level.stopped == 200
+    assert level.compatible
+
+
+@pytest.mark.slow
+def test_promises_hold_for_sizes_within_the_prior() -> None:
+    problem = Problem(families.toeplitz(128, 0.8), shift=UnknownShift(3.5), n_anomalies=5, budget=5.0)
+    records = calibrate_stopping(problem, alphas=[0.05], runs=100, seed=79, horizon=300, truth=Truth(None, (2.0, 5.0)))
+    (level,) = summarise(records)
+    assert level.stopped >= 99
+    assert level.compatible
+    assert level.coverage is not None
+    assert level.coverage.share > 0.92

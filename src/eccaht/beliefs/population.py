@@ -72,15 +72,17 @@ class Population:
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:
         """The coldest level that leaves a doubt, each set with one slot opened to all streams.
 
-        Sets at most one change away from the announced one are replaced by the exact distribution of those.
+        Sets at most one change away from the announced one are replaced by the exact distribution of those. Once that
+        set is more probable than not, the question is which rivals can be ruled out: they get half of the
+        probability, and the unlikely among them a larger part of it.
         """
         likelihood, sizes, rng = self._likelihood, self._sizes, self._rng
         away = self.recent[differences(sizes, self.recent, around.members) > 1]
         share = share_away(likelihood, sizes, away, len(self.recent), around)
         near = (1.0 - share) * around.weight / (1.0 + around.weight)
-        beta = 1.0
-        if NEGLIGIBLE < share + near < SURE:
-            beta, share, near = FLAT, share * SURE / (share + near), near * SURE / (share + near)
+        beta, doubt = 1.0, share + near
+        if NEGLIGIBLE < doubt < SURE:
+            beta, share, near = FLAT, share * SURE / doubt, near * SURE / doubt
         opened = open_neighbours(likelihood, around, beta, near / (1.0 - share) if share < 1.0 else 0.0, rng)
         if len(away):
             further = self._opened(away, 1.0)

@@ -53,6 +53,10 @@ def identify(
     readout_noise: Annotated[
         float, typer.Option(metavar="SD", help="Noise that reading adds, in robust units: guards against model error.")
     ] = 0.0,
+    outliers: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.49, metavar="SHARE", help="Share of wild readings to allow for."),
+    ] = 0.0,
     stopping: Annotated[
         str | None,
         typer.Option(metavar="RULE", help="posterior, glr, gap, own, never or a number; the policy's own by default."),
@@ -99,7 +103,8 @@ def identify(
             max_measurements, rule = min(rule, max_measurements or rule), None
     calibrated = load_model(model)
     shifts = dict(zip(calibrated.names, parse_shifts(shift or [], shift_file, calibrated.names), strict=True))
-    options = {"seed": seed, "alpha": alpha, "stopping": rule}
+    options: dict[str, Any] = {"seed": seed, "alpha": alpha, "stopping": rule}
+    options |= {"outliers": outliers} if outliers else {}
     pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
     _policy(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
     source = _source(calibrated, data, (start, stop), missing, times if follow else None)
@@ -113,7 +118,7 @@ def identify(
     if as_json:
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
         settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
-        settings |= {"alpha": alpha, "seed": seed, "sensors": search.problem.size}
+        settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
         told = {"settings": settings, **account.document(), "notes": list(source.notes), "files": files}
         typer.echo(json.dumps(told, allow_nan=False))
         return
