@@ -16,7 +16,7 @@ from eccaht.beliefs.confidence import Confidence
 from eccaht.problem import Problem
 
 StoppingOption = str | int | None
-_OPEN_MARGIN = 2 / 3  # of alpha, where the number of anomalies is open
+_OPEN_MARGIN = 0.85  # of alpha, where the number of anomalies is open
 
 
 class StoppingRule(Protocol):
@@ -71,7 +71,7 @@ class PosteriorProbability:
     alpha of all searches. Where all sets are enumerated this is a theorem; else the probability is an estimate,
     and docs/confidence.md gives the errors counted.
 
-    Where the number is open the rule asks for 1 - 2/3 alpha: nearly all doubt is then whether one more stream is
+    Where the number is open the rule asks for 1 - 0.85 alpha: nearly all doubt is then whether one more stream is
     anomalous, and given that it is, the error may exceed alpha although it is below alpha on average.
     """
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, UnknownShift, families
 from eccaht.beliefs import Enumeration, Evidence, Population, likelihood_of
-from eccaht.beliefs.confidence import close_rivals, fits, refuted, share_of
+from eccaht.beliefs.confidence import close_rivals, differences, fits, refuted, share_of, weight_two_away
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.slots import neighbourhood
 from eccaht.sets import Sizes
@@ -125,6 +125,11 @@ def test_neighbours(sizes: Sizes) -> None:
     own = posterior[[o == mine for o in others]][0]
     around = neighbourhood(likelihood, sizes, members)
     assert_allclose(around.weight, np.exp(posterior[near] - own).sum(), rtol=1e-9)
+    two = differences(sizes, rows, members) == 2
+    assert two.sum() > 40
+    weight = weight_two_away(likelihood, sizes, around)
+    assert weight is not None
+    assert_allclose(weight, np.exp(posterior[two] - own).sum(), rtol=1e-9)
     found = {frozenset(row[row < 9].tolist()) for row in close_rivals(likelihood, sizes, around)}
     assert {frozenset(o) for o, n in zip(others, near, strict=True) if n} <= found
     assert frozenset(mine) not in found

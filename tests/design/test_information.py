@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
+from scipy.optimize import minimize
 
 from eccaht import Problem, families, pair_design
 from eccaht.arrays import Array, Index
-from eccaht.design.information import InformationDesign, _information
+from eccaht.design.information import InformationDesign, _Information
 from eccaht.sets import Hypotheses
 
 
@@ -33,7 +34,7 @@ def test_information_of_a_reading() -> None:
     rng = np.random.default_rng(0)
     for spread in (0.3, 1.0, 4.0):
         means, weights = spread * rng.standard_normal(6), rng.dirichlet(np.ones(6))
-        found, _ = _information(means, weights)
+        found, _ = _Information(weights).judge(means)
         assert_allclose(found, mutual_information(means, weights), rtol=0.03, atol=2e-3)
 
 
@@ -92,9 +93,10 @@ def test_precise_readings_settle_several_streams_at_once() -> None:
     assert np.mean(reached) > np.mean([told_by(rng.standard_normal(K)) for _ in range(20)]) + 0.1
 
 
-def test_one_measurement_asks_about_all_rivals_at_once() -> None:
+@pytest.mark.parametrize("doubt", [0.4, 0.6])
+def test_one_measurement_asks_about_all_rivals_at_once(doubt: float) -> None:
     """Nothing is wrong, or one of 30 correlated streams is: the best measurement has signs that alternate."""
-    K, doubt = 30, 0.4
+    K = 30
     problem = Problem(families.toeplitz(K, 0.8), shift=1.0, n_anomalies=(0, 1), budget=5.0)
     stream, chance = np.arange(K + 1), np.append(np.full(K, doubt / K), 1.0 - doubt)
     nobody = np.zeros((1, 0))
@@ -108,3 +110,25 @@ def test_one_measurement_asks_about_all_rivals_at_once() -> None:
     reached = [told_by(InformationDesign(problem)(hypotheses, np.random.default_rng(s))) for s in range(8)]
     assert min(reached) > 0.9 * alternating
     assert alternating > 5.0 * told_by(np.ones(K))
+
+
+def test_the_likeliest_set_is_set_apart_from_all_rivals() -> None:
+    """Where one rival is four times as probable as the next, information dwells on it; the error bound does not."""
+    K = 12
+    problem = Problem(families.toeplitz(K, 0.6), shift=1.5, n_anomalies=1, budget=5.0)
+    chance = np.append(0.75, np.geomspace(1.0, 0.3, K - 1))
+    chance[1:] *= 0.25 / chance[1:].sum()
+    sets = np.arange(K)[:, None]
+
+    def bound(c: Array) -> float:
+        apart = 1.5 * (c[1:] - c[0]) / np.sqrt(problem.noise_variance(c))
+        return float(np.sqrt(chance[1:]) @ np.exp(-(apart**2) / 8.0))
+
+    starts = [np.random.default_rng(s).standard_normal(K) for s in range(10)]
+    best = min(minimize(bound, start, method="BFGS").fun for start in starts)
+    found = [
+        bound(InformationDesign(problem)(plain(sets, chance, problem.shift), np.random.default_rng(s)))
+        for s in range(10)
+    ]
+    assert min(found) < best * 1.001
+    assert max(found) < best * 1.1

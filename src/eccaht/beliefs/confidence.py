@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,9 +16,8 @@ from eccaht.beliefs.slots import Neighbourhood, changes
 from eccaht.sets import Sizes
 
 CHECKERS = 128  # independent searches that should find the announced set again
-NEGLIGIBLE = 1e-4  # doubt below which the next measurement asks about a flatter posterior
-SURE, FLAT = 0.5, 0.5  # below this doubt it asks about all rivals, by posterior^FLAT, as if they weighed SURE together
 _FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
+_TWO_AWAY = 1 << 22  # sets two changes away up to which they are summed up
 _DOUBLES = 64  # best single changes that are changed once more in the search for rivals
 
 
@@ -104,14 +104,43 @@ def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, a
 
     The smaller of two figures, times 1 - exp(-k) where k independent searches found the set again: a rival that is as
     easy to find would have been missed with probability exp(-k). The first figure is the set's share of the
-    population, the second its share of the weight of all sets seen, those one change away included.
+    population, the second its share of the weight of all sets seen, those one change away included, and those two
+    changes away where they can be summed up.
     """
     members = around.members
     known, _ = sizes.distinct(np.vstack([drawn, found]))
-    far = _weight(likelihood, sizes, known[differences(sizes, known, members) > 1], members)
+    two = weight_two_away(likelihood, sizes, around)
+    seen = _weight(likelihood, sizes, known[differences(sizes, known, members) > (1 if two is None else 2)], members)
     again = int((sizes.keys(found) == sizes.keys(members[None])).sum())
     share = share_of(likelihood, sizes, drawn, around)
-    return min(share, 1.0 / (1.0 + around.weight + far)) * -math.expm1(-again)
+    return min(share, 1.0 / (1.0 + around.weight + (two or 0.0) + seen)) * -math.expm1(-again)
+
+
+def weight_two_away(likelihood: Likelihood, sizes: Sizes, around: Neighbourhood) -> float | None:
+    """How probable all sets two changes away are together, relative to the set in the middle; None if too many.
+
+    Two streams that are both missing, or both wrong, can explain the readings where neither does alone.
+    """
+    K, members = sizes.n_streams, around.members
+    held, evidence = members < K, likelihood.evidence
+    outside = np.setdiff1d(np.arange(K), members)
+    pairs = list(combinations([*np.flatnonzero(held), *np.flatnonzero(~held)[:2]], 2))
+    if not isinstance(likelihood, KnownShifts) or len(pairs) * outside.size**2 > _TWO_AWAY:
+        return None
+    penalty = evidence.entries(outside[:, None], outside[None])
+    penalty[np.tril_indices(outside.size)] = np.inf  # each pair once
+    own = float(likelihood.log_likelihood(members[None])[0]) + sizes.log_prior[held.sum()]
+    total = 0.0
+    for pair in pairs:
+        rest = members.copy()
+        rest[list(pair)] = K
+        size, base = int((rest < K).sum()), float(likelihood.log_likelihood(rest[None])[0]) - own
+        gain = (evidence.fields(rest[None])[0] - evidence.half_diagonal)[outside]
+        heights = [gain[:, None] + gain - penalty + sizes.log_prior[size + 2]]
+        if size + 2 == held.sum():  # two leave, and one or nobody comes
+            heights += [gain + sizes.log_prior[size + 1], sizes.log_prior[[size]]]
+        total += sum(float(np.exp(np.minimum(height + base, 300.0)).sum()) for height in heights)
+    return total
 
 
 def differences(sizes: Sizes, sets: Index, members: Index) -> Index:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.confidence import FLAT, NEGLIGIBLE, SURE, Confidence, advantage
+from eccaht.beliefs.confidence import Confidence, advantage
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.slots import Neighbourhood
 from eccaht.sets import Hypotheses, Sizes
 
 LARGEST = 200_000  # sets
 _MOST, _DRAWS = 1024, 512  # sets handed to the design of a measurement: all, or draws where there are more
+_NEGLIGIBLE = 1e-4  # probability of all but one set below which nothing is in doubt
 _NEVER = 1e-7  # a set less probable than this is left out
 _RATIO = 0.4  # how much flatter the posterior is made until it leaves something in doubt
 
@@ -42,18 +43,12 @@ class Enumeration:
         return self.sets[[int(self.log_posterior.argmax())]]
 
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
-        """All sets with their probabilities, or draws from them where too many are possible; made flatter late on."""
-        below = self.log_posterior - self.log_posterior.max()
-        weights, beta = np.exp(below), 1.0
-        while (total := weights.sum()) < 1.0 + NEGLIGIBLE:
+        """All sets with their probabilities, or draws where too many are possible; made flatter until they differ."""
+        weights, beta = np.exp(self.log_posterior), 1.0
+        while 1.0 - weights.max() < _NEGLIGIBLE:
             beta *= _RATIO
-            weights = np.exp(beta * below)
-        weights /= total
-        best = int(weights.argmax())
-        if 1.0 - weights[best] < SURE:
-            weights = np.exp(FLAT * beta * below)
-            weights *= SURE / (weights.sum() - 1.0)
-            weights[best] = 1.0 - SURE
+            weights = np.exp(beta * (self.log_posterior - self.log_posterior.max()))
+            weights /= weights.sum()
         (some,) = np.nonzero(weights > _NEVER)
         if some.size <= _MOST:
             return self._with_shifts(self.sets[some], weights[some] / weights[some].sum())

@@ -15,9 +15,6 @@ import numpy as np
 
 from eccaht.arrays import Array, Index
 from eccaht.beliefs.confidence import (
-    FLAT,
-    NEGLIGIBLE,
-    SURE,
     Confidence,
     advantage,
     close_rivals,
@@ -39,6 +36,7 @@ MAX_LEVELS = 8
 COLD, HOT = 64, 24  # sets on the coldest level and on each other
 CLIMBERS, SEARCHERS = 8, 128  # random sets that climb after each reading, and where no set explains the readings
 _PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the evidence is
+_NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
 _HOPELESS = 10.0  # nats below a set just found at which a set is given up
 
 
@@ -72,23 +70,17 @@ class Population:
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:
         """The coldest level that leaves a doubt, each set with one slot opened to all streams.
 
-        Sets at most one change away from the announced one are replaced by the exact distribution of those. Once that
-        set is more probable than not, the question is which rivals can be ruled out: they get half of the
-        probability, and the unlikely among them a larger part of it.
+        Sets at most one change away from the announced one are replaced by the exact distribution of those.
         """
-        likelihood, sizes, rng = self._likelihood, self._sizes, self._rng
+        likelihood, sizes = self._likelihood, self._sizes
         away = self.recent[differences(sizes, self.recent, around.members) > 1]
         share = share_away(likelihood, sizes, away, len(self.recent), around)
-        near = (1.0 - share) * around.weight / (1.0 + around.weight)
-        beta, doubt = 1.0, share + near
-        if NEGLIGIBLE < doubt < SURE:
-            beta, share, near = FLAT, share * SURE / doubt, near * SURE / doubt
-        opened = open_neighbours(likelihood, around, beta, near / (1.0 - share) if share < 1.0 else 0.0, rng)
+        opened = open_neighbours(likelihood, around, self._rng)
         if len(away):
             further = self._opened(away, 1.0)
             opened = opened.joined(further, 1.0 - share) if share < 1.0 else further
         level = 0
-        while opened.doubt(sizes) < NEGLIGIBLE and level + 1 < self.n_levels:
+        while opened.doubt(sizes) < _NEGLIGIBLE and level + 1 < self.n_levels:
             level += 1
             opened = self._opened(self.sets[self.level == level], RATIO**level)
         return opened

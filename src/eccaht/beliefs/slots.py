@@ -67,16 +67,12 @@ def neighbourhood(likelihood: Likelihood, sizes: Sizes, members: Index) -> Neigh
     return Neighbourhood(members, slots, change)
 
 
-def open_neighbours(
-    likelihood: Likelihood, around: Neighbourhood, beta: float, doubt: float, rng: np.random.Generator
-) -> Hypotheses:
-    """A set with probability 1 - doubt and those one change away, by their posterior^beta; one slot opened a row."""
+def open_neighbours(likelihood: Likelihood, around: Neighbourhood, rng: np.random.Generator) -> Hypotheses:
+    """A set and all sets one change away with their exact probabilities, one slot opened a row."""
     members, slots, change = around
-    weights = np.exp(beta * np.minimum(change, 80.0))  # nothing is far above the most probable set
-    total = weights.sum()
-    if total > 0.0:
-        weights *= doubt / total
-    weights[0, members[slots[0]]] = 1.0 - doubt if total > 0.0 else 1.0  # the set itself, once
+    weights = np.exp(np.minimum(change, 80.0))  # nothing is far above the most probable set
+    weights[0, members[slots[0]]] = 1.0  # the set itself, once
+    weights /= weights.sum()
     copies = np.tile(members, (slots.size, 1))
     return Hypotheses.of_slots(without_slots(copies, slots), weights, *likelihood.draw_shifts(copies, slots, rng))
 
