@@ -24,7 +24,7 @@ from benchmarks.jobs import Job, Row
 from benchmarks.tables import Table
 from eccaht.files import replacing
 
-PARTS = ("steps", "designs", "scaling", "calibration")
+PARTS = ("steps", "designs", "scaling", "calibration", "joint")
 LONG = ("confidence",)  # only if asked for
 FIGURES = ("steps", "scaling")
 
