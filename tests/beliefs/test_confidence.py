@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, UnknownShift, families
 from eccaht.beliefs import Enumeration, Evidence, Population, likelihood_of
-from eccaht.beliefs.confidence import close_rivals, differences, fits, refuted, share_of, weight_two_away
+from eccaht.beliefs.confidence import close_rivals, differences, fits, refuted, share_of, weight_two_away, weight_unseen
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.slots import neighbourhood
 from eccaht.sets import Sizes
@@ -133,3 +133,25 @@ def test_neighbours(sizes: Sizes) -> None:
     found = {frozenset(row[row < 9].tolist()) for row in close_rivals(likelihood, sizes, around)}
     assert {frozenset(o) for o, n in zip(others, near, strict=True) if n} <= found
     assert frozenset(mine) not in found
+
+
+@pytest.mark.parametrize("sizes", [Sizes(22, 4, 4), Sizes(22, 0, 5)], ids=["four", "up to five"])
+def test_what_cannot_be_seen_is_weighed_as_if_gaussian(sizes: Sizes) -> None:
+    """Two precise readings: the sum over all sets, by enumeration, on average over worlds."""
+    problem = Problem(1e-3 * np.eye(22), shift=1.0, n_anomalies=4, budget=3.0)
+    sets, errors = sizes.all_sets(), []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        evidence = Evidence(problem)
+        truth = sizes.random_sets(rng, 1)[0]
+        for _ in range(2):
+            c = rng.standard_normal(22)
+            evidence.add(c, float(c[truth[truth < 22]].sum() + 0.03 * np.linalg.norm(c) * rng.standard_normal()))
+        likelihood = likelihood_of(evidence)
+        height = likelihood.log_likelihood(sets) + sizes.log_prior_of(sets)
+        own = likelihood.log_likelihood(truth[None])[0] + sizes.log_prior_of(truth[None])[0]
+        errors.append(np.log(weight_unseen(likelihood, sizes, truth)) - np.log(np.exp(height - own).sum() - 1.0))
+    assert abs(np.median(errors)) < 0.7
+    if not sizes.fixed:  # there is one empty set
+        assert weight_unseen(likelihood_of(Evidence(problem)), Sizes(22, 0, 0), np.zeros(0, dtype=np.intp)) == 0.0
+    assert np.mean(np.abs(errors)) < 1.5

@@ -16,6 +16,7 @@ from eccaht.beliefs.slots import Neighbourhood, changes
 from eccaht.sets import Sizes
 
 CHECKERS = 128  # independent searches that should find the announced set again
+_SHARP = 30.0  # nats that any single change costs where readings are called precise
 _FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 _TWO_AWAY = 1 << 22  # sets two changes away up to which they are summed up
 _DOUBLES = 64  # best single changes that are changed once more in the search for rivals
@@ -104,8 +105,8 @@ def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, a
 
     The smaller of two figures, times 1 - exp(-k) where k independent searches found the set again: a rival that is as
     easy to find would have been missed with probability exp(-k). The first figure is the set's share of the
-    population, the second its share of the weight of all sets seen, those one change away included, and those two
-    changes away where they can be summed up.
+    population, the second its share of the weight of all sets seen, those one change away included, those two
+    changes away where they can be summed up, and those that nobody can see one by one where readings are precise.
     """
     members = around.members
     known, _ = sizes.distinct(np.vstack([drawn, found]))
@@ -113,7 +114,8 @@ def estimate(likelihood: Likelihood, sizes: Sizes, drawn: Index, found: Index, a
     seen = _weight(likelihood, sizes, known[differences(sizes, known, members) > (1 if two is None else 2)], members)
     again = int((sizes.keys(found) == sizes.keys(members[None])).sum())
     share = share_of(likelihood, sizes, drawn, around)
-    return min(share, 1.0 / (1.0 + around.weight + (two or 0.0) + seen)) * -math.expm1(-again)
+    unseen = weight_unseen(likelihood, sizes, members) if around.best < -_SHARP else 0.0
+    return min(share, 1.0 / (1.0 + around.weight + (two or 0.0) + seen + unseen)) * -math.expm1(-again)
 
 
 def weight_two_away(likelihood: Likelihood, sizes: Sizes, around: Neighbourhood) -> float | None:
@@ -141,6 +143,37 @@ def weight_two_away(likelihood: Likelihood, sizes: Sizes, around: Neighbourhood)
             heights += [gain + sizes.log_prior[size + 1], sizes.log_prior[[size]]]
         total += sum(float(np.exp(np.minimum(height + base, 300.0)).sum()) for height in heights)
     return total
+
+
+def weight_unseen(likelihood: Likelihood, sizes: Sizes, members: Index) -> float:
+    """About how probable all other sets would be, relative to `members`, if streams were Gaussian under the prior.
+
+    A few precise readings fit very few sets, which no search can find one from another; but there may be many of
+    them. The readings' density averaged over all sets of a size is nearly that of a Gaussian with the same moments:
+
+        log E[exp(b'z - z'M z / 2)],   z ~ N(m 1, s C),   C = I - 11'/K,   m = k/K,   s = m (1 - m) K / (K - 1).
+    """
+    evidence, K = likelihood.evidence, sizes.n_streams
+    if not isinstance(likelihood, KnownShifts) or not evidence.has_matrix:
+        return 0.0
+    M, b = evidence.rows(np.arange(K))[:, :K], evidence.linear[:K]
+    along = M.sum(axis=1)
+    centred = M - along / K - (along / K)[:, None] + along.sum() / K**2
+    values, vectors = np.linalg.eigh(centred)
+    values = np.maximum(values, 0.0)
+    heights = []
+    for size in range(sizes.least, sizes.most + 1):
+        m = size / K
+        s = m * (1.0 - m) * K / max(K - 1, 1)
+        residual = b - m * along
+        parts = vectors.T @ (residual - residual.mean())
+        explained = 0.5 * s * float((parts**2 / (1.0 + s * values)).sum()) - 0.5 * float(np.log1p(s * values).sum())
+        heights.append(m * float(b.sum()) - 0.5 * m * m * float(along.sum()) + explained)
+    held = int((members < K).sum())
+    own = float(likelihood.log_likelihood(members[None])[0]) + sizes.log_prior[held]
+    weights = np.exp(np.minimum(np.array(heights) - math.log(sizes.most - sizes.least + 1) - own, 300.0))
+    weights[held - sizes.least] *= 1.0 - 1.0 / math.comb(K, held)  # one of that size is no other
+    return float(weights.sum())
 
 
 def differences(sizes: Sizes, sets: Index, members: Index) -> Index:

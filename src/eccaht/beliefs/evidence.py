@@ -90,6 +90,11 @@ class Evidence:
         """Of a complete reading: each stream is read by an instrument with noise of its own."""
         return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
 
+    @property
+    def has_matrix(self) -> bool:
+        """Is M kept as a matrix?"""
+        return self._matrix is not None
+
     def block(self, sets: Index) -> Array:
         """M on the streams of each row, (N, n, n)."""
         return self.entries(sets[:, :, None], sets[:, None, :])
