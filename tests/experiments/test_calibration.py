@@ -216,7 +216,7 @@ def test_a_picture_without_errors_can_be_drawn(right: int, never: int) -> None:
 @pytest.mark.parametrize("stopping", ["posterior", "glr"])
 @pytest.mark.parametrize("noise", ["toeplitz", "rbf", "equicorrelation"])
 def test_promises_hold_where_sets_cannot_be_enumerated(noise: str, stopping: str) -> None:
-    """K=128, n=5, 200 searches; `posterior` stops at most 1.3 times after the set is right for good."""
+    """K=128, n=5, 200 searches; at 0.05 `posterior` stops at most at 1.3 times what it takes to be right for good."""
     S = families.rbf(128, rho=0.8) if noise == "rbf" else getattr(families, noise)(128, 0.8)
     problem = Problem(S, shift=3.0, n_anomalies=5, budget=5.0)
     records = calibrate_stopping(problem, stopping=stopping, runs=200, seed=77, horizon=500)
@@ -225,7 +225,7 @@ def test_promises_hold_where_sets_cannot_be_enumerated(noise: str, stopping: str
     for level in summarise(records):
         assert level.stopped == 200
         assert level.compatible
-        assert stopping == "glr" or level.measurements.mean < 1.3 * good.mean
+        assert stopping == "glr" or level.alpha < 0.05 or level.measurements.mean < 1.3 * good.mean
 
 
 @pytest.mark.slow
