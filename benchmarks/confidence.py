@@ -16,7 +16,7 @@ from benchmarks.tables import Column, Table, three_digits
 from eccaht import Problem, UnknownShift, families
 from eccaht.arrays import Array
 from eccaht.covariance import Covariance
-from eccaht.experiments.calibration import Truth, calibrate_stopping, right_for_good, summarise
+from eccaht.experiments.calibration import Records, Truth, calibrate_stopping, right_for_good, summarise
 
 RUNS, QUICK_RUNS, JOBS, HORIZON = 400, 4, 2, 500
 ALPHAS = (0.1, 0.05, 0.01, 1e-3, 1e-4)
@@ -98,7 +98,7 @@ def _count(setting: Setting, noise: str, K: int, quick: bool) -> list[Row]:
     return [common | line for line in _lines(records)]
 
 
-def _lines(records: Any) -> Iterator[Row]:
+def _lines(records: Records) -> Iterator[Row]:
     for level in summarise(records):
         times = [s.stops[records.alphas.index(level.alpha)] for s in records.searches]
         ended = [time.n_measurements for time in times if time is not None]

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from eccaht import Problem, UnknownShift, families
 from eccaht.cli import calibration as command
-from eccaht.cli.main import app, run
+from eccaht.cli.main import run
 from eccaht.data import calibrate, load_model
 from eccaht.experiments.calibration import Truth, calibrate_stopping, summarise
+from tests.cli import commands
 
 SMALL = ["--family", "toeplitz", "--streams", "8", "--rho", "0.6", "--anomalies", "2", "--shift", "1.5"]
 FEW = ["--runs", "6", "--jobs", "1"]
 
 
-def invoke(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["calibration", *arguments])
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
-
-
-def document(*arguments: str) -> Any:
-    return json.loads(invoke(*arguments, "--json"))
+invoke, document = partial(commands.invoke, "calibration"), partial(commands.document, "calibration")
 
 
 def same(told: Any, problem: Problem, **options: Any) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from eccaht.cli.main import app, run
 from eccaht.experiments import comparison
 from eccaht.experiments.comparison import Records, compare, refusal, summarise
 from eccaht.statistics import Delay, Estimate
+from tests.cli import commands
 
 SMALL = ["--streams", "16", "--anomalies", "2", "--shift", "4", "--budget", "3", "--runs", "3", "--horizon", "25"]
 QUICK = [*SMALL, "--jobs", "1"]
@@ -33,15 +34,7 @@ def problem() -> Problem:
     return Problem(families.toeplitz(16, 0.8), shift=4.0, n_anomalies=2, budget=3.0)
 
 
-def invoke(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["compare", *arguments])
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
-
-
-def document(*arguments: str) -> Any:
-    return json.loads(invoke(*arguments, "--json"))
+invoke, document = partial(commands.invoke, "compare"), partial(commands.document, "compare")
 
 
 def without_times(told: Any) -> Any:

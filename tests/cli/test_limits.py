@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from eccaht import Problem, families
 from eccaht.cli import limits as command
-from eccaht.cli.main import app, run
+from eccaht.cli.main import run
 from eccaht.data import calibrate, load_model
 from eccaht.theory import limits
+from tests.cli import commands
 
 SMALL = ["--streams", "12", "--anomalies", "2", "--rho", "0.7", "--sets", "2"]
 
 
-def invoke(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["limits", *arguments])
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
-
-
-def document(*arguments: str) -> Any:
-    return json.loads(invoke(*arguments, "--json"))
+invoke, document = partial(commands.invoke, "limits"), partial(commands.document, "limits")
 
 
 def same(told: Any, problem: Problem, **options: Any) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from eccaht.cli.main import app, run
+from eccaht.cli.main import run
 from eccaht.data.smd import find_entities
 from eccaht.experiments.comparison import summarise
 from eccaht.experiments.smd import Settings, run_tier1
+from tests.cli import commands
 from tests.data.smd_format import write_collection
 
 QUICK = ["--runs", "3", "--horizon", "30", "--jobs", "1", "--policies", "ecc-aht,diagonal"]
@@ -26,15 +25,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def invoke(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["smd", *arguments])
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
-
-
-def document(*arguments: str) -> Any:
-    return json.loads(invoke(*arguments, "--json"))
+invoke, document = partial(commands.invoke, "smd"), partial(commands.document, "smd")
 
 
 def test_json_holds_what_the_library_computes(directory: Path) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eccaht.cli.compare import FAMILIES
+from eccaht.cli.output import counting, writable_directory
 from eccaht.cli.parsing import parse_number, parse_shift
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def calibration(
         problem, noise = _problem(model, family, streams, given, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
         options |= {"runs": runs, "horizon": horizon, "seed": seed}
-        with _progress(runs) as progress:
+        with counting(runs, "searches") as progress:
             records = calibrate_stopping(problem, **options, truth=truth, alphas=levels, jobs=jobs, progress=progress)
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, anomalies or jobs") from None
@@ -110,8 +109,6 @@ def _check_rule(stopping: str) -> None:
 
 
 def _check_plot(plot: Path | None, model: Path | None) -> None:
-    from eccaht.cli.output import writable_directory
-
     if plot is None:
         return
     if plot.suffix not in _PLOTS:
@@ -140,21 +137,6 @@ def _problem(
 
     S, shape = build_family(family, streams or _STREAMS, shape)
     return Problem(S, **search), {"family": family, **shape}
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("searches, time left"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda finished: bar.advance(task, finished)
 
 
 def _save(records: Records, plot: Path | None) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from eccaht.cli.output import counting, writable_directory
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -81,7 +81,7 @@ def compare(
         names, refused = _choose(policies, problem, options)
         _check_outputs(plot, csv)
         many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": jobs or cpu_count()}
-        with _progress(len(names) * runs) as progress:
+        with counting(len(names) * runs, "runs") as progress:
             records = run(problem, names, **many, options=options, progress=progress)
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, a smaller horizon, fewer runs or fewer jobs") from None
@@ -193,8 +193,6 @@ def _choose(policies: str, problem: Problem, options: dict[str, Any]) -> tuple[l
 
 
 def _check_outputs(plot: Path | None, csv: Path | None) -> None:
-    from eccaht.cli.output import writable_directory
-
     if plot is not None and plot.suffix not in (".png", ".pdf"):
         raise ValueError(f"--plot {plot} must end in .png or .pdf")
     if plot is not None and plot == csv:
@@ -204,21 +202,6 @@ def _check_outputs(plot: Path | None, csv: Path | None) -> None:
             if path.is_dir() or not path.parent.is_dir():
                 raise ValueError(f"cannot write {option} {path}: give a file in a directory that exists")
             writable_directory(path.parent, option)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("runs, time left"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda finished: bar.advance(task, finished)
 
 
 def _save(records: Records, plot: Path | None, csv: Path | None) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from eccaht.cli.output import counting, writable_directory
 
 if TYPE_CHECKING:
     from eccaht.diagnosis import Check, Diagnosis
@@ -48,7 +48,7 @@ def diagnose(
 
     calibrated = load_model(model)
     if search:
-        with _progress(search.get("runs", 20)) as progress:
+        with counting(search.get("runs", 20), "simulated searches") as progress:
             diagnosis = run(calibrated, **search, progress=progress)
     else:
         diagnosis = run(calibrated)
@@ -75,28 +75,11 @@ def _search(anomalies: int | None, shift: float | None, **others: Any) -> dict[s
 
 
 def _check_page(page: Path, model: Path) -> None:
-    from eccaht.cli.output import writable_directory
-
     if page.is_dir() or not page.parent.is_dir():
         raise ValueError(f"cannot write --html {page}: give a file in a directory that exists")
     if page.exists() and model.exists() and page.samefile(model):
         raise ValueError(f"--html {page} is the model itself: give another file")
     writable_directory(page.parent, "--html")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("simulated searches"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda finished: bar.advance(task, finished)
 
 
 def _save(diagnosis: Diagnosis, model: Path, page: Path) -> None:

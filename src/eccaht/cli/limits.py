@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eccaht.cli.compare import FAMILIES
+from eccaht.cli.output import counting
 
 if TYPE_CHECKING:
     from eccaht.problem import Problem
@@ -62,7 +61,7 @@ def limits(
     )
     from eccaht.theory import limits as compute
 
-    with _progress(sets) as progress:
+    with counting(sets, "sets") as progress:
         found = compute(problem, alpha=alpha, n_sets=sets, seed=seed, progress=progress)
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
     if as_json:
@@ -91,21 +90,6 @@ def _problem(
     from eccaht.data import load_model
 
     return load_model(model).problem(**search), {"model": str(model)}
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object] | None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("sets"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda finished: bar.advance(task, finished)
 
 
 def document(found: Limits) -> dict[str, Any]:

@@ -46,7 +46,7 @@ _RARE = 1e-3  # share of a row's probability below which a stream's shift says n
 
 
 class InformationDesign:
-    """The most informative measurement for weighted hypotheses."""
+    """The measurement that tells most about weighted hypotheses, or sets the likeliest one apart."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
