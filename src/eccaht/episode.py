@@ -83,6 +83,8 @@ class Identification:
     """The streams named, after how many measurements, and why the search ended there.
 
     confidence: the posterior probability of the set and how it was found; None where the policy cannot tell.
+    fit: the probability of readings as bad as these if the set is right; near 0 the model does not hold and the
+        confidence means nothing. None where the policy cannot tell.
     shifts: where their sizes were not known.
     """
 
@@ -91,6 +93,7 @@ class Identification:
     reason: Literal["stopped", "max_measurements"]
     names: tuple[str, ...] | None = None
     confidence: Confidence | None = None
+    fit: float | None = None
     shifts: ShiftEstimates | None = None
 
 
@@ -124,6 +127,7 @@ def identify(policy: Policy, measure: Callable[[Array], float], max_measurements
         reason="stopped" if stopped else "max_measurements",
         names=None if names is None else tuple(names[k] for k in decision),
         confidence=policy.confidence,
+        fit=policy.fit,
         shifts=estimated_shifts(policy) if policy.problem.unknown_shift else None,
     )
 

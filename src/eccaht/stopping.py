@@ -55,6 +55,9 @@ class Gap:
 class Assured(Protocol):
     """A belief that knows how sure its announced set is."""
 
+    def fits(self) -> bool:
+        """Could the readings come from the announced set? Not if there are too few to tell."""
+
     def confidence(self, needed: float = 0.0) -> Confidence | None:
         """The posterior probability of the set; where it is below `needed` a rough figure will do."""
 
@@ -71,6 +74,8 @@ class PosteriorProbability:
     alpha of all searches. Where all sets are enumerated this is a theorem; else the probability is an estimate,
     and docs/confidence.md gives the errors counted.
 
+    It never stops on a set that its readings refute: there the model does not hold, nor does any probability in it.
+
     Where the number is open the rule asks for 1 - 0.85 alpha: nearly all doubt is then whether one more stream is
     anomalous, and given that it is, the error may exceed alpha although it is below alpha on average.
     """
@@ -82,10 +87,10 @@ class PosteriorProbability:
     def met(self, lead: float, n_told: int) -> bool:
         """Is the set probable enough? A rival one change away that is more probable than alpha settles it."""
         doubt = self.margin * self.alpha
-        if not n_told or lead < math.log1p(-doubt) - math.log(doubt):
+        if not n_told or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fits():
             return False
         confidence = self.belief.confidence(1.0 - doubt)
-        return confidence is not None and confidence.probability >= 1.0 - doubt
+        return confidence is not None and confidence.how != "unsettled" and confidence.probability >= 1.0 - doubt
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,9 @@ class LikelihoodRatio:
     def met(self, lead: float, n_told: int) -> bool:
         """Is every rival far enough behind?"""
         needed = -math.log(self.alpha)
-        return bool(n_told) and lead >= needed and self.belief.advantage(needed) >= needed
+        if not n_told or lead < needed or not self.belief.fits():
+            return False
+        return self.belief.advantage(needed) >= needed
 
 
 @dataclass(frozen=True)

@@ -73,19 +73,19 @@ def test_a_set_that_does_not_fit_its_readings_has_no_probability() -> None:
     population = Population(likelihood, sizes, np.random.default_rng(0))
     wrong = np.array([0, 1, 3])
     population.recent = np.tile(wrong, (64, 1))
-    assert not fits(likelihood, wrong)
-    assert refuted(likelihood, wrong)
-    assert fits(likelihood, np.array([2, 5, 11]))
+    assert not fits(likelihood.fit(wrong))
+    assert refuted(likelihood.fit(wrong))
+    assert fits(likelihood.fit(np.array([2, 5, 11])))
     assert population.confidence(neighbourhood(likelihood, sizes, wrong)).probability < 1e-9
 
 
 def test_with_unknown_shifts_a_set_fits_what_some_shifts_explain() -> None:
     likelihood = told("rbf", 8, 1, UnknownShift(1.0))
-    assert fits(likelihood, np.array([2, 5, 11]))
-    assert not fits(likelihood, np.array([2, 5, 6]))
+    assert fits(likelihood.fit(np.array([2, 5, 11])))
+    assert not fits(likelihood.fit(np.array([2, 5, 6])))
     few = told("rbf", 3, 1, UnknownShift(1.0))
-    assert not fits(few, np.array([2, 5, 11]))  # three shifts explain any three readings
-    assert not refuted(few, np.array([2, 5, 11]))
+    assert not fits(few.fit(np.array([2, 5, 11])))  # three shifts explain any three readings
+    assert not refuted(few.fit(np.array([2, 5, 11])))
 
 
 @pytest.mark.parametrize("sizes", [Sizes(14, 3, 3), Sizes(14, 0, 4)], ids=["three", "up to four"])

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binomtest
+from scipy.stats import binomtest, kstest
 
 from eccaht import Problem, Simulator, UnknownShift, families, identify, load_policy, make_policy, policy_names
+from eccaht.beliefs import robust_likelihood
 from eccaht.episode import estimated_shifts
 
 ABLE = ("joint", "exact")
@@ -145,6 +146,75 @@ def test_outlying_readings_do_not_decide() -> None:
             right[outliers] += np.array_equal(policy.decision, world.anomalies)
     assert right[0.1] >= 11
     assert right[0.1] > right[0.0]
+
+
+@pytest.mark.parametrize("size", [30.0, 1e3, 1e8])
+@pytest.mark.parametrize("K", [20, 60])
+def test_one_reading_far_off_decides_nothing(K: int, size: float) -> None:
+    """However far: its influence is bounded, and the fit is judged by the same likelihood."""
+    problem = Problem(families.toeplitz(K, 0.7), shift=3.0, n_anomalies=2, budget=4.0)
+    right = 0
+    for seed in range(4):
+        world, policy = Simulator(problem, seed=seed), make_policy("joint", problem, seed=seed, outliers=0.05)
+        for t in range(40):
+            c = policy.ask()
+            policy.tell(c, world.measure(c) + size * (t == 4) * np.sqrt(problem.noise_variance(c)))
+        right += np.array_equal(policy.decision, world.anomalies)
+        assert policy.fit is not None
+        assert policy.fit > 1e-3
+    assert right == 4
+
+
+def test_readings_that_are_all_outlying_refute_the_set_though_outliers_are_allowed_for() -> None:
+    problem = Problem(families.identity(8), shift=3.0, n_anomalies=1, budget=1.0)
+    policy = make_policy("joint", problem, outliers=0.05)
+    for k in range(8):
+        policy.tell(np.eye(8)[k], 1e4 * (-1.0) ** k)
+    assert policy.fit is not None
+    assert policy.fit < 1e-6
+    assert not policy.should_stop()
+
+
+@pytest.mark.parametrize("name", ["joint", "exact"])
+def test_a_search_does_not_stop_on_readings_that_its_set_cannot_have_made(name: str) -> None:
+    problem = Problem(np.eye(6), shift=2.0, n_anomalies=1, budget=1.0)
+    policy = make_policy(name, problem)
+    for k in (0, 1, 0):
+        policy.tell(np.eye(6)[k], 1e8)
+    assert policy.fit is not None
+    assert policy.fit < 1e-6
+    assert not policy.should_stop()
+    found = identify(policy, lambda c: 1e8 * float(np.sign(c.sum())), max_measurements=5)
+    assert found.reason == "max_measurements"
+    assert found.fit == policy.fit
+
+
+@pytest.mark.parametrize("shift", [2.0, UnknownShift(2.0)], ids=["known", "unknown"])
+def test_the_fit_is_uniform_where_the_model_holds(shift: float | UnknownShift) -> None:
+    """A probability of readings as bad or worse, if the set is right, must be uniform over runs."""
+    problem = Problem(families.toeplitz(12, 0.5), shift=shift, n_anomalies=2, budget=3.0)
+    chances = []
+    for seed in range(150):
+        world, policy = Simulator(problem, seed=seed), make_policy("exact", problem, stopping=None)
+        for x in world.sample(8):
+            policy.observe(x)
+        likelihood = policy.likelihood
+        assert likelihood is not None
+        chances.append(likelihood.fit(world.anomalies).chance)
+    assert kstest(chances, "uniform").pvalue > 1e-3
+
+
+def test_the_fit_with_outliers_is_uniform_where_the_model_holds() -> None:
+    problem, rng = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0), np.random.default_rng(3)
+    chances = []
+    for _ in range(300):
+        likelihood = robust_likelihood(problem, 0.2)
+        for k in range(12):
+            wild = rng.random() < 0.2
+            noise = 10.0 * rng.standard_cauchy() if wild else rng.standard_normal()
+            likelihood.evidence.add(np.eye(3)[k % 3], 2.0 * (k % 3 == 1) + noise)
+        chances.append(likelihood.fit(np.array([1])).chance)
+    assert kstest(chances, "uniform").pvalue > 1e-3
 
 
 def test_noise_of_the_instrument_counts_and_gives_the_budget_a_meaning() -> None:

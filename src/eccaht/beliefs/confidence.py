@@ -7,17 +7,17 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, gammaln
+from scipy.special import gammaln
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs.likelihood import Contaminated, KnownShifts, Likelihood
+from eccaht.beliefs.likelihood import Fit, KnownShifts, Likelihood
 from eccaht.beliefs.local_search import climb
 from eccaht.beliefs.slots import Neighbourhood, changes
 from eccaht.sets import Sizes
 
 CHECKERS = 128  # independent searches that should find the announced set again
 _SHARP = 30.0  # nats that any single change costs where readings are called precise
-_FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
+LEAST_FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 _TWO_AWAY = 1 << 22  # sets two changes away up to which they are summed up
 _DOUBLES = 64  # best single changes that are changed once more in the search for rivals
 
@@ -25,11 +25,14 @@ _DOUBLES = 64  # best single changes that are changed once more in the search fo
 class Confidence(NamedTuple):
     """The posterior probability of the announced set.
 
-    how: "exact" if every possible set was looked at, "estimated" if a population and independent searches were.
+    It is a number within the model: `policy.fit` says whether the readings look as if the model held.
+
+    how: "exact" if every possible set was looked at, "estimated" if sets drawn from the posterior and independent
+    searches were, "unsettled" if two independent samples disagree: then nobody knows.
     """
 
     probability: float
-    how: Literal["exact", "estimated"]
+    how: Literal["exact", "estimated", "unsettled"]
 
 
 def share_of(likelihood: Likelihood, sizes: Sizes, sets: Index, around: Neighbourhood) -> float:
@@ -61,36 +64,14 @@ def _weight(likelihood: Likelihood, sizes: Sizes, sets: Index, members: Index) -
     return float(np.exp(np.minimum(height[1:] - height[0], 300.0)).sum())
 
 
-def fits(likelihood: Likelihood, members: Index) -> bool:
+def fits(fit: Fit) -> bool:
     """Do the readings look as if they came from this set? Not if there are too few to tell."""
-    chance = chance_of_readings(likelihood, members)
-    return chance is not None and chance > _FIT
+    return fit.degrees > 0 and fit.chance > LEAST_FIT
 
 
-def refuted(likelihood: Likelihood, members: Index) -> bool:
+def refuted(fit: Fit) -> bool:
     """Can the readings not come from this set?"""
-    chance = chance_of_readings(likelihood, members)
-    return chance is not None and chance <= _FIT
-
-
-def chance_of_readings(likelihood: Likelihood, members: Index) -> float | None:
-    """The chance of readings that fit this set as badly or worse if it is right; None if there are too few to tell.
-
-    Their misfit is chi-square, whatever unknown shifts are.
-    """
-    if isinstance(likelihood, Contaminated):
-        return 1.0
-    evidence, K = likelihood.evidence, likelihood.evidence.problem.size
-    held = members[members < K]
-    if isinstance(likelihood, KnownShifts):
-        explained, free = 2.0 * float(likelihood.log_likelihood(members[None])[0]), 0
-    else:
-        block, field = evidence.block(held[None])[0], evidence.linear[held]
-        best = np.linalg.lstsq(block, field, rcond=None)[0]
-        explained, free = float(field @ best), held.size
-    if evidence.n_readings <= free:
-        return None if free else 1.0
-    return float(chdtrc(evidence.n_readings - free, max(evidence.misfit - explained, 0.0)))
+    return fit.chance <= LEAST_FIT
 
 
 def search_anew(likelihood: Likelihood, sizes: Sizes, rng: np.random.Generator) -> Index:

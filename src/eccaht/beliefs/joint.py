@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from eccaht.arrays import Array, Index, frozen
-from eccaht.beliefs.confidence import Confidence
-from eccaht.beliefs.likelihood import Likelihood
+from eccaht.beliefs.confidence import Confidence, fits
+from eccaht.beliefs.likelihood import Fit, Likelihood
 from eccaht.beliefs.ranking import Ranking
 from eccaht.beliefs.slots import Neighbourhood, neighbourhood
 from eccaht.problem import Problem
@@ -146,6 +146,19 @@ class Joint:
         """How far the announced set is ahead of every other."""
         return self.search.advantage(self._now, needed) if isinstance(self.search, Posterior) else -np.inf
 
+    @property
+    def likelihood(self) -> Likelihood:
+        """What all readings say about sets."""
+        return self._likelihood
+
+    def fit(self) -> Fit:
+        """How well the readings fit the announced set."""
+        return self._likelihood.fit(self.announced)
+
+    def fits(self) -> bool:
+        """Could the readings come from the announced set? Not if there are too few to tell."""
+        return fits(self.fit())
+
     def shifts(self) -> tuple[Array, Array]:
         """Mean and standard deviation of the announced streams' shifts, in the order of `announced`."""
         return self._likelihood.shifts_of(self.announced)
@@ -173,7 +186,7 @@ class Joint:
         fit = self._likelihood.log_likelihood(found) + self._sizes.log_prior_of(found)
         self._announced = found[fit.argmax()]
         self._around = None
-        while self._now.best > 1e-9 * max(1.0, self._evidence.misfit):
+        while self._now.best > self._likelihood.tolerance:
             _, slots, change = self._now
             row, stream = np.unravel_index(change.argmax(), change.shape)
             self._announced = self._announced.copy()

@@ -6,17 +6,16 @@ place of one slot. Everything else (drawing, climbing, enumerating) is built on 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import chdtrc
 
-from eccaht.arrays import Array, Index, as_number
+from eccaht.arrays import Array, Index
 from eccaht.beliefs.evidence import Evidence
-from eccaht.problem import Problem
 
 _SETTLED = 3.0  # standard deviations from 0
-_WIDER = 10.0  # noise of an outlying reading, in units of what it should be
+ROUNDING = 1e-9  # relative, of sums of log-likelihoods
 
 
 class Walk(Protocol):
@@ -36,10 +35,25 @@ class Opened(NamedTuple):
     filling: Array
 
 
+class Fit(NamedTuple):
+    """How well readings fit a set.
+
+    chance: that of readings which fit it as badly or worse if it is the right one. degrees: numbers read beyond those
+    that unknown shifts use up; with none the readings cannot tell.
+    """
+
+    chance: float
+    degrees: int
+
+
 class Likelihood(Protocol):
     """The log-likelihood of sets, against the empty one."""
 
     evidence: Evidence
+
+    @property
+    def tolerance(self) -> float:
+        """Differences of log-likelihoods below this are rounding."""
 
     def log_likelihood(self, sets: Index) -> Array:
         """Of every row."""
@@ -56,22 +70,19 @@ class Likelihood(Protocol):
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """Posterior mean and standard deviation of the members' shifts if they are the set."""
 
+    def fit(self, members: Index) -> Fit:
+        """How well the readings fit this set, whatever unknown shifts are."""
+
+    def log_density(self, z: Array) -> Array:
+        """Of a reading that lies z standard deviations off, but for a constant."""
+
+    def normal_equations(self, members: Index) -> tuple[Array, Array]:
+        """Matrix and right side of the least squares for the members' shifts, each in units of what is assumed."""
+
 
 def likelihood_of(evidence: Evidence) -> Likelihood:
     """The likelihood that fits the problem."""
     return UnknownShifts(evidence) if evidence.problem.unknown_shift else KnownShifts(evidence)
-
-
-def robust_likelihood(problem: Problem, outliers: float) -> Likelihood:
-    """Like `likelihood_of`, where a share of the readings may be outlying."""
-    share = as_number(outliers, "outliers")
-    if not 0.0 <= share < 0.5:
-        raise ValueError(f"outliers is a share of the readings, from 0 to below 0.5, not {outliers!r}")
-    if not share:
-        return likelihood_of(Evidence(problem))
-    if problem.unknown_shift:
-        raise ValueError("outliers needs known shifts: a reading that lies far off may be a shift of unknown size")
-    return Contaminated(Evidence(problem, keep_readings=True), share)
 
 
 class KnownShifts:
@@ -80,6 +91,12 @@ class KnownShifts:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self._shift = np.append(evidence.problem.shift, 0.0)
+
+    @property
+    def tolerance(self) -> float:
+        """In proportion to the terms that are summed up."""
+        evidence = self.evidence
+        return ROUNDING * max(1.0, min(evidence.misfit, float(np.abs(evidence.linear).max())))
 
     def log_likelihood(self, sets: Index) -> Array:
         """Of every row."""
@@ -101,6 +118,19 @@ class KnownShifts:
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """What they are known to be."""
         return self._shift[members], np.zeros(members.size)
+
+    def fit(self, members: Index) -> Fit:
+        """The misfit is chi-square."""
+        explained = 2.0 * float(self.log_likelihood(members[None])[0])
+        return _chi_square(self.evidence.misfit - explained, self.evidence.n_readings)
+
+    def log_density(self, z: Array) -> Array:
+        """Gaussian."""
+        return _gaussian(z)
+
+    def normal_equations(self, members: Index) -> tuple[Array, Array]:
+        """M and b of the members."""
+        return self.evidence.block(members[None])[0], self.evidence.linear[members]
 
 
 class _KnownWalk:
@@ -136,6 +166,11 @@ class UnknownShifts:
         self.evidence = evidence
         self._mean, self._spread = np.append(problem.shift, 0.0), np.append(problem.shift_spread, 0.0)
 
+    @property
+    def tolerance(self) -> float:
+        """In proportion to all that shifts could explain."""
+        return ROUNDING * max(1.0, self.evidence.misfit)
+
     def log_likelihood(self, sets: Index) -> Array:
         """Of every row: stream after stream."""
         total = np.zeros(len(sets))
@@ -158,7 +193,7 @@ class UnknownShifts:
 
     def walk(self, sets: Index) -> Walk:
         """Every slot is worked out anew."""
-        return _PlainWalk(self, sets)
+        return PlainWalk(self, sets)
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:
         """One draw a row for the rest, and one for every stream that may join it.
@@ -182,6 +217,21 @@ class UnknownShifts:
         """Posterior mean and standard deviation."""
         mean, root = self._posterior(members[None])
         return mean[0], np.sqrt((root[0] ** 2).sum(axis=1))
+
+    def fit(self, members: Index) -> Fit:
+        """What is left by the best shifts is chi-square."""
+        evidence = self.evidence
+        block, field = self.normal_equations(members[members < evidence.problem.size])
+        explained = float(field @ np.linalg.lstsq(block, field, rcond=None)[0])
+        return _chi_square(evidence.misfit - explained, max(evidence.n_readings - field.size, 0))
+
+    def log_density(self, z: Array) -> Array:
+        """Gaussian."""
+        return _gaussian(z)
+
+    def normal_equations(self, members: Index) -> tuple[Array, Array]:
+        """M and b of the members."""
+        return self.evidence.block(members[None])[0], self.evidence.linear[members]
 
     def _posterior(self, sets: Index) -> tuple[Array, Array]:
         """Posterior mean of the shifts of each row and a root of their covariance s (I + s M s)^-1 s."""
@@ -208,63 +258,27 @@ class UnknownShifts:
         return field, curvature, wanted
 
 
-class Contaminated:
-    """Known shifts, but a share of the readings has ten times the noise: no single reading can decide against a set.
+class PlainWalk:
+    """A walk that works out every slot anew."""
 
-    A residual z counts log((1 - e) exp(-z^2/2) + e/10 exp(-z^2/200)), which far out falls a hundred times more
-    slowly than the Gaussian. There are no statistics to sum up: every reading is looked at again.
-    """
-
-    def __init__(self, evidence: Evidence, share: float) -> None:
-        self.evidence = evidence
-        self._known = KnownShifts(evidence)
-        self._clean, self._outlying = math.log1p(-share), math.log(share / _WIDER)
-
-    def log_likelihood(self, sets: Index) -> Array:
-        """Of every row."""
-        h, r = self._readings()
-        return self._log_density(r - h[:, sets].sum(axis=2).T).sum(axis=1) - self._log_density(r).sum()
-
-    def gains(self, sets: Index, slots: Index) -> Array:
-        """What each stream adds to the rest, row by row."""
-        h, r = self._readings()
-        rest = r - h[:, without_slots(sets, slots)].sum(axis=2).T
-        gains = np.empty((len(sets), h.shape[1]))
-        for row, left in enumerate(rest):
-            gains[row] = self._log_density(left[:, None] - h).sum(axis=0)
-        gains -= gains[:, -1:].copy()
-        return gains
-
-    def walk(self, sets: Index) -> Walk:
-        """Every slot is worked out anew."""
-        return _PlainWalk(self, sets)
-
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:
-        """What they are known to be."""
-        return self._known.draw_shifts(sets, slots, rng)
-
-    def shifts_of(self, members: Index) -> tuple[Array, Array]:
-        """What they are known to be."""
-        return self._known.shifts_of(members)
-
-    def _readings(self) -> tuple[Array, Array]:
-        readings = self.evidence.readings
-        return readings[:, :-1], readings[:, -1]
-
-    def _log_density(self, z: Array) -> Array:
-        square = -0.5 * z * z
-        return np.logaddexp(self._clean + square, self._outlying + square / _WIDER**2)
-
-
-class _PlainWalk:
     def __init__(self, likelihood: Likelihood, sets: Index) -> None:
         self._likelihood, self._sets = likelihood, sets
 
     def gains(self, slot: int) -> Array:
+        """What each stream adds to the log-likelihood of the other slots."""
         return self._likelihood.gains(self._sets, np.full(len(self._sets), slot))
 
     def put(self, slot: int, new: Index) -> None:
+        """Fill a slot of every set."""
         self._sets[:, slot] = new
+
+
+def _gaussian(z: Array) -> Array:
+    return -0.5 * z * z
+
+
+def _chi_square(misfit: float, degrees: int) -> Fit:
+    return Fit(float(chdtrc(degrees, max(misfit, 0.0))), degrees) if degrees else Fit(1.0, 0)
 
 
 def without_slots(sets: Index, slots: Index) -> Index:

@@ -53,7 +53,7 @@ class LocalSearch:
 
 def climb(likelihood: Likelihood, sizes: Sizes, sets: Index) -> None:
     """Fill slot after slot of every set in the best way, in place, until no single change helps."""
-    tolerance = 1e-9 * max(1.0, likelihood.evidence.misfit)
+    tolerance = likelihood.tolerance
     active = np.arange(len(sets))
     while active.size:
         here, each = sets[active], np.arange(active.size)

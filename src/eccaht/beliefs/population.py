@@ -20,7 +20,6 @@ from eccaht.beliefs.confidence import (
     close_rivals,
     differences,
     estimate,
-    fits,
     refuted,
     search_anew,
     share_away,
@@ -29,6 +28,7 @@ from eccaht.beliefs.confidence import (
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.local_search import climb
 from eccaht.beliefs.slots import Neighbourhood, chances_of, open_neighbours, open_slots, sweep
+from eccaht.beliefs.survey import Survey, Vicinity, explore, survey
 from eccaht.sets import Hypotheses, Sizes
 
 RATIO = 0.4  # of neighbouring inverse temperatures
@@ -50,8 +50,7 @@ class Population:
         self.sets = sizes.random_sets(rng, COLD + HOT)
         self.level: Index = np.repeat(np.arange(2), [COLD, HOT])
         self.recent = self.sets[self.level == 0]  # the coldest sets
-        self._marginals: Array | None = None
-        self._found: Index | None = None
+        self._forget()
 
     def update(self) -> None:
         """Move the population to the posterior that the evidence now gives."""
@@ -61,7 +60,14 @@ class Population:
         self._exchange(fit)
         self._leap(fit)
         self.recent = self.sets[self.level == 0]
-        self._marginals = self._found = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what was worked out from earlier evidence."""
+        self._marginals: Array | None = None
+        self._found: Index | None = None
+        self._near: Vicinity | None = None
+        self._surveyed: Survey | None = None
 
     def candidates(self) -> Index:
         """The sets of the coldest level."""
@@ -91,6 +97,8 @@ class Population:
 
     def marginals(self) -> Array:
         """Posterior probability of each stream, averaged over the coldest sets' conditional distributions."""
+        if self._likelihood.evidence.n_vectors:
+            return self._survey().marginals
         if self._marginals is None:
             sets, sizes = self.recent, self._sizes
             total = np.bincount(sets.ravel(), minlength=sizes.n_streams + 1) * (sizes.most - 1.0)
@@ -102,10 +110,10 @@ class Population:
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:
         """The probability of a set: its share, checked by independent searches where that is half or more."""
+        if self._likelihood.evidence.n_vectors:
+            return self._surveyed_confidence(around.members, needed)
         share = share_of(self._likelihood, self._sizes, self.recent, around)
         if share >= max(needed, 0.5):
-            if not fits(self._likelihood, around.members):
-                return Confidence(0.0, "estimated")
             share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), around)
         return Confidence(share, "estimated")
 
@@ -119,8 +127,6 @@ class Population:
         least = advantage(self._likelihood, self._sizes, members, near)
         if least < needed:
             return least
-        if not fits(self._likelihood, members):
-            return -math.inf
         found, own = self._searched(), self._sizes.keys(members[None])
         least = min(least, float((self._sizes.keys(found) == own).sum()))
         others, _ = self._sizes.distinct(np.vstack([self.sets, found]))
@@ -133,6 +139,27 @@ class Population:
             rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
             self._found = search_anew(self._likelihood, self._sizes, rng)
         return self._found
+
+    def _surveyed_confidence(self, members: Index, needed: float) -> Confidence:
+        """After whole vectors: against all sets, those nobody has seen included."""
+        own = members[None]
+        height = float((self._likelihood.log_likelihood(own) + self._sizes.log_prior_of(own))[0])
+        rough = math.exp(min(height - self._vicinity().log_weight, 0.0))
+        if rough < needed:  # other sets can only lower it
+            return Confidence(rough, "estimated")
+        _, log_total, settled = self._survey()
+        return Confidence(math.exp(min(height - log_total, 0.0)), "estimated" if settled else "unsettled")
+
+    def _survey(self) -> Survey:
+        if self._surveyed is None:
+            rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings, 1])
+            self._surveyed = survey(self._likelihood, self._sizes, self._vicinity(), rng)
+        return self._surveyed
+
+    def _vicinity(self) -> Vicinity:
+        if self._near is None:
+            self._near = explore(self._likelihood, self._sizes, np.vstack([self.sets, self._searched()]))
+        return self._near
 
     def _spread(self) -> float:
         return float(np.std(self._likelihood.log_likelihood(self._probes)))
@@ -151,7 +178,7 @@ class Population:
 
     def _leap(self, fit: Array) -> None:
         """Climb from random sets; what they find replaces the coldest sets that it makes hopeless."""
-        lost = refuted(self._likelihood, self.sets[fit.argmax()])
+        lost = refuted(self._likelihood.fit(self.sets[fit.argmax()]))
         found = self._sizes.random_sets(self._rng, SEARCHERS if lost else CLIMBERS)
         climb(self._likelihood, self._sizes, found)
         height = self._likelihood.log_likelihood(found)
@@ -184,4 +211,4 @@ class Population:
         if counts.tolist() != [COLD] + [HOT] * (counts.size - 1) or self.level.size != len(self.sets):
             raise ValueError("the levels of its population are damaged")
         self._check = int(state["check"][0])
-        self._marginals = self._found = None
+        self._forget()

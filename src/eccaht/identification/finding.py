@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from eccaht.arrays import Array, Index
 from eccaht.beliefs import Confidence
+from eccaht.beliefs.confidence import LEAST_FIT
 from eccaht.environments import Replay
 from eccaht.episode import ShiftEstimates, estimated_shifts
 from eccaht.identification.record import NOBODY, Change, Record
@@ -35,7 +36,7 @@ class Finding:
     margin: float  # score of the weakest named sensor minus that of the runner-up; NaN if none is named
     confidence: Confidence | None  # the probability of the set; None where the policy cannot tell
     shifts: ShiftEstimates  # of the named sensors; NaN where the readings cannot tell
-    fits: bool  # could the readings come from this set at all?
+    fit: float  # the probability of readings as bad as these if the set is right
     rival: Change  # the set one change away that the readings like best
     rivals: tuple[Change, ...]  # for each named sensor the best set without it
     n_measurements: int
@@ -47,6 +48,11 @@ class Finding:
     reason: Reason
     entries: tuple[Entry, ...]
     record: Record
+
+    @property
+    def fits(self) -> bool:
+        """Could the readings come from this set at all?"""
+        return self.fit > LEAST_FIT
 
     @property
     def settled_time(self) -> np.datetime64:
@@ -75,7 +81,7 @@ def investigate(
     (('e',), 'stopped', 'exact')
     """
     entries: list[Entry] = []
-    record = Record(policy.problem)
+    record = Record.of(policy)
     for entry in search(policy, replay, max_measurements, vectors=vectors, record=record):
         entries.append(entry)
         if watch is not None:
@@ -109,7 +115,7 @@ def _conclude(policy: Policy, replay: Replay, entries: Sequence[Entry], record: 
         margin=float(scores[decision].min() - scores[runner_up]) if decision.size else math.nan,
         confidence=policy.confidence,
         shifts=_shifts(policy, record),
-        fits=record.fits(decision),
+        fit=record.fit(decision),
         rival=record.best_change(decision),
         rivals=tuple(record.best_changes(decision)),
         n_measurements=len(entries),

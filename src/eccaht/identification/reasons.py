@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from eccaht.arrays import Array, inner
 from eccaht.identification.finding import Finding
 from eccaht.identification.record import Change
@@ -48,6 +46,6 @@ def arguments(problem: Problem, finding: Finding, change: Change) -> list[Argume
         expected, otherwise = inner(c, problem.mean + near), inner(c, problem.mean + far)
         evidence = 0.0
         if noise > 0.0:
-            evidence = float(np.square((y - otherwise) / noise) - np.square((y - expected) / noise)) / 2.0
+            evidence = record.log_density((y - expected) / noise) - record.log_density((y - otherwise) / noise)
         told.append(Argument(change, entry, c, y, noise, expected, otherwise, evidence))
     return told

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.beliefs import Evidence, likelihood_of
-from eccaht.beliefs.confidence import fits
+from eccaht.beliefs import Evidence, Likelihood, likelihood_of
 from eccaht.beliefs.slots import neighbourhood
+from eccaht.policies import Policy
 from eccaht.problem import Problem
 from eccaht.sets import Sizes
 
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
 
 class Record:
-    """The exact likelihood of all readings.
+    """The exact likelihood of all readings: the policy's own, if it keeps one, so that search and report agree.
 
     >>> record = Record(Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0))
     >>> record.add(np.array([1.0, 0.0, 0.0]), 2.0)
@@ -43,19 +43,26 @@ class Record:
     2.0
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, kept: Likelihood | None = None) -> None:
         self.problem = problem
-        self._evidence = Evidence(problem)
-        self._likelihood = likelihood_of(self._evidence)
+        self._likelihood = likelihood_of(Evidence(problem)) if kept is None else kept
+        self._shared = kept is not None  # the policy adds the readings
         self._sizes = Sizes(problem.size, *problem.sizes)
 
+    @classmethod
+    def of(cls, policy: Policy) -> Record:
+        """The record of a search by this policy."""
+        return cls(policy.problem, policy.likelihood)
+
     def add(self, c: Array, y: float) -> None:
-        """Take the reading of a weighted sum."""
-        self._evidence.add(c, y)
+        """Take the reading of a weighted sum that the policy was told."""
+        if not self._shared:
+            self._likelihood.evidence.add(c, y)
 
     def add_vector(self, x: Array) -> None:
-        """Take a complete window."""
-        self._evidence.add_vector(x)
+        """Take a complete window that the policy was told."""
+        if not self._shared:
+            self._likelihood.evidence.add_vector(x)
 
     def best_change(self, members: Index) -> Change:
         """The set one change away that the readings like best."""
@@ -71,9 +78,13 @@ class Record:
         one, other = self._likelihood.log_likelihood(rows) + self._sizes.log_prior_of(rows)
         return float(one - other)
 
-    def fits(self, members: Index) -> bool:
-        """Could the readings come from this set at all?"""
-        return fits(self._likelihood, self._padded(members))
+    def fit(self, members: Index) -> float:
+        """The probability of readings as bad as these, or worse, if this set is right; 1 if too few can tell."""
+        return self._likelihood.fit(members).chance
+
+    def log_density(self, z: float) -> float:
+        """Of a reading that lies z standard deviations off, but for a constant."""
+        return float(self._likelihood.log_density(np.array(z)))
 
     def shifts(self, members: Index) -> Array:
         """The shift of every sensor if these are the anomalous ones, (K,): as known, or as estimated so far."""
@@ -85,13 +96,14 @@ class Record:
     def sizes(self, members: Index) -> tuple[Array, Array]:
         """Weighted least squares for the shifts of a set, with standard errors; NaN if the readings cannot tell."""
         scale = np.ones(members.size) if self.problem.unknown_shift else self.problem.shift[members]
-        normal = self._evidence.block(members[None])[0] / np.outer(scale, scale)
+        matrix, side = self._likelihood.normal_equations(members)
+        normal = matrix / np.outer(scale, scale)
         values = np.linalg.eigvalsh(normal) if members.size else np.ones(1)
         if values[0] <= _SOLVABLE * values[-1]:
             unknown = np.full(members.size, np.nan)
             return unknown, unknown.copy()
         inverse = np.linalg.inv(normal)
-        return inverse @ (self._evidence.linear[members] / scale), np.sqrt(np.diag(inverse))
+        return inverse @ (side / scale), np.sqrt(np.diag(inverse))
 
     def _padded(self, members: Index) -> Index:
         K = self.problem.size

@@ -28,7 +28,11 @@ _ADVICE = {
     "data_ended": "give more data, or take more from each window (--per-window, --vectors)",
     "max_measurements": "allow more measurements",
 }
-_HOW = {"exact": "exact: every possible set was weighed", "estimated": "estimated from a population of sets"}
+_HOW = {
+    "exact": "exact: every possible set was weighed",
+    "estimated": "estimated from a population of sets",
+    "unsettled": "not settled: independent samples of sets disagree, so it is not known",
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,11 @@ class Account:
     @property
     def settled(self) -> bool:
         """Is the set as sure as the error level asks for? Without its probability, as far as single swaps go."""
-        if self.finding.confidence is not None:
-            return self.finding.confidence.probability >= 1.0 - self.alpha
+        confidence = self.finding.confidence
+        if not self.finding.fits or (confidence is not None and confidence.how == "unsettled"):
+            return False
+        if confidence is not None:
+            return confidence.probability >= 1.0 - self.alpha
         return self.finding.rival.log_odds >= self.threshold
 
     def table(self) -> list[list[str]]:
@@ -80,6 +87,7 @@ class Account:
             "confidence": None if confidence is None else confidence._asdict(),
             "settled": self.settled,
             "fits": finding.fits,
+            "fit": finding.fit,
             "runner_up": self._sensor(finding.runner_up) | {"margin": _plain(finding.margin)},
             "best_rival": {
                 "without": self._name(rival.out),
@@ -158,6 +166,10 @@ class Account:
             told = f"{_percent(finding.confidence.probability)} ({_HOW[finding.confidence.how]})"
             if self.settled:
                 return f"Confidence: {told}; {behind}."
+            if not finding.fits:
+                return (
+                    f"No confidence: within the model this set has {told}, but the model does not hold here; {behind}."
+                )
             asked = f"error level {self.alpha:g} asks for {_percent(1.0 - self.alpha)}"
             return f"CAUTION: the confidence is only {told}; {asked}; {behind}. {advice}"
         if rival.log_odds <= 0:
@@ -179,8 +191,9 @@ class Account:
         if self.finding.fits:
             return ""
         return (
-            "CAUTION: the readings fit no set well, not even this one: the shifts may be of another size (--shift "
-            "unknown:SCALE), more sensors wrong than you allow, or the history no longer what is normal."
+            f"CAUTION: the readings fit no set well, not even this one (the probability of readings as bad is "
+            f"{self.finding.fit:.0e}): the shifts may be of another size (--shift unknown:SCALE), more sensors wrong "
+            "than you allow, or the history no longer what is normal."
         )
 
     def _runner_up(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 
 from eccaht.arrays import Array, Index
 from eccaht.covariance.ridge import with_ridge
@@ -17,20 +17,6 @@ class WholeWindows:
         self._problem = problem
         self._covariance: Array | None = None
         self._factors: dict[bytes, Array] = {}
-
-    def rows(self, x: Array) -> list[tuple[Array, float]]:
-        """Weighted sums with independent noise that together say all that the present sensors say.
-
-        They are the rows of L^-1, where L L' is the covariance of the present sensors. With length 1 each, the
-        instrument's noise in such a sum is that of one reading, which is what a policy takes it for.
-        """
-        present = np.flatnonzero(~np.isnan(x))
-        sums = []
-        for row in solve_triangular(self._factor(present), np.eye(present.size), lower=True):
-            c = np.zeros(self._problem.size)
-            c[present] = row / np.linalg.norm(row)
-            sums.append((c, float(c[present] @ x[present])))
-        return sums
 
     def contrast(self, x: Array, difference: Array) -> tuple[Array, float, float]:
         """The weighted sum that tells two mean vectors apart as well as the window does: weights, reading, noise."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
-from eccaht.beliefs import Confidence, Joint, Ranker, Ranking
+from eccaht.beliefs import Confidence, Joint, Likelihood, Ranker, Ranking
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
@@ -56,13 +56,19 @@ class Policy:
         self._ranking = self._choice = None
 
     def observe(self, x: ArrayLike) -> None:
-        """Take a complete reading of all streams, one number each, instead of a weighted sum (joint policies)."""
+        """Take a reading of all streams, one number each, instead of a weighted sum (joint policies).
+
+        NaN stands for a stream that was not read.
+        """
         if not isinstance(self._belief, Joint):
             raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
         vector = as_floats(x, "reading")
         if vector.shape != (self.problem.size,):
             raise ValueError(f"a complete reading has shape ({self.problem.size},), not {vector.shape}")
-        check_finite(vector, "reading")
+        missing = np.isnan(vector)
+        if missing.all():
+            raise ValueError("a complete reading needs at least one number: all streams are missing")
+        check_finite(np.where(missing, 0.0, vector), "reading")
         self._belief.observe(vector)
         self.n_told += 1
         self._ranking = self._choice = None
@@ -104,6 +110,19 @@ class Policy:
     def confidence(self) -> Confidence | None:
         """The posterior probability of the decision and how it was found; None where the policy cannot tell."""
         return self._belief.confidence() if isinstance(self._belief, Joint) else None
+
+    @property
+    def fit(self) -> float | None:
+        """The probability of readings as bad as these, or worse, if the decision is right; near 0 the model is wrong.
+
+        1 while there are too few readings to tell; None where the policy keeps no joint belief.
+        """
+        return self._belief.fit().chance if isinstance(self._belief, Joint) else None
+
+    @property
+    def likelihood(self) -> Likelihood | None:
+        """What all readings say about sets of streams; None where the policy keeps no joint belief."""
+        return self._belief.likelihood if isinstance(self._belief, Joint) else None
 
     @property
     def shifts(self) -> tuple[Array, Array] | None:
