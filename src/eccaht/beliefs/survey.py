@@ -23,8 +23,8 @@ from eccaht.sets import Sizes
 DRAWS = 256  # of each of the two independent samples
 _FURTHER = 4  # sweeps at the posterior itself, over which marginals are averaged
 _BATCH = 64  # sets whose neighbours are looked at together
-_MOST = 1024  # sets whose neighbours are looked at
-_DEEP = 20.0  # nats below the most probable set at which a set does not matter
+_MOST = 8192  # sets in the vicinity: beyond, the posterior is so diffuse that draws tell it better
+_DEEP = 12.0  # nats below the most probable set at which a set is left to the draws
 _OPEN = 0.003  # share of the vicinity whose neighbours may remain unseen
 APART = 0.1  # two samples that differ by more in a marginal have not settled; their mean is then off by about half
 
@@ -78,7 +78,7 @@ def explore(likelihood: Likelihood, sizes: Sizes, seeds: Index) -> Vicinity:
     known, _ = sizes.distinct(seeds)
     height = likelihood.log_likelihood(known) + sizes.log_prior_of(known)
     keys, fresh = sizes.keys(known), np.ones(len(known), dtype=bool)
-    for _ in range(_MOST // _BATCH):
+    while len(known) < _MOST:
         weight = np.exp(np.minimum(height - height.max(), 0.0))
         if weight[fresh].sum() <= _OPEN * weight.sum():
             break
