@@ -49,9 +49,7 @@ def compare(
     ] = None,
     shift: Annotated[str, typer.Option(help="Size of an anomaly: a number, or K of them with commas between.")] = "3",
     budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
-    policies: Annotated[
-        str, typer.Option(metavar="NAMES", help="Names with commas between, or all that apply.")
-    ] = "all",
+    policies: Annotated[str, typer.Option(metavar="NAMES", help="Names with commas between, or all.")] = "all",
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy.")] = 20,
     horizon: Annotated[int, typer.Option(min=1, metavar="N", help="Measurements in a run.")] = 500,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
