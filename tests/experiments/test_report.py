@@ -28,7 +28,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 class Page(HTMLParser):
     """Tags in order, checked to be closed; links, ids, sources, text."""
 
-    VOID = ("meta", "img", "br", "link")
+    VOID = ("meta", "img", "br", "link", "wbr")
 
     def __init__(self, text: str) -> None:
         super().__init__()
