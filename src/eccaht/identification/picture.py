@@ -46,10 +46,9 @@ def draw(problem: Problem, finding: Finding, seconds: float, *, scores: str = "l
     top.set_title(_title(finding))
     _draw_sets(sets, problem, finding, times, ever, colours)
     readings = read(problem, finding.entries, np.array(list(shown)))
-    ends = readings.starts.astype("datetime64[us]") + np.rint(seconds * 1e6).astype("timedelta64[us]")
     whose = "the named sensors" if finding.names else "the sensors nearest to being named"
     for axes, values in ((plain, readings.plain), (alone, readings.alone)):
-        _draw_readings(axes, problem, ends, values, shown, heights[-1])
+        _draw_readings(axes, problem, times[1:][readings.last], values, shown, heights[-1])
     plain.set_title(f"what {whose} read, in standard deviations; grey: 95 % of normal windows")
     alone.set_title("the same without the noise that other sensors share and explain")
     for axes in panels:

@@ -22,16 +22,16 @@ class Readings(NamedTuple):
     Both have standard deviation 1 in normal operation; NaN where a sensor delivered nothing.
     """
 
-    starts: Array  # of the windows, datetime64
+    last: Index  # for each window the last entry that read it
     plain: Array
     alone: Array
 
 
 def read(problem: Problem, entries: Sequence[Entry], sensors: Index) -> Readings:
     """Return the readings of some sensors; they do not explain each other, all others do."""
-    windows = {entry.window: entry for entry in entries}.values()
+    last = np.array(list({entry.window: place for place, entry in enumerate(entries)}.values()))
     noise = with_ridge(problem.covariance, problem.readout_noise**2)
-    deviations = np.array([entry.values - problem.mean for entry in windows])
+    deviations = np.array([entries[place].values - problem.mean for place in last])
     others = np.setdiff1d(np.arange(problem.size), sensors)
     columns = np.stack([noise.column(int(k)) for k in sensors], axis=1)
     variance = columns[sensors, np.arange(sensors.size)]
@@ -45,4 +45,4 @@ def read(problem: Problem, entries: Sequence[Entry], sensors: Index) -> Readings
         left = np.maximum(variance - (columns[there] * weights).sum(axis=0), _LEAST * variance)
         explained = deviations[np.ix_(rows, there)] @ weights
         alone[rows] = (deviations[np.ix_(rows, sensors)] - explained) / np.sqrt(left)
-    return Readings(np.array([entry.time for entry in windows]), plain, alone)
+    return Readings(last, plain, alone)
