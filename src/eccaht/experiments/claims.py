@@ -180,9 +180,7 @@ CLAIMS = (
         "Section 5.5, Figure 4a",
         (),
         "Would be judged by the delay in windows for each attack.",
-        lambda _: judges.untested(
-            "it needs the WaDi data, which are not part of this package; eccaht wadi runs it on them"
-        ),
+        lambda _: judges.untested("it needs the WaDi data, which are not in this package ('eccaht wadi' runs it)"),
     ),
     Claim(
         "stopping",
