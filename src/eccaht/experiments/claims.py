@@ -118,7 +118,7 @@ CLAIMS = (
         "Section 5.4, Figure 3a",
         ("fig3a",),
         "Fewer measurements than HDS, the interval of the difference above 0. HDS takes five readings at every node, "
-        "as in the paper; with fewer near the leaves it is much faster (docs/algorithms.md).",
+        "which reproduces its published delay; with fewer near the leaves it is much faster (docs/algorithms.md).",
         judges.hierarchical,
         "HDS adds up the streams of a node, so it needs few readings where the shift is large against the noise of a "
         "sum.",

@@ -222,7 +222,7 @@ def stopping(given: Given) -> Verdict:
         answer: Answer = "no" if low > ALPHA else "yes" if high <= ALPHA else "open"
         share, ends = 100 * count / runs, (100 * float(low), 100 * float(high))
         sample = tuple(wrong.astype(float).tolist())
-        parts.append(Measure(name, share, ends, sample, answer, f"the noise is {setting.label}"))
+        parts.append(Measure(name, share, ends, sample, answer, f"the noise is that of {setting.label}"))
     verdict = conclude(parts, "stopping")
     return replace(verdict, traced_to=("stopping/summary.csv", "stopping/runs.csv"))
 
@@ -234,7 +234,9 @@ def asymptotics(_: Given) -> Verdict:
         sample, lost = slopes(k)
         name = f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}"
         note = f"left out: {lost} of {len(sample) + lost} runs that did not stop" if lost else ""
-        part = judged(np.log(sample), runs, name, f"the noise is {setting.label}", above=1.0, factor=True, note=note)
+        part = judged(
+            np.log(sample), runs, name, f"the noise is that of {setting.label}", above=1.0, factor=True, note=note
+        )
         low, high = part.interval or (-np.inf, np.inf)
         answer: Answer = "no" if low > 1 + CLOSE or high < 1 - CLOSE else "open"
         parts.append(replace(part, answer="yes" if low > 1 - CLOSE and high < 1 + CLOSE else answer))
