@@ -38,3 +38,13 @@ def test_the_policy_of_adding_a_policy_passes_the_suite(tmp_path: Path, monkeypa
     conformance.test_mixed_shifts_and_smallest_problems(name, 2, 1, "mixed")
     conformance.test_relabelling_the_streams_relabels_the_scores(name)
     conformance.test_saved_and_loaded_it_goes_on_identically(name, True, tmp_path)
+
+
+def test_texts_cite_what_a_reader_has() -> None:
+    """The paper and docs/, not the notes from which the program was written."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    code = [path for folder in ("src", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    assert len(code) > 100
+    assert [path.name for path in (*pages, *code) if re.search(r"\bSPEC\b", path.read_text(encoding="utf-8"))] == []
+    cited = {page for path in code for page in re.findall(r"docs/[a-z-]+\.md", path.read_text(encoding="utf-8"))}
+    assert sorted(page for page in cited if not (ROOT / page).is_file()) == []

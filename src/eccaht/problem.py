@@ -27,7 +27,7 @@ class Problem:
     """K streams of known covariance, `n_anomalies` of which have their mean moved by their `shift`.
 
     A measurement c gives y ~ N(c'mean + sum over anomalous k of shift_k c_k, c'S c), with |c|_1 <= budget
-    (SPEC section 1; paper, section 3.1). Immutable, and checked once: what holds a Problem trusts it.
+    (paper, section 3.1; docs/mathematics.md). Immutable, and checked once: what holds a Problem trusts it.
 
     covariance: a (K, K) matrix or an operator of `eccaht.covariance`.
     shift: one value or one per stream, of either sign, never 0; an UnknownShift where the size is not known.

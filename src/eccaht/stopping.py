@@ -1,7 +1,7 @@
 """When to stop, and what each rule promises.
 
 A rule looks at the evidence that separates the announced set from its rivals and at the number of readings. `posterior`
-and `glr` (SPEC section 5) need the evidence against every other set, any number of changes away; the belief of the
+and `glr` (docs/confidence.md) need the evidence against every other set, any number of changes away; the belief of the
 joint policies can give it, the pseudo-likelihood cannot.
 """
 

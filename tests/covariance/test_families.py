@@ -1,4 +1,4 @@
-"""The families are what SPEC section 3 says, entry by entry, and have the effective ranks of its table."""
+"""The families are those of the paper, entry by entry, and have the effective ranks of its table 1."""
 
 import numpy as np
 import pytest

@@ -12,6 +12,7 @@ from eccaht.data import Model
 from eccaht.diagnosis import diagnose, pictures
 from eccaht.diagnosis.evidence import Evidence
 from eccaht.diagnosis.page import write
+from eccaht.presentation.document import Code, Paragraph, html
 from eccaht.randomness import rng_for
 from tests.diagnosis.worlds import model_of, white
 from tests.experiments.test_report import Page
@@ -75,3 +76,16 @@ def test_sensors_of_one_group_stand_together() -> None:
 def test_text_of_a_check_is_one_line() -> None:
     for check in diagnose(model_of(white(100, 24))).checks:
         assert not re.search(r"\s{2}|\n", check.meaning + check.action + check.limits)
+
+
+def test_names_of_options_stay_in_one_piece_and_lists_break_after_commas() -> None:
+    """Browsers break lines after hyphens, and `--` at the end of a line is no option."""
+    long = "/a-long/path-of/many-folders/plant.model"
+    page = html("t", [Paragraph(Code(f"eccaht x --start 'a <b' --exclude PT-101,PT-102 {long}"))])
+    (code,) = re.findall(r"<code>(.*?)</code>", page)
+    words = ["eccaht", "x", "--start", "&#x27;a", "&lt;b&#x27;", "--exclude"]
+    assert code == (
+        " ".join(f"<span>{word}</span>" for word in words) + f" <span>PT-101</span>,<wbr><span>PT-102</span> {long}"
+    )
+    assert re.search(r"code span \{[^}]*white-space: nowrap", page)
+    assert Page(page).text.count(f"eccaht x --start 'a <b' --exclude PT-101,PT-102 {long}") == 1

@@ -1,4 +1,4 @@
-"""The simulator draws from the distribution of SPEC section 1."""
+"""The simulator draws from the distribution of docs/mathematics.md."""
 
 import numpy as np
 import pytest

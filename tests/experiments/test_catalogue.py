@@ -1,4 +1,4 @@
-"""The catalogue is the table of SPEC section 4."""
+"""The catalogue is the table of docs/figures.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eccaht.experiments.comparison import refusal
 from eccaht.experiments.spec import Experiment
 
 IDS = ["fig1", "fig2", "fig3a", "fig3b", "fig5a", "fig5b", "fig5c", *(f"fig{k}" for k in range(6, 27)), "table1"]
-# SPEC section 3; a different random graph may differ
+# paper, table 1 (appendix on limitations); a different random graph may differ
 RANKS = {
     "toeplitz": (46.64, 28.58),
     "equicorrelation": (4.30, 1.56),

@@ -11,8 +11,10 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from eccaht.experiments import judges
+from eccaht.experiments.asymptotics import slopes
 from eccaht.experiments.catalogue import EXPERIMENTS
 from eccaht.experiments.claims import CLAIMS, Claim, Verdict
+from eccaht.experiments.judges import CLOSE
 from eccaht.experiments.judging import conclude, judged, rank_correlation
 from eccaht.experiments.results import Results
 from eccaht.experiments.spec import Setting
@@ -205,10 +207,31 @@ def test_each_claim_says_what_to_run_or_why_it_is_not_tested(claim: Claim) -> No
     if claim.experiments:
         assert found.sentence == f"not run: eccaht reproduce {' '.join(claim.experiments)} --out some dir"
         assert claim.why
+    elif claim.id == "asymptotics":  # has searches of its own
+        assert found.word != "not tested here"
     else:
         assert found.word == "not tested here"
         assert found.condition
     assert {*claim.experiments} <= {*EXPERIMENTS, "stopping"}
+
+
+def test_the_slope_of_independent_streams_is_that_of_a_hand_count() -> None:
+    """A reading of a pair adds shift^2 / 4 to one of n members in turn; Gamma* is (1/n + 1/(K - n)) shift^2 / 2."""
+    sample, lost = slopes(0, runs=6)
+    assert lost == 0
+    expected = (1 / 3 + 1 / 97) / 2 / (1 / 4 / 3)
+    assert np.mean(sample) == pytest.approx(expected, rel=0.1)
+    assert expected > 1.0 + CLOSE
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1.0, "holds"), (1.5, "does not hold"), (1.1, "not decided")])
+def test_the_rate_is_reached_where_the_whole_interval_is_close_to_1(
+    factor: float, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judges, "slopes", lambda _: (factor * np.linspace(0.95, 1.05, 20), 1))
+    found = BY_ID["asymptotics"].verdict({})
+    assert found.word == word
+    assert "left out: 1 of 21 runs that did not stop" in found.number
 
 
 def test_a_number_is_the_mean_of_its_sample_and_the_interval_holds_it() -> None:

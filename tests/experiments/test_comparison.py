@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,12 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from eccaht import Problem, Simulator, families, make_policy, policy_names
 from eccaht.covariance import Dense
-from eccaht.episode import Step, run_episode
 from eccaht.experiments import comparison
-from eccaht.experiments.comparison import Records, compare, draw, refusal, summarise
+from eccaht.experiments.comparison import Records, compare, refusal, summarise
+from eccaht.experiments.comparison_figure import TOGETHER, draw
 from eccaht.experiments.policy_style import policy_style
+from eccaht.experiments.single_run import Run, run_policy
+from eccaht.presentation.style import NEUTRAL
 from eccaht.randomness import rng_for
 from eccaht.statistics import bca_interval
 from tests.checks.covariances import EXAMPLES
@@ -81,13 +82,26 @@ def test_no_number_depends_on_the_number_of_processes() -> None:
 def test_linear_algebra_keeps_to_one_thread_while_policies_run(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
-    def counted(*arguments: Any) -> Iterator[Step]:
+    def counted(*arguments: Any) -> Run:
         threads.extend(library["num_threads"] for library in threadpool_info())
-        return run_episode(*arguments)
+        return run_policy(*arguments)
 
-    monkeypatch.setattr(comparison, "run_episode", counted)
+    monkeypatch.setattr(comparison, "run_policy", counted)
     compare(problem(), ["ecc-aht"], runs=1, horizon=2)
     assert {*threads} == {1}
+
+
+def test_the_exact_policies_are_not_run_on_where_nothing_would_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure, readings = Simulator.measure, []
+
+    def counted(world: Simulator, c: NDArray[np.float64]) -> float:
+        readings.append(measure(world, c))
+        return readings[-1]
+
+    monkeypatch.setattr(Simulator, "measure", counted)
+    hits = compare(problem(), ["joint"], runs=2, horizon=500, seed=SEED).hits["joint"]
+    assert len(readings) < 200  # of 1000
+    assert (hits[:, 100:] == 2).all()
 
 
 def test_fewer_runs_are_the_first_of_more(everything: Records) -> None:
@@ -148,10 +162,10 @@ def test_bad_requests_are_refused_before_any_work(
 
 @pytest.mark.parametrize("error", [ValueError, ArithmeticError, ZeroDivisionError])
 def test_a_failure_says_which_run_of_which_policy(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> list[Step]:
+    def fail(*_: object) -> float:
         raise error("out of luck")
 
-    monkeypatch.setattr(comparison, "run_episode", fail)
+    monkeypatch.setattr(Simulator, "measure", fail)
     with pytest.raises(error, match="ecc-aht, run 0, after 0 measurements: out of luck"):
         compare(problem(), ["ecc-aht"])
 
@@ -206,13 +220,14 @@ def fabricated(horizon: int, runs: int, names: list[str]) -> Records:
 
 
 def texts(figure: Figure) -> list[Text]:
-    (ax,) = figure.axes
-    found = [ax.xaxis.label, ax.yaxis.label, *figure.legends[0].get_texts()]
-    for axis in (ax.xaxis, ax.yaxis):
-        low, high = axis.get_view_interval()
-        ticks = axis.get_major_ticks() + axis.get_minor_ticks()
-        found += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
-    return [text for text in found if text.get_text()]
+    found = [text for legend in figure.legends for text in legend.get_texts()] + figure.texts
+    for ax in figure.axes:
+        found += [ax.xaxis.label, ax.yaxis.label, *(text for text in ax.get_children() if isinstance(text, Text))]
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = axis.get_view_interval()
+            ticks = axis.get_major_ticks() + axis.get_minor_ticks()
+            found += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
+    return [text for text in found if text.get_text() and text.get_visible()]
 
 
 def test_lines_are_mean_f1_and_bands_their_intervals() -> None:
@@ -246,16 +261,36 @@ def test_one_run_is_drawn_without_a_band() -> None:
     assert not ax.collections
 
 
-@pytest.mark.parametrize("horizon", [20, 500, 5000, 30_000])
-def test_no_text_overlaps_another_and_the_legend_is_outside_the_data(horizon: int) -> None:
-    figure = draw(fabricated(horizon, 2, list(policy_names())))
+@pytest.mark.parametrize(
+    ("horizon", "many"),
+    [(20, len(policy_names())), (500, len(policy_names())), (30_000, TOGETHER + 1), (500, TOGETHER), (5000, TOGETHER)],
+)
+def test_no_text_overlaps_another_and_the_legend_is_outside_the_data(horizon: int, many: int) -> None:
+    figure = draw(fabricated(horizon, 2, list(policy_names())[:many]))
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in texts(figure)]
-    assert len(boxes) >= len(policy_names()) + 8
+    assert len(boxes) >= many + 8
     assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 + 1 for box in boxes)
     assert all(figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1 + 1 for box in boxes)
     assert not [(a, b) for k, a in enumerate(boxes) for b in boxes[:k] if a.overlaps(b)]
-    assert not figure.legends[0].get_window_extent().overlaps(figure.axes[0].get_window_extent())
+    for legend in figure.legends:
+        assert not legend.get_window_extent().overlaps(figure.axes[0].get_window_extent())
+
+
+def test_many_policies_have_a_panel_each_with_one_band_and_all_others_in_grey() -> None:
+    names = list(policy_names())
+    data = fabricated(40, 3, names)
+    panels = [ax for ax in draw(data).axes if ax.get_visible()]
+    titles = [ax.get_title(loc="left") for ax in panels]
+    assert sorted(titles) == sorted(names)
+    assert titles == sorted(titles, key=lambda name: -data.hits[name].mean())
+    for ax, name in zip(panels, titles, strict=True):
+        *others, own = ax.lines
+        assert len(others) == len(names) - 1
+        assert own.get_color() == policy_style(name)[0]
+        assert {line.get_color() for line in others} == {NEUTRAL}
+        assert_array_equal(own.get_ydata(), data.f1(name).mean(axis=0))
+        assert sum(isinstance(item, PolyCollection) for item in ax.collections) == 1
 
 
 def test_every_policy_has_a_style_of_its_own() -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from eccaht import Problem, episode, families, make_policy
+from eccaht import Problem, Simulator, episode, families, make_policy
 from eccaht.experiments import single_run
-from eccaht.experiments.comparison import compare
 from eccaht.experiments.single_run import hits_of_run
 from eccaht.policies import Policy
 
@@ -33,8 +32,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Policy]:
 
 @pytest.mark.parametrize("name", ["joint", "joint-pair", "exact", "ecc-aht"])
 def test_hits_are_those_of_the_whole_run(name: str) -> None:
-    whole = compare(PROBLEM, [name], runs=4, horizon=HORIZON, seed=2).hits[name]
-    assert_array_equal([hits_of_run(PROBLEM, name, HORIZON, (2, run), {}) for run in range(4)], whole)
+    for run in range(4):
+        policy = make_policy(name, PROBLEM, seed=(2, run), stopping=None)
+        world = Simulator(PROBLEM, seed=(2, run), names=[name])
+        whole = [step.hits for step in episode.run_episode(policy, world, HORIZON)]
+        assert_array_equal(hits_of_run(PROBLEM, name, HORIZON, (2, run), {}), whole)
 
 
 def test_a_settled_search_ends_and_others_do_not(asked: list[Policy], monkeypatch: pytest.MonkeyPatch) -> None:

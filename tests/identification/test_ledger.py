@@ -74,7 +74,7 @@ def test_a_ledger_that_cannot_be_written_leaves_nothing(problem: Problem, findin
 
 def test_the_picture_shows_the_scores_over_time_and_the_set(problem: Problem, finding: Finding, tmp_path: Path) -> None:
     figure = draw(problem, finding, 0.5)
-    top, bottom = figure.axes
+    top, bottom, *_ = figure.axes
     drawn = {tuple(np.round(np.asarray(line.get_ydata(), dtype=float)[1:], 6)) for line in top.lines[:5]}
     track = np.round(np.array([entry.scores for entry in finding.entries]), 6)
     assert drawn == {tuple(track[:, k]) for k in range(5)}

@@ -1,4 +1,4 @@
-"""One log-likelihood ratio a stream, as if no other stream were anomalous (paper, eq. 7 and 8)."""
+"""One log-likelihood ratio a stream, as if no other stream were anomalous (paper, eq. 3 and 4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PseudoLikelihood:
 
     @property
     def beliefs(self) -> Array:
-        """1 / (1 + exp(-score)) (paper, eq. 8)."""
+        """1 / (1 + exp(-score)) (paper, eq. 4)."""
         beliefs: Array = expit(self._scores)
         return beliefs
 
@@ -46,7 +46,7 @@ class PseudoLikelihood:
         v, r = problem.noise_variance(c), y - inner(c, problem.mean)
         if c.size <= _SHORT:
             h = problem.shift * c
-            self._scores += h * (r - 0.5 * h) / v  # eq. 7
+            self._scores += h * (r - 0.5 * h) / v  # eq. 3
         else:
             support = support_of(c)
             h = problem.shift[support] * c[support]

@@ -23,7 +23,7 @@ def calibrate(
     columns: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Only these, as a,b or 1_*. [default: all]")
     ] = None,
-    exclude: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Not these.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="All but these.")] = None,
     time_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="Or Date,Time for two. [default: found by itself]")
     ] = None,
@@ -42,7 +42,9 @@ def calibrate(
     ridge: Annotated[
         float | None, typer.Option(metavar="X", help="Added to the diagonal. [default: 1e-6 for empirical, else 0]")
     ] = None,
-    start: Annotated[str | None, typer.Option(metavar="TIME", help="Leave out rows before 2017-09-25T18:00.")] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Leave out rows before then, as 2017-09-25T18:00.")
+    ] = None,
     stop: Annotated[str | None, typer.Option(metavar="TIME", help="Leave out rows from then on.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:

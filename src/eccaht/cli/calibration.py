@@ -29,11 +29,13 @@ def calibration(
     shift: Annotated[str, typer.Option(metavar="D", help="Size of an anomaly, or unknown:SCALE[:positive|:negative].")],
     model: Annotated[Path | None, typer.Option(metavar="MODEL", help="What 'eccaht calibrate' wrote.")] = None,
     family: Annotated[str | None, typer.Option(metavar="NAME", help=f"Or noise: {', '.join(FAMILIES)}.")] = None,
-    streams: Annotated[int | None, typer.Option(min=2, metavar="K", help=f"[default: {_STREAMS}]")] = None,
+    streams: Annotated[
+        int | None, typer.Option(min=2, metavar="K", help=f"How many streams. [default: {_STREAMS}]")
+    ] = None,
     rho: Annotated[float | None, typer.Option(help="Correlation of the family. [default: 0.8]")] = None,
-    length_scale: Annotated[float | None, typer.Option(help="Instead of --rho: exponential, rbf.")] = None,
+    length_scale: Annotated[float | None, typer.Option(help="Instead of --rho, for exponential and rbf.")] = None,
     alpha_mix: Annotated[float | None, typer.Option(help="Weight of the common factor: spectral-mixture.")] = None,
-    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
     policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = "joint",
     stopping: Annotated[str, typer.Option(metavar="RULE", help="posterior, glr or gap.")] = "posterior",
     alpha: Annotated[str, typer.Option(metavar="LIST", help="Error levels with commas between.")] = "0.05,0.01",
@@ -46,11 +48,12 @@ def calibration(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .pdf or .svg.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:
-    """Count how often a stopping rule is wrong on your own problem, and how many measurements it takes.
+    """Count how often a stopping rule errs on your problem.
 
-    Searches are simulated: the anomalous set, and its number and shifts where they are not known, are drawn anew for
-    each, from what the search takes for likely or as --truly and --sizes say. The model is taken to be right: 'eccaht
-    diagnose' says whether your history agrees. The same command gives the same numbers on any number of processes.
+    And how many measurements it takes. Searches are simulated: the anomalous set, and its number and shifts where they
+    are not known, are drawn anew for each, from what the search takes for likely or as --truly and --sizes say. The
+    model is taken to be right: 'eccaht diagnose' says whether your history agrees. The same command gives the same
+    numbers on any number of processes.
     """
     from eccaht.experiments.calibration import Truth, calibrate_stopping
 

@@ -24,7 +24,7 @@ def diagnose(
     ] = None,
     shift: Annotated[float | None, typer.Option(metavar="D", help="Size of an anomaly there, in robust units.")] = None,
     budget: Annotated[
-        float | None, typer.Option(metavar="B", help="L1 limit of a measurement there. [default: 5]")
+        float | None, typer.Option(metavar="B", help="Limit on a measurement there: sum of |weights|. [default: 5]")
     ] = None,
     runs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Simulated searches. [default: 20]")] = None,
     horizon: Annotated[
@@ -34,7 +34,7 @@ def diagnose(
     html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page with pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:
-    """Check whether a model is fit for use, and say what to do where it is not.
+    """Check whether a model can carry a search, and what to do.
 
     Each check has a number and a verdict: ok, caution or not fit; docs/diagnosis.md explains them. With --anomalies and
     --shift, searches are simulated with the model's covariance: how many measurements they take, and how often they

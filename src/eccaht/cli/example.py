@@ -14,10 +14,11 @@ def example(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another plant.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:
-    """Write the sensor data of a small simulated plant, to try calibrate, diagnose and identify on.
+    """Write sensor data of a small simulated plant, to try with.
 
-    DIR/history.csv holds two days of normal operation of 24 sensors, DIR/incident.csv four hours in which three of them
-    read too high from the third hour on, DIR/truth.json says which. The same seed gives the same files.
+    Made for calibrate, diagnose and identify. DIR/history.csv holds two days of normal operation of 24 sensors,
+    DIR/incident.csv four hours in which three of them read too high from the third hour on, DIR/truth.json says which.
+    The same seed gives the same files.
     """
     from eccaht.cli.output import writable_directory
     from eccaht.data.example import write_example

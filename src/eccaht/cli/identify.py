@@ -41,11 +41,11 @@ def identify(
         ),
     ] = None,
     shift_file: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV of sensor and shift.")] = None,
-    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
     policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = DEFAULT_POLICY,
     start: Annotated[str | None, typer.Option(metavar="TIME", help="From here on, as 2024-03-07T08:00.")] = None,
     stop: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here.")] = None,
-    per_window: Annotated[int, typer.Option(min=1, metavar="M", help="Measurements a window.")] = 1,
+    per_window: Annotated[int, typer.Option(min=1, metavar="M", help="Measurements taken from each window.")] = 1,
     max_measurements: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
     vectors: Annotated[
         bool, typer.Option("--vectors", help="Read every window whole, all sensors at once (joint policies).")
@@ -65,7 +65,7 @@ def identify(
     missing: Annotated[
         Literal["refuse", "allow"], typer.Option(help="What to do if the data lack sensors of the model.")
     ] = "refuse",
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the policy's own draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the policy's own random draws.")] = 0,
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every measurement: .csv or .parquet.")
     ] = None,
@@ -77,11 +77,11 @@ def identify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:
-    """Name the sensors that are wrong in recorded or growing data, with the evidence.
+    """Name the sensors that are wrong, with the evidence.
 
-    The data are cleaned, scaled and cut into windows exactly as the model's history was, matched by the names of
-    the sensors. A policy chooses weights, their reading is taken from the next window, until the
-    evidence is strong enough or the data end. A robust unit is the interquartile range of a sensor in the history.
+    The data, recorded or still growing, are cleaned, scaled and cut into windows exactly as the model's history was,
+    matched by the names of the sensors. A policy chooses weights, their reading is taken from the next window, until
+    the evidence is strong enough or the data end. A robust unit is the interquartile range of a sensor in the history.
     """
     from eccaht.arrays import as_positive
     from eccaht.cli.parsing import parse_number

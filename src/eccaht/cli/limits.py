@@ -37,13 +37,15 @@ def limits(
     family: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Or noise: {', '.join(FAMILIES)}. [default: toeplitz]")
     ] = None,
-    streams: Annotated[int | None, typer.Option(min=2, metavar="K", help=f"[default: {_STREAMS}]")] = None,
+    streams: Annotated[
+        int | None, typer.Option(min=2, metavar="K", help=f"How many streams. [default: {_STREAMS}]")
+    ] = None,
     rho: Annotated[float | None, typer.Option(help="Correlation of the family. [default: 0.8]")] = None,
-    length_scale: Annotated[float | None, typer.Option(help="Instead of --rho: exponential, rbf.")] = None,
+    length_scale: Annotated[float | None, typer.Option(help="Instead of --rho, for exponential and rbf.")] = None,
     alpha_mix: Annotated[float | None, typer.Option(help="Weight of the common factor: spectral-mixture.")] = None,
     anomalies: Annotated[int, typer.Option(min=1, metavar="N", help="How many streams are anomalous.")] = 5,
     shift: Annotated[float, typer.Option(metavar="D", help="Size of an anomaly.")] = 3.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
     alpha: Annotated[float, typer.Option(metavar="A", help="How often the answer may be wrong.")] = 0.05,
     sets: Annotated[int, typer.Option(min=1, metavar="N", help="Random true sets to look at.")] = 3,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is other sets.")] = 0,

@@ -21,7 +21,7 @@ def smd(
     ] = "all",
     anomalies: Annotated[str, typer.Option(metavar="N,...", help="Numbers of shifted metrics, tier 1.")] = "1,3",
     shift: Annotated[float, typer.Option(help="Size of a shift in robust units.")] = 1.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
     estimator: Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")] = "ledoit-wolf",
     policies: Annotated[
         str | None, typer.Option(metavar="NAMES", help="With commas between; NAME-diagonal ignores correlation.")

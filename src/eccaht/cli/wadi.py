@@ -23,17 +23,17 @@ def wadi(
     ] = None,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy.")] = 20,
     shift: Annotated[float, typer.Option(help="Size of an anomaly in robust units.")] = 1.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
     window: Annotated[str, typer.Option(help="Length of a window.")] = "1min",
     estimator: Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")] = "empirical",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:
-    """Name the attacked points of the WaDi testbed, as figures 4a and 4b of the paper.
+    """Name the attacked points of the WaDi testbed.
 
-    DIR holds WADI_14days.csv and WADI_attackdata.csv, or WADI_14days_new.csv and WADI_attackdataLABLE.csv. They are
-    not ours to give: docs/real-data.md says where to ask for them.
+    As figures 4a and 4b of the paper. DIR holds WADI_14days.csv and WADI_attackdata.csv, or WADI_14days_new.csv and
+    WADI_attackdataLABLE.csv. They are not ours to give: docs/real-data.md says where to ask for them.
     """
     from joblib import cpu_count  # type: ignore[import-untyped]
 

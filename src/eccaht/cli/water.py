@@ -21,7 +21,7 @@ def water(
     window: Annotated[str | None, typer.Option(help="Length of a window. [default: the step]")] = None,
     attacks: Annotated[int, typer.Option(min=1, metavar="N", help="Attacks of two hours each.")] = 30,
     shift: Annotated[float, typer.Option(help="Bias of an attacked sensor, in robust units.")] = 1.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
+    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
     estimator: Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")] = "ledoit-wolf",
     policies: Annotated[
         str | None, typer.Option(metavar="NAMES", help="With commas between; NAME-diagonal ignores correlation.")
@@ -31,7 +31,7 @@ def water(
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:
-    """Simulate a water network, attack its sensors, and find them again.
+    """Attack sensors of a simulated water network and find them.
 
     EPANET's Net3 with random demand gives pressures, flows and tank levels. DIR receives the history, the data with
     attacks and their truth, the model, tables and a figure. Needs the extra: pip install 'eccaht[water]'.

@@ -1,4 +1,4 @@
-"""The measurement that best separates two streams (paper, eq. 6 and Algorithm 1, line 12).
+"""The measurement that best separates two streams (paper, eq. 2 and Algorithm 1, line 12).
 
 min c'S c  subject to  c'D = 1, |c|_1 <= B,  D = shift_i e_i - shift_j e_j.
 

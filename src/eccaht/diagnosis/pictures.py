@@ -93,7 +93,7 @@ def draw_spectrum(seen: Evidence) -> Figure:
         axes.set_xlim(0.5, seen.size + 0.5)
         axes.set_xlabel("number, from the largest")
         axes.set_ylabel("eigenvalue")
-        axes.legend(loc="upper right")
+        figure.legend(loc="outside upper right", ncols=3)
     return figure
 
 
@@ -116,7 +116,7 @@ def draw_whiteness(seen: Evidence) -> Figure:
         axes.set_ylim(min(float(rho[1:].min(initial=0.0)), -0.1) * 1.05, min(top * 1.1, 1.02))
         axes.set_xlabel("lag in windows")
         axes.set_ylabel("autocorrelation")
-        axes.legend(loc="upper right", ncols=2)
+        figure.legend(loc="outside upper right", ncols=4)  # memory or drift fill the panel
     return figure
 
 

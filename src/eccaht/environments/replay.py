@@ -98,6 +98,13 @@ class Replay:
             self._close()
         return None
 
+    @property
+    def values(self) -> Array:
+        """All values of the window last read from, NaN where a sensor delivered nothing."""
+        if self._window is None:
+            raise ValueError("no window was read yet: values are there after read() or whole()")
+        return self._window[1]
+
     def measure(self, c: ArrayLike) -> float:
         """Return the reading of exactly the weights c: for complete windows and one reading a window."""
         if self._per_window > 1:

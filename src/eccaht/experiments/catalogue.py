@@ -1,4 +1,4 @@
-"""Every experiment of the paper as data; the entries read like the table of SPEC section 4 (WaDi is elsewhere)."""
+"""Every experiment of the paper as data; the entries read like the table of docs/figures.md (WaDi is elsewhere)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several policies on one problem: the runs, what they come to, and the picture of them."""
+"""Several policies on one problem: the runs, and what they come to."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
@@ -19,17 +18,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, as_count
-from eccaht.environments import Simulator
-from eccaht.episode import run_episode
-from eccaht.experiments.policy_style import draw_curves
+from eccaht.experiments.single_run import run_policy
 from eccaht.experiments.tables import Table
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
 from eccaht.statistics import Delay, Estimate, delay, estimate, f1_score, first_reached, reached_for_good
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TARGET = 0.95  # the F1 whose first and last passing are timed
 _BATCHES = 64  # for each worker: few enough that sending them costs little, enough that all end together
@@ -159,20 +153,10 @@ def _run(plan: _Plan, cells: Iterable[Cell]) -> Finished:
     # sums over several threads round differently: with one thread everywhere no number depends on the workers
     with threadpool_limits(1):
         problem = _unpacked(plan.problem)
-        return [(cell, *_run_cell(problem, plan, *cell)) for cell in cells]
-
-
-def _run_cell(problem: Problem, plan: _Plan, name: str, run: int) -> tuple[NDArray[np.int32], float]:
-    seed = (plan.seed, run)
-    policy = make_policy(name, problem, seed=seed, stopping=None, **plan.options)
-    world = Simulator(problem, seed=seed, names=[name])
-    start = perf_counter()
-    try:
-        steps = (step.hits for step in run_episode(policy, world, plan.horizon))
-        hits = np.fromiter(steps, dtype=np.int32, count=plan.horizon)
-    except (ValueError, ArithmeticError) as error:
-        raise type(error)(f"{name}, run {run}, after {policy.n_told} measurements: {error}") from None
-    return hits, (perf_counter() - start) / plan.horizon
+        return [
+            ((name, run), *run_policy(problem, name, plan.horizon, (plan.seed, run), plan.options))
+            for name, run in cells
+        ]
 
 
 _unpacked: Callable[[bytes], Problem] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds the problem once
@@ -210,17 +194,3 @@ def _row(records: Records, name: str) -> Row:
 def _bootstrap(records: Records) -> np.random.Generator:
     """The same resamples for every number: none depends on which others are asked for."""
     return rng_for(records.seed, "bootstrap")
-
-
-def draw(records: Records) -> Figure:
-    """Draw mean F1 against measurements with pointwise intervals; the legend names the best policy first."""
-    from matplotlib.figure import Figure
-
-    from eccaht.presentation.style import TEXT_WIDTH, figure_style
-
-    best_first = sorted(records.hits, key=lambda name: -records.hits[name].mean())
-    with figure_style():
-        figure = Figure(figsize=(TEXT_WIDTH, 3.2))
-        draw_curves(figure.add_subplot(), {name: records.f1(name) for name in best_first}, seed=records.seed)
-        figure.legend(loc="outside right upper", handlelength=2.8)
-    return figure

@@ -1,6 +1,7 @@
 """The pictures of the catalogue: F1 curves, sweeps of the time to F1 0.95, and final F1 against effective rank.
 
-All are drawn from Results alone; nothing runs here.
+All are drawn from Results; no search is run. What stands beside the runs is computed from their settings: effective
+ranks, and in a sweep of the budget the pair designs that say where its limit stops binding.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.design import pair_design
+from eccaht.experiments.asymptotics import SEED, slopes
 from eccaht.experiments.judging import (
     FEWEST,
     Answer,
@@ -25,6 +26,7 @@ from eccaht.experiments.judging import (
 from eccaht.experiments.ranks import final_f1, rank_ends
 from eccaht.experiments.results import Results
 from eccaht.experiments.stopping_errors import ALPHA
+from eccaht.experiments.stopping_errors import EXPERIMENT as STOPPING
 from eccaht.problem import Problem
 
 Given = Mapping[str, Results]
@@ -36,6 +38,7 @@ LOW_RANK, HIGH_RANK = (
 REGULARIZED = tuple(f"fig{k}" for k in range(19, 27))
 FAR, TEN, MARGIN = 2.0, 10.0, 1.5  # factors: "far behind", "an order of magnitude", "matches"
 COLLAPSE = 0.2  # loss of F1 that we call a collapse
+CLOSE = 0.1  # relative difference from a limit that counts as having reached it
 _OPPOSITE: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
 
 
@@ -219,9 +222,25 @@ def stopping(given: Given) -> Verdict:
         answer: Answer = "no" if low > ALPHA else "yes" if high <= ALPHA else "open"
         share, ends = 100 * count / runs, (100 * float(low), 100 * float(high))
         sample = tuple(wrong.astype(float).tolist())
-        parts.append(Measure(name, share, ends, sample, answer, f"the noise is {setting.label}"))
+        parts.append(Measure(name, share, ends, sample, answer, f"the noise is that of {setting.label}"))
     verdict = conclude(parts, "stopping")
     return replace(verdict, traced_to=("stopping/summary.csv", "stopping/runs.csv"))
+
+
+def asymptotics(_: Given) -> Verdict:
+    """Searches run on to tiny alpha: measurements for each nat of log(1/alpha), times Gamma*."""
+    parts, runs = [], Results(STOPPING, SEED, {})
+    for k, setting in enumerate(STOPPING.settings):
+        sample, lost = slopes(k)
+        name = f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}"
+        note = f"left out: {lost} of {len(sample) + lost} runs that did not stop" if lost else ""
+        part = judged(
+            np.log(sample), runs, name, f"the noise is that of {setting.label}", above=1.0, factor=True, note=note
+        )
+        low, high = part.interval or (-np.inf, np.inf)
+        answer: Answer = "no" if low > 1 + CLOSE or high < 1 - CLOSE else "open"
+        parts.append(replace(part, answer="yes" if low > 1 - CLOSE and high < 1 + CLOSE else answer))
+    return replace(conclude(parts), traced_to=("claims/runs.csv",))
 
 
 def untested(reason: str) -> Verdict:

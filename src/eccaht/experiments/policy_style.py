@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from eccaht.arrays import Array
+from eccaht.arrays import Array, Index
 from eccaht.randomness import rng_for
 from eccaht.statistics import bca_interval
 
@@ -60,20 +60,36 @@ def draw_curves(
     """
     runs, horizon = next(iter(f1.values())).shape
     for name, curves in f1.items():
-        _draw_policy(ax, name, labels.get(name, name), curves, seed=seed, opacity=0.18 if len(f1) <= 5 else 0.1)
-    ax.set(xlabel="measurements", ylabel="mean F1, with 95 % intervals" if runs > 1 else "F1 of one run")
+        draw_policy(ax, name, labels.get(name, name), curves, seed=seed, opacity=0.18 if len(f1) <= 5 else 0.1)
+    ax.set(xlabel="measurements", ylabel=f1_label(runs))
+    scale_axes(ax, horizon)
+
+
+def f1_label(runs: int) -> str:
+    """What the vertical axis of such curves is called."""
+    return "mean F1, with 95 % intervals" if runs > 1 else "F1 of one run"
+
+
+def scale_axes(ax: Axes, horizon: int, *, narrow: bool = False) -> None:
+    """Measurements, on a logarithmic axis where there are many, against F1."""
     ax.set(xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
     if horizon > 200:
         ax.set_xscale("log", subs=[])
-        leading = (1, 2, 5) if horizon < 20_000 else (1,)
+        leading = (1, 2, 5) if horizon < 20_000 and not narrow else (1,)
         ticks = [m * 10**e for e in range(len(str(horizon))) for m in leading if m * 10**e <= horizon]
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
 
 
-def _draw_policy(ax: Axes, name: str, label: str, f1: Array, *, seed: int, opacity: float) -> None:
-    (colour, dash), horizon = policy_style(name), f1.shape[1]
+def shown_steps(horizon: int) -> Index:
+    """The measurements after which a curve is drawn."""
     spaced = np.linspace if horizon <= _POINTS else np.geomspace
-    steps = np.unique(spaced(1, horizon, min(horizon, _POINTS)).round().astype(int))
+    return np.unique(spaced(1, horizon, min(horizon, _POINTS)).round().astype(int))
+
+
+def draw_policy(ax: Axes, name: str, label: str, f1: Array, *, seed: int, opacity: float) -> None:
+    """Draw the mean F1 of one policy, from (runs, horizon), and its intervals as a band."""
+    colour, dash = policy_style(name)
+    steps = shown_steps(f1.shape[1])
     curves = f1[:, steps - 1]
     ax.plot(steps, curves.mean(axis=0), color=colour, linestyle=dash, label=label, zorder=2)
     if len(curves) > 1:

@@ -40,8 +40,12 @@ from eccaht.presentation.document import (
 
 TITLE = "Correlation-aware anomaly search: the paper's claims, run again"
 _KINDS = {"holds": "yes", "does not hold": "no", "holds only if": "partly"}  # the rest is grey
-_COUNTED = {"holds": "hold", "holds only if": "hold under a condition", "does not hold": "do not hold"}
-_COUNTED |= {word: word for word in ("not decided", "not run", "not tested here")}
+_COUNTED = {  # of one claim, and of several
+    "holds": ("holds", "hold"),
+    "holds only if": ("holds under a condition", "hold under a condition"),
+    "does not hold": ("does not hold", "do not hold"),
+    **{word: (word, word) for word in ("not decided", "not run", "not tested here")},
+}
 _SPELT = {"hds": "HDS", "ttts-challenger": "TTTS-Challenger", "wadi": "WaDi"}
 _MOST = 5  # numbers of a claim in the first table
 Judged = list[tuple[Claim, Verdict]]
@@ -127,7 +131,8 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
         yield Items([f"{id}: {reason}" for id, reason in refused.items()])
     yield Heading("Verdicts", "verdicts")
     count = Counter[str](verdict.word for _, verdict in judged)
-    told = ", ".join(f"{count[word]} {said}" for word, said in _COUNTED.items() if count[word])
+    counted = ((count[word], said[count[word] > 1]) for word, said in _COUNTED.items() if count[word])
+    told = ", ".join(f"{many} {said}" for many, said in counted)
     yield Paragraph(f"{len(judged)} claims: {told}.")
     rows: list[list[Text]] = []
     for claim, verdict in judged:

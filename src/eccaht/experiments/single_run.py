@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +15,22 @@ from eccaht.policies import make_policy
 from eccaht.problem import Problem
 
 
+class Run(NamedTuple):
+    """The true anomalies in the set after each measurement, and the seconds that a measurement took."""
+
+    hits: NDArray[np.int32]
+    seconds_per_step: float
+
+
 def hits_of_run(
     problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]
 ) -> NDArray[np.int32]:
-    """Hits after each measurement; the seeds are those of `comparison.compare`.
+    """Hits after each measurement."""
+    return run_policy(problem, name, horizon, seed, options).hits
+
+
+def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: Mapping[str, Any]) -> Run:
+    """Run a policy against a simulated world; both are drawn from the seed and the name.
 
     The exact policies cost a hundred times as much a measurement as the others and need a few dozen of them. Their runs
     end once the set is right and leads every swap by 50 nats; the rest of the horizon counts as right.
@@ -26,6 +40,7 @@ def hits_of_run(
     truth = np.zeros(problem.size, dtype=bool)
     truth[world.anomalies] = True
     hits = np.empty(horizon, dtype=np.int32)
+    start = perf_counter()
     try:
         for step in range(horizon):
             c = policy.ask()
@@ -36,4 +51,4 @@ def hits_of_run(
                 break
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{name}, run {seed[1]}, after {policy.n_told} measurements: {error}") from None
-    return hits
+    return Run(hits, (perf_counter() - start) / policy.n_told)

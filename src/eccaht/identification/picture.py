@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from eccaht.arrays import Array
 from eccaht.data.windows import Times
 from eccaht.identification.finding import Finding, name_of
+from eccaht.identification.readings import read
+from eccaht.presentation.labels import End, label_ends
 from eccaht.presentation.style import PALETTE, TEXT_WIDTH
 from eccaht.problem import Problem
 
@@ -19,10 +21,13 @@ _NAMED = tuple(PALETTE[name] for name in ("blue", "vermillion", "green", "purple
 _RUNNER_UP, _OTHER = "#4D4D4D", "#D0D0D0"
 _RUNNERS_UP, _ROWS = 2, 9  # sensors drawn beside the named ones; sensors in the strip of sets
 _LONGEST_TITLE = 90
+_SCORES, _READINGS = 2.4, 1.2  # heights of panels in inches
+_NORMAL, _FAR, _LINEAR = 1.96, 25.0, 5.0  # deviations: of 95 % of normal windows; beyond which an axis is logarithmic
+_MARKED = 120  # windows up to which each has a dot
 
 
 def draw(problem: Problem, finding: Finding, seconds: float, *, scores: str = "log-odds") -> Figure:
-    """Draw every score over time with the named sensors in colour, and below it who was in the set when.
+    """Draw every score over time with the named sensors in colour, who was in the set when, and what they read.
 
     seconds: length of a window; a reading counts when its window is over. scores: what the policy's scores are called.
     """
@@ -30,16 +35,25 @@ def draw(problem: Problem, finding: Finding, seconds: float, *, scores: str = "l
     times = _times(finding, seconds)
     track = np.array([entries[0].scores - entries[0].moved, *(entry.scores for entry in entries)])
     colours, ever = _colours(finding), _ever_named(finding)
-    figure = Figure(figsize=(TEXT_WIDTH, 2.9 + 0.17 * len(ever)))
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2.5, 0.25 + 0.17 * len(ever)])
+    shown = {k: colour for k, colour in colours.items() if k in finding.anomalies} or colours
+    heights = [_SCORES, 0.25 + 0.17 * len(ever), *[max(_READINGS, 0.14 * len(shown))] * 2]
+    figure = Figure(figsize=(TEXT_WIDTH, sum(heights) + 1.0))
+    panels = figure.subplots(4, 1, sharex=True, height_ratios=heights)
+    panels[-1].set_xlim(times[0], times[-1])
+    top, sets, plain, alone = panels
     _draw_scores(top, problem, times, track, colours)
     top.set_ylabel(f"evidence ({scores})")
     top.set_title(_title(finding))
-    _draw_sets(bottom, problem, finding, times, ever, colours)
-    for axes in (top, bottom):
+    _draw_sets(sets, problem, finding, times, ever, colours)
+    readings = read(problem, finding.entries, np.array(list(shown)))
+    whose = "the named sensors" if finding.names else "the sensors nearest to being named"
+    for axes, values in ((plain, readings.plain), (alone, readings.alone)):
+        _draw_readings(axes, problem, times[1:][readings.last], values, shown, heights[-1])
+    plain.set_title(f"what {whose} read, in standard deviations; grey: 95 % of normal windows")
+    alone.set_title("the same without the noise that other sensors share and explain")
+    for axes in panels:
         axes.axvline(times[-1], color="black", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0.5)
-    _date_axis(bottom)
-    bottom.set_xlim(times[0], times[-1])
+    _date_axis(alone)
     return figure
 
 
@@ -76,46 +90,54 @@ def _draw_scores(axes: Axes, problem: Problem, times: Times, track: Array, colou
     for k in plain[::step]:
         axes.plot(times, track[:, k], color=_OTHER, linewidth=0.5, zorder=1)
     for rank, (k, colour) in enumerate(colours.items()):
-        style: dict[str, Any] = {"linestyle": (0, (4, 1.5)), "linewidth": 1.0} if colour == _RUNNER_UP else {}
-        if not style and rank >= len(_NAMED):  # colours come round again
-            style = {"linestyle": (0, (1, 0.8))}
-        axes.plot(times, track[:, k], color=colour, zorder=4 - 0.01 * rank, **style)
-    _label_ends(axes, problem, times, track[-1], colours)
+        axes.plot(times, track[:, k], color=colour, zorder=4 - 0.01 * rank, **_line(colour, rank))
+    axes.set_ylim(axes.get_ylim())
+    label_ends(axes, times[-1], _ends(problem, colours, track[-1, list(colours)]), _SCORES)
 
 
-def _label_ends(axes: Axes, problem: Problem, times: Times, last: Array, colours: dict[int, str]) -> None:
-    """Names at the right end of the lines, pushed apart where they would overlap."""
-    low, high = axes.get_ylim()
-    gap = 0.065 * (high - low)
-    placed = _spread(np.array([last[k] for k in colours]), gap)
-    for (k, colour), y in zip(colours.items(), placed, strict=True):
-        axes.annotate(
-            name_of(problem, k),
-            (times[-1], y),
-            xytext=(4, 0),
-            textcoords="offset points",
-            color=colour,
-            va="center",
-            fontsize=7,
-            fontweight="normal" if colour == _RUNNER_UP else "bold",
-            annotation_clip=False,
-        )
+def _draw_readings(
+    axes: Axes, problem: Problem, times: Times, values: Array, colours: dict[int, str], height: float
+) -> None:
+    """Deviations of some sensors, (windows, sensors), over the band of normal ones."""
+    axes.axhspan(-_NORMAL, _NORMAL, color=_OTHER, alpha=0.5, linewidth=0, zorder=0)
+    marker = "o" if len(times) <= _MARKED else ""
+    for rank, (colour, column) in enumerate(zip(colours.values(), values.T, strict=True)):
+        line = _line(colour, rank) | {"marker": marker, "markersize": 2, "zorder": 4 - 0.01 * rank, "clip_on": False}
+        axes.plot(times, column, color=colour, **line)
+    low, high = (1.2 * _NORMAL * sign for sign in (-1.0, 1.0))
+    axes.set_ylim(np.nanmin(1.1 * values, initial=low), np.nanmax(1.1 * values, initial=high))
+    _compress(axes)
+    last = np.array([np.append(0.0, column[~np.isnan(column)])[-1] for column in values.T])
+    label_ends(axes, axes.get_xlim()[1], _ends(problem, colours, last), height)
+    axes.set_ylabel("deviation")
 
 
-def _spread(values: Array, gap: float) -> Array:
-    """The values moved apart to at least `gap`, around where they were."""
-    order = np.argsort(values)
-    placed = values[order].astype(float)
-    for _ in range(50 * len(placed)):
-        close = np.flatnonzero(np.diff(placed) < gap - 1e-9)
-        if close.size == 0:
-            break
-        for k in close:
-            lack = 0.5 * (gap - (placed[k + 1] - placed[k]))
-            placed[k], placed[k + 1] = placed[k] - lack, placed[k + 1] + lack
-    result = np.empty_like(placed)
-    result[order] = placed
-    return result
+def _compress(axes: Axes) -> None:
+    """Make the axis logarithmic outside the normal where something is far outside it; few ticks, so that all fit."""
+    most = max(map(abs, axes.get_ylim()))
+    if most > _FAR:
+        decades = np.arange(1, int(np.log10(most)) + 1)
+        beyond = 10.0 ** decades[:: 1 + len(decades) // 4]
+        ticks = [*-beyond[::-1], 0.0, *beyond]
+        limits = axes.get_ylim()
+        axes.set_yscale("symlog", linthresh=_LINEAR)
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_yticks([], minor=True)
+        axes.set_ylim(limits)
+
+
+def _ends(problem: Problem, colours: dict[int, str], last: Array) -> list[End]:
+    return [
+        End(float(y), name_of(problem, k), colour, colour != _RUNNER_UP)
+        for (k, colour), y in zip(colours.items(), last, strict=True)
+    ]
+
+
+def _line(colour: str, rank: int) -> dict[str, Any]:
+    """Dashes for runners-up, and dots where the colours come round again."""
+    if colour == _RUNNER_UP:
+        return {"linestyle": (0, (4, 1.5)), "linewidth": 1.0}
+    return {"linestyle": (0, (1, 0.8))} if rank >= len(_NAMED) else {}
 
 
 def _ever_named(finding: Finding) -> list[int]:

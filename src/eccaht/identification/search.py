@@ -41,6 +41,7 @@ class Entry:
     held: Index  # the set before the reading
     decision: Index  # and after it
     moved: Array  # change of every score, (K,)
+    values: Array  # what every sensor read in the window, NaN where it delivered nothing, (K,)
     scores: Array  # after the reading, (K,)
     lead: float
     vector: Array | None = None  # the window, if it was told whole
@@ -88,6 +89,7 @@ def search(
             held=held,
             decision=policy.decision,
             moved=scores - before,
+            values=replay.values,
             scores=scores,
             lead=policy.lead,
             vector=vector,

@@ -1,4 +1,4 @@
-"""Every algorithm by name; the table reads like that of SPEC section 2."""
+"""Every algorithm by name, with its source and what it is made of; docs/algorithms.md is the table of them."""
 
 from __future__ import annotations
 

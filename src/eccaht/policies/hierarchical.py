@@ -45,8 +45,8 @@ def compose_hds(
 
     alpha: not used, every algorithm is given it; what HDS promises is set by `error`.
     readings: K_l, how often each child is read, one number or one a level from the leaves up (log2 K of them). The
-        article wants it just large enough that a move is more often right than wrong; 5 is what SPEC fixes for fig3a
-        and does that at K = 128 and shift 5.
+        article wants it just large enough that a move is more often right than wrong; 5 does that
+        at K = 128 and shift 5, and is what fig3a takes.
     shifts: Theta1, the sizes an anomaly may have. The default, the problem's shift and 40 % to either side, is
         {3, 5, 7} at shift 5, as in fig3a.
     error: c, the price of a reading when an error costs 1; a leaf is declared at log(log2 K / c).

@@ -10,6 +10,8 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+_UNBROKEN = 30  # characters of a word that fit any screen
+
 
 @dataclass(frozen=True)
 class Link:
@@ -171,10 +173,19 @@ def _html_piece(piece: Piece) -> str:
         case Link():
             return f'<a href="{escape(piece.target)}">{escape(piece.text)}</a>'
         case Code():
-            return f"<code>{escape(piece.text)}</code>"
+            return f"<code>{' '.join(map(_word, piece.text.split(' ')))}</code>"
         case Badge():
             return f'<span class="badge {escape(piece.kind)}">{escape(piece.text)}</span>'
     return escape(piece).replace("\n", "<br>")
+
+
+def _word(word: str) -> str:
+    """A word of code in one piece; a list may break after its commas, a long path anywhere.
+
+    Browsers break lines after hyphens, also in `--start`.
+    """
+    parts = ((escape(part), len(part) <= _UNBROKEN) for part in word.split(","))
+    return ",<wbr>".join(f"<span>{part}</span>" if short else part for part, short in parts)
 
 
 def _pieces(text: Text) -> Sequence[Piece]:

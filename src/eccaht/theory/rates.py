@@ -1,4 +1,4 @@
-"""How fast any search can tell the anomalous set from its rivals (paper, eq. 10; SPEC section 5)."""
+"""How fast any search can tell the anomalous set from its rivals (paper, eq. 5; docs/limits.md)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def gamma_star(problem: Problem, anomalies: Sequence[int] | Index, *, mix: bool 
 
     mix=True: max over W psd, tr W = 1, of min over rivals d'W d / 2, d = S^-1/2 (mu_A - mu_A'). No search is faster.
     mix=False: the same for one measurement repeated for ever, max over c of min over rivals
-    (c'(mu_A - mu_A'))^2 / (2 c'S c) (paper, eq. 10); `lower` is the best with all anomalous streams on one side of the
+    (c'(mu_A - mu_A'))^2 / (2 c'S c) (paper, eq. 5); `lower` is the best with all anomalous streams on one side of the
     others (action.py), under |c|_1 <= budget per unit of contrast unless limited=False; 0 if the budget admits none.
 
     >>> rate = gamma_star(Problem(np.eye(6), shift=3.0, n_anomalies=2, budget=9.0), [0, 1], mix=True)
