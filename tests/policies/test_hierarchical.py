@@ -234,7 +234,7 @@ def test_restored_at_any_place_of_the_walk_it_goes_on_identically() -> None:
         kept, fresh = told[start][0], copy.state()
         assert {name: a.shape for name, a in kept.items()} == {name: a.shape for name, a in fresh.items()}
         assert all(a.dtype.kind in "fi" and np.isfinite(a).all() for a in kept.values())
-        copy.restore(kept)
+        copy.restore(kept, start)
         for _, c, y, scores in told[start : start + 12]:
             assert np.array_equal(other.ask(), c)
             other.tell(c, y)
@@ -256,8 +256,8 @@ def test_a_state_that_no_walk_can_be_in_is_refused(name: str, place: Any, value:
     _, walk = hds(problem_for(16, n=2))
     state = walk.state()
     state[name][place] = value
-    with pytest.raises(ValueError, match="a walk"):
-        walk.restore(state)
+    with pytest.raises(ValueError, match="a walk|damaged"):
+        walk.restore(state, 100)
 
 
 # -- readings that were not asked for ------------------------------------------------------------------

@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from eccaht.arrays import Array, frozen, support_of
 from eccaht.problem import Problem
+from eccaht.stored import check_bounded, check_unmeasured
 
 
 class EmpiricalMeans:
@@ -71,7 +72,16 @@ class EmpiricalMeans:
         """What a file must keep."""
         return {"sums": self._sums, "precisions": self._precisions}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
         """Go on from a kept state."""
-        self._sums[:], self._precisions[:] = state["sums"], state["precisions"]
+        sums, precisions = state["sums"], state["precisions"]
+        check_bounded(sums, "sums of readings")
+        check_bounded(precisions, "precisions")
+        check_unmeasured(precisions, sums, "sums and precisions")
+        if (precisions < 0).any() or (precisions.any() and not n_told):
+            raise ValueError("its precisions are not those of its readings")
+        measured = precisions > 0  # what the scores and their variances divide by
+        check_bounded(1.0 / np.maximum(precisions[measured], 1e-300), "variances", 1e100)
+        self._sums[:], self._precisions[:] = sums, precisions
         self._scores = None
+        check_bounded(self.scores, "means", 1e100)

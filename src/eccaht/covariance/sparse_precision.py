@@ -107,4 +107,6 @@ class SparsePrecision(Covariance):
     def from_parameters(cls, data: Array, row_index: Index, column_start: Index) -> SparsePrecision:
         """Rebuild from `parameters()`."""
         size = len(column_start) - 1
-        return cls(sp.csc_array((data, row_index, column_start), shape=(size, size)))
+        precision = sp.csc_array((data, row_index, column_start), shape=(size, size))
+        precision.check_format(full_check=True)  # an index beyond the matrix would be followed
+        return cls(precision)

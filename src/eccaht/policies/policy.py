@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
+from eccaht.arrays import Array, Index, as_count, as_floats, as_number, check_finite, frozen
 from eccaht.beliefs import Confidence, Joint, Ranker, Ranking
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
+from eccaht.policies.restoring import checked_choice, checked_generator
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
@@ -148,8 +149,7 @@ class Policy:
 
     def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values of the state, for `storage`."""
-        parts: dict[str, Belief | Chooser] = {"belief": self._belief, "chooser": self._chooser}
-        arrays = {f"{part}.{key}": a for part, kept in parts.items() for key, a in kept.state().items()}
+        arrays = {f"{name}{key}": a for name, part in self._parts.items() for key, a in part.state().items()}
         plain: dict[str, Any] = {"n_told": self.n_told, "rng": self._rng.bit_generator.state, "pair": None}
         if self._choice is not None:
             arrays["choice"] = self._choice.weights
@@ -157,13 +157,21 @@ class Policy:
         return arrays, plain
 
     def _restore(self, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
-        for name, part in (("belief.", self._belief), ("chooser.", self._chooser)):
-            part.restore({key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)})
-        self.n_told = plain["n_told"]
-        self._rng.bit_generator.state = plain["rng"]
+        self.n_told = as_count(plain["n_told"], "n_told", least=0)
+        for name, part in self._parts.items():
+            kept = {key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)}
+            part.restore(kept, self.n_told)
+        self._rng.bit_generator.state = checked_generator(plain["rng"], self._rng.bit_generator.state)
         if "choice" in arrays:
-            pair = plain["pair"]
-            self._choice = Choice(frozen(arrays["choice"]), None if pair is None else (pair[0], pair[1]))
+            self._choice = checked_choice(self.problem, arrays["choice"], plain["pair"])
+        elif plain["pair"] is not None:
+            raise ValueError("it has a pair without a measurement")
+
+    @property
+    def _parts(self) -> dict[str, Belief | Chooser]:
+        """What has a state, by the prefix of its arrays; of hds belief and chooser are one."""
+        parts: dict[str, Belief | Chooser] = {"belief.": self._belief}
+        return parts if id(self._chooser) == id(self._belief) else parts | {"chooser.": self._chooser}
 
     def __repr__(self) -> str:
         name = "composed" if self.recipe is None else self.recipe.name
