@@ -56,7 +56,7 @@ def write_archive(
     text = json.dumps(told, default=plain, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 8)  # arrays begin at multiples of their numbers
     _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # nothing that is not read
-    parts = [len(text).to_bytes(_LENGTH, "little"), text, *(memoryview(array) for array in numbers.values())]
+    parts: list[Any] = [len(text).to_bytes(_LENGTH, "little"), text, *numbers.values()]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

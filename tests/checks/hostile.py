@@ -10,6 +10,7 @@ import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,8 @@ NUMBERS = [np.nan, np.inf, 1e300, 1e100, 1e16, 1e-300, -1.0, 0.0, 0.5, 2.0]
 def policies(folder: Path) -> Iterator[bytes]:
     """Files of every policy: fresh, with readings, and with a measurement that was asked for."""
     for name in policy_names():
-        S = families.identity(8) if name == "hds" else families.toeplitz(8, 0.6)
-        yield from _searches(folder, name, Problem(S, shift=4.0, n_anomalies=2, budget=3.0, mean=1.5))
+        noise = families.identity(8) if name == "hds" else families.toeplitz(8, 0.6)
+        yield from _searches(folder, name, Problem(noise, shift=4.0, n_anomalies=2, budget=3.0, mean=1.5))
     S = families.toeplitz(40, 0.6).dense()
     many: dict[str, Any] = {"budget": 3.0, "mean": np.linspace(0, 1, 40), "names": [f"s{k}" for k in range(40)]}
     yield from _searches(folder, "joint", Problem(S, shift=np.linspace(3, 4, 40), n_anomalies=4, **many))
@@ -120,7 +121,9 @@ def _edit_array(arrays: Arrays, others: Arrays, rng: np.random.Generator) -> Non
         case 6:
             arrays[name] = rng.permutation(flat).reshape(array.shape)
         case 7:
-            shapes = [array[..., :-1], array.T, flat, array[None], np.concatenate([flat, flat])] if array.ndim else [flat]
+            shapes = (
+                [array[..., :-1], array.T, flat, array[None], np.concatenate([flat, flat])] if array.ndim else [flat]
+            )
             arrays[name] = np.ascontiguousarray(shapes[rng.integers(len(shapes))])
         case 8:
             arrays[name] = np.zeros(array.shape, ["<i8", "<f8"][rng.integers(2)])
@@ -148,11 +151,11 @@ def _edit_header(content: Any, other: Any, rng: np.random.Generator) -> None:
             case 0 if isinstance(content, dict):
                 del content[key]
             case 1 if isinstance(content, dict):
-                content["more"] = inner
+                content["more"] = 1
             case 2:
                 content[key] = other
             case _:
-                content[key] = ODD[rng.integers(len(ODD))]
+                content[key] = deepcopy(ODD[rng.integers(len(ODD))])
         return
 
 
@@ -198,7 +201,7 @@ def use_model(path: Path) -> None:
 
 
 def attempt(use: Callable[[Path], None], path: Path) -> str:
-    """"refused" in one line, "taken" and soundly used, or what went wrong."""
+    """ "refused" in one line, "taken" and soundly used, or what went wrong."""
     try:
         use(path)
     except (ValueError, ArithmeticError, FileNotFoundError) as error:
@@ -225,7 +228,6 @@ def trials(kind: str, count: int, seed: int, folder: Path) -> Iterator[str]:
         path.write_bytes(data)
         said = attempt(use, path)
         if said not in ("refused", "taken") or (said == "taken" and not edit and data != sound[place]):
-            (folder / f"fault-{seed}-{trial}").write_bytes(data)
             yield f"{kind} {seed} {trial}: {said}"
 
 
@@ -236,5 +238,5 @@ def _memory() -> int:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        for fault in trials(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4] if sys.argv[4:] else folder)):
+        for fault in trials(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(folder)):
             print(fault, flush=True)

@@ -256,7 +256,7 @@ def test_a_state_that_no_walk_can_be_in_is_refused(name: str, place: Any, value:
     _, walk = hds(problem_for(16, n=2))
     state = walk.state()
     state[name][place] = value
-    with pytest.raises(ValueError, match="a walk|damaged"):
+    with pytest.raises(ValueError, match=r"a walk|damaged"):
         walk.restore(state, 100)
 
 

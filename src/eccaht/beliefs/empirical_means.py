@@ -80,8 +80,8 @@ class EmpiricalMeans:
         check_unmeasured(precisions, sums, "sums and precisions")
         if (precisions < 0).any() or (precisions.any() and not n_told):
             raise ValueError("its precisions are not those of its readings")
-        measured = precisions > 0  # what the scores and their variances divide by
-        check_bounded(1.0 / np.maximum(precisions[measured], 1e-300), "variances", 1e100)
         self._sums[:], self._precisions[:] = sums, precisions
         self._scores = None
-        check_bounded(self.scores, "means", 1e100)
+        with np.errstate(over="ignore", divide="ignore"):
+            check_bounded(self.scores, "means", 1e60)
+        check_bounded(self.variances[precisions > 0], "variances", 1e60)

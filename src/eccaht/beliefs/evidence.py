@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index, inner
-from eccaht.covariance import Covariance
+from eccaht.covariance import Covariance, Dense
 from eccaht.covariance.ridge import with_ridge
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded, check_gram, check_same, whole_numbers
 
 _MATRIX = 2048  # up to this many streams M is kept as a matrix; beyond, as the measurements that make it
 _LARGEST_MATRIX = 8192  # whole vectors have as many rows as streams: beyond this they are refused
+_PATTERNS = 8  # patterns of missing streams that are remembered
 
 
 class Evidence:
@@ -37,6 +38,7 @@ class Evidence:
         self._kept: list[Array] | None = [] if keep_readings else None  # (h, r) / sqrt(v) of every reading
         self.problem = problem
         self.n_readings = 0  # numbers read so far; a whole vector counts K
+        self.n_vectors = 0  # whole vectors among them
         self.linear = np.zeros(K + 1)  # b
         self.half_diagonal = np.zeros(K + 1)  # M_kk / 2
         self.misfit = 0.0  # sum of r^2 / v: twice the negative log-likelihood of the empty set
@@ -44,7 +46,7 @@ class Evidence:
         self._couplings: Array | None = None  # M_ik - M_kk / 2, made when it is asked for
         self._rows = np.zeros((0, K + 1))  # h / sqrt(v), one a reading, where there is no matrix
         self._used = 0
-        self._per_vector: Array | None = None
+        self._vectors: dict[bytes, tuple[Covariance, Array]] = {}  # by the streams that are there
         self._scale = np.ones(K) if problem.unknown_shift else problem.shift  # h = scale * c
 
     def add(self, c: Array, y: float) -> None:
@@ -68,28 +70,41 @@ class Evidence:
             self._append(h)
 
     def add_vector(self, x: Array) -> None:
-        """Take a complete reading of all streams: b += shift * S^-1 (x - mean), M += (shift shift') * S^-1."""
+        """Take a reading of all streams, or of those that are not NaN.
+
+        b += shift * S^-1 (x - mean), M += (shift shift') * S^-1, with S that of the streams that are there.
+        """
         problem = self.problem
         if self._kept is not None:
             raise ValueError("a policy that is robust against outlying readings takes no whole vectors")
-        if self._per_vector is None:
-            if problem.size > _LARGEST_MATRIX:
-                raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
-            inverse = self._vector_covariance.solve(np.eye(problem.size))
-            self._per_vector = 0.5 * (inverse + inverse.T) * np.outer(self._scale, self._scale)
-        residual = x - problem.mean
-        solved = self._vector_covariance.solve(residual)
+        if problem.size > _LARGEST_MATRIX:
+            raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
+        there = np.flatnonzero(~np.isnan(x))
+        covariance, information = self._of_vector(there)
+        residual = (x - problem.mean)[there]
+        solved = covariance.solve(residual)
         matrix, self._couplings = self._as_matrix(), None
-        matrix[:-1, :-1] += self._per_vector
-        self.linear[:-1] += self._scale * solved
-        self.half_diagonal[:-1] += 0.5 * self._per_vector.diagonal()
+        matrix[np.ix_(there, there)] += information
+        self.linear[there] += self._scale[there] * solved
+        self.half_diagonal[there] += 0.5 * information.diagonal()
         self.misfit += float(residual @ solved)
-        self.n_readings += problem.size
+        self.n_readings += there.size
+        self.n_vectors += 1
 
-    @property
-    def _vector_covariance(self) -> Covariance:
-        """Of a complete reading: each stream is read by an instrument with noise of its own."""
-        return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+    def _of_vector(self, there: Index) -> tuple[Covariance, Array]:
+        """Covariance of what these streams read, and what one such reading adds to M.
+
+        Each stream is read by an instrument with noise of its own.
+        """
+        key = there.tobytes()
+        if key not in self._vectors:
+            whole = with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+            covariance = whole if there.size == self.problem.size else Dense(whole.dense()[np.ix_(there, there)])
+            inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
+            while len(self._vectors) >= _PATTERNS:
+                del self._vectors[next(iter(self._vectors))]
+            self._vectors[key] = covariance, 0.5 * (inverse + inverse.T) * np.outer(scale, scale)
+        return self._vectors[key]
 
     @property
     def has_matrix(self) -> bool:
@@ -155,15 +170,15 @@ class Evidence:
         if self._kept is not None:
             kept["readings"] = self.readings
         whole = self._matrix is not None
-        kept["counts"] = np.array([float(self.n_readings), self.misfit, float(whole)])
+        kept["counts"] = np.array([float(self.n_readings), self.misfit, float(whole), float(self.n_vectors)])
         return kept | {"table": self._matrix if self._matrix is not None else self._rows[: self._used]}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state."""
         self.linear[:], self.half_diagonal[:] = state["linear"], state["half_diagonal"]
         self._couplings = None
-        n_readings, as_matrix = whole_numbers(state["counts"][[0, 2]], "counts of readings")
-        self.n_readings, self.misfit = int(n_readings), float(state["counts"][1])
+        n_readings, as_matrix, n_vectors = whole_numbers(state["counts"][[0, 2, 3]], "counts of readings")
+        self.n_readings, self.n_vectors, self.misfit = int(n_readings), int(n_vectors), float(state["counts"][1])
         table = state["table"]
         if as_matrix == 1 and table.shape == (self.linear.size, self.linear.size):
             self._matrix = table

@@ -161,14 +161,21 @@ class Joint:
         """Go on from a kept state."""
         for prefix, part in (("evidence.", self._evidence), ("search.", self.search)):
             part.restore({name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)})
-        if len(state["announced"]) != 1 or not n_told <= self._evidence.n_readings <= n_told * self._sizes.n_streams:
-            raise ValueError("its readings are not as many as were told")
+        self._check_counts(n_told)
+        if len(state["announced"]) != 1:
+            raise ValueError("its announced set is damaged")
         self._announced = self._sizes.checked(state["announced"])[0]
         self._order = whole_numbers(state["order"], "ranks of streams", most=self._sizes.n_streams)
         if not np.array_equal(np.sort(self._order), np.arange(self._sizes.n_streams + 1)):
             raise ValueError("its order of ties is damaged")
         self._around = None
         self._check_announced()
+
+    def _check_counts(self, n_told: int) -> None:
+        """A whole vector counts as one reading told, and as one number read for each stream that is there."""
+        read, vectors = self._evidence.n_readings, self._evidence.n_vectors
+        if vectors > n_told or not n_told <= read <= n_told + vectors * (self._sizes.n_streams - 1):
+            raise ValueError("its readings are not as many as were told")
 
     def _check_announced(self) -> None:
         """After a reading the announced set is the most probable one found, and no single change improves it."""

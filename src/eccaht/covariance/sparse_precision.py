@@ -61,6 +61,11 @@ class SparsePrecision(Covariance):
             variances[here] = self._lu.solve(units)[here, here - start]
         return variances
 
+    def least_variances(self) -> Array:
+        """1 / P_kk, what is left of a variance once all other streams are known."""
+        least: Array = 1.0 / self._precision.diagonal()
+        return least
+
     def column(self, k: int) -> Array:
         """One sparse solve."""
         unit = np.zeros(self.size)

@@ -9,6 +9,7 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.data.history import MOST_BLOCKS, MOST_LAGS, History
+from eccaht.stored import check_bounded
 
 _ROUNDING = 1e-6
 _LONGEST = 500  # characters of a name
@@ -26,16 +27,18 @@ def check_text(text: str, what: str) -> None:
 def check_summary(history: History, n_windows: int, mean: Array) -> None:
     """Refuse summaries that no such number of windows with this mean can have."""
     T, sizes = n_windows, history.block_sizes
+    for name, array in history.arrays().items():
+        check_bounded(array, name, _LARGEST**2)
     edges = np.linspace(0, T, min(MOST_BLOCKS, T // 10) + 1).round()
     checks = {
         "autocorrelation": _is_autocorrelation(history.autocorrelation, min(MOST_LAGS, T // 4)),
         "quantiles": bool((np.diff(history.quantiles, axis=0) >= -_ROUNDING * np.abs(history.quantiles).max(0)).all()),
         "block_sizes": np.array_equal(sizes, np.diff(edges)),
-        "skewness": bool((history.skewness**2 <= T * (1.0 + _ROUNDING)).all()),
+        "skewness": bool((np.abs(history.skewness) <= T**0.5 * (1.0 + _ROUNDING)).all()),
         "stuck": bool(((history.stuck > 0) & (history.stuck <= 1)).all()),
         "half_covariances": all(map(_is_covariance, history.half_covariances)),
     }
-    least = history.skewness**2 - 2.0  # Pearson: kurtosis is never below 1 + skewness^2
+    least = np.minimum(np.abs(history.skewness), T) ** 2 - 2.0  # Pearson: kurtosis is never below 1 + skewness^2
     checks["kurtosis"] = bool(((history.kurtosis >= least - _ROUNDING * T) & (history.kurtosis <= T)).all())
     if checks["block_sizes"] and sizes.size:
         together = sizes @ history.block_means / T

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, as_floats, as_number, check_finite, frozen
+from eccaht.arrays import Array, Index, as_count, frozen, l1_norm
 from eccaht.beliefs import Confidence, Joint, Ranker, Ranking
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.policies.restoring import checked_choice, checked_generator
@@ -17,6 +19,10 @@ from eccaht.stopping import StoppingRule
 
 if TYPE_CHECKING:
     from eccaht.policies.catalogue import Recipe
+
+
+class BudgetWarning(UserWarning):
+    """Weights beyond the budget were told."""
 
 
 class Policy:
@@ -43,6 +49,7 @@ class Policy:
         self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
         self._ranking: Ranking | None = None
         self._choice: Choice | None = None
+        self._warned = False  # of weights beyond the budget
 
     def ask(self) -> Array:
         """Return the next measurement, (K,), read-only; the same one until something is told."""
@@ -50,21 +57,22 @@ class Policy:
 
     def tell(self, c: ArrayLike, y: float) -> None:
         """Take the reading y of any measurement c, asked for or not."""
-        weights, reading = self._checked(c), as_number(y, "reading")
+        weights = self._checked(c)
+        reading = self.problem.checked_reading(weights, y)
         self._belief.update(weights, reading)
         self._chooser.told(weights)
         self.n_told += 1
         self._ranking = self._choice = None
 
-    def observe(self, x: ArrayLike) -> None:
-        """Take a complete reading of all streams, one number each, instead of a weighted sum (joint policies)."""
+    def observe(self, x: ArrayLike | Mapping[str, float]) -> None:
+        """Take a reading of all streams, one number each, instead of a weighted sum (joint policies).
+
+        NaN stands for a stream that was not read. A dict or a labelled series goes by name; names that it lacks were
+        not read.
+        """
         if not isinstance(self._belief, Joint):
             raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
-        vector = as_floats(x, "reading")
-        if vector.shape != (self.problem.size,):
-            raise ValueError(f"a complete reading has shape ({self.problem.size},), not {vector.shape}")
-        check_finite(vector, "reading")
-        self._belief.observe(vector)
+        self._belief.observe(self.problem.checked_vector(x))
         self.n_told += 1
         self._ranking = self._choice = None
 
@@ -76,6 +84,12 @@ class Policy:
     def decision(self) -> Index:
         """The streams believed anomalous, sorted."""
         return self._ranked.members.copy()
+
+    @property
+    def decision_names(self) -> tuple[str, ...]:
+        """The names of the streams believed anomalous; their numbers, as text, where streams have no names."""
+        names = self.problem.names
+        return tuple(str(k) if names is None else names[k] for k in self._ranked.members.tolist())
 
     @property
     def scores(self) -> Array:
@@ -145,7 +159,16 @@ class Policy:
     def _checked(self, c: ArrayLike) -> Array:
         if self._choice is not None and c is self._choice.weights:
             return self._choice.weights
-        return self.problem.checked_measurement(c)
+        weights = frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
+        if not self._warned and l1_norm(weights) > self.problem.budget * (1.0 + 1e-9):
+            self._warned = True
+            warnings.warn(
+                f"weights of |c|_1 = {l1_norm(weights):g} were told, beyond the budget of {self.problem.budget:g}: "
+                "they count, but no policy would ask for them",
+                BudgetWarning,
+                stacklevel=3,
+            )
+        return weights
 
     def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values of the state, for `storage`."""
