@@ -38,8 +38,9 @@ def by_name(value: Any, names: Sequence[str] | None, what: str, *, absent: float
         return value
     if names is None:
         raise ValueError(f"{what} goes by name, but the streams have none: give the problem names, or plain numbers")
+    known = set(names)
     for name in told:
-        if name not in names:
+        if name not in known:
             near = get_close_matches(str(name), names, n=1, cutoff=0.4)
             raise ValueError(
                 f"{what} has an unknown stream {name!r}" + (f": did you mean {near[0]!r}?" if near else "")

@@ -26,6 +26,12 @@ def check_size(value: float, what: str) -> None:
         raise ValueError(f"{what} = {value:g} is not between {SMALLEST:g} and {LARGEST:g}: {_UNITS}")
 
 
+def check_entries(values: Array, what: str) -> None:
+    """Refuse entries of a covariance beyond the largest variance."""
+    if values.size and not float(np.abs(values).max()) <= LARGEST**2:
+        raise ValueError(f"{what} has an entry above {LARGEST**2:g}: {_UNITS}")
+
+
 def check_problem(variances: Array, shift: Array, spread: Array, mean: Array, noise: float) -> None:
     """Refuse streams whose numbers are too far apart; `noise` is the instrument's in a stream of full weight."""
     _check_each(variances, SMALLEST**2, LARGEST**2, "the variance", _UNITS)

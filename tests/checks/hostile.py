@@ -167,16 +167,17 @@ def use_policy(path: Path) -> None:
     policy = load_policy(path)
     world = Simulator(policy.problem, seed=5)
     for _ in range(2):
-        _check_search(policy)
+        check_search(policy)
         policy.tell(policy.ask(), world.measure(policy.ask()))
-    _check_search(policy)
+    check_search(policy)
     policy.save(path)
     again = load_policy(path)
     assert np.array_equal(again.decision, policy.decision)
     assert np.array_equal(again.ask(), policy.ask())
 
 
-def _check_search(policy: Policy) -> None:
+def check_search(policy: Policy) -> None:
+    """Whatever is not sound about a search is an AssertionError."""
     problem, c = policy.problem, policy.ask()
     assert np.isfinite(c).all()
     assert 0 < np.abs(c).sum() <= problem.budget * (1 + 1e-6)

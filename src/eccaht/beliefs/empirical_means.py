@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from eccaht.arrays import Array, frozen, support_of
+from eccaht.arrays import Array, frozen
 from eccaht.problem import Problem
+from eccaht.scales import SMALLEST
 from eccaht.stored import check_bounded, check_unmeasured
 
 
@@ -61,7 +62,8 @@ class EmpiricalMeans:
 
     def update(self, c: Array, y: float) -> None:
         """Add one reading."""
-        problem, support = self._problem, support_of(c)
+        problem = self._problem
+        support = (np.abs(c) > SMALLEST * np.abs(c).max()).nonzero()[0]  # squares of less would vanish
         v, weights = problem.noise_variance(c), c[support]
         r = y - float(weights @ problem.mean[support])
         self._sums[support] += weights * (r / v)

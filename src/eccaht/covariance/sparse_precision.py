@@ -13,6 +13,7 @@ from scipy.sparse.linalg import splu
 
 from eccaht.arrays import Array, Index, check_finite
 from eccaht.covariance.base import Covariance
+from eccaht.scales import check_entries
 
 _INDEFINITE = "precision is not positive definite: add a ridge to its diagonal"
 
@@ -31,6 +32,7 @@ class SparsePrecision(Covariance):
         if P.ndim != 2 or P.shape[0] != P.shape[1] or P.shape[0] == 0:
             raise ValueError(f"precision must be a square matrix, not of shape {P.shape}")
         check_finite(P.data, "precision")
+        check_entries(P.data, "precision")
         difference = abs(P - P.T)
         if difference.nnz and difference.max() > 1e-10 * abs(P).max():
             raise ValueError("precision is not symmetric: pass (P + P.T)/2 if the difference is rounding")
