@@ -35,5 +35,6 @@ def regular_file(path: str | os.PathLike[str], what: str) -> BinaryIO:
     if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    instead = "a directory: name the files in it" if stat.S_ISDIR(mode) else f"not a regular file: give a {what}"
+    pipe = "not a regular file: save what it gives as one, and name that"
+    instead = "a directory: name the files in it" if stat.S_ISDIR(mode) else pipe
     raise ValueError(f"{os.fspath(path)} is {instead}")

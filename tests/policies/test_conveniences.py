@@ -18,7 +18,8 @@ S = families.toeplitz(4, 0.6).dense()
 
 
 def problem(**changes: Any) -> Problem:
-    return Problem(S, **{"shift": 3.0, "n_anomalies": 1, "budget": 2.0, "mean": 1.0, "names": NAMES} | changes)
+    told: dict[str, Any] = {"shift": 3.0, "n_anomalies": 1, "budget": 2.0, "mean": 1.0, "names": NAMES}
+    return Problem(S, **told | changes)
 
 
 def observed(x: Any, **changes: Any) -> Policy:
@@ -39,8 +40,8 @@ def test_streams_that_are_not_read_are_left_out_exactly(changes: dict[str, Any])
     """A problem of those that were read alone gives the same odds between them."""
     x = np.array([4.1, np.nan, 0.3, 1.2])
     there = np.array([0, 2, 3])
-    part = Problem(S[np.ix_(there, there)], **{"shift": 3.0, "n_anomalies": 1, "budget": 2.0, "mean": 1.0} | changes)
-    small = make_policy("exact", part)
+    told: dict[str, Any] = {"shift": 3.0, "n_anomalies": 1, "budget": 2.0, "mean": 1.0} | changes
+    small = make_policy("exact", Problem(S[np.ix_(there, there)], **told))
     small.observe(x[there])
     odds = np.log(observed(x, **changes).beliefs[there]) - np.log(small.beliefs)
     assert odds == pytest.approx(np.full(3, odds[0]))
