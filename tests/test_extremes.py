@@ -68,7 +68,7 @@ def test_any_option(option: str, value: float, name: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(ANY, min_size=4, max_size=4), ANY, st.sampled_from(policy_names()))
-@pytest.mark.filterwarnings("ignore:weights")
+@pytest.mark.filterwarnings("ignore::eccaht.policies.BudgetWarning")
 def test_any_measurement(weights: list[float], reading: float, name: str) -> None:
     policy = make_policy(name, Problem(np.eye(4), **PLAIN))
 

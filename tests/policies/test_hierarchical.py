@@ -263,6 +263,7 @@ def test_a_state_that_no_walk_can_be_in_is_refused(name: str, place: Any, value:
 # -- readings that were not asked for ------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::eccaht.policies.BudgetWarning")
 def test_a_multiple_of_the_measurement_asked_for_moves_the_walk_alike() -> None:
     (policy, walk), (other, copy) = hds(problem_for(8), readings=2), hds(problem_for(8), readings=2)
     rng = np.random.default_rng(0)
@@ -274,6 +275,7 @@ def test_a_multiple_of_the_measurement_asked_for_moves_the_walk_alike() -> None:
     assert_allclose(copy.state()["visit"], walk.state()["visit"])
 
 
+@pytest.mark.filterwarnings("ignore::eccaht.policies.BudgetWarning")
 def test_other_readings_count_for_a_single_leaf_and_never_move_the_walk() -> None:
     problem = problem_for(8)
     (policy, walk), (_, untouched) = hds(problem), hds(problem)

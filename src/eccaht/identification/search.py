@@ -109,18 +109,13 @@ def _sum(policy: Policy, replay: Replay, record: Record) -> Taken | None:
 def _whole(
     policy: Policy, replay: Replay, record: Record, whole: WholeWindows, held: Index, other: Index
 ) -> Taken | None:
-    """Tell the next window; one that lacks sensors as independent sums of those that are there."""
+    """Tell the next window, with what it lacks as NaN."""
     window = replay.whole()
     if window is None:
         return None
     x, place, time = window
-    if np.isnan(x).any():
-        for c, y in whole.rows(x):
-            policy.tell(c, y)
-            record.add(c, y)
-    else:
-        policy.observe(x)
-        record.add_vector(x)
+    policy.observe(x)
+    record.add_vector(x)
     shift = policy.problem.shift
     size = np.where(shift == 0.0, 1.0, shift)  # of either sign: 1 will do for a picture
     difference = np.zeros(shift.size)

@@ -59,6 +59,7 @@ class Policy:
         """Take the reading y of any measurement c, asked for or not."""
         weights = self._checked(c)
         reading = self.problem.checked_reading(weights, y)
+        self._warn_beyond_budget(weights)
         self._belief.update(weights, reading)
         self._chooser.told(weights)
         self.n_told += 1
@@ -159,7 +160,9 @@ class Policy:
     def _checked(self, c: ArrayLike) -> Array:
         if self._choice is not None and c is self._choice.weights:
             return self._choice.weights
-        weights = frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
+        return frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
+
+    def _warn_beyond_budget(self, weights: Array) -> None:
         if not self._warned and l1_norm(weights) > self.problem.budget * (1.0 + 1e-9):
             self._warned = True
             warnings.warn(
@@ -168,7 +171,6 @@ class Policy:
                 BudgetWarning,
                 stacklevel=3,
             )
-        return weights
 
     def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values of the state, for `storage`."""
