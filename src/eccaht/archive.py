@@ -1,29 +1,40 @@
 """One file of plain numbers that is safe to load from strangers.
 
-A file is an uncompressed zip: `header.json` says what it is, the other entries are arrays of numbers (.npy). Nothing
-is ever unpickled, and every entry is checked for type and size before it is used. What the numbers mean, and whether
-they make sense, is for the caller to check, by the same validating constructors that a user calls.
+    8 bytes   magic
+    32 bytes  SHA-256 of all that follows
+    8 bytes   length of the header
+    header    JSON: format, version, content, and of each array [name, type, shape]
+    arrays    their numbers, one array after the other in the order of the header, to the end of the file
+
+The arrays follow from the header, so that they can neither overlap nor leave gaps, and nothing is ever larger than the
+file. The digest finds what was damaged, mixed up or edited. It is no signature: whoever edits a file can renew it. So
+what the numbers mean, and whether they make sense, is for the caller to check, as strictly as for any other input.
 """
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 import math
 import os
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.files import replacing
+from eccaht.files import regular_file, replacing
 
-_HEADER = "header.json"
+_MAGIC = b"eccaht\x01\n"
+_DIGEST, _LENGTH = 32, 8
+_FRONT = len(_MAGIC) + _DIGEST + _LENGTH
+_TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
+_LARGEST_HEADER = 1 << 24  # bytes
+_DEEPEST = 64  # levels of lists and objects in a header
+_VALUES, _BYTES_PER_VALUE = 10_000, 16  # values in a header: so many, and one more for so many bytes of the file
 
 
 def write_archive(
@@ -39,26 +50,33 @@ def write_archive(
 
     plain: turns what JSON does not know into what it knows, or raises.
     """
-    told = {"format": f"eccaht-{kind}", "version": version, **header}
-    text = json.dumps(told, default=plain)
-    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_HEADER, text)
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+    numbers = {name: _as_written(array) for name, array in arrays.items()}
+    listed = [[name, array.dtype.str, array.shape] for name, array in numbers.items()]
+    told = {"format": f"eccaht-{kind}", "version": version, "content": header, "arrays": listed}
+    text = json.dumps(told, default=plain, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)  # arrays begin at multiples of their numbers
+    _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # nothing that is not read
+    parts: list[Any] = [len(text).to_bytes(_LENGTH, "little"), text, *numbers.values()]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    with replacing(Path(path)) as file:
+        file.writelines([_MAGIC, digest.digest(), *parts])
 
 
 def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read what `write_archive` wrote for the same kind and version; anything else is a ValueError of one line."""
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no {kind} file at {os.fspath(path)!r}")
-    with rebuilding(path, kind):
-        header, arrays = _read(path)
-        if not isinstance(header, dict) or header.get("format") != f"eccaht-{kind}":
-            raise ValueError("it was not written by eccaht" + _instead(header))
-        if header.get("version") != version:
-            raise ValueError(f"its format version is {header.get('version')!r}, this eccaht reads {version}")
-        return header, arrays
+    with rebuilding(path, kind), regular_file(path, f"{kind} file") as file:
+        text, data = _checked_bytes(file)
+        told = _parsed(text, _FRONT + len(text) + len(data))
+        if not isinstance(told, dict) or told.get("format") != f"eccaht-{kind}":
+            raise ValueError("it was not written by eccaht" + _instead(told))
+        if told.get("version") != version:
+            raise ValueError(f"its format version is {told.get('version')!r:.20}, this eccaht reads {version}")
+        check_keys(told, {"format", "version", "content", "arrays"}, "header")
+        if not isinstance(told["content"], dict):
+            raise ValueError("its header is damaged")
+        return told["content"], _arrays(told["arrays"], data)
 
 
 @contextmanager
@@ -66,6 +84,8 @@ def rebuilding(path: str | PathLike[str], kind: str) -> Iterator[None]:
     """Whatever goes wrong while building from a file is the file's fault: say so in one line."""
     try:
         yield
+    except FileNotFoundError:
+        raise
     except (
         ValueError,
         KeyError,
@@ -77,42 +97,100 @@ def rebuilding(path: str | PathLike[str], kind: str) -> Iterator[None]:
         MemoryError,
     ) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a valid {kind} file: {_one_line(error)}") from None
-    except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be read as a {kind} file: {_one_line(error)}") from None
+
+
+def check_keys(told: Any, keys: set[str], what: str) -> None:
+    """Refuse an object of the header that lacks one of these keys or has others."""
+    if not isinstance(told, dict):
+        raise ValueError(f"its {what} is damaged")
+    for name in sorted(keys ^ set(told)):
+        raise ValueError(f"its {what} {'lacks' if name in keys else 'has an unknown'} {name[:40]!r}")
 
 
 def _one_line(error: BaseException) -> str:
     if isinstance(error, KeyError):
         return f"it lacks {error}"
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def _instead(header: Any) -> str:
+def _instead(told: Any) -> str:
     """Name the other kind of eccaht's files if it is one."""
-    told = header.get("format") if isinstance(header, dict) else None
-    if isinstance(told, str) and told.startswith("eccaht-"):
-        return f" as this kind of file, but as {told.removeprefix('eccaht-')[:40]!r}"
+    name = told.get("format") if isinstance(told, dict) else None
+    if isinstance(name, str) and name.startswith("eccaht-"):
+        return f" as this kind of file, but as {name.removeprefix('eccaht-')[:40]!r}"
     return ""
 
 
-def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, NDArray[Any]]]:
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise ValueError("it is compressed, which eccaht never writes")
-        if _HEADER not in archive.namelist():
-            raise ValueError("it has no header")
-        header = json.loads(archive.read(_HEADER))
-        arrays = {e.filename.removesuffix(".npy"): _array(archive.read(e)) for e in entries if e.filename != _HEADER}
-    return header, arrays
+def _as_written(array: NDArray[Any]) -> NDArray[Any]:
+    """Little-endian numbers of 8 bytes, in the order of rows."""
+    kind = {"f": "<f8", "i": "<i8"}[array.dtype.kind]
+    return np.ascontiguousarray(array, dtype=kind).reshape(array.shape)
 
 
-def _array(data: bytes) -> NDArray[Any]:
-    """Parse an .npy entry without trusting what it says of itself."""
-    stream = io.BytesIO(data)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("an array has an unknown format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype.kind not in "fi" or fortran or dtype.itemsize * math.prod(shape) != len(data) - stream.tell():
-        raise ValueError("an array is damaged or does not hold plain numbers")
-    return np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape).copy()
+def _checked_bytes(file: BinaryIO) -> tuple[bytes, memoryview]:
+    """The header and the numbers of a file, never more than its size, if the digest agrees."""
+    size = os.fstat(file.fileno()).st_size
+    front = file.read(_FRONT)
+    if front[:4] == b"PK\x03\x04":
+        raise ValueError("it has the format of an earlier version, which this eccaht does not read: make it again")
+    if len(front) < _FRONT or not front.startswith(_MAGIC):
+        raise ValueError("it was not written by eccaht")
+    length = int.from_bytes(front[-_LENGTH:], "little")
+    if length > min(size - _FRONT, _LARGEST_HEADER):
+        raise ValueError("its header is longer than it may be: it is incomplete or damaged")
+    rest = memoryview(file.read(size - _FRONT))
+    digest = hashlib.sha256(front[-_LENGTH:])
+    digest.update(rest)
+    if digest.digest() != front[len(_MAGIC) : -_LENGTH]:
+        raise ValueError("its digest does not agree with its contents: it is incomplete, damaged or was edited")
+    return bytes(rest[:length]), rest[length:]
+
+
+def _parsed(text: bytes, size: int) -> Any:
+    """The header of a file of this size: values of JSON, few enough, each key once, all numbers finite."""
+    if len(text) > _LARGEST_HEADER or sum(map(text.count, b",[{")) > _VALUES + size // _BYTES_PER_VALUE:
+        raise ValueError("its header holds more than eccaht writes")
+    told = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    level = [told]
+    for _ in range(_DEEPEST):
+        inner = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [part for parts in inner if isinstance(parts, list | type({}.values())) for part in parts]
+    if level:
+        raise ValueError(f"its header is more than {_DEEPEST} levels deep")
+    return told
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    told = dict(pairs)
+    if len(told) != len(pairs):
+        raise ValueError("its header says something twice")
+    return told
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("its header holds a number that is not finite")
+    return number
+
+
+def _arrays(listed: Any, data: memoryview) -> dict[str, NDArray[Any]]:
+    """The arrays that the header lists, which must make up all of the data."""
+    arrays: dict[str, NDArray[Any]] = {}
+    start = 0
+    for name, kind, shape in listed:
+        if not isinstance(name, str) or name in arrays or not isinstance(shape, list) or len(shape) > 8:
+            raise ValueError("its list of arrays is damaged")
+        if not all(type(length) is int and length >= 0 for length in shape):
+            raise ValueError("its list of arrays is damaged")
+        dtype = _TYPES[kind]
+        stop = start + dtype.itemsize * math.prod(shape)
+        if stop > len(data):
+            raise ValueError("it is shorter than its arrays")
+        arrays[name] = np.frombuffer(data[start:stop], dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=True)
+        start = stop
+    if start != len(data):
+        raise ValueError("it is longer than its arrays")
+    return arrays

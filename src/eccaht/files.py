@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,3 +23,18 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def regular_file(path: str | os.PathLike[str], what: str) -> BinaryIO:
+    """Open a regular file for reading; pipes and devices, which may never begin or end, are refused at once."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no {what} at {os.fspath(path)}") from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    pipe = "not a regular file: save what it gives as one, and name that"
+    instead = "a directory: name the files in it" if stat.S_ISDIR(mode) else pipe
+    raise ValueError(f"{os.fspath(path)} is {instead}")

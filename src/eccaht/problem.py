@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,12 @@ from eccaht.arrays import (
     as_positive,
     as_vector,
     check_finite,
+    inner,
     support_of,
 )
 from eccaht.covariance import Covariance, as_covariance
+from eccaht.labels import by_name, unlabelled
+from eccaht.scales import check_problem, check_reading, check_size, check_vector, check_weights
 from eccaht.shifts import Shift, ShiftPrior, shift_prior
 
 
@@ -29,8 +32,10 @@ class Problem:
     A measurement c gives y ~ N(c'mean + sum over anomalous k of shift_k c_k, c'S c), with |c|_1 <= budget
     (paper, section 3.1; docs/mathematics.md). Immutable, and checked once: what holds a Problem trusts it.
 
-    covariance: a (K, K) matrix or an operator of `eccaht.covariance`.
+    covariance: a (K, K) matrix, a frame of pandas or polars, whose columns give the names, or an operator of
+        `eccaht.covariance`.
     shift: one value or one per stream, of either sign, never 0; an UnknownShift where the size is not known.
+        With names it may be a dict by name, as may `mean`.
     n_anomalies: a number, or (least, most) where it is not known; least may be 0.
     mean: nominal mean, one value or one per stream.
     names: K distinct names; errors and reports use them.
@@ -60,22 +65,27 @@ class Problem:
         shift: Shift,
         n_anomalies: int | tuple[int, int],
         budget: float,
-        mean: ArrayLike = 0.0,
+        mean: ArrayLike | Mapping[str, float] = 0.0,
         names: Sequence[str] | None = None,
         readout_noise: float = 0.0,
     ) -> None:
-        operator = as_covariance(covariance)
-        prior = shift_prior(shift, operator.size)
+        matrix, labels = unlabelled(covariance)
+        operator = as_covariance(matrix)
+        known = _checked_names(labels if names is None else names, operator.size)
+        prior = shift_prior(by_name(shift, known, "shift"), operator.size)
         values: dict[str, Any] = {
             "covariance": operator,
             "shift": prior.mean,
             "shift_spread": prior.spread,
             "sizes": _checked_sizes(n_anomalies, operator.size),
             "budget": as_positive(budget, "budget"),
-            "mean": as_vector(mean, operator.size, "mean"),
-            "names": _checked_names(names, operator.size),
+            "mean": as_vector(by_name(mean, known, "mean"), operator.size, "mean"),
+            "names": known,
             "readout_noise": _checked_noise(readout_noise),
         }
+        check_size(values["budget"], "budget")
+        noise = values["readout_noise"] / values["budget"]
+        check_problem(operator.least_variances(), prior.mean, prior.spread, values["mean"], noise)
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_last", (None, 0.0))
@@ -127,7 +137,26 @@ class Problem:
         check_finite(weights, "measurement")
         if not weights.any():
             raise ValueError("measurement is all zero: it carries no information")
+        check_weights(weights)
         return weights
+
+    def checked_reading(self, c: Array, y: float) -> float:
+        """Return the reading of a checked measurement, or say what is wrong with it."""
+        reading = as_number(y, "reading")
+        check_reading(reading - inner(c, self.mean), self.noise_variance(c))
+        return reading
+
+    def checked_vector(self, x: Any) -> Array:
+        """Return a reading of all streams, NaN where one was not read; a dict or a labelled series goes by name."""
+        vector = as_floats(by_name(x, self.names, "reading", absent=np.nan), "reading")
+        if vector.shape != (self.size,):
+            raise ValueError(f"a complete reading has shape ({self.size},), not {vector.shape}")
+        missing = np.isnan(vector)
+        if missing.all():
+            raise ValueError("a complete reading needs at least one number: all streams are missing")
+        check_finite(np.where(missing, 0.0, vector), "reading")
+        check_vector(vector - self.mean, self.covariance.least_variances())
+        return vector
 
     def noise_variance(self, c: Array) -> float:
         """c'S c and the instrument's own; remembered for the last read-only c, which world and policy both ask for."""
@@ -180,6 +209,8 @@ def _checked_noise(noise: float) -> float:
     deviation = as_number(noise, "readout_noise")
     if deviation < 0:
         raise ValueError(f"readout_noise is a standard deviation and must not be negative, not {noise!r}")
+    if deviation:
+        check_size(deviation, "readout_noise")
     return deviation
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
@@ -46,7 +46,7 @@ class ShiftPrior(NamedTuple):
     spread: Array
 
 
-Shift = ArrayLike | UnknownShift | ShiftPrior | Sequence[float | UnknownShift]
+Shift = ArrayLike | UnknownShift | ShiftPrior | Sequence[float | UnknownShift] | Mapping[str, float | UnknownShift]
 
 
 def shift_prior(shift: Shift, size: int) -> ShiftPrior:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
 import pickle
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,7 @@ import pytest
 
 from eccaht.covariance import LowRankPlusDiagonal
 from eccaht.data import Model, calibrate, load_model
+from tests.checks.archives import Change, edit, packed, unpacked
 from tests.data.histories import history
 
 
@@ -76,61 +73,45 @@ def test_a_model_is_immutable(model: Model) -> None:
 # -- files that are wrong ------------------------------------------------------------------------------
 
 
-def edit(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], object]) -> None:
-    """Change header and arrays, and write a file that is sound as an archive."""
-    with zipfile.ZipFile(path) as archive:
-        header = json.loads(archive.read("header.json"))
-        arrays = {n: np.load(io.BytesIO(archive.read(n))) for n in archive.namelist() if n != "header.json"}
-    change(header, arrays)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", json.dumps(header))
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.save(buffer, array)
-            archive.writestr(name, buffer.getvalue())
+def put(name: str, value: Any) -> Change:
+    return lambda header, arrays: (arrays if isinstance(value, np.ndarray) else header).__setitem__(name, value)
 
 
-def put(name: str, value: Any) -> Callable[[dict[str, Any], dict[str, Any]], object]:
-    return lambda header, arrays: (arrays if name.endswith(".npy") else header).__setitem__(name, value)
+def drop(name: str) -> Change:
+    return lambda header, arrays: (arrays if name in arrays else header).pop(name)
 
 
-def drop(name: str) -> Callable[[dict[str, Any], dict[str, Any]], object]:
-    return lambda header, arrays: (arrays if name.endswith(".npy") else header).pop(name)
-
-
-def spoil(name: str, value: float) -> Callable[[dict[str, Any], dict[str, Any]], object]:
+def spoil(name: str, value: float) -> Change:
     return lambda _, arrays: arrays[name].reshape(-1).__setitem__(1, value)
 
 
-def read_by(key: str, value: Any) -> Callable[[dict[str, Any], dict[str, Any]], object]:
+def read_by(key: str, value: Any) -> Change:
     return lambda header, _: header["reading"].__setitem__(key, value)
 
 
-def column(key: str, value: Any) -> Callable[[dict[str, Any], dict[str, Any]], object]:
+def column(key: str, value: Any) -> Change:
     return lambda header, _: header["columns"][1].__setitem__(key, value)
 
 
-WRONG: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
-    "another version": put("version", 2),
-    "another kind": put("format", "eccaht-policy"),
-    "negative scale": spoil("scale.npy", -1.0),
-    "zero scale": spoil("scale.npy", 0.0),
-    "NaN centre": spoil("center.npy", np.nan),
-    "NaN covariance": spoil("covariance.matrix.npy", np.nan),
-    "asymmetric covariance": spoil("covariance.matrix.npy", 1e6),
-    "indefinite covariance": put("covariance.matrix.npy", -np.eye(4)),
-    "small covariance": put("covariance.matrix.npy", np.eye(3)),
+WRONG: dict[str, Change] = {
+    "negative scale": spoil("scale", -1.0),
+    "zero scale": spoil("scale", 0.0),
+    "NaN centre": spoil("center", np.nan),
+    "NaN covariance": spoil("covariance.matrix", np.nan),
+    "asymmetric covariance": spoil("covariance.matrix", 1e6),
+    "indefinite covariance": put("covariance.matrix", -np.eye(4)),
+    "small covariance": put("covariance.matrix", np.eye(3)),
     "too few names": put("names", ["s0", "s1", "s2"]),
     "names twice": put("names", ["s0", "s1", "s2", "s2"]),
     "names a text": put("names", "abcd"),
     "names numbers": put("names", [1, 2, 3, 4]),
     "no names": drop("names"),
-    "no mean": drop("mean.npy"),
-    "mean of another length": put("mean.npy", np.zeros(5)),
-    "no summary": drop("summary.stuck.npy"),
-    "summary of another shape": put("summary.quantiles.npy", np.zeros((41, 3))),
-    "further arrays": put("summary.more.npy", np.zeros(3)),
-    "infinite summary": spoil("summary.kurtosis.npy", np.inf),
+    "no mean": drop("mean"),
+    "mean of another length": put("mean", np.zeros(5)),
+    "no summary": drop("summary.stuck"),
+    "summary of another shape": put("summary.quantiles", np.zeros((41, 3))),
+    "further arrays": put("summary.more", np.zeros(3)),
+    "infinite summary": spoil("summary.kurtosis", np.inf),
     "unknown operator": put("operator", "os.system"),
     "unknown estimator": put("estimator", "magic"),
     "window of no length": put("seconds", 0),
@@ -168,6 +149,17 @@ def test_wrong_contents_are_refused(name: str, folder: Path, tmp_path: Path) -> 
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"version": 1}, "version is 1, this eccaht reads 2"), ({"format": "eccaht-policy"}, "but as 'policy'")],
+)
+def test_another_version_or_kind(change: dict[str, Any], words: str, folder: Path, tmp_path: Path) -> None:
+    told, arrays = unpacked((folder / "model.eccaht").read_bytes())
+    (tmp_path / "m").write_bytes(packed(told | change, arrays))
+    with pytest.raises(ValueError, match=words):
+        load_model(tmp_path / "m")
+
+
 def test_an_edited_but_sound_file_is_read(folder: Path, tmp_path: Path) -> None:
     """So that the refusals above are not about the editing."""
     path = tmp_path / "model.eccaht"
@@ -178,7 +170,7 @@ def test_an_edited_but_sound_file_is_read(folder: Path, tmp_path: Path) -> None:
 
 def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
     (tmp_path / "model.npz").write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(ValueError, match=r"model\.npz' cannot be read as a model file"):
+    with pytest.raises(ValueError, match=r"model\.npz' is not a valid model file: it was not written by eccaht"):
         load_model(tmp_path / "model.npz")
 
 

@@ -55,10 +55,11 @@ def model_of(values: Array, *, estimator: str = "ledoit-wolf", raw: Array | None
     mean, covariance = estimate(values, estimator)
     behind = values if raw is None else raw
     stuck = np.array([longest_run(column) for column in behind.T])
+    quartiles = np.quantile(behind, [0.25, 0.5, 0.75], axis=0)
     told: dict[str, Any] = {
         "names": names,
-        "center": np.zeros(K),
-        "scale": np.ones(K),
+        "center": quartiles[1],
+        "scale": quartiles[2] - quartiles[0],
         "seconds": 60.0,
         "mean": mean,
         "covariance": covariance,
@@ -69,6 +70,6 @@ def model_of(values: Array, *, estimator: str = "ledoit-wolf", raw: Array | None
         "last": np.datetime64("2026-03-01T00:00:00", "us") + np.timedelta64(60 * (T - 1), "s"),
         "columns": tuple(ColumnReport(name, True, kind="continuous", scaled_by="iqr") for name in names),
         "reading": READING,
-        "summary": summarise(values, stuck, np.quantile(behind, [0.25, 0.5, 0.75], axis=0)),
+        "summary": summarise(values, stuck, quartiles),
     }
     return Model(**(told | changes))

@@ -234,7 +234,7 @@ def test_restored_at_any_place_of_the_walk_it_goes_on_identically() -> None:
         kept, fresh = told[start][0], copy.state()
         assert {name: a.shape for name, a in kept.items()} == {name: a.shape for name, a in fresh.items()}
         assert all(a.dtype.kind in "fi" and np.isfinite(a).all() for a in kept.values())
-        copy.restore(kept)
+        copy.restore(kept, start)
         for _, c, y, scores in told[start : start + 12]:
             assert np.array_equal(other.ask(), c)
             other.tell(c, y)
@@ -256,13 +256,14 @@ def test_a_state_that_no_walk_can_be_in_is_refused(name: str, place: Any, value:
     _, walk = hds(problem_for(16, n=2))
     state = walk.state()
     state[name][place] = value
-    with pytest.raises(ValueError, match="a walk"):
-        walk.restore(state)
+    with pytest.raises(ValueError, match=r"a walk|damaged"):
+        walk.restore(state, 100)
 
 
 # -- readings that were not asked for ------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::eccaht.policies.BudgetWarning")
 def test_a_multiple_of_the_measurement_asked_for_moves_the_walk_alike() -> None:
     (policy, walk), (other, copy) = hds(problem_for(8), readings=2), hds(problem_for(8), readings=2)
     rng = np.random.default_rng(0)
@@ -274,6 +275,7 @@ def test_a_multiple_of_the_measurement_asked_for_moves_the_walk_alike() -> None:
     assert_allclose(copy.state()["visit"], walk.state()["visit"])
 
 
+@pytest.mark.filterwarnings("ignore::eccaht.policies.BudgetWarning")
 def test_other_readings_count_for_a_single_leaf_and_never_move_the_walk() -> None:
     problem = problem_for(8)
     (policy, walk), (_, untouched) = hds(problem), hds(problem)

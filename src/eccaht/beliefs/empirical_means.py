@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from eccaht.arrays import Array, frozen, support_of
+from eccaht.arrays import Array, frozen
 from eccaht.problem import Problem
+from eccaht.scales import SMALLEST
+from eccaht.stored import check_bounded, check_unmeasured
 
 
 class EmpiricalMeans:
@@ -60,7 +62,8 @@ class EmpiricalMeans:
 
     def update(self, c: Array, y: float) -> None:
         """Add one reading."""
-        problem, support = self._problem, support_of(c)
+        problem = self._problem
+        support = (np.abs(c) > SMALLEST * np.abs(c).max()).nonzero()[0]  # squares of less would vanish
         v, weights = problem.noise_variance(c), c[support]
         r = y - float(weights @ problem.mean[support])
         self._sums[support] += weights * (r / v)
@@ -71,7 +74,16 @@ class EmpiricalMeans:
         """What a file must keep."""
         return {"sums": self._sums, "precisions": self._precisions}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
         """Go on from a kept state."""
-        self._sums[:], self._precisions[:] = state["sums"], state["precisions"]
+        sums, precisions = state["sums"], state["precisions"]
+        check_bounded(sums, "sums of readings")
+        check_bounded(precisions, "precisions")
+        check_unmeasured(precisions, sums, "sums and precisions")
+        if (precisions < 0).any() or (precisions.any() and not n_told):
+            raise ValueError("its precisions are not those of its readings")
+        self._sums[:], self._precisions[:] = sums, precisions
         self._scores = None
+        with np.errstate(over="ignore", divide="ignore"):
+            check_bounded(self.scores, "means", 1e60)
+        check_bounded(self.variances[precisions > 0], "variances", 1e60)

@@ -13,6 +13,7 @@ from eccaht.arrays import Array, Index, inner
 from eccaht.covariance import Covariance, Dense
 from eccaht.covariance.ridge import with_ridge
 from eccaht.problem import Problem
+from eccaht.stored import check_bounded, check_gram, check_same, whole_numbers
 
 _MATRIX = 2048  # up to this many streams M is kept as a matrix; beyond, as the measurements that make it
 _LARGEST_MATRIX = 8192  # whole vectors have as many rows as streams: beyond this they are refused
@@ -176,17 +177,39 @@ class Evidence:
         """Go on from a kept state."""
         self.linear[:], self.half_diagonal[:] = state["linear"], state["half_diagonal"]
         self._couplings = None
-        if self._kept is not None:
-            self._kept = list(state["readings"])
-        self.n_readings, self.misfit = int(state["counts"][0]), float(state["counts"][1])
-        self.n_vectors = int(state["counts"][3])
-        table = state["table"].copy()
-        if state["counts"][2]:
-            if table.shape != (self.linear.size, self.linear.size):
-                raise ValueError("its statistics are damaged")
+        n_readings, as_matrix, n_vectors = whole_numbers(state["counts"][[0, 2, 3]], "counts of readings")
+        self.n_readings, self.n_vectors, self.misfit = int(n_readings), int(n_vectors), float(state["counts"][1])
+        table = state["table"]
+        if as_matrix == 1 and table.shape == (self.linear.size, self.linear.size):
             self._matrix = table
-        else:
+        elif as_matrix == 0 and self.problem.size > _MATRIX and len(table) == self.n_readings < self.problem.size:
             self._matrix, self._rows, self._used = None, table, len(table)
+        else:
+            raise ValueError("its statistics are damaged")
+        self._check_restored(state.get("readings"))
+
+    def _check_restored(self, readings: Array | None) -> None:
+        """With r beside h, all statistics are inner products of readings; where those are kept, of exactly those."""
+        table = self._rows if self._matrix is None else self._matrix
+        for values in (self.linear, self.half_diagonal, np.array([self.misfit]), table):
+            check_bounded(values, "statistics")
+        if self.linear[-1] or table[:, -1].any() or self.misfit < 0:
+            raise ValueError("its statistics are damaged")
+        if not self.n_readings and (self.misfit or self.linear.any() or table.any()):
+            raise ValueError("its statistics moved without a reading")
+        squares = (table**2).sum(axis=0) if self._matrix is None else table.diagonal()
+        check_same(0.5 * squares, self.half_diagonal, "statistics")
+        if (np.abs(self.linear) > (1.0 + 1e-6) * np.sqrt(squares * self.misfit)).any():  # Cauchy and Schwarz
+            raise ValueError("its statistics do not agree with each other")
+        if self._matrix is None:
+            return
+        K = self.problem.size
+        whole = np.empty((K + 1, K + 1))  # r in the place of nobody
+        whole[:K, :K], whole[K, K] = table[:K, :K], self.misfit
+        whole[K, :K] = whole[:K, K] = self.linear[:K]
+        check_gram(whole, "statistics")
+        if self._kept is not None:
+            self._kept = _checked_readings(readings, self.n_readings, whole)
 
     def _append(self, h: Array) -> None:
         if self._used + 1 >= self.problem.size:  # as many rows as streams: the matrix is the smaller of the two
@@ -204,3 +227,13 @@ class Evidence:
             self._matrix = told.T @ told
             self._rows, self._used = self._rows[:0], 0
         return self._matrix
+
+
+def _checked_readings(readings: Array | None, count: int, inner: Array) -> list[Array]:
+    """Kept readings (h, 0, r) / sqrt(v), if the statistics are their inner products."""
+    if readings is None or len(readings) != count or readings[:, -2].any():
+        raise ValueError("its readings are damaged")
+    check_bounded(readings, "readings")
+    told = np.delete(readings, -2, axis=1)
+    check_same(told.T @ told, inner, "readings and statistics")
+    return list(readings)

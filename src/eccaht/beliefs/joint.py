@@ -13,6 +13,7 @@ from eccaht.beliefs.ranking import Ranking
 from eccaht.beliefs.slots import Neighbourhood, neighbourhood
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses, Sizes
+from eccaht.stored import whole_numbers
 
 
 class Search(Protocol):
@@ -169,15 +170,35 @@ class Joint:
         kept |= {f"search.{name}": array for name, array in self.search.state().items()}
         return kept | {"order": self._order.astype(float), "announced": self._announced[None].astype(float)}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
         """Go on from a kept state."""
         for prefix, part in (("evidence.", self._evidence), ("search.", self.search)):
             part.restore({name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)})
+        self._check_counts(n_told)
+        if len(state["announced"]) != 1:
+            raise ValueError("its announced set is damaged")
         self._announced = self._sizes.checked(state["announced"])[0]
-        self._order = state["order"].astype(np.intp)
+        self._order = whole_numbers(state["order"], "ranks of streams", most=self._sizes.n_streams)
         if not np.array_equal(np.sort(self._order), np.arange(self._sizes.n_streams + 1)):
             raise ValueError("its order of ties is damaged")
         self._around = None
+        self._check_announced()
+
+    def _check_counts(self, n_told: int) -> None:
+        """A whole vector counts as one reading told, and as one number read for each stream that is there."""
+        read, vectors = self._evidence.n_readings, self._evidence.n_vectors
+        if vectors > n_told or not n_told <= read <= n_told + vectors * (self._sizes.n_streams - 1):
+            raise ValueError("its readings are not as many as were told")
+
+    def _check_announced(self) -> None:
+        """After a reading the announced set is the most probable one found, and no single change improves it."""
+        if not self._evidence.n_readings:
+            return
+        found = np.vstack([self._announced, self.search.candidates()])
+        fit = self._likelihood.log_likelihood(found) + self._sizes.log_prior_of(found)
+        rounding = 1e-7 * max(1.0, self._evidence.misfit) + 1e-9 * float(self._evidence.half_diagonal.max())
+        if not (np.isfinite(fit).all() and max(float(fit.max() - fit[0]), self._now.best) <= rounding):
+            raise ValueError("its announced set is not the one that its readings speak for")
 
     def _refresh(self) -> None:
         """Find the most probable set again."""

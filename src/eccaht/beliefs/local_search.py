@@ -48,6 +48,8 @@ class LocalSearch:
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state."""
+        if len(state["sets"]) != KEPT:
+            raise ValueError("its local optima are damaged")
         self.sets = self._sizes.checked(state["sets"])
 
 

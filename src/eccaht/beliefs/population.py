@@ -30,6 +30,7 @@ from eccaht.beliefs.local_search import climb
 from eccaht.beliefs.slots import Neighbourhood, chances_of, open_neighbours, open_slots, sweep
 from eccaht.beliefs.survey import Survey, Vicinity, explore, survey
 from eccaht.sets import Hypotheses, Sizes
+from eccaht.stored import whole_numbers
 
 RATIO = 0.4  # of neighbouring inverse temperatures
 MAX_LEVELS = 8
@@ -206,9 +207,11 @@ class Population:
         """Go on from a kept state."""
         sizes = self._sizes
         self._probes, self.sets, self.recent = (sizes.checked(state[name]) for name in ("probes", "sets", "recent"))
-        self.level = state["level"][:, 0].astype(np.intp)
+        self.level = whole_numbers(state["level"][:, 0], "levels", most=MAX_LEVELS - 1)
         counts = np.bincount(self.level, minlength=2)
         if counts.tolist() != [COLD] + [HOT] * (counts.size - 1) or self.level.size != len(self.sets):
             raise ValueError("the levels of its population are damaged")
-        self._check = int(state["check"][0])
+        if len(self._probes) != _PROBES or not np.array_equal(self.recent, self.sets[self.level == 0]):
+            raise ValueError("its population is damaged")
+        self._check = int(whole_numbers(state["check"], "seeds", most=2**32 - 1)[0])
         self._forget()

@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from eccaht.arrays import Array, frozen, inner, support_of
 from eccaht.problem import Problem
+from eccaht.stored import check_bounded
 
 _SHORT = 512  # up to here all streams at once are faster than those with weight
 
@@ -56,6 +57,9 @@ class PseudoLikelihood:
         """What a file must keep."""
         return {"scores": self._scores}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
         """Go on from a kept state."""
+        check_bounded(state["scores"], "scores")
+        if not n_told and (state["scores"] != self._scores).any():
+            raise ValueError("its scores moved without a reading")
         self._scores[:] = state["scores"]

@@ -161,12 +161,14 @@ def read_covariance(path: Path) -> Covariance:
     import numpy as np
 
     from eccaht.covariance import as_covariance
+    from eccaht.files import regular_file
 
     try:
         if path.suffix == ".npy":
-            with path.open("rb") as file:
+            with regular_file(path, "file") as file:
                 return as_covariance(np.lib.format.read_array(file, allow_pickle=False))
         if path.suffix == ".csv":
+            regular_file(path, "file").close()
             with warnings.catch_warnings(action="error", category=UserWarning):  # numpy only warns of an empty file
                 return as_covariance(np.loadtxt(path, delimiter=",", ndmin=2))
         raise ValueError("its name must end in .npy or .csv")

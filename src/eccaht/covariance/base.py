@@ -29,6 +29,10 @@ class Covariance(ABC):
     def diagonal(self) -> Array:
         """The variances, shape (K,)."""
 
+    def least_variances(self) -> Array:
+        """Lower bounds of the variances that cost little, shape (K,): the variances, unless those are dear."""
+        return self.diagonal()
+
     @abstractmethod
     def column(self, k: int) -> Array:
         """Column k of S, shape (K,)."""

@@ -52,6 +52,10 @@ class BlockDiagonal(Covariance):
         """The blocks' variances."""
         return np.concatenate([np.tile(block.diagonal(), count) for block, count in self._runs])
 
+    def least_variances(self) -> Array:
+        """The blocks' bounds."""
+        return np.concatenate([np.tile(block.least_variances(), count) for block, count in self._runs])
+
     def column(self, k: int) -> Array:
         """Zero outside the block of k."""
         block, start, place = self._locate(k)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_floats, check_finite, frozen
 from eccaht.covariance.base import Covariance, check_spectrum
+from eccaht.scales import check_entries
 
 
 class Circulant(Covariance):
@@ -24,6 +25,7 @@ class Circulant(Covariance):
         if first.ndim != 1 or first.size == 0:
             raise ValueError(f"first_column must be a vector, not of shape {first.shape}")
         check_finite(first, "first_column")
+        check_entries(first, "first_column")
         asymmetry = np.abs(first[1:] - first[:0:-1])
         if asymmetry.size and asymmetry.max() > 1e-10 * np.abs(first).max():
             k = int(asymmetry.argmax()) + 1

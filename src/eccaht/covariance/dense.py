@@ -11,6 +11,7 @@ from scipy.linalg import eigvalsh, lapack
 
 from eccaht.arrays import Array, Index, as_floats, check_finite, frozen, support_of
 from eccaht.covariance.base import Covariance, check_spectrum
+from eccaht.scales import check_entries
 
 _WELL_CONDITIONED = 1e-4  # reciprocal condition number
 
@@ -27,6 +28,7 @@ class Dense(Covariance):
         if S.ndim != 2 or S.shape[0] != S.shape[1] or S.shape[0] == 0:
             raise ValueError(f"covariance must be a square matrix, not of shape {S.shape}")
         check_finite(S, "covariance")
+        check_entries(S, "covariance")
         _check_symmetric(S)
         self.size = len(S)
         self._matrix = frozen(np.array(0.5 * (S + S.T), order="C"))

@@ -35,6 +35,10 @@ class Kronecker(Covariance):
         """Products of variances."""
         return np.outer(self.left.diagonal(), self.right.diagonal()).ravel()
 
+    def least_variances(self) -> Array:
+        """Products of bounds."""
+        return np.outer(self.left.least_variances(), self.right.least_variances()).ravel()
+
     def column(self, k: int) -> Array:
         """Outer product of two columns."""
         a, b = divmod(range(self.size)[k], self.right.size)

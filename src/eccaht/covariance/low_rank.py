@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_floats, check_finite, frozen
 from eccaht.covariance.base import Covariance, not_positive_definite
+from eccaht.scales import check_entries
 
 
 class LowRankPlusDiagonal(Covariance):
@@ -37,6 +38,7 @@ class LowRankPlusDiagonal(Covariance):
             )
         for array, what in ((F, "factors"), (d, "diagonal"), (w, "weights")):
             check_finite(array, what)
+            check_entries(array, what)
         if d.min() <= 0:
             raise ValueError(f"diagonal value {d.min():.3g} of stream {d.argmin()} must be positive")
         self.size = len(F)

@@ -68,6 +68,10 @@ class Ridged(Covariance):
         """The variances of the base, raised."""
         return self.base.diagonal() + self.ridge
 
+    def least_variances(self) -> Array:
+        """Those of the base, raised."""
+        return self.base.least_variances() + self.ridge
+
     def column(self, k: int) -> Array:
         """The column of the base, raised at k."""
         column = self.base.column(k).copy()

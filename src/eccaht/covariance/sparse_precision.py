@@ -13,6 +13,7 @@ from scipy.sparse.linalg import splu
 
 from eccaht.arrays import Array, Index, check_finite
 from eccaht.covariance.base import Covariance
+from eccaht.scales import check_entries
 
 _INDEFINITE = "precision is not positive definite: add a ridge to its diagonal"
 
@@ -31,6 +32,7 @@ class SparsePrecision(Covariance):
         if P.ndim != 2 or P.shape[0] != P.shape[1] or P.shape[0] == 0:
             raise ValueError(f"precision must be a square matrix, not of shape {P.shape}")
         check_finite(P.data, "precision")
+        check_entries(P.data, "precision")
         difference = abs(P - P.T)
         if difference.nnz and difference.max() > 1e-10 * abs(P).max():
             raise ValueError("precision is not symmetric: pass (P + P.T)/2 if the difference is rounding")
@@ -60,6 +62,11 @@ class SparsePrecision(Covariance):
             units[here, here - start] = 1.0
             variances[here] = self._lu.solve(units)[here, here - start]
         return variances
+
+    def least_variances(self) -> Array:
+        """1 / P_kk, what is left of a variance once all other streams are known."""
+        least: Array = 1.0 / self._precision.diagonal()
+        return least
 
     def column(self, k: int) -> Array:
         """One sparse solve."""
@@ -107,4 +114,6 @@ class SparsePrecision(Covariance):
     def from_parameters(cls, data: Array, row_index: Index, column_start: Index) -> SparsePrecision:
         """Rebuild from `parameters()`."""
         size = len(column_start) - 1
-        return cls(sp.csc_array((data, row_index, column_start), shape=(size, size)))
+        precision = sp.csc_array((data, row_index, column_start), shape=(size, size))
+        precision.check_format(full_check=True)  # an index beyond the matrix would be followed
+        return cls(precision)

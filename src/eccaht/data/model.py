@@ -11,18 +11,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.archive import read_archive, rebuilding, write_archive
-from eccaht.arrays import Array, as_count, as_number, as_positive, frozen
+from eccaht.archive import check_keys, read_archive, rebuilding, write_archive
+from eccaht.arrays import Array, as_count, as_number, frozen
 from eccaht.covariance import Covariance, Dense, LowRankPlusDiagonal
 from eccaht.data.cleaning import ColumnReport
-from eccaht.data.durations import show_duration, show_time
+from eccaht.data.durations import parse_duration, show_duration, show_time
 from eccaht.data.estimators import check_estimator
 from eccaht.data.history import History
+from eccaht.data.plausible import check_scaling, check_summary, check_text
 from eccaht.data.windows import Windows
 from eccaht.problem import Problem
 from eccaht.shifts import Shift
 
-_KIND, _VERSION = "model", 1
+_KIND, _VERSION = "model", 2
+_VECTORS = ("center", "scale", "mean")
+_KEYS = {"names", "seconds", "operator", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"}
+_EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
 _OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -56,7 +60,7 @@ class Model:
     def __post_init__(self) -> None:
         _check_names(self.names)
         size = len(self.names)
-        for name in ("center", "scale", "mean"):
+        for name in _VECTORS:
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != (size,) or not np.isfinite(array).all():
                 raise ValueError(f"{name} must hold {size} finite values, one for each sensor")
@@ -65,17 +69,17 @@ class Model:
             raise ValueError(f"the scale of {self.names[int(np.argmin(self.scale))]!r} must be positive")
         if not isinstance(self.covariance, Covariance) or self.covariance.size != size:
             raise ValueError(f"the covariance does not fit {size} sensors")
-        as_positive(self.seconds, "the length of a window")
+        parse_duration(self.seconds, "the length of a window")
         as_count(self.n_windows, "the number of windows", least=1)
         check_estimator(self.estimator)
         if as_number(self.ridge, "ridge") < 0:
             raise ValueError("the ridge must not be negative")
-        if np.isnat(self.first) or np.isnat(self.last) or self.last < self.first:
-            raise ValueError("the history must begin before it ends")
+        _check_times(self.first, self.last, (self.n_windows - 1) * self.seconds)
         kept = [column.name for column in self.columns if column.kept]
         if kept != list(self.names):
             raise ValueError("the report of the columns does not agree with the sensors")
         self.summary.check(size)
+        check_summary(self.summary, self.n_windows, self.mean)
 
     def __repr__(self) -> str:
         history = f"{self.n_windows} windows of {show_duration(self.seconds)} from {show_time(self.first)}"
@@ -157,7 +161,7 @@ class Model:
             "columns": [asdict(column) for column in self.columns],
             "reading": self.reading,
         }
-        arrays = {"center": self.center, "scale": self.scale, "mean": self.mean}
+        arrays = {name: getattr(self, name) for name in _VECTORS}
         arrays |= {f"covariance.{key}": value for key, value in self.covariance.parameters().items()}
         arrays |= {f"summary.{key}": value for key, value in self.summary.arrays().items()}
         write_archive(path, _KIND, _VERSION, header, arrays)
@@ -174,20 +178,22 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     from eccaht.data.options import checked_reading
 
     def part(prefix: str) -> dict[str, Array]:
-        return {
-            name.removeprefix(prefix): np.asarray(array, dtype=np.float64)
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
+        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
+    check_keys(header, _KEYS, "header")
+    operator = _OPERATORS[header["operator"]]
+    if not all(array.dtype == np.float64 for array in arrays.values()):
+        raise ValueError("its arrays are damaged")
+    if extra := [name for name in arrays if not name.startswith(("covariance.", "summary.", *_VECTORS))]:
+        raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
     columns = tuple(_column(told) for told in header["columns"])
-    return Model(
+    model = Model(
         names=_listed_names(header["names"]),
         center=arrays["center"],
         scale=arrays["scale"],
         seconds=as_number(header["seconds"], "the length of a window"),
         mean=arrays["mean"],
-        covariance=_OPERATORS[header["operator"]](**part("covariance.")),
+        covariance=operator(**part("covariance.")),
         estimator=header["estimator"],
         ridge=as_number(header["ridge"], "ridge"),
         n_windows=header["n_windows"],
@@ -197,6 +203,8 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
         reading=checked_reading(header["reading"], {column.name for column in columns}),
         summary=History(**part("summary.")),
     )
+    check_scaling(model.summary, model.center, model.scale, [column.scaled_by for column in columns if column.kept])
+    return model
 
 
 def _listed_names(told: Any) -> tuple[str, ...]:
@@ -210,6 +218,9 @@ def _column(told: dict[str, Any]) -> ColumnReport:
     texts = (column.name, column.reason, column.kind, column.scaled_by)
     if not all(isinstance(text, str) for text in texts) or type(column.kept) is not bool:
         raise ValueError("its report of the columns is damaged")
+    check_text(column.reason, "a reason why a column was dropped")
+    if column.kept != bool(column.scaled_by) or column.kept == bool(column.reason):
+        raise ValueError("its report of the columns is damaged")
     if column.kind not in ("continuous", "status", "") or column.scaled_by not in ("iqr", "std", ""):
         raise ValueError("its report of the columns is damaged")
     if not 0.0 <= as_number(column.imputed, "a share of imputed rows") <= 1.0:
@@ -222,6 +233,18 @@ def _check_names(names: tuple[str, ...]) -> None:
         raise ValueError("the names of the sensors must be texts")
     if len(set(names)) != len(names):
         raise ValueError("the names of the sensors must be distinct")
+    for name in names:
+        check_text(name, "the name of a sensor")
+
+
+def _check_times(first: np.datetime64, last: np.datetime64, seconds: float) -> None:
+    """The first and the last of windows that begin at least so many seconds apart."""
+    if np.isnat(first) or np.isnat(last) or last < first:
+        raise ValueError("the history must begin before it ends")
+    if not _EARLIEST <= first <= last <= _LATEST:
+        raise ValueError("the history must lie between the years 1 and 9999")
+    if (last - first) / np.timedelta64(1, "us") < 1e6 * seconds * (1.0 - 1e-9):
+        raise ValueError("the history is too short for its windows")
 
 
 def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:
@@ -236,6 +259,6 @@ def _microseconds(time: np.datetime64) -> int:
 
 
 def _time(microseconds: Any) -> np.datetime64:
-    if type(microseconds) is not int or abs(microseconds) > 2**62:
+    if type(microseconds) is not int or abs(microseconds) > 2**60:
         raise ValueError("a time is damaged")
     return np.datetime64(microseconds, "us")

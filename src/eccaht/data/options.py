@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eccaht.arrays import as_positive
+from eccaht.arrays import as_number
+from eccaht.data.durations import parse_duration
+from eccaht.data.plausible import check_text
 
 _KEYS = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
 
@@ -18,8 +20,8 @@ def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:
     if type(told["decimal_comma"]) is not bool:
         raise ValueError("decimal_comma must be true or false")
     if told["row_interval"] is not None:
-        as_positive(told["row_interval"], "row_interval")
-    as_positive(told["interval"], "interval")
+        parse_duration(as_number(told["row_interval"], "row_interval"), "row_interval")
+    parse_duration(as_number(told["interval"], "interval"), "interval")
     for key in ("kinds", "levels"):
         if not isinstance(told[key], dict) or not set(told[key]) <= names:
             raise ValueError(f"{key} must be about the columns of the history")
@@ -35,3 +37,5 @@ def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:
 def _texts(value: Any, what: str) -> None:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ValueError(f"{what} must be a list of texts")
+    for text in value:
+        check_text(text, f"one of {what}")

@@ -18,6 +18,7 @@ from eccaht.data.selection import matching, place_of
 from eccaht.data.sniffing import Layout, sniff
 from eccaht.data.timing import TimeRule, read_times, time_rule
 from eccaht.data.windows import Times
+from eccaht.files import regular_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -151,6 +152,8 @@ def listed(paths: Paths) -> list[Path]:
     several = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if not several:
         raise ValueError("give at least one file")
+    for path in several:
+        regular_file(path, "file").close()
     return [Path(path) for path in several]
 
 

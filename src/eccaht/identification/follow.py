@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from eccaht.arrays import Array
+from eccaht.files import regular_file
 
 if TYPE_CHECKING:
     from eccaht.data.sniffing import Layout
@@ -145,7 +146,7 @@ class _Tail:
     def open(self) -> None:
         if self._path.is_dir():
             raise ValueError(f"{self._path} is a directory: name one CSV file to follow")
-        self._file = self._path.open("rb")
+        self._file = regular_file(self._path, "file")
 
     def close(self) -> None:
         if self._file is not None:

@@ -205,7 +205,8 @@ def _exceeding(means: Array, variances: Array, log_probability: float, rng: np.r
     excess = -tail * math.sqrt(total)  # theta_j - theta_i - (mean_j - mean_i)
     theta_i = means[0] - variances[0] / total * excess
     theta_i += math.sqrt(variances[0] * variances[1] / total) * rng.standard_normal()
-    return float(theta_i), float(theta_i + (means[1] - means[0]) + excess)
+    # given is that theta_j is the larger, which rounding must not undo
+    return float(theta_i), max(float(theta_i + (means[1] - means[0]) + excess), math.nextafter(theta_i, math.inf))
 
 
 class TransportationStop:

@@ -11,6 +11,7 @@ from eccaht.arrays import Array, support_of
 from eccaht.design import single_stream
 from eccaht.policies.parts import Choice, Memoryless, View
 from eccaht.problem import Problem
+from eccaht.stored import whole_numbers
 
 Selector = Callable[[View], tuple[int, int]]
 PairToWeights = Callable[[int, int], Array]
@@ -64,9 +65,9 @@ class LeastMeasured:
         """The counts."""
         return {"counts": self._counts}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
         """Go on counting."""
-        self._counts[:] = state["counts"]
+        self._counts[:] = whole_numbers(state["counts"], "counts of readings", most=n_told)
 
 
 class RoundRobin(Memoryless):

@@ -28,6 +28,7 @@ from eccaht.arrays import Array, Index, as_count, as_floats, as_number, check_fi
 from eccaht.covariance import Covariance, Diagonal
 from eccaht.policies.parts import Choice, Parts, View
 from eccaht.problem import Problem
+from eccaht.stored import check_bounded, check_unmeasured, whole_numbers
 
 _ROOT = 1  # nodes are numbered as in a heap: the children of v are 2v and 2v + 1, the leaf of stream k is K + k
 _ROUNDING = 1e-9  # relative; what differs by less is taken for equal
@@ -143,16 +144,37 @@ class TreeWalk:
         walk, declared = np.array([self._node, self._allr]), self._declared.astype(float)
         return {"walk": walk, "visit": self._visit.copy(), "alone": self._alone.copy(), "declared": declared}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
         """Go on from a kept state, if it is one that a walk can be in."""
-        node, allr = state["walk"]
-        self._visit[:], self._alone[:], self._declared[:] = state["visit"], state["alone"], state["declared"]
-        on_tree = float(node).is_integer() and _ROOT <= node < 2 * self._problem.size
-        if not on_tree or self.declared.size > self._problem.known_number:
-            raise ValueError(f"a walk cannot be at node {node:g} with {self.declared.size} leaves declared")
-        self._node, self._allr = int(node), float(allr)
-        if not (_below(self._node, self._declared).size and (self._at_leaf or self._unread_child() is not None)):
-            raise ValueError(f"a walk has nothing to read at node {self._node}")
+        for name in ("visit", "alone"):
+            counts, sums = state[name]
+            whole_numbers(counts, "counts of readings", most=n_told)
+            check_unmeasured(counts, sums, "counts and sums of readings")
+            check_bounded(sums, "sums of readings", 1e100)
+        self._visit[:], self._alone[:] = state["visit"], state["alone"]
+        self._declared[:] = whole_numbers(state["declared"], "declared leaves", most=1)
+        (self._node,) = whole_numbers(state["walk"][:1], "nodes", least=_ROOT, most=2 * self._problem.size - 1).tolist()
+        self._allr = float(state["walk"][1])
+        if self._alone[0].sum() > n_told or not self._possible:
+            raise ValueError(f"a walk cannot be in such a state at node {self._node}")
+
+    @property
+    def _possible(self) -> bool:
+        """Can a walk be where this one is?"""
+        first, second = self._visit[0]
+        if self.declared.size > self._problem.known_number or (self._alone[0, self.declared] < 2).any():
+            return False
+        if not _below(self._node, self._declared).size:
+            return False
+        if self._over:
+            return self._node == _ROOT and not self._visit.any() and self._allr == 0.0
+        if self._at_leaf:
+            read = first <= self._alone[0, self._node - self._problem.size] and second == 0
+            return bool(read) and (0.0 <= self._allr < self._threshold if first > 1 else self._allr == 0.0)
+        wanted = [self._wanted(child) for child in (0, 1)]
+        in_order = first == wanted[0] or second == 0
+        left = self._unread_child() is not None
+        return bool(in_order and left and first <= wanted[0] and second <= wanted[1] and self._allr == 0.0)
 
     @property
     def _evidence(self) -> Array:
@@ -180,11 +202,12 @@ class TreeWalk:
         """The first child that still has leaves and too few readings (step 2); None at a leaf or if there is none."""
         if self._at_leaf:
             return None
+        return next((child for child in (0, 1) if self._visit[0, child] < self._wanted(child)), None)
+
+    def _wanted(self, child: int) -> int:
+        """How many readings a child needs: none if it has no leaves."""
         level = self._readings.size - self._node.bit_length()  # of the children; the leaves have level 0
-        for child in (0, 1):
-            if self._visit[0, child] < self._readings[level] and _below(2 * self._node + child, self._declared).size:
-                return child
-        return None
+        return int(self._readings[level]) if _below(2 * self._node + child, self._declared).size else 0
 
     def _test_children(self, x: float) -> None:
         child = self._unread_child()

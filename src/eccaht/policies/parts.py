@@ -28,8 +28,8 @@ class Belief(Protocol):
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state."""
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
+        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
 
 
 class View(NamedTuple):
@@ -61,8 +61,8 @@ class Chooser(Protocol):
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state."""
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
+        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
 
 
 class Memoryless:
@@ -75,7 +75,7 @@ class Memoryless:
         """Nothing to keep."""
         return {}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
         """Nothing to restore."""
 
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
+from eccaht.arrays import Array, Index, as_count, frozen, l1_norm
 from eccaht.beliefs import Confidence, Joint, Likelihood, Ranker, Ranking
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
+from eccaht.policies.restoring import checked_choice, checked_generator
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
 if TYPE_CHECKING:
     from eccaht.policies.catalogue import Recipe
+
+
+class BudgetWarning(UserWarning):
+    """Weights beyond the budget were told."""
 
 
 class Policy:
@@ -42,6 +49,7 @@ class Policy:
         self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
         self._ranking: Ranking | None = None
         self._choice: Choice | None = None
+        self._warned = False  # of weights beyond the budget
 
     def ask(self) -> Array:
         """Return the next measurement, (K,), read-only; the same one until something is told."""
@@ -49,27 +57,23 @@ class Policy:
 
     def tell(self, c: ArrayLike, y: float) -> None:
         """Take the reading y of any measurement c, asked for or not."""
-        weights, reading = self._checked(c), as_number(y, "reading")
+        weights = self._checked(c)
+        reading = self.problem.checked_reading(weights, y)
+        self._warn_beyond_budget(weights)
         self._belief.update(weights, reading)
         self._chooser.told(weights)
         self.n_told += 1
         self._ranking = self._choice = None
 
-    def observe(self, x: ArrayLike) -> None:
+    def observe(self, x: ArrayLike | Mapping[str, float]) -> None:
         """Take a reading of all streams, one number each, instead of a weighted sum (joint policies).
 
-        NaN stands for a stream that was not read.
+        NaN stands for a stream that was not read. A dict or a labelled series goes by name; names that it lacks were
+        not read.
         """
         if not isinstance(self._belief, Joint):
             raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
-        vector = as_floats(x, "reading")
-        if vector.shape != (self.problem.size,):
-            raise ValueError(f"a complete reading has shape ({self.problem.size},), not {vector.shape}")
-        missing = np.isnan(vector)
-        if missing.all():
-            raise ValueError("a complete reading needs at least one number: all streams are missing")
-        check_finite(np.where(missing, 0.0, vector), "reading")
-        self._belief.observe(vector)
+        self._belief.observe(self.problem.checked_vector(x))
         self.n_told += 1
         self._ranking = self._choice = None
 
@@ -81,6 +85,12 @@ class Policy:
     def decision(self) -> Index:
         """The streams believed anomalous, sorted."""
         return self._ranked.members.copy()
+
+    @property
+    def decision_names(self) -> tuple[str, ...]:
+        """The names of the streams believed anomalous; their numbers, as text, where streams have no names."""
+        names = self.problem.names
+        return tuple(str(k) if names is None else names[k] for k in self._ranked.members.tolist())
 
     @property
     def scores(self) -> Array:
@@ -163,12 +173,21 @@ class Policy:
     def _checked(self, c: ArrayLike) -> Array:
         if self._choice is not None and c is self._choice.weights:
             return self._choice.weights
-        return self.problem.checked_measurement(c)
+        return frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
+
+    def _warn_beyond_budget(self, weights: Array) -> None:
+        if not self._warned and l1_norm(weights) > self.problem.budget * (1.0 + 1e-9):
+            self._warned = True
+            warnings.warn(
+                f"weights of |c|_1 = {l1_norm(weights):g} were told, beyond the budget of {self.problem.budget:g}: "
+                "they count, but no policy would ask for them",
+                BudgetWarning,
+                stacklevel=3,
+            )
 
     def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values of the state, for `storage`."""
-        parts: dict[str, Belief | Chooser] = {"belief": self._belief, "chooser": self._chooser}
-        arrays = {f"{part}.{key}": a for part, kept in parts.items() for key, a in kept.state().items()}
+        arrays = {f"{name}{key}": a for name, part in self._parts.items() for key, a in part.state().items()}
         plain: dict[str, Any] = {"n_told": self.n_told, "rng": self._rng.bit_generator.state, "pair": None}
         if self._choice is not None:
             arrays["choice"] = self._choice.weights
@@ -176,13 +195,21 @@ class Policy:
         return arrays, plain
 
     def _restore(self, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
-        for name, part in (("belief.", self._belief), ("chooser.", self._chooser)):
-            part.restore({key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)})
-        self.n_told = plain["n_told"]
-        self._rng.bit_generator.state = plain["rng"]
+        self.n_told = as_count(plain["n_told"], "n_told", least=0)
+        for name, part in self._parts.items():
+            kept = {key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)}
+            part.restore(kept, self.n_told)
+        self._rng.bit_generator.state = checked_generator(plain["rng"], self._rng.bit_generator.state)
         if "choice" in arrays:
-            pair = plain["pair"]
-            self._choice = Choice(frozen(arrays["choice"]), None if pair is None else (pair[0], pair[1]))
+            self._choice = checked_choice(self.problem, arrays["choice"], plain["pair"])
+        elif plain["pair"] is not None:
+            raise ValueError("it has a pair without a measurement")
+
+    @property
+    def _parts(self) -> dict[str, Belief | Chooser]:
+        """What has a state, by the prefix of its arrays; of hds belief and chooser are one."""
+        parts: dict[str, Belief | Chooser] = {"belief.": self._belief}
+        return parts if id(self._chooser) == id(self._belief) else parts | {"chooser.": self._chooser}
 
     def __repr__(self) -> str:
         name = "composed" if self.recipe is None else self.recipe.name

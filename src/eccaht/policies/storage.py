@@ -11,15 +11,21 @@ from typing import Any
 import numpy as np
 
 from eccaht import covariance as operators
-from eccaht.archive import read_archive, rebuilding, write_archive
-from eccaht.arrays import Array, as_count
+from eccaht.archive import check_keys, read_archive, rebuilding, write_archive
+from eccaht.arrays import Array, as_count, as_number
 from eccaht.covariance import Covariance, SparsePrecision
 from eccaht.policies.catalogue import make_policy
 from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
 from eccaht.shifts import ShiftPrior
 
-_KIND, _VERSION = "policy", 2
+_KIND, _VERSION = "policy", 3
+_KEYS = {
+    "": {"policy", "problem", "state"},
+    "policy": {"name", "seed", "options"},
+    "problem": {"covariance", "n_anomalies", "budget", "shift", "shift_spread", "readout_noise", "mean", "names"},
+    "state": {"n_told", "rng", "pair"},
+}
 _OPERATORS = {
     name: kind
     for name, kind in vars(operators).items()
@@ -58,29 +64,26 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 
 
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
+    for part, keys in _KEYS.items():
+        check_keys(header[part] if part else header, keys, part or "header")
     told, recipe, state = header["problem"], header["policy"], header["state"]
-    operator = _unpack(told["covariance"], arrays)
-    if not isinstance(operator, Covariance) or operator.size > _capacity(arrays):
+    capacity = sum(array.size for array in arrays.values())  # a bound for every size that the header claims
+    operator = _unpack(told["covariance"], arrays, capacity)
+    if not isinstance(operator, Covariance) or operator.size > capacity:
         raise ValueError("its covariance is larger than what it holds values for")
     problem = Problem(
         operator,
-        shift=_unpack_shift(told, arrays),
+        shift=ShiftPrior(_vector(told["shift"], arrays), _vector(told["shift_spread"], arrays)),
         n_anomalies=told["n_anomalies"],
         readout_noise=told["readout_noise"],
         budget=told["budget"],
-        mean=_unpack(told["mean"], arrays),
+        mean=_vector(told["mean"], arrays),
         names=told["names"],
     )
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
-    as_count(state["n_told"], "n_told", least=0)
     _check_state(policy._state()[0], arrays, problem.size)
     policy._restore(arrays, state)
     return policy
-
-
-def _unpack_shift(told: dict[str, Any], arrays: dict[str, Array]) -> Any:
-    mean, spread = _unpack(told["shift"], arrays), _unpack(told["shift_spread"], arrays)
-    return ShiftPrior(mean, spread) if np.any(spread) else mean
 
 
 def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -> None:
@@ -88,16 +91,12 @@ def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -
     shapes = {name: array.shape for name, array in fresh.items()}
     if "choice" in arrays:
         shapes["choice"] = (size,)
+    check_keys(arrays, set(shapes), "state")
     for name, shape in shapes.items():
         found = arrays[name]
         fits = found.ndim == 2 and found.shape[1:] == shape[1:] if len(shape) == 2 else found.shape == shape
-        if not fits or not np.isfinite(found).all():
+        if not fits or found.dtype != np.float64 or not np.isfinite(found).all():
             raise ValueError(f"{name} is damaged")
-
-
-def _capacity(arrays: dict[str, Array]) -> int:
-    """How many values the file really holds: a bound for every size that its header claims."""
-    return sum(array.size for array in arrays.values())
 
 
 # -- covariances and vectors ---------------------------------------------------------------------------
@@ -131,23 +130,32 @@ def _pack_list(blocks: list[Covariance], name: str, arrays: dict[str, Array]) ->
     return {"runs": runs}
 
 
-def _unpack(value: Any, arrays: dict[str, Array]) -> Any:
+def _unpack(value: Any, arrays: dict[str, Array], capacity: int) -> Any:
+    """Build an operator again; every array is taken out and belongs to one place only."""
     if not isinstance(value, dict):
-        return value
-    if "array" in value:
-        return arrays[value["array"]]
-    if "runs" in value:
-        if sum(count for _, count in value["runs"]) > _capacity(arrays):
+        return value if type(value) is int else as_number(value, "a number")
+    if set(value) == {"array"}:
+        return arrays.pop(value["array"])
+    if set(value) == {"runs"}:
+        counts = [as_count(count, "a number of blocks", least=1) for _, count in value["runs"]]
+        if sum(counts) > capacity:
             raise ValueError("it claims more blocks than it holds values")
-        return [block for item, count in value["runs"] for block in [_unpack(item, arrays)] * count]
+        blocks = [_unpack(item, arrays, capacity) for item, _ in value["runs"]]
+        return [block for block, count in zip(blocks, counts, strict=True) for _ in range(count)]
+    check_keys(value, {"operator", "parameters"}, "covariance")
     kind = _OPERATORS[value["operator"]]
-    parameters = {key: _unpack(part, arrays) for key, part in value["parameters"].items()}
+    parameters = {key: _unpack(part, arrays, capacity) for key, part in value["parameters"].items()}
     return SparsePrecision.from_parameters(**parameters) if kind is SparsePrecision else kind(**parameters)
 
 
 def _pack_vector(vector: Array, name: str, arrays: dict[str, Array]) -> Any:
     """A vector that repeats one value (stride 0) is written as that value."""
     return float(vector[0]) if vector.strides == (0,) else _pack(vector, name, arrays)
+
+
+def _vector(told: Any, arrays: dict[str, Array]) -> Any:
+    """What `_pack_vector` wrote."""
+    return arrays.pop(told["array"]) if isinstance(told, dict) else as_number(told, "a number")
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from eccaht.arrays import Array, Index
+from eccaht.stored import whole_numbers
 
 Floating = NDArray[np.float32] | Array
 
@@ -102,13 +103,11 @@ class Sizes:
 
     def checked(self, sets: Array) -> Index:
         """Return rows that were read from a file, or refuse them."""
-        rows = sets.astype(np.intp)
+        rows = whole_numbers(sets, "streams", most=self.n_streams)
         ordered = np.sort(rows, axis=1)
         twice = (np.diff(ordered, axis=1) == 0) & (ordered[:, 1:] < self.n_streams)
         size = (rows < self.n_streams).sum(axis=1)
-        if rows.shape[1] != self.most or (rows != sets).any() or twice.any():
-            raise ValueError("a set of streams is damaged")
-        if (rows < 0).any() or (rows > self.n_streams).any() or (size < self.least).any():
+        if rows.shape[1] != self.most or twice.any() or (size < self.least).any():
             raise ValueError("a set of streams is damaged")
         return rows
 
