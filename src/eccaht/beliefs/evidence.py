@@ -46,10 +46,10 @@ class Evidence:
         self._per_vector: Array | None = None
         self._scale = np.ones(K) if problem.unknown_shift else problem.shift  # h = scale * c
 
-    def add(self, c: Array, y: float) -> None:
-        """Take one reading."""
+    def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
+        """Take one reading, of so many times the usual noise variance."""
         problem = self.problem
-        K, scale = problem.size, problem.noise_variance(c) ** -0.5
+        K, scale = problem.size, (inflation * problem.noise_variance(c)) ** -0.5
         r = (y - inner(c, problem.mean)) * scale
         h = np.zeros(K + 1)
         np.multiply(c, self._scale, out=h[:K])

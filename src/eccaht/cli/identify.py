@@ -111,7 +111,7 @@ def identify(
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
-    with _watching(source, search, per_window, quiet=as_json) as (replay, watch):
+    with _watching(source, search, calibrated, per_window, quiet=as_json) as (replay, watch):
         finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
     account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha)
     files = _save(account, ledger, plot)
@@ -218,12 +218,12 @@ def _source(
 
 @contextmanager
 def _watching(
-    source: Source, policy: Policy, per_window: int, *, quiet: bool
+    source: Source, policy: Policy, model: Model, per_window: int, *, quiet: bool
 ) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
     """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
     from eccaht.environments import Replay
 
-    replay = Replay(source.windows, policy.problem, per_window=per_window)
+    replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
     if source.follower is None:
         with _bar(len(source.windows.starts) * per_window) as advance:  # type: ignore[union-attr]
             yield replay, advance

@@ -49,9 +49,9 @@ class Record:
         self._likelihood = likelihood_of(self._evidence)
         self._sizes = Sizes(problem.size, *problem.sizes)
 
-    def add(self, c: Array, y: float) -> None:
+    def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Take the reading of a weighted sum."""
-        self._evidence.add(c, y)
+        self._evidence.add(c, y, inflation)
 
     def add_vector(self, x: Array) -> None:
         """Take a complete window."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eccaht.arrays import Array
 from eccaht.identification.follow import Follower, Note, read_layout
 
 if TYPE_CHECKING:
     from eccaht.data import Model, Windows
+    from eccaht.data.windows import Sample
 
 Missing = Literal["refuse", "allow"]
 
@@ -27,15 +27,13 @@ class Source:
     """
 
     names: tuple[str, ...]
-    windows: Windows | Iterator[tuple[np.datetime64, Array]]
+    windows: Windows | Iterator[Sample]
     notes: tuple[str, ...] = ()
     follower: Follower | None = None
 
 
 def recorded(model: Model, paths: Sequence[Path], *, start: Any, stop: Any, missing: Missing) -> Source:
     """All windows of the files from start to stop; sensors that are silent throughout are left out of the search."""
-    from eccaht.data import Windows
-
     windows = model.prepare(paths, start=start, stop=stop, missing=missing)
     if not len(windows.starts):
         raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
@@ -46,7 +44,7 @@ def recorded(model: Model, paths: Sequence[Path], *, start: Any, stop: Any, miss
         notes.append(f"not searched, because they deliver nothing: {', '.join(silent)}")
     if unknown := model.unknown_columns(paths):
         notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
-    return Source(names, Windows(windows.starts, windows.values[:, speaks], names, windows.seconds), tuple(notes))
+    return Source(names, windows.of(names), tuple(notes))
 
 
 def followed(
@@ -83,7 +81,7 @@ def followed(
         note=note,
     )
     keep = np.array([model.names.index(name) for name in names], dtype=np.intp)
-    return Source(names, ((time, values[keep]) for time, values in follower), tuple(notes), follower)
+    return Source(names, (window.of(keep) for window in follower), tuple(notes), follower)
 
 
 def _followable(model: Model, paths: Sequence[Path]) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_floats, as_number, check_finite, frozen
+from eccaht.arrays import Array, Index, as_floats, as_number, as_positive, check_finite, frozen
 from eccaht.beliefs import Confidence, Joint, Ranker, Ranking
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.problem import Problem
@@ -47,10 +47,16 @@ class Policy:
         """Return the next measurement, (K,), read-only; the same one until something is told."""
         return self._chosen.weights
 
-    def tell(self, c: ArrayLike, y: float) -> None:
-        """Take the reading y of any measurement c, asked for or not."""
+    def tell(self, c: ArrayLike, y: float, *, inflation: float = 1.0) -> None:
+        """Take the reading y of any measurement c, asked for or not.
+
+        inflation: its noise variance over that of the problem, where a reading is noisier than usual.
+        """
         weights, reading = self._checked(c), as_number(y, "reading")
-        self._belief.update(weights, reading)
+        inflation = as_positive(inflation, "inflation")
+        if inflation != 1.0 and not self._belief.takes_inflation:
+            raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
+        self._belief.update(weights, reading, inflation)
         self._chooser.told(weights)
         self.n_told += 1
         self._ranking = self._choice = None
@@ -66,6 +72,11 @@ class Policy:
         self._belief.observe(vector)
         self.n_told += 1
         self._ranking = self._choice = None
+
+    @property
+    def takes_inflation(self) -> bool:
+        """Can it weigh readings that are noisier than usual?"""
+        return self._belief.takes_inflation
 
     def should_stop(self) -> bool:
         """Does the stopping rule hold?"""
