@@ -54,7 +54,7 @@ def check_independence(seen: Evidence) -> Check:
             action += f", or identify with `--alpha {ALPHA**time:.1g}` where {ALPHA:g} is meant"
         action += "."
     limits = f"ok up to {tolerated:.3g}, not fit above {max(TIME[1], tolerated + 1.0):.3g}"
-    return Check("independent windows", time, f"{time:.3g} windows", verdict, limits, meaning, action, sensors)
+    return Check("independent windows", time, f"{time:.3g} windows", verdict, limits, meaning, action, sensors, time)
 
 
 def check_drift(seen: Evidence) -> Check:
@@ -106,7 +106,7 @@ def check_stability(seen: Evidence) -> Check:
             "Calibrate on one state of operation (`--start`, `--stop`), or with `--ridge 0.01`, so that measurements "
         )
         action += "rely less on exact cancellation" + (f", or with {excluding(sensors)}." if sensors else ".")
-    return Check(name, ratio, f"factor {ratio:.3g}", verdict, limits, meaning, action, sensors)
+    return Check(name, ratio, f"factor {ratio:.3g}", verdict, limits, meaning, action, sensors, ratio)
 
 
 def pair_variances(seen: Evidence) -> tuple[Array, Array]:

@@ -25,6 +25,7 @@ class Check:
     number: what was computed, None where the model cannot tell; shown: the same with its unit, for eyes.
     limits: where the verdict changes. meaning: what the number says. action: what to do, "" if nothing.
     sensors: whom it concerns, worst first.
+    factor: variance of the evidence over what a search believes it to be, 1 where the check says nothing about that.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Check:
     meaning: str
     action: str = ""
     sensors: tuple[str, ...] = ()
+    factor: float = 1.0
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

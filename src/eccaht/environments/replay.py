@@ -14,6 +14,7 @@ from eccaht.problem import Problem
 if TYPE_CHECKING:
     from eccaht.data.model import Model
     from eccaht.data.rows import Excess, RowNoise
+    from eccaht.data.standstill import Culprit, Watcher
     from eccaht.data.windows import Sample, Windows
 
 _NOTHING_NEW = 1e-8  # share of the weights that is left after projection: below, it is rounding
@@ -57,7 +58,8 @@ class Replay:
     adds nothing to the earlier ones of its window is read in the next.
 
     A window with fewer rows than usual is noisier: its readings carry the `inflation` of their noise variance, to be
-    told with them. A window that repeats the one before in every sensor is the same observation and passed over.
+    told with them. A window that repeats the one before in every sensor is the same observation and passed over. A
+    sensor that has stopped moving counts as missing from when that is plain.
 
     windows: a `Windows`, or any iterable of (start, values) pairs or `Sample`s, such as a file that still grows.
     model: what prepared them, if they are no `Windows`; without one all windows count as full.
@@ -85,7 +87,7 @@ class Replay:
         self.repeated: list[np.datetime64] = []  # and those that repeat the one before
         self._per_window = as_count(per_window, "per_window", least=1)
         self._source = _source(windows, problem)
-        self._rows = _row_noise(self.model, problem)
+        self._rows, self._watcher = _knowledge(self.model, problem)
         self._window: tuple[np.datetime64, Array] | None = None
         self._excess: Excess | None = None  # of this window
         self._before: Array | None = None  # values of the window before
@@ -139,6 +141,11 @@ class Replay:
             raise ValueError(f"sensor {self.problem.label(k)} is missing at {reading.time}: use read()")
         return reading.value
 
+    @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """Sensors that stood still or were silent so far for longer than ever in the history; they get no weight."""
+        return () if self._watcher is None else self._watcher.culprits
+
     def _remember(self, c: Array) -> None:
         self._n_read += 1
         if self._n_read < self._per_window:  # nothing will be projected after the last one
@@ -168,7 +175,7 @@ class Replay:
             repeats = self._before is not None and np.array_equal(self._before, sample.values, equal_nan=True)
             if not repeats:
                 self._before = sample.values
-                return sample
+                return sample if self._watcher is None else self._watcher.look(sample)
             self.n_skipped += 1
             self.repeated.append(sample.start)
         return None
@@ -203,13 +210,15 @@ def _source(windows: Windows | Iterable[tuple[np.datetime64, Array] | Sample], p
     return windows.samples()
 
 
-def _row_noise(model: Model | None, problem: Problem) -> RowNoise | None:
-    """What the model knows about missing rows, for the sensors of the problem."""
+def _knowledge(model: Model | None, problem: Problem) -> tuple[RowNoise | None, Watcher | None]:
+    """What the model knows about missing rows and standing still, for the sensors of the problem."""
     if model is None:
-        return None
+        return None, None
     from eccaht.data.rows import RowNoise
+    from eccaht.data.standstill import Watcher
 
-    return RowNoise.of(model, problem.names or model.names, problem.covariance)
+    names = problem.names or model.names
+    return RowNoise.of(model, names, problem.covariance), Watcher(model, names)
 
 
 def _without_missing(c: Array, x: Array) -> Array:

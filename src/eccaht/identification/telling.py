@@ -12,7 +12,10 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.data.durations import show_duration, show_time
+from eccaht.data.standstill import Culprit
+from eccaht.environments.replay import ALIKE
 from eccaht.identification.finding import Finding, name_of
+from eccaht.identification.plain import culprit_caution, short_windows
 from eccaht.identification.reasons import Argument, strongest_argument
 from eccaht.identification.record import NOBODY, Change
 from eccaht.problem import Problem
@@ -40,6 +43,17 @@ class Account:
     finding: Finding
     scores: str
     alpha: float
+    apart: tuple[Culprit, ...] = ()  # left out of the search because they need none
+
+    @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """Sensors that need no search, known before it or found on the way."""
+        return (*self.apart, *self.finding.culprits)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What to keep in mind beside the numbers."""
+        return [*map(culprit_caution, self.apart), *self.finding.cautions]
 
     @property
     def threshold(self) -> float:
@@ -49,7 +63,12 @@ class Account:
 
     @property
     def settled(self) -> bool:
-        """Is the set as sure as the error level asks for? Without its probability, as far as single swaps go."""
+        """Is the set as sure as the error level asks for, by a model that its own history does not refute?"""
+        return self.reached and not self.finding.refuted
+
+    @property
+    def reached(self) -> bool:
+        """Do the readings reach the error level, if the model holds? Without a probability, as far as swaps go."""
         if self.finding.confidence is not None:
             return self.finding.confidence.probability >= 1.0 - self.alpha
         return self.finding.rival.log_odds >= self.threshold
@@ -67,7 +86,8 @@ class Account:
 
     def lines(self) -> list[str]:
         """The verdict, how sure it is, the runner-up, and the measurement that speaks most for each sensor."""
-        texts = [self._verdict(), self._sureness(), self._misfit(), self._runner_up(), self._doubted()]
+        texts = [self._verdict(), *(f"CAUTION: {text}" for text in self.cautions), self._short(), self._sureness()]
+        texts += [self._misfit(), self._runner_up(), self._doubted()]
         texts += [self._why(argument) for argument in self._arguments()]
         return [line for text in texts for line in _wrapped(text)]
 
@@ -76,7 +96,9 @@ class Account:
         finding, rival = self.finding, self.finding.rival
         confidence = finding.confidence
         return {
-            "named": [self._sensor(k) for k in self._ranked() if k in finding.anomalies],
+            "named": [*self._apart(), *(self._sensor(k) for k in self._ranked() if k in finding.anomalies)],
+            "cautions": self.cautions,
+            "model_verdict": None if finding.diagnosis is None else finding.diagnosis.brief(),
             "confidence": None if confidence is None else confidence._asdict(),
             "settled": self.settled,
             "fits": finding.fits,
@@ -91,12 +113,25 @@ class Account:
             "measurements": finding.n_measurements,
             "windows": finding.n_windows,
             "windows_skipped": finding.n_skipped,
+            "windows_too_short": finding.n_short,
+            "largest_inflation": max(entry.inflation for entry in finding.entries),
             "start": show_time(finding.first),
             "decided": show_time(finding.last + _length(self.model)),
             "same_set_since": {"measurement": finding.settled, "window": show_time(finding.settled_time)},
             "why": [self._why_entry(argument) for argument in self._arguments()],
-            "sensors": [self._sensor(k) for k in self._ranked()],
+            "sensors": [*self._apart(), *(self._sensor(k) for k in self._ranked())],
         }
+
+    def _apart(self) -> list[dict[str, Any]]:
+        """Sensors that need no search, in the shape of the others."""
+        empty = dict.fromkeys(f"{unit}{end}" for unit in ("size", "size_raw") for end in ("", "_low", "_high"))
+        empty |= dict.fromkeys(("belief", "score", "shift", "shift_spread"))
+        searched = set(self.problem.names or ())
+        return [
+            {"sensor": culprit.sensor, "named": True, "kind": culprit.kind, "since": show_time(culprit.since)} | empty
+            for culprit in self.culprits
+            if culprit.sensor not in searched
+        ]
 
     def _name(self, k: int) -> str | None:
         return None if k == NOBODY else name_of(self.problem, k)
@@ -123,7 +158,9 @@ class Account:
 
     def _sensor(self, k: int) -> dict[str, Any]:
         finding, problem = self.finding, self.problem
-        told = {"sensor": name_of(problem, k), "named": bool(np.isin(k, finding.anomalies))}
+        kinds = {culprit.sensor: culprit.kind for culprit in finding.culprits}
+        kind = kinds.get(name_of(problem, k), "shifted" if k in finding.anomalies else None)
+        told = {"sensor": name_of(problem, k), "named": kind is not None, "kind": kind}
         told |= {"belief": finding.beliefs[k], "score": finding.scores[k]}
         told |= {"shift": problem.shift[k], "shift_spread": problem.shift_spread[k]}
         for unit, values in zip(("size", "size_raw"), self._size(k), strict=True):
@@ -146,7 +183,8 @@ class Account:
         passed = f"; {_count(skipped, 'window')} without the sensors asked for" if skipped else ""
         since = f"unchanged since measurement {finding.settled} ({show_time(finding.settled_time)})"
         nothing = "Nothing is wrong" if self.settled else "No sensor is named"
-        what = f"Named {', '.join(finding.names)}" if finding.names else nothing
+        names = [*(f"{culprit.sensor} ({culprit.kind})" for culprit in self.culprits), *finding.names]
+        what = f"Named {', '.join(dict.fromkeys(names))}" if names else nothing
         return f"{what}: {ends[finding.reason]}{passed}. This is {since}."
 
     def _sureness(self) -> str:
@@ -156,7 +194,9 @@ class Account:
         advice = f"To settle it, {_ADVICE[finding.reason]}."
         if finding.confidence is not None:
             told = f"{_percent(finding.confidence.probability)} ({_HOW[finding.confidence.how]})"
-            if self.settled:
+            if self.finding.refuted:
+                return f"Confidence: {told} only if the model held, which its own history refutes; {behind}."
+            if self.reached:
                 return f"Confidence: {told}; {behind}."
             asked = f"error level {self.alpha:g} asks for {_percent(1.0 - self.alpha)}"
             return f"CAUTION: the confidence is only {told}; {asked}; {behind}. {advice}"
@@ -164,7 +204,7 @@ class Account:
             return (
                 f"CAUTION: by their exact likelihood the readings rather fit the set {self._changed(rival)}. {advice}"
             )
-        if not self.settled:
+        if not self.reached:
             return f"CAUTION: {behind}; error level {self.alpha:g} asks for {self.threshold:.2f}. {advice}"
         return f"This policy knows no probability of the set; {behind} ({self.threshold:.2f} needed)."
 
@@ -174,6 +214,10 @@ class Account:
         if change.into == NOBODY:
             return f"without {self._name(change.out)}"
         return f"with {self._name(change.into)} in place of {self._name(change.out)}"
+
+    def _short(self) -> str:
+        told = short_windows(self.finding.entries, self.finding.n_short, ALIKE)
+        return f"Note: {told}." if told else ""
 
     def _misfit(self) -> str:
         if self.finding.fits:
