@@ -80,9 +80,12 @@ class Diagnosis:
         }
 
 
-def diagnose(model: Model, **search: Any) -> Diagnosis:
-    """Check a model; with n_anomalies=, shift= and further arguments of `expect`, also simulate that search."""
-    seen = Evidence(model)
+def diagnose(model: Model, *, advise: bool = True, **search: Any) -> Diagnosis:
+    """Check a model; with n_anomalies=, shift= and further arguments of `expect`, also simulate that search.
+
+    advise: whether to try out what would help; without it checks have no action.
+    """
+    seen = Evidence(model, advise=advise)
     expectation, verdicts = None, []
     if search:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,3 +107,17 @@ def excluding(names: Sequence[str]) -> str:
     "`--exclude 'a,b c'`"
     """
     return f"`--exclude {shlex.quote(','.join(names[:EXCLUDED]))}`"
+
+
+def advice(tried: Mapping[str, str], *others: str, untried: str = "") -> str:
+    """What to do: options that were tried and help, what needs no trying, and what the model cannot try.
+
+    >>> advice({"leave it out": "`--exclude a`", "smooth": ""}, untried="give another history")
+    'Leave it out (`--exclude a`). Not tried, because the model alone cannot tell: give another history.'
+    """
+    ways = [f"{what} ({option})" for what, option in tried.items() if option]
+    text = ", or ".join([*ways, *others])
+    text = f"{text[:1].upper()}{text[1:]}." if text else ""
+    if untried:
+        text += f" Not tried, because the model alone cannot tell: {untried}."
+    return text.strip()

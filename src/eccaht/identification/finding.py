@@ -151,7 +151,7 @@ def _diagnosed(replay: Replay) -> Diagnosis | None:
         return None
     from eccaht.diagnosis import diagnose
 
-    return diagnose(replay.model)
+    return diagnose(replay.model, advise=False)
 
 
 def _shifts(policy: Policy, record: Record) -> ShiftEstimates:
