@@ -52,7 +52,7 @@ def longer_windows(seen: Evidence, checks: _Checks, now: Verdict) -> str:
         if not worse:
             best = told["independent windows"], length
         elif not obstacle:
-            obstacle = f"at {show_duration(length)} {', '.join(worse)} would be worse"
+            obstacle = f"at {show_duration(length)} another check would be worse ({', '.join(worse)})"
         if best[0] == "ok":
             break
     if not best[1]:

@@ -73,14 +73,19 @@ class Account:
             return self.finding.confidence.probability >= 1.0 - self.alpha
         return self.finding.rival.log_odds >= self.threshold
 
+    @property
+    def decided(self) -> np.datetime64:
+        """The end of the last window that was read."""
+        return self.finding.last + np.timedelta64(round(self.model.seconds * 1e6), "us")
+
     def table(self) -> list[list[str]]:
         """Header and rows: the named sensors by evidence, then the next ones."""
         finding = self.finding
         rows = [["", "sensor", "belief", self.scores, "assumed", "estimated (95 %)", "in raw units (95 %)"]]
-        for rank, k in enumerate(self._ranked()[: len(finding.anomalies) + _OTHERS], 1):
+        for rank, k in enumerate(self.ranked()[: len(finding.anomalies) + _OTHERS], 1):
             named = bool(np.isin(k, finding.anomalies))
             cells = [name_of(self.problem, k), f"{finding.beliefs[k]:.3f}", f"{finding.scores[k]:+.2f}"]
-            cells += [_assumed(self.problem, k), *(_interval(values) for values in self._size(k))]
+            cells += [_assumed(self.problem, k), *(_interval(values) for values in self.size_of(k))]
             rows.append([f"{rank} {'named' if named else '-'}", *cells])
         return rows
 
@@ -88,67 +93,31 @@ class Account:
         """The verdict, how sure it is, the runner-up, and the measurement that speaks most for each sensor."""
         texts = [self._verdict(), *(f"CAUTION: {text}" for text in self.cautions), self._short(), self._sureness()]
         texts += [self._misfit(), self._runner_up(), self._doubted()]
-        texts += [self._why(argument) for argument in self._arguments()]
+        texts += [self._why(argument) for argument in self.arguments()]
         return [line for text in texts for line in _wrapped(text)]
 
     def document(self) -> dict[str, Any]:
         """The same for programs."""
-        finding, rival = self.finding, self.finding.rival
-        confidence = finding.confidence
-        return {
-            "named": [*self._apart(), *(self._sensor(k) for k in self._ranked() if k in finding.anomalies)],
-            "cautions": self.cautions,
-            "model_verdict": None if finding.diagnosis is None else finding.diagnosis.brief(),
-            "confidence": None if confidence is None else confidence._asdict(),
-            "settled": self.settled,
-            "fits": finding.fits,
-            "runner_up": self._sensor(finding.runner_up) | {"margin": _plain(finding.margin)},
-            "best_rival": {
-                "without": self._name(rival.out),
-                "with": self._name(rival.into),
-                "log_odds": rival.log_odds,
-                "threshold": self.threshold if confidence is None else None,
-            },
-            "reason": finding.reason,
-            "measurements": finding.n_measurements,
-            "windows": finding.n_windows,
-            "windows_skipped": finding.n_skipped,
-            "windows_too_short": finding.n_short,
-            "largest_inflation": max(entry.inflation for entry in finding.entries),
-            "start": show_time(finding.first),
-            "decided": show_time(finding.last + _length(self.model)),
-            "same_set_since": {"measurement": finding.settled, "window": show_time(finding.settled_time)},
-            "why": [self._why_entry(argument) for argument in self._arguments()],
-            "sensors": [*self._apart(), *(self._sensor(k) for k in self._ranked())],
-        }
+        from eccaht.identification.document import document
 
-    def _apart(self) -> list[dict[str, Any]]:
-        """Sensors that need no search, in the shape of the others."""
-        empty = dict.fromkeys(f"{unit}{end}" for unit in ("size", "size_raw") for end in ("", "_low", "_high"))
-        empty |= dict.fromkeys(("belief", "score", "shift", "shift_spread"))
-        searched = set(self.problem.names or ())
-        return [
-            {"sensor": culprit.sensor, "named": True, "kind": culprit.kind, "since": show_time(culprit.since)} | empty
-            for culprit in self.culprits
-            if culprit.sensor not in searched
-        ]
+        return document(self)
 
     def _name(self, k: int) -> str | None:
         return None if k == NOBODY else name_of(self.problem, k)
 
-    def _arguments(self) -> list[Argument]:
+    def arguments(self) -> list[Argument]:
         """The strongest for each named sensor, in the order of the table."""
         rivals = {change.out: change for change in self.finding.rivals}
-        named = [k for k in self._ranked() if k in rivals]
+        named = [k for k in self.ranked() if k in rivals]
         return [strongest_argument(self.problem, self.finding, rivals[k]) for k in named]
 
-    def _ranked(self) -> list[int]:
+    def ranked(self) -> list[int]:
         """The named sensors by score, then the others."""
         order = np.argsort(-self.finding.scores, kind="stable")
         inside = np.isin(order, self.finding.anomalies)
         return [*order[inside].tolist(), *order[~inside].tolist()]
 
-    def _size(self, k: int) -> tuple[Array, Array]:
+    def size_of(self, k: int) -> tuple[Array, Array]:
         """Estimated shift with its interval (value, low, high), and the same in raw units."""
         place = np.flatnonzero(self.finding.anomalies == k)
         if not place.size:
@@ -156,24 +125,13 @@ class Account:
         values = np.array([column[place[0]] for column in self.finding.shifts[:3]])
         return values, values * self.model.scale[self.model.names.index(name_of(self.problem, k))]
 
-    def _sensor(self, k: int) -> dict[str, Any]:
-        finding, problem = self.finding, self.problem
-        kinds = {culprit.sensor: culprit.kind for culprit in finding.culprits}
-        kind = kinds.get(name_of(problem, k), "shifted" if k in finding.anomalies else None)
-        told = {"sensor": name_of(problem, k), "named": kind is not None, "kind": kind}
-        told |= {"belief": finding.beliefs[k], "score": finding.scores[k]}
-        told |= {"shift": problem.shift[k], "shift_spread": problem.shift_spread[k]}
-        for unit, values in zip(("size", "size_raw"), self._size(k), strict=True):
-            told |= dict(zip((unit, f"{unit}_low", f"{unit}_high"), values, strict=True))
-        return {key: _plain(value) for key, value in told.items()}
-
     def _verdict(self) -> str:
         finding = self.finding
         if finding.entries[0].vector is not None:
             spent = f"{_count(finding.n_measurements, 'window')} read whole"
         else:
             spent = f"{_count(finding.n_measurements, 'measurement')} in {_count(finding.n_windows, 'window')}"
-        until = show_time(finding.last + _length(self.model))
+        until = show_time(self.decided)
         ends = {
             "stopped": f"stopped at {until} after {spent}",
             "data_ended": f"the data ended at {until} after {spent}, with no reason to stop before",
@@ -257,21 +215,6 @@ class Account:
             f"the set, {argument.expected_otherwise:+.2f} {instead}. Evidence {argument.evidence:+.2f}."
         )
 
-    def _why_entry(self, argument: Argument) -> dict[str, Any]:
-        c = argument.weights
-        return {
-            "sensor": self._name(argument.change.out),
-            "instead": self._name(argument.change.into),
-            "measurement": argument.entry.number,
-            "window": show_time(argument.entry.time),
-            "weights": {name_of(self.problem, i): float(c[i]) for i in np.flatnonzero(c).tolist()},
-            "reading": argument.reading,
-            "noise": argument.noise,
-            "expected": argument.expected,
-            "expected_if_swapped": argument.expected_otherwise,
-            "evidence": argument.evidence,
-        }
-
 
 def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64) -> str:
     """What is asked, in one line."""
@@ -346,14 +289,3 @@ def _weights(problem: Problem, c: Array) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _length(model: Model) -> np.timedelta64:
-    return np.timedelta64(round(model.seconds * 1e6), "us")
-
-
-def _plain(value: Any) -> Any:
-    """For JSON: no NaN, no numpy."""
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value
