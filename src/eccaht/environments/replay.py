@@ -85,6 +85,7 @@ class Replay:
         self.n_skipped = 0  # passed over without a reading
         self.n_short = 0  # of these, because they have too few rows
         self.repeated: list[np.datetime64] = []  # and those that repeat the one before
+        self.read_from: list[Window] = []  # all that were read from, whole
         self._per_window = as_count(per_window, "per_window", least=1)
         self._source = _source(windows, problem)
         self._rows, self._watcher = _knowledge(self.model, problem)
@@ -119,10 +120,9 @@ class Replay:
         if self._window is not None:
             self._close()
         while (window := self._open()) is not None:
-            time, x = window
-            if not np.isnan(x).all():
+            if not np.isnan(window[1]).all():
                 self._n_read = self._per_window
-                return Window(x, self.n_windows - 1, time, self._excess)
+                return self._keep()
             self._close()
         return None
 
@@ -147,12 +147,20 @@ class Replay:
         return () if self._watcher is None else self._watcher.culprits
 
     def _remember(self, c: Array) -> None:
+        if self._n_read == 0:
+            self._keep()
         self._n_read += 1
         if self._n_read < self._per_window:  # nothing will be projected after the last one
             Sc = self.problem.covariance.matvec(c)
             if self._excess is not None:
                 Sc = Sc + self._excess.matvec(c)
             self._used.append((c, Sc, inner(c, Sc)))
+
+    def _keep(self) -> Window:
+        assert self._window is not None
+        time, x = self._window
+        self.read_from.append(Window(x, self.n_windows - 1, time, self._excess))
+        return self.read_from[-1]
 
     def _inflation(self, c: Array) -> float:
         """Noise variance of c'x in this window over that in a full one."""

@@ -116,7 +116,7 @@ def _conclude(policy: Policy, replay: Replay, entries: Sequence[Entry], record: 
     runner_up = int(outside[scores[outside].argmax()])
     changes = [e.number for e in entries if not np.array_equal(e.held, e.decision)]
     diagnosis = _diagnosed(replay)
-    cautions = list(plain_cautions(problem, replay, other_signs(problem, entries, decision)))
+    cautions = list(plain_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
     return Finding(
         anomalies=decision,
         names=tuple(name_of(problem, k) for k in decision),

@@ -10,12 +10,13 @@ import numpy as np
 
 from eccaht.arrays import Array, Index
 from eccaht.beliefs import Evidence
-from eccaht.identification.search import Entry
+from eccaht.environments.replay import Window
 from eccaht.identification.whole import WholeWindows
 from eccaht.problem import Problem
 from eccaht.sets import Sizes
 
 ODDS = math.log(20.0)  # log-odds of free signs over the assumed ones, from which they are worth a word
+_LARGEST, _WINDOWS = 200, 20  # sensors and windows that are looked at
 
 
 class OtherSigns(NamedTuple):
@@ -26,15 +27,18 @@ class OtherSigns(NamedTuple):
     log_odds: float
 
 
-def other_signs(problem: Problem, entries: Sequence[Entry], decision: Index) -> OtherSigns | None:
+def other_signs(problem: Problem, windows: Sequence[Window], decision: Index) -> OtherSigns | None:
     """The best set with free signs, if it beats every set with the assumed ones, and none at all, by ODDS; else None.
 
+    All sensors of the windows are looked at, not only the weighted sums of them that a search has read: these were
+    chosen to tell apart sets of the assumed sign. Of many windows some are looked at, of more than 200 sensors nothing.
     Before the readings either sign is as likely as the other, so each member of the free set costs log 2. Unknown sizes
     are taken for what is most likely of them; where both signs are allowed already there is nothing to ask.
     """
-    if not problem.shift.all():
+    if not problem.shift.all() or problem.size > _LARGEST:
         return None
-    evidence = _evidence(problem.replace(shift=problem.shift), entries)
+    spread = np.linspace(0, len(windows) - 1, min(len(windows), _WINDOWS)).round().astype(int)
+    evidence = _evidence(problem.replace(shift=problem.shift), [windows[t] for t in spread])
     sizes = Sizes(problem.size, *problem.sizes)
     starts = (np.zeros(problem.size), _signs(problem.size, decision))
     assumed = max(_climb(evidence, sizes, start, free=False)[1] for start in starts)
@@ -45,16 +49,14 @@ def other_signs(problem: Problem, entries: Sequence[Entry], decision: Index) -> 
     return OtherSigns(np.flatnonzero(signs), turned, log_odds) if turned.size and log_odds > ODDS else None
 
 
-def _evidence(problem: Problem, entries: Sequence[Entry]) -> Evidence:
+def _evidence(problem: Problem, windows: Sequence[Window]) -> Evidence:
     evidence, whole = Evidence(problem), WholeWindows(problem)
-    for entry in entries:
-        if entry.vector is None:
-            evidence.add(entry.weights, entry.reading, entry.inflation)
-        elif entry.excess is None and not np.isnan(entry.vector).any():
-            evidence.add_vector(entry.vector)
-        else:
-            for c, y, inflation in whole.rows(entry.vector, entry.excess):
-                evidence.add(c, y, inflation)
+    for window in windows:
+        if window.excess is None and not np.isnan(window.values).any():
+            evidence.add_vector(window.values)
+            continue
+        for c, y, inflation in whole.rows(window.values, window.excess):
+            evidence.add(c, y, inflation)
     return evidence
 
 
