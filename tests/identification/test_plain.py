@@ -11,7 +11,7 @@ import pytest
 from eccaht import UnknownShift, make_policy
 from eccaht.arrays import Array
 from eccaht.cli.main import run
-from eccaht.data import Model
+from eccaht.data import Model, calibrate
 from eccaht.environments import Replay
 from eccaht.identification import Finding, investigate
 from tests.identification.plants import NAMES, calibrated, incident, prepared, readings, write
@@ -110,3 +110,19 @@ def test_a_model_that_is_not_fit_makes_no_promise(tmp_path: Path, capsys: pytest
     assert "only if the model held, which its own history refutes" in lines
     assert run(["diagnose", str(tmp_path / "plant.model"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["error"] == told["model_verdict"]["error"]
+
+
+def test_a_silent_sensor_that_was_silent_before_may_be_one_of_the_wrong_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = readings(9000, 0)
+    values, truth = incident(360, 5)
+    k = NAMES.index(truth[0])
+    history[1000:1300, k] = np.nan  # 50 minutes, so that an hour is no news
+    values[:, k] = np.nan
+    calibrate([write(tmp_path / "history.csv", history)]).save(tmp_path / "plant.model")
+    data = ["--model", str(tmp_path / "plant.model"), "--data", str(write(tmp_path / "new.csv", values))]
+    assert run(["identify", *data, "--anomalies", "2", "--shift", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [sensor["sensor"] for sensor in told["named"]] == [truth[1]]  # not a second one that is normal
+    assert truth[0] in told["notes"][0]

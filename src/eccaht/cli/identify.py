@@ -108,7 +108,7 @@ def identify(
     pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
     _policy(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
     source = _source(calibrated, data, (start, stop), missing, times if follow else None)
-    pose["n_anomalies"] = _left_to_find(number, len(source.culprits), policy)
+    pose["n_anomalies"] = _left_to_find(number, len(source.culprits) + source.n_silent, policy)
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
@@ -139,7 +139,7 @@ def _name_of_scores(policy: str) -> str:
 
 
 def _left_to_find(number: int | tuple[int, int], apart: int, policy: str) -> int | tuple[int, int]:
-    """How many are wrong beside the sensors that need no search: these may be among those asked for, or not.
+    """How many are wrong beside the sensors that are not searched: these may be among those asked for, or not.
 
     Policies that need one number look for all of them.
     """

@@ -25,6 +25,7 @@ class Source:
 
     names: sensors of the model that deliver, in its order. notes: what a user should know about the others.
     follower: the growing file, if it is one. culprits: sensors left out of the search because they need none.
+    n_silent: sensors that cannot be searched, because they deliver nothing, and that may be wrong all the same.
     """
 
     names: tuple[str, ...]
@@ -32,6 +33,7 @@ class Source:
     notes: tuple[str, ...] = ()
     follower: Follower | None = None
     culprits: tuple[Culprit, ...] = ()
+    n_silent: int = 0
 
 
 def recorded(model: Model, paths: Sequence[Path], *, start: Any, stop: Any, missing: Missing) -> Source:
@@ -49,7 +51,7 @@ def recorded(model: Model, paths: Sequence[Path], *, start: Any, stop: Any, miss
         notes.append(f"not searched, because they deliver nothing: {', '.join(silent)}")
     if unknown := model.unknown_columns(paths):
         notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
-    return Source(names, windows.of(names), tuple(notes), culprits=found)
+    return Source(names, windows.of(names), tuple(notes), culprits=found, n_silent=len(set(silent) - absent))
 
 
 def followed(
