@@ -161,7 +161,8 @@ def test_few_windows_are_told() -> None:
     found = checks(model_of(white(60, 24)))["enough windows"]
     assert found.verdict == "not fit"
     assert found.number == pytest.approx(60 / 24, rel=0.1)
-    assert "`--estimator factor`" in found.action
+    assert "at least 4 times as long" in found.action
+    assert "at most 5 sensors" in found.action
 
 
 def test_a_hidden_sum_is_found_by_the_condition_number() -> None:

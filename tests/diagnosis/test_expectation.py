@@ -97,3 +97,11 @@ def test_a_search_that_does_not_fit_the_model_is_refused() -> None:
         diagnose(model, n_anomalies=6, shift=1.0)
     with pytest.raises(ValueError, match=r"budget 0\.1 cannot separate"):
         diagnose(model, n_anomalies=1, shift=1.0, budget=0.1)
+
+
+@pytest.mark.parametrize("rho", [0.6, -0.6])
+def test_the_bound_of_two_correlated_sensors_is_known(rho: float) -> None:
+    """There is one swap, and S^-1 (e_1 - e_2) = (e_1 - e_2) / (1 - rho): Gamma = shift^2 / (1 - rho)."""
+    problem = Problem([[1.0, rho], [rho, 1.0]], shift=0.2, n_anomalies=1, budget=1.0)
+    needed = 0.9 * np.log(0.95 / 0.05)
+    assert fewest_measurements(problem, np.array([0])) == pytest.approx(needed * (1.0 - rho) / 0.2**2, rel=1e-9)

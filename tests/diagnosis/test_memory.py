@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eccaht.data.history import summarise
-from eccaht.diagnosis.memory import Memory, long_enough, memory, rounded_length
+from eccaht.diagnosis.memory import Memory, memory
 from eccaht.diagnosis.verdicts import broken_promise
 from eccaht.randomness import rng_for
 from tests.diagnosis.worlds import ar1
@@ -40,14 +40,6 @@ def test_longer_windows_remember_what_their_own_autocorrelation_says() -> None:
     rho = summarise(joined, np.zeros(1), np.zeros((3, 1))).autocorrelation
     measured = memory(rho, len(joined)).time
     np.testing.assert_allclose(memory_of_ar1(0.8).time_of(m)[:1], measured, rtol=0.1)
-
-
-def test_the_window_that_is_long_enough_is_the_shortest() -> None:
-    told = memory_of_ar1(0.8)
-    seconds = long_enough(told, 60.0, limit=1.3, share=0.9)
-    m = next(m for m in range(1, 100) if told.time_of(m)[0] <= 1.3)
-    assert seconds == rounded_length(60.0 * m)
-    assert long_enough(memory_of_ar1(0.0), 60.0, limit=1.3, share=0.9) == 60.0
 
 
 def test_what_never_dies_out_is_slow_and_does_not_count_as_memory() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.arrays import Array
 from eccaht.data.windows import Windows
 from eccaht.identification.follow import Follower, read_layout
 
@@ -51,7 +50,7 @@ class Growing:
 
     def _run(self) -> None:
         try:
-            for start, values in self.follower:
+            for start, values, *_ in self.follower:
                 self.seen.append((str(start)[11:16], np.asarray(values).tolist()))
         except ValueError as error:
             self.error = error
@@ -179,8 +178,8 @@ def test_start_and_stop_bound_it(tmp_path: Path) -> None:
     path = tmp_path / "grow.csv"
     path.write_text(HEADER + "".join(row(k) for k in range(0, 400, 20)))
     times = [np.datetime64(f"2024-05-01T08:0{minute}", "us") for minute in (2, 5)]
-    seen: list[tuple[np.datetime64, Array]] = list(Follower(path, prepare, start=times[0], stop=times[1], timeout=0.05))
-    assert [str(start)[11:16] for start, _ in seen] == ["08:02", "08:03", "08:04"]
+    seen = list(Follower(path, prepare, start=times[0], stop=times[1], timeout=0.05))
+    assert [str(start)[11:16] for start, *_ in seen] == ["08:02", "08:03", "08:04"]
 
 
 def test_the_layout_is_read_from_finished_lines_only(tmp_path: Path) -> None:

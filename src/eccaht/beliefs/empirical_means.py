@@ -25,6 +25,8 @@ class EmpiricalMeans:
     (array([0., 1.]), array([   inf, 0.03125]))
     """
 
+    takes_inflation = True
+
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._sums = np.zeros(problem.size)  # sum of c_k r / v
@@ -60,11 +62,11 @@ class EmpiricalMeans:
         beliefs: Array = expit(np.log(n / (K - n)) + evidence)
         return beliefs
 
-    def update(self, c: Array, y: float) -> None:
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading."""
         problem = self._problem
         support = (np.abs(c) > SMALLEST * np.abs(c).max()).nonzero()[0]  # squares of less would vanish
-        v, weights = problem.noise_variance(c), c[support]
+        v, weights = inflation * problem.noise_variance(c), c[support]
         r = y - float(weights @ problem.mean[support])
         self._sums[support] += weights * (r / v)
         self._precisions[support] += weights**2 / v

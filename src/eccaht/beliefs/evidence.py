@@ -49,10 +49,10 @@ class Evidence:
         self._vectors: dict[bytes, tuple[Covariance, Array]] = {}  # by the streams that are there
         self._scale = np.ones(K) if problem.unknown_shift else problem.shift  # h = scale * c
 
-    def add(self, c: Array, y: float) -> None:
-        """Take one reading."""
+    def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
+        """Take one reading, of so many times the usual noise variance."""
         problem = self.problem
-        K, scale = problem.size, problem.noise_variance(c) ** -0.5
+        K, scale = problem.size, (inflation * problem.noise_variance(c)) ** -0.5
         r = (y - inner(c, problem.mean)) * scale
         h = np.zeros(K + 1)
         np.multiply(c, self._scale, out=h[:K])
@@ -69,10 +69,11 @@ class Evidence:
         else:
             self._append(h)
 
-    def add_vector(self, x: Array) -> None:
+    def add_vector(self, x: Array, excess: Array | None = None) -> None:
         """Take a reading of all streams, or of those that are not NaN.
 
         b += shift * S^-1 (x - mean), M += (shift shift') * S^-1, with S that of the streams that are there.
+        excess: (K, K), what the covariance of this reading has beyond S.
         """
         problem = self.problem
         if self._kept is not None:
@@ -80,7 +81,7 @@ class Evidence:
         if problem.size > _LARGEST_MATRIX:
             raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
         there = np.flatnonzero(~np.isnan(x))
-        covariance, information = self._of_vector(there)
+        covariance, information = self._usual(there) if excess is None else self._noisy(there, excess)
         residual = (x - problem.mean)[there]
         solved = covariance.solve(residual)
         matrix, self._couplings = self._as_matrix(), None
@@ -91,20 +92,31 @@ class Evidence:
         self.n_readings += there.size
         self.n_vectors += 1
 
-    def _of_vector(self, there: Index) -> tuple[Covariance, Array]:
-        """Covariance of what these streams read, and what one such reading adds to M.
-
-        Each stream is read by an instrument with noise of its own.
-        """
+    def _usual(self, there: Index) -> tuple[Covariance, Array]:
+        """Covariance of what these streams read, and what one such reading adds to M; some are remembered."""
         key = there.tobytes()
         if key not in self._vectors:
-            whole = with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+            whole = self._vector_covariance
             covariance = whole if there.size == self.problem.size else Dense(whole.dense()[np.ix_(there, there)])
-            inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
             while len(self._vectors) >= _PATTERNS:
                 del self._vectors[next(iter(self._vectors))]
-            self._vectors[key] = covariance, 0.5 * (inverse + inverse.T) * np.outer(scale, scale)
+            self._vectors[key] = covariance, self._information(covariance, there)
         return self._vectors[key]
+
+    def _noisy(self, there: Index, excess: Array) -> tuple[Covariance, Array]:
+        """The same for a reading with more noise than usual."""
+        chosen = np.ix_(there, there)
+        covariance = Dense(self._vector_covariance.dense()[chosen] + excess[chosen])
+        return covariance, self._information(covariance, there)
+
+    def _information(self, covariance: Covariance, there: Index) -> Array:
+        inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
+        return np.asarray(0.5 * (inverse + inverse.T) * np.outer(scale, scale))
+
+    @property
+    def _vector_covariance(self) -> Covariance:
+        """Of a complete reading: each stream is read by an instrument with noise of its own."""
+        return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
 
     @property
     def has_matrix(self) -> bool:

@@ -67,6 +67,8 @@ class Joint:
     (array([ 1., -1., -1.]), array([0.787, 0.107, 0.107]))
     """
 
+    takes_inflation = True
+
     def __init__(self, likelihood: Likelihood, sizes: Sizes, search: Search, rng: np.random.Generator) -> None:
         self._likelihood, self._evidence = likelihood, likelihood.evidence
         self._sizes, self.search = sizes, search
@@ -81,14 +83,14 @@ class Joint:
         """The problem that the evidence is about."""
         return self._evidence.problem
 
-    def update(self, c: Array, y: float) -> None:
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading."""
-        self._evidence.add(c, y)
+        self._evidence.add(c, y, inflation)
         self._refresh()
 
-    def observe(self, x: Array) -> None:
-        """Add a complete reading of all streams."""
-        self._evidence.add_vector(x)
+    def observe(self, x: Array, excess: Array | None = None) -> None:
+        """Add a reading of all streams, NaN where one was not read."""
+        self._evidence.add_vector(x, excess)
         self._refresh()
 
     @property

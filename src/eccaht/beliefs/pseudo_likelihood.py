@@ -24,6 +24,8 @@ class PseudoLikelihood:
     array([2., 0., 0.])
     """
 
+    takes_inflation = True
+
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         n, K = problem.known_number, problem.size
@@ -41,10 +43,10 @@ class PseudoLikelihood:
         beliefs: Array = expit(self._scores)
         return beliefs
 
-    def update(self, c: Array, y: float) -> None:
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add the evidence of one reading."""
         problem = self._problem
-        v, r = problem.noise_variance(c), y - inner(c, problem.mean)
+        v, r = inflation * problem.noise_variance(c), y - inner(c, problem.mean)
         if c.size <= _SHORT:
             h = problem.shift * c
             self._scores += h * (r - 0.5 * h) / v  # eq. 3

@@ -108,12 +108,13 @@ def identify(
     pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
     _policy(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
     source = _source(calibrated, data, (start, stop), missing, times if follow else None)
+    pose["n_anomalies"] = _left_to_find(number, len(source.culprits) + source.n_silent, policy)
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
-    with _watching(source, search, per_window, quiet=as_json) as (replay, watch):
+    with _watching(source, search, calibrated, per_window, quiet=as_json) as (replay, watch):
         finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
-    account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha)
+    account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha, source.culprits)
     files = _save(account, ledger, plot)
     if as_json:
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
@@ -135,6 +136,17 @@ def _name_of_scores(policy: str) -> str:
     from eccaht.policies import CATALOGUE
 
     return "log-odds" if CATALOGUE[policy].evidence and policy not in EXACT else "score"
+
+
+def _left_to_find(number: int | tuple[int, int], apart: int, policy: str) -> int | tuple[int, int]:
+    """How many are wrong beside the sensors that are not searched: these may be among those asked for, or not.
+
+    Policies that need one number look for all of them.
+    """
+    from eccaht.episode import EXACT
+
+    least, most = (number, number) if isinstance(number, int) else number
+    return (max(least - apart, 0), most) if apart and policy in EXACT else number
 
 
 def _stopping(text: str | None) -> str | int | None:
@@ -218,12 +230,12 @@ def _source(
 
 @contextmanager
 def _watching(
-    source: Source, policy: Policy, per_window: int, *, quiet: bool
+    source: Source, policy: Policy, model: Model, per_window: int, *, quiet: bool
 ) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
     """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
     from eccaht.environments import Replay
 
-    replay = Replay(source.windows, policy.problem, per_window=per_window)
+    replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
     if source.follower is None:
         with _bar(len(source.windows.starts) * per_window) as advance:  # type: ignore[union-attr]
             yield replay, advance

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eccaht.covariance import Covariance
 from eccaht.data.cleaning import ColumnReport
-from eccaht.data.columns import Column, clean
+from eccaht.data.columns import Column, Sensor, clean
 from eccaht.data.durations import parse_duration, show_duration
 from eccaht.data.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
-from eccaht.data.history import summarise
+from eccaht.data.history import MOST_SENSORS, Behind, summarise
 from eccaht.data.model import Model
 from eccaht.data.reading import Paths, Table, listed, read_table
+from eccaht.data.rows import row_noise
 from eccaht.data.windows import Cut
 
 _LARGE_FILES = 1 << 26  # bytes; reading more takes longer than to import scikit-learn
@@ -91,8 +93,16 @@ def _model(table: Table, seconds: float, estimator: str, ridge: float, decimal_c
         last=cut.starts[full][-1],
         columns=tuple(reports),
         reading=_reading(table, cleaned, decimal_comma) | {"notes": [*table.notes, *_window_notes(full)]},
-        summary=summarise(values, np.array(stuck), np.column_stack(quartiles)),
+        summary=summarise(values, np.array(stuck), np.column_stack(quartiles), _behind(sensors, cut, covariance)),
     )
+
+
+def _behind(sensors: Sequence[Sensor], cut: Cut, covariance: Covariance) -> Behind:
+    """What the rows behind the windows are like."""
+    rows = np.stack([sensor.rows for sensor in sensors], axis=2)
+    within, runs = row_noise(rows, covariance if len(sensors) <= MOST_SENSORS else None)
+    counts = np.array([rows.shape[1], cut.rows.sum()], dtype=np.float64)
+    return Behind(np.array([sensor.gap for sensor in sensors]), counts, within, runs)
 
 
 def _reading(table: Table, cleaned: Sequence[Column], decimal_comma: bool) -> dict[str, Any]:

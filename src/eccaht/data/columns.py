@@ -10,11 +10,12 @@ from os import cpu_count
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array
+from eccaht.arrays import Array, Index
 from eccaht.data import cleaning
 from eccaht.data.cleaning import MOST_TEXTS, ColumnReport
-from eccaht.data.history import longest_run
+from eccaht.data.history import longest_run, longest_true
 from eccaht.data.reading import Table
+from eccaht.data.rows import sampled_rows
 from eccaht.data.windows import Cut
 
 _LARGEST = 1e60  # readings beyond would overflow when squared and multiplied
@@ -29,6 +30,8 @@ class Sensor:
     means: Array
     stuck: float
     quartiles: Array
+    gap: float
+    rows: Array  # scaled, of the windows that are looked at row by row
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,15 @@ class Column:
 def clean(table: Table, cut: Cut, full: NDArray[np.bool_], tell: Callable[[float, str], object]) -> list[Column]:
     """Clean every column, a few at a time; `full` says which windows count."""
     cleaned: list[Column] = []
+    sampled = sampled_rows(cut, full, len(table.names))
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        for column in pool.map(lambda name: _clean_column(table, name, cut, full), table.names):
+        for column in pool.map(lambda name: _clean_column(table, name, cut, full, sampled), table.names):
             cleaned.append(column)
             tell(0.5 + 0.4 * len(cleaned) / len(table.names), "cleaning")
     return cleaned
 
 
-def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_]) -> Column:
+def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index) -> Column:
     levels = None
     if name in table.texts:
         levels, column = table.levels(name)
@@ -79,4 +83,6 @@ def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_]) ->
     if np.ptp(means[full]) <= 1e-12 * np.abs(means).max():
         return Column(ColumnReport(name, False, "constant in windows", kind, imputed))
     report = ColumnReport(name, True, "", kind, imputed, scaled_by)
-    return Column(report, Sensor(center, scale, means, longest_run(filled), quartiles), levels)
+    gap = longest_true(np.isnan(column)) if missing else 0.0
+    rows = (filled[sampled] - center) / scale
+    return Column(report, Sensor(center, scale, means, longest_run(filled), quartiles, gap, rows), levels)

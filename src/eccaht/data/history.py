@@ -6,19 +6,35 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eccaht.arrays import Array
+from eccaht.arrays import Array, Index
+from eccaht.data.rows import SHARES
 
 PROBABILITIES: Array = np.concatenate(
     [[0.001, 0.0025, 0.005, 0.01, 0.0175], np.linspace(0.025, 0.975, 31), [0.9825, 0.99, 0.995, 0.9975, 0.999]]
 )
 PROBABILITIES.flags.writeable = False
-MOST_LAGS, MOST_BLOCKS, MOST_SENSORS = 60, 20, 500
+MOST_LAGS, MOST_BLOCKS, MOST_SENSORS, MOST_STRETCHES = 60, 20, 500, 1440
+_JOINED = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    1800,
+    3600,
+)  # windows that a stretch holds: they add up to usual lengths
 
 
 @dataclass(frozen=True)
 class History:
-    """Summaries of T windows of K sensors, all of the scaled windows except the last two.
+    """Summaries of T windows of K sensors, all of the scaled windows except `stuck`, `gaps` and `raw_quantiles`.
 
     autocorrelation: (L + 1, K), lags 0 to L = min(60, T // 4), between consecutive windows.
     quantiles: (Q, K) at PROBABILITIES.
@@ -27,6 +43,12 @@ class History:
     half_covariances: (2, K, K), of the first and the second half; (0, K, K) for more than 500 sensors.
     stuck: (K,), the longest share of the rows in which a sensor repeated one value.
     raw_quantiles: (3, K), quartiles of the raw values.
+    coarse, coarse_windows: (C, K) and (1,), means of C consecutive stretches of so many windows each, from which longer
+        windows can be tried; C is at most 1440, and 0 for more than 500 sensors.
+    gaps: (K,), the longest share of the rows in which a sensor delivered nothing.
+    row_counts: (2,), rows of a usual window and of the whole history.
+    within: (1, K, K), covariance of scaled rows about the mean of their window; (0, K, K) for more than 500 sensors.
+    runs: (9,), how much more the mean of a run of rows errs than that of rows at random (data/rows.py).
     """
 
     autocorrelation: Array
@@ -38,6 +60,12 @@ class History:
     half_covariances: Array
     stuck: Array
     raw_quantiles: Array
+    coarse: Array
+    coarse_windows: Array
+    gaps: Array
+    row_counts: Array
+    within: Array
+    runs: Array
 
     def shapes(self, size: int) -> dict[str, tuple[int | None, ...]]:
         """The shape that each array must have for `size` sensors; None is any length."""
@@ -48,9 +76,15 @@ class History:
             "kurtosis": (size,),
             "block_means": (len(self.block_sizes), size),
             "block_sizes": (len(self.block_sizes),),
-            "half_covariances": (0 if size > MOST_SENSORS else 2, size, size),
+            "half_covariances": (2 if len(self.half_covariances) else 0, size, size),
             "stuck": (size,),
             "raw_quantiles": (3, size),
+            "coarse": (None, size),
+            "coarse_windows": (1,),
+            "gaps": (size,),
+            "row_counts": (2,),
+            "within": (1 if len(self.within) else 0, size, size),
+            "runs": (SHARES.size,),
         }
 
     def check(self, size: int) -> None:
@@ -61,15 +95,49 @@ class History:
                 raise ValueError(f"its {name} has shape {array.shape}, which does not fit {size} sensors")
             if not np.isfinite(array).all():
                 raise ValueError(f"its {name} holds values that are not finite")
+        if min(self.row_counts.min(), self.runs.min(), self.coarse_windows[0]) < 1.0:
+            raise ValueError("its counts of rows are damaged")
+        if not 0.0 <= self.gaps.min() <= self.gaps.max() <= 1.0:
+            raise ValueError("its gaps are no shares of the rows")
+        if len(self.within) and not _is_covariance(self.within[0]):
+            raise ValueError("its covariance of rows within windows is damaged")
+
+    def of(self, chosen: Index) -> History:
+        """The summaries of some of the sensors."""
+        arrays = self.arrays()
+        for name in ("autocorrelation", "quantiles", "skewness", "kurtosis", "block_means", "stuck", "raw_quantiles"):
+            arrays[name] = arrays[name][..., chosen]
+        arrays["coarse"] = self.coarse[:, chosen]
+        for name in ("half_covariances", "within"):
+            arrays[name] = arrays[name][:, chosen[:, None], chosen]
+        return History(**(arrays | {"gaps": self.gaps[chosen]}))
 
     def arrays(self) -> dict[str, Array]:
         """All arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def summarise(values: Array, stuck: Array, raw_quantiles: Array) -> History:
-    """Summarise scaled windows, shape (T, K), without gaps."""
+@dataclass(frozen=True)
+class Behind:
+    """The rows behind the windows: `gaps`, `row_counts`, `within` and `runs` of a History."""
+
+    gaps: Array
+    row_counts: Array
+    within: Array
+    runs: Array
+
+    @staticmethod
+    def single(windows: int, size: int) -> Behind:
+        """Windows of one row each."""
+        counts, within = np.array([1.0, windows]), np.zeros((0 if size > MOST_SENSORS else 1, size, size))
+        return Behind(np.zeros(size), counts, within, np.ones(SHARES.size))
+
+
+def summarise(values: Array, stuck: Array, raw_quantiles: Array, behind: Behind | None = None) -> History:
+    """Summarise scaled windows, shape (T, K), without gaps; of one row each unless told what is behind them."""
     T, K = values.shape
+    behind = behind or Behind.single(T, K)
+    step = next((m for m in _JOINED if m * MOST_STRETCHES >= T), _JOINED[-1])
     centred = values - values.mean(axis=0)
     spread = np.sqrt(np.mean(centred**2, axis=0))
     standard = centred / np.where(spread > 0, spread, 1.0)
@@ -87,6 +155,25 @@ def summarise(values: Array, stuck: Array, raw_quantiles: Array) -> History:
         half_covariances=halves,
         stuck=stuck,
         raw_quantiles=raw_quantiles,
+        coarse=_joined(values, step) if K <= MOST_SENSORS else np.zeros((0, K)),
+        coarse_windows=np.array([float(step)]),
+        **vars(behind),
+    )
+
+
+def _joined(values: Array, step: int) -> Array:
+    """Means of so many consecutive windows each."""
+    T, K = values.shape
+    return values[: T // step * step].reshape(-1, step, K).mean(axis=1)
+
+
+def _is_covariance(W: Array) -> bool:
+    """Symmetric, with no negative variance and no correlation above 1."""
+    root = np.sqrt(np.maximum(W.diagonal(), 0.0))
+    return bool(
+        (W.diagonal() >= 0.0).all()
+        and np.allclose(W, W.T, rtol=1e-9, atol=0.0)
+        and (np.abs(W) <= 1.000001 * np.outer(root, root)).all()
     )
 
 
@@ -119,3 +206,13 @@ def longest_run(column: Array) -> float:
     else:
         longest = int(np.diff(np.flatnonzero(~same) + 1, prepend=0, append=len(column)).max())
     return longest / len(column)
+
+
+def longest_true(column: NDArray[np.bool_]) -> float:
+    """The longest share of the rows in a run that is true.
+
+    >>> longest_true(np.array([True, False, True, True]))
+    0.5
+    """
+    edges = np.flatnonzero(np.diff(column.astype(np.int8), prepend=0, append=0))
+    return int((edges[1::2] - edges[::2]).max(initial=0)) / len(column)

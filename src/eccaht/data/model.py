@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
 from typing import Any, Literal
@@ -119,6 +119,24 @@ class Model:
                 hint = f": did you mean {near[0]!r}?" if near else ""
                 raise ValueError(f"the model has no sensor {name!r}{hint}")
         return np.array([known[name] for name in names], dtype=np.intp)
+
+    def of(self, names: Sequence[str]) -> Model:
+        """The model of some of its sensors, in their order here, as if the others had been excluded."""
+        kept = set(names)
+        chosen = self.places([name for name in self.names if name in kept])
+        return replace(
+            self,
+            names=tuple(self.names[k] for k in chosen),
+            center=self.center[chosen],
+            scale=self.scale[chosen],
+            mean=self.mean[chosen],
+            covariance=_restricted(self.covariance, chosen),
+            columns=tuple(
+                column if column.name in kept or not column.kept else ColumnReport(column.name, False, "excluded")
+                for column in self.columns
+            ),
+            summary=self.summary.of(chosen),
+        )
 
     def prepare(
         self,

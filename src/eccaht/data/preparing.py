@@ -30,10 +30,14 @@ def prepare(
     table = assemble(layouts, _rule(model, layouts[0]), present, decimal_comma, first, last)
     cut = Cut.of(table.times, model.seconds)
     values = np.full((len(cut.starts), len(model.names)), np.nan)
+    rows, flat = np.zeros(values.shape), np.zeros(values.shape, dtype=bool)
     for k, name in enumerate(model.names):
         if name in present:
-            values[:, k] = cut.means_of_present((_column(model, table, name) - model.center[k]) / model.scale[k])
-    return Windows(cut.starts, values, model.names, model.seconds)
+            column = (_column(model, table, name) - model.center[k]) / model.scale[k]
+            values[:, k], rows[:, k], flat[:, k] = cut.means_of_present(column), cut.present(column), cut.flat(column)
+    still = (flat | (rows == 0)).all(axis=1)  # where nothing moves, all rows are one
+    rows[still] = np.minimum(rows[still], 1.0)
+    return Windows(cut.starts, values, model.names, model.seconds, rows, flat, model)
 
 
 def unknown_columns(model: Model, paths: Paths) -> tuple[str, ...]:

@@ -7,16 +7,38 @@ are cut alike. Windows without any row do not exist; they are not made up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array
+from eccaht.arrays import Array, Index
 from eccaht.data.durations import parse_time
 
+if TYPE_CHECKING:
+    from eccaht.data.model import Model
+
 Times = NDArray[np.datetime64]
+
+
+class Sample(NamedTuple):
+    """One window: its start, the means of K sensors, how many readings each is of, and who never moved in it.
+
+    rows and flat are None where nobody counted.
+    """
+
+    start: np.datetime64
+    values: Array
+    rows: Array | None = None
+    flat: NDArray[np.bool_] | None = None
+
+    def of(self, chosen: Index) -> Sample:
+        """The same window of some of the sensors."""
+        rows = None if self.rows is None else self.rows[chosen]
+        flat = None if self.flat is None else self.flat[chosen]
+        return Sample(self.start, self.values[chosen], rows, flat)
 
 
 @dataclass(frozen=True)
@@ -26,19 +48,40 @@ class Windows:
     starts: start of each window, increasing, datetime64[us], shape (T,); counted from 1970-01-01 if rows had no times.
     values: shape (T, K), NaN where a sensor delivered nothing in that window.
     seconds: length of a window.
+    rows: (T, K), readings that each mean is of; flat: (T, K), whether they were all the same; None if nobody counted.
+    model: what prepared them, which knows what is usual.
     """
 
     starts: Times
     values: Array
     names: tuple[str, ...]
     seconds: float
+    rows: Array | None = None
+    flat: NDArray[np.bool_] | None = None
+    model: Model | None = None
 
     def between(self, start: Any = None, stop: Any = None) -> Windows:
         """Return the windows that start at or after `start` and before `stop`."""
         first = 0 if start is None else int(np.searchsorted(self.starts, parse_time(start, "start")))
         last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, parse_time(stop, "stop")))
-        kept = slice(first, max(first, last))
-        return Windows(self.starts[kept], self.values[kept], self.names, self.seconds)
+        return self._pick(slice(first, max(first, last)))
+
+    def of(self, names: Sequence[str]) -> Windows:
+        """The same windows of some of the sensors, in that order."""
+        chosen = np.array([self.names.index(name) for name in names], dtype=np.intp)
+        return replace(self._pick((slice(None), chosen), times=slice(None)), names=tuple(names))
+
+    def samples(self) -> Iterator[Sample]:
+        """One window after the other."""
+        for t, start in enumerate(self.starts):
+            rows = None if self.rows is None else self.rows[t]
+            flat = None if self.flat is None else self.flat[t]
+            yield Sample(start, self.values[t], rows, flat)
+
+    def _pick(self, which: Any, times: slice | None = None) -> Windows:
+        rows, flat = (None if part is None else part[which] for part in (self.rows, self.flat))
+        starts = self.starts[which if times is None else times]
+        return replace(self, starts=starts, values=self.values[which], rows=rows, flat=flat)
 
 
 @dataclass(frozen=True)
@@ -61,6 +104,18 @@ class Cut:
     def means(self, column: Array) -> Array:
         """Mean of each window of a column without gaps."""
         return np.add.reduceat(column, self.first) / self.rows
+
+    def present(self, column: Array) -> Array:
+        """Number of readings that are there in each window."""
+        missing = np.isnan(column)
+        if not missing.any():
+            return self.rows.astype(np.float64)
+        return np.add.reduceat(~missing, self.first, dtype=np.float64)
+
+    def flat(self, column: Array) -> NDArray[np.bool_]:
+        """Whether all readings that are there in a window are the same; not if there is none."""
+        same: NDArray[np.bool_] = np.fmin.reduceat(column, self.first) == np.fmax.reduceat(column, self.first)
+        return same
 
     def means_of_present(self, column: Array) -> Array:
         """Mean of the readings that are there, NaN where there is none."""

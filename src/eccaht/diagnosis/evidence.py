@@ -17,11 +17,19 @@ from eccaht.diagnosis.memory import Memory, memory
 
 
 class Evidence:
-    """A model and what the checks and pictures derive from it, each computed once."""
+    """A model and what the checks and pictures derive from it, each computed once.
 
-    def __init__(self, model: Model) -> None:
-        self.model, self.history = model, model.summary
+    advise: whether checks say what to do, for which they try it out.
+    """
+
+    def __init__(self, model: Model, *, advise: bool = True) -> None:
+        self.model, self.history, self.advise = model, model.summary, advise
         self.names, self.size, self.n_windows = model.names, len(model.names), model.n_windows
+
+    @cached_property
+    def quiet(self) -> Evidence:
+        """The same for checks that give no advice."""
+        return Evidence(self.model, advise=False) if self.advise else self
 
     @cached_property
     def covariance(self) -> Array:

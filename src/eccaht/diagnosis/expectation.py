@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, Index, as_count
 from eccaht.data.model import Model
+from eccaht.diagnosis.limits import LATE, WRONG
 from eccaht.diagnosis.verdicts import ALPHA, Check, Verdict, percent
 from eccaht.environments import Simulator
 from eccaht.episode import settled
@@ -22,8 +23,6 @@ from eccaht.randomness import rng_for
 from eccaht.statistics import Delay, delay, reached_for_good
 
 RUNS, HORIZON, BUDGET = 20, 500, 5.0
-LATE = 0.5  # not fit if more than this share of the runs does not get there
-WRONG = 0.2  # caution if more than this share of the announced sets is wrong
 _SETS, _ROUNDS = 5, 60  # anomalous sets that the bound is averaged over, and steps towards the best bound of each
 _RIVALS, _CANDIDATES = 100, 1000  # sensors outside a set that a bound looks at, and that these are chosen from
 

@@ -6,16 +6,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from eccaht.arrays import Array
-from eccaht.data.durations import show_duration
+from eccaht.diagnosis import remedies
 from eccaht.diagnosis.evidence import Evidence
-from eccaht.diagnosis.memory import long_enough
-from eccaht.diagnosis.verdicts import ALPHA, Check, Verdict, broken_promise, culprits, excluding, grade, listed, percent
+from eccaht.diagnosis.limits import DRIFT, MOST, WINDOWS, drift_verdict, stable_limits, time_limits
+from eccaht.diagnosis.sensor_checks import check_condition, check_normality
+from eccaht.diagnosis.verdicts import ALPHA, Check, advice, broken_promise, culprits, grade, listed, percent
 
-MOST = 0.9  # a limit on all sensors or pairs but the odd ones out is a limit on this quantile
-WINDOWS = (10.0, 3.0)  # independent windows for each sensor
-TIME = (1.3, 3.0)  # integrated autocorrelation time, in windows
-DRIFT = (0.1, 0.5)  # share of the variance that is slow: of any sensor, of half of them
-STABLE = (1.5, 4.0)  # ratio of noise variances between the halves
 _LEAST_ALPHA = 1e-5  # nobody is told to ask for less
 
 
@@ -28,40 +24,40 @@ def check_windows(seen: Evidence) -> Check:
     cost = f"{factor:.3g} times" if np.isfinite(factor) and factor < 100 else "without bound"
     meaning = f"{seen.n_windows} windows, worth {independent:.0f} independent ones, for {seen.size} sensors. "
     meaning += f"Without shrinkage the noise of a measurement would be underestimated {cost}."
-    length = show_duration(seen.model.seconds)
-    action = f"Calibrate on a longer history, with windows shorter than {length} if they stay independent, on fewer "
-    action += "sensors (`--columns`), or with `--estimator factor` or `ledoit-wolf`."
     limits = f"ok from {WINDOWS[0]:g}, not fit below {WINDOWS[1]:g}"
-    action = "" if verdict == "ok" else action
+    action, most = "", int(independent / WINDOWS[0])
+    if verdict != "ok":
+        action = f"Calibrate on a history at least {WINDOWS[0] / ratio:.2g} times as long"
+        action += f", or on at most {most} sensors (`--columns`)." if most >= 2 else "."
     return Check("enough windows", ratio, f"{ratio:.3g} per sensor", verdict, limits, meaning, action)
 
 
 def check_independence(seen: Evidence) -> Check:
     """Integrated autocorrelation time of the windows, which 9 of 10 sensors do not exceed."""
     time = float(np.quantile(seen.memory.time, MOST))
-    tolerated = max(TIME[0], 1.0 + 8.0 / np.sqrt(seen.n_windows))  # white noise stays below
-    verdict = grade(time, tolerated, max(TIME[1], tolerated + 1.0))
+    tolerated, too_long = time_limits(seen.n_windows)
+    verdict = grade(time, tolerated, too_long)
     sensors = culprits(seen.names, seen.memory.time, tolerated) if verdict != "ok" else ()
     meaning = f"For 9 of 10 sensors at most {time:.3g} consecutive windows are worth one independent window."
     action = ""
     if verdict != "ok":
-        length = long_enough(seen.memory, seen.model.seconds, TIME[0], MOST)
-        left = int(seen.n_windows * seen.model.seconds / length)
         meaning += f" A rule that promises an error of {percent(ALPHA)} then errs in "
         meaning += f"{percent(broken_promise(time))} of searches or more. Slowest: {listed(sensors)}."
-        action = f"Calibrate with `--window {show_duration(length)}` ({left} windows would be left)"
+    if verdict != "ok" and seen.advise:
+        several = (check_windows, check_independence, check_drift, check_stability, check_normality, check_condition)
+        action = remedies.longer_windows(seen, several, verdict)
         if ALPHA**time > _LEAST_ALPHA:
             action += f", or identify with `--alpha {ALPHA**time:.1g}` where {ALPHA:g} is meant"
         action += "."
-    limits = f"ok up to {tolerated:.3g}, not fit above {max(TIME[1], tolerated + 1.0):.3g}"
-    return Check("independent windows", time, f"{time:.3g} windows", verdict, limits, meaning, action, sensors)
+    limits = f"ok up to {tolerated:.3g}, not fit above {too_long:.3g}"
+    return Check("independent windows", time, f"{time:.3g} windows", verdict, limits, meaning, action, sensors, time)
 
 
 def check_drift(seen: Evidence) -> Check:
     """Share of a sensor's variance that is slower than the windows' memory: an offset that no averaging removes."""
     share, _ = seen.drift
-    top, typical = float(share.max()), float(np.median(share))
-    verdict: Verdict = "not fit" if typical > DRIFT[1] else "caution" if top > DRIFT[0] else "ok"
+    top = float(share.max())
+    verdict = drift_verdict(share)
     sensors = culprits(seen.names, share, DRIFT[0])
     offset = float(np.sqrt(share * seen.variance).max())
     meaning = "Means of consecutive stretches of the history move no more than the memory between windows explains."
@@ -71,8 +67,11 @@ def check_drift(seen: Evidence) -> Check:
     if verdict != "ok":
         meaning += f" During one search that is a constant offset of {offset:.2g} robust units, which looks like an "
         meaning += f"anomaly: shifts below about {3 * offset:.2g} cannot be told from it. Drifting: {listed(sensors)}."
-        action = "Calibrate on the state of operation that is searched (`--start`, `--stop`), leave the worst out "
-        action += f"({excluding(sensors)}), or search for shifts well above {offset:.2g}."
+        action = advice(
+            {"leave the worst out": remedies.exclusion(seen, check_drift, sensors, verdict)} if seen.advise else {},
+            f"search for shifts well above {offset:.2g}",
+            untried="calibrate on the state of operation that is searched (`--start`, `--stop`)",
+        )
     limits = f"ok up to {percent(DRIFT[0])} in every sensor, not fit above {percent(DRIFT[1])} in half of them"
     return Check("drift", top, f"{percent(top)} of the variance", verdict, limits, meaning, action, sensors)
 
@@ -81,8 +80,8 @@ def check_stability(seen: Evidence) -> Check:
     """Noise of the method's own measurements in one half over that in the other, not exceeded by 9 of 10 pairs."""
     # log variances estimated from T/2 windows each differ by sqrt(8/T), and the quantile itself is uncertain
     chance = 1.5 * ndtri(0.5 + 0.5 * MOST) * np.sqrt(8.0 * np.median(seen.memory.time_of_products) / seen.n_windows)
-    tolerated = max(STABLE[0], float(np.exp(chance)))
-    limits = f"ok up to {tolerated:.3g}, not fit above {max(STABLE[1], tolerated + 1.0):.3g}"
+    tolerated, too_large = stable_limits(float(chance))
+    limits = f"ok up to {tolerated:.3g}, not fit above {too_large:.3g}"
     name = "stable covariance"
     if not seen.has_halves:
         meaning = "Not computed: models of more than 500 sensors do not keep the covariances of their halves."
@@ -93,7 +92,7 @@ def check_stability(seen: Evidence) -> Check:
     several = gap[np.triu_indices(seen.size, 1)]
     ratio = float(np.exp(np.quantile(several, MOST))) if several.size else 1.0
     typical = np.exp(np.median(gap, axis=1))
-    verdict = grade(ratio, tolerated, max(STABLE[1], tolerated + 1.0))
+    verdict = grade(ratio, tolerated, too_large)
     sensors = culprits(seen.names, typical, tolerated) if verdict != "ok" else ()
     meaning = "The noise of the measurements that separate two sensors differs between the two halves of the history "
     meaning += f"by a factor of at most {ratio:.3g} for 9 of 10 pairs."
@@ -102,11 +101,15 @@ def check_stability(seen: Evidence) -> Check:
         meaning += f" Calibrated on the quieter half, a rule that promises {percent(ALPHA)} errs in "
         meaning += f"{percent(broken_promise(ratio))} of searches or more in the other."
         meaning += f" Most concerned: {listed(sensors)}." if sensors else ""
-        action = (
-            "Calibrate on one state of operation (`--start`, `--stop`), or with `--ridge 0.01`, so that measurements "
+    if verdict != "ok" and seen.advise:
+        action = advice(
+            {
+                "rely less on exact cancellation": remedies.ridge(seen, check_stability, verdict),
+                "leave the most concerned out": remedies.exclusion(seen, check_stability, sensors, verdict),
+            },
+            untried="calibrate on one state of operation (`--start`, `--stop`)",
         )
-        action += "rely less on exact cancellation" + (f", or with {excluding(sensors)}." if sensors else ".")
-    return Check(name, ratio, f"factor {ratio:.3g}", verdict, limits, meaning, action, sensors)
+    return Check(name, ratio, f"factor {ratio:.3g}", verdict, limits, meaning, action, sensors, ratio)
 
 
 def pair_variances(seen: Evidence) -> tuple[Array, Array]:

@@ -67,30 +67,7 @@ def _nothing(size: int) -> tuple[Array, Array]:
     return np.ones(size), np.zeros(size)
 
 
-def long_enough(told: Memory, seconds: float, limit: float, share: float) -> float:
-    """Length of a window, in seconds, at which the given share of sensors has an integrated time within the limit.
-
-    Rounded up to a length that people use. The slow part is drift, which no window averages out.
-    """
-    most = 1
-    while np.quantile(told.time_of(most), share) > limit:
-        most *= 2
-    m = most // 2
-    while most - m > 1:
-        middle = (m + most) // 2
-        if np.quantile(told.time_of(middle), share) > limit:
-            m = middle
-        else:
-            most = middle
-    return rounded_length(most * seconds)
-
-
-def rounded_length(seconds: float) -> float:
-    """The next length that people use: 5 s, 1 min, 15 min, 2 h, whole days.
-
-    >>> rounded_length(61.0), rounded_length(0.3), rounded_length(90000.0)
-    (120.0, 1.0, 172800.0)
-    """
-    usual = [float(x) for x in _STEPS] + [60.0 * x for x in _STEPS] + [3600.0 * x for x in _HOURS]
-    fitting = [x for x in usual if x >= seconds * (1.0 - 1e-9)]
-    return fitting[0] if fitting else float(np.ceil(seconds / 86400.0) * 86400.0)
+def usual_lengths() -> list[float]:
+    """Lengths that people give windows, in seconds: 5 s, 1 min, 15 min, 2 h, up to a week."""
+    days = [86400.0 * x for x in range(2, 8)]
+    return sorted({float(x) for x in _STEPS} | {60.0 * x for x in _STEPS} | {3600.0 * x for x in _HOURS} | set(days))

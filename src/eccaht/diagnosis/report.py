@@ -10,7 +10,7 @@ from eccaht.data.model import Model
 from eccaht.diagnosis.checks import CHECKS
 from eccaht.diagnosis.evidence import Evidence
 from eccaht.diagnosis.expectation import Expectation, expect, impossible, judge
-from eccaht.diagnosis.verdicts import Check, Verdict, worst
+from eccaht.diagnosis.verdicts import ALPHA, Check, Verdict, broken_promise, percent, worst
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,29 @@ class Diagnosis:
         return worst(check.verdict for check in self.checks)
 
     @property
+    def caution(self) -> str:
+        """What a search with this model should be told, "" if it is fit for use."""
+        if self.verdict == "ok":
+            return ""
+        told = [f"{check.name} ({check.shown})" for check in self.checks if check.verdict == self.verdict]
+        state = "not fit for use" if self.verdict == "not fit" else "to be used with care"
+        text = f"the model is {state}: {', '.join(told)}."
+        if self.verdict == "not fit" and self.error > ALPHA:
+            text += f" A search that promises {percent(ALPHA)} errors errs in {percent(self.error)} or more."
+        return f"{text} 'eccaht diagnose' says what to do."
+
+    @property
+    def error(self) -> float:
+        """The share of searches that end wrong, or more, where ALPHA is promised: by the worst check that is not ok."""
+        factors = [check.factor for check in self.checks if check.verdict != "ok"]
+        return broken_promise(max(factors, default=1.0))
+
+    def brief(self) -> dict[str, Any]:
+        """The verdict, the checks that are not ok, and the error where so much is promised, for JSON."""
+        concerned = [check.name for check in self.checks if check.verdict != "ok"]
+        return {"verdict": self.verdict, "checks": concerned, "error": self.error, "promised_error": ALPHA}
+
+    @property
     def about(self) -> str:
         """The model in a sentence."""
         model = self.evidence.model
@@ -41,6 +64,8 @@ class Diagnosis:
         model = self.evidence.model
         return {
             "verdict": self.verdict,
+            "error": self.error,
+            "promised_error": ALPHA,
             "model": {
                 "sensors": list(model.names),
                 "windows": model.n_windows,
@@ -55,9 +80,12 @@ class Diagnosis:
         }
 
 
-def diagnose(model: Model, **search: Any) -> Diagnosis:
-    """Check a model; with n_anomalies=, shift= and further arguments of `expect`, also simulate that search."""
-    seen = Evidence(model)
+def diagnose(model: Model, *, advise: bool = True, **search: Any) -> Diagnosis:
+    """Check a model; with n_anomalies=, shift= and further arguments of `expect`, also simulate that search.
+
+    advise: whether to try out what would help; without it checks have no action.
+    """
+    seen = Evidence(model, advise=advise)
     expectation, verdicts = None, []
     if search:
         try:

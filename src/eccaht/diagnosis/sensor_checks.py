@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from eccaht.diagnosis import remedies
 from eccaht.diagnosis.evidence import Evidence
-from eccaht.diagnosis.verdicts import Check, Verdict, culprits, excluding, grade, listed, percent
-
-NORMAL = (0.05, 0.5)  # deviation of a sensor; share of the sensors that deviate
-DUPLICATE = (0.99, 0.9999)  # correlation
-CONDITION = (1e4, 1e8)
-RANK = 0.05  # of the number of sensors
-STUCK = (0.05, 0.3)  # share of the history
-IMPUTED = (0.05, 0.5)  # share of a sensor's readings
+from eccaht.diagnosis.limits import CONDITION, DUPLICATE, IMPUTED, NORMAL, RANK, STUCK
+from eccaht.diagnosis.verdicts import Check, Verdict, advice, culprits, grade, listed, percent
 
 
 def check_normality(seen: Evidence) -> Check:
@@ -27,10 +22,11 @@ def check_normality(seen: Evidence) -> Check:
         told = [f"{name} ({_shape(seen, k)})" for name, k in zip(sensors, places, strict=True)]
         meaning += " Evidence is computed as if readings were normal: rare large values count for too much. "
         meaning += f"Worst: {listed(told)}."
-        action = (
-            "Average over longer windows (`--window`), calibrate on one state of operation (`--start`, `--stop`), or "
+    if sensors and seen.advise:
+        action = advice(
+            {"leave the worst out": remedies.exclusion(seen, check_normality, sensors, verdict)},
+            untried="calibrate on one state of operation (`--start`, `--stop`), or with longer windows (`--window`)",
         )
-        action += f"leave the worst out ({excluding(sensors)})."
     limits = f"ok if no sensor deviates by more than {NORMAL[0]:g}, not fit if more than {percent(NORMAL[1])} do"
     return Check(
         "normal readings", share, f"{percent(share)} of sensors deviate", verdict, limits, meaning, action, sensors
@@ -64,7 +60,8 @@ def check_duplicates(seen: Evidence) -> Check:
         told = [f"{seen.names[i]} = {'-' if seen.observed[i, j] < 0 else ''}{seen.names[j]}" for i, j in pairs]
         meaning = f"Almost the same reading: {listed(told)}. If one is computed from the other, both move in an "
         meaning += "anomaly, and the number of anomalies is not what was given."
-        action = f"Leave the copies out ({excluding(later)}), or count both as anomalous."
+        tried = remedies.exclusion(seen, check_duplicates, later, verdict) if seen.advise else ""
+        action = advice({"leave the copies out": tried}, "count both as anomalous")
     limits = f"ok up to {DUPLICATE[0]:g}, not fit above {DUPLICATE[1]:g}"
     return Check("near-duplicate sensors", top, f"correlation {top:.5g}", verdict, limits, meaning, action, later)
 
@@ -83,7 +80,8 @@ def check_stuck(seen: Evidence) -> Check:
     if sensors:
         meaning = f"{listed(sensors)} stood still, for up to {percent(top)} of the history. A sensor that stands still "
         meaning += "looks quiet, and is trusted too much when it moves again."
-        action = f"Leave them out ({excluding(sensors)}) or calibrate on the time before (`--start`, `--stop`)."
+        tried = remedies.exclusion(seen, check_stuck, sensors, verdict) if seen.advise else ""
+        action = advice({"leave them out": tried}, untried="calibrate on the time before (`--start`, `--stop`)")
     limits = f"ok up to {percent(STUCK[0])}, not fit above {percent(STUCK[1])}"
     return Check("stuck sensors", top, f"{percent(top)} of the time", verdict, limits, meaning, action, sensors)
 
@@ -99,7 +97,8 @@ def check_imputed(seen: Evidence) -> Check:
     action = ""
     if sensors:
         meaning += f" Filled readings are smoother than real ones: {listed(sensors)} look quieter than they are."
-        action = f"Leave them out ({excluding(sensors)}) or calibrate on a stretch without gaps (`--start`, `--stop`)."
+        tried = remedies.exclusion(seen, check_imputed, sensors, verdict) if seen.advise else ""
+        action = advice({"leave them out": tried}, untried="calibrate on a stretch without gaps (`--start`, `--stop`)")
     limits = f"ok up to {percent(IMPUTED[0])}, not fit above {percent(IMPUTED[1])}"
     return Check("imputed readings", top, f"{percent(top)} of a sensor", verdict, limits, meaning, action, sensors)
 
@@ -119,8 +118,14 @@ def check_condition(seen: Evidence) -> Check:
             " Anything the model does not know (drift, rounding, the resolution of a sensor) of that size spoils "
         )
         meaning += f"a measurement that relies on it. It is made of {listed(sensors)}."
-        action = f"Leave one of them out ({excluding(sensors[:1])}), or calibrate with `--ridge 0.01` or "
-        action += "`--estimator factor`."
+    if verdict != "ok" and seen.advise:
+        action = advice(
+            {
+                "leave one of them out": remedies.exclusion(seen, check_condition, sensors[:1], verdict),
+                "calibrate with more noise in every sensor": remedies.ridge(seen, check_condition, verdict),
+            },
+            untried="calibrate with `--estimator factor`",
+        )
     limits = f"ok up to {CONDITION[0]:.0e}, not fit above {CONDITION[1]:.0e}"
     return Check("condition number", number, f"{number:.3g}", verdict, limits, meaning, action, sensors)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +25,7 @@ class Check:
     number: what was computed, None where the model cannot tell; shown: the same with its unit, for eyes.
     limits: where the verdict changes. meaning: what the number says. action: what to do, "" if nothing.
     sensors: whom it concerns, worst first.
+    factor: variance of the evidence over what a search believes it to be, 1 where the check says nothing about that.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Check:
     meaning: str
     action: str = ""
     sensors: tuple[str, ...] = ()
+    factor: float = 1.0
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -105,3 +107,17 @@ def excluding(names: Sequence[str]) -> str:
     "`--exclude 'a,b c'`"
     """
     return f"`--exclude {shlex.quote(','.join(names[:EXCLUDED]))}`"
+
+
+def advice(tried: Mapping[str, str], *others: str, untried: str = "") -> str:
+    """What to do: options that were tried and help, what needs no trying, and what the model cannot try.
+
+    >>> advice({"leave it out": "`--exclude a`", "smooth": ""}, untried="give another history")
+    'Leave it out (`--exclude a`). Not tried, because the model alone cannot tell: give another history.'
+    """
+    ways = [f"{what} ({option})" for what, option in tried.items() if option]
+    text = ", or ".join([*ways, *others])
+    text = f"{text[:1].upper()}{text[1:]}." if text else ""
+    if untried:
+        text += f" Not tried, because the model alone cannot tell: {untried}."
+    return text.strip()

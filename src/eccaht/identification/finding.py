@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -13,12 +13,18 @@ from scipy.special import ndtri
 from eccaht.arrays import Array, Index
 from eccaht.beliefs import Confidence
 from eccaht.beliefs.confidence import LEAST_FIT
+from eccaht.data.standstill import Culprit
 from eccaht.environments import Replay
 from eccaht.episode import ShiftEstimates, estimated_shifts
+from eccaht.identification.plain import plain_cautions
 from eccaht.identification.record import NOBODY, Change, Record
 from eccaht.identification.search import Entry, search
+from eccaht.identification.signs import other_signs
 from eccaht.policies import Policy
 from eccaht.problem import Problem
+
+if TYPE_CHECKING:
+    from eccaht.diagnosis import Diagnosis
 
 Reason = Literal["stopped", "data_ended", "max_measurements"]
 LEVEL = 0.95  # of the intervals for the shifts
@@ -48,6 +54,15 @@ class Finding:
     reason: Reason
     entries: tuple[Entry, ...]
     record: Record
+    cautions: tuple[str, ...] = ()  # what is plain from the data, and what the model's diagnosis says
+    culprits: tuple[Culprit, ...] = ()  # sensors that need no search: stuck or silent
+    n_short: int = 0  # windows passed over because the policy cannot weigh how few rows they have
+    diagnosis: Diagnosis | None = None  # of the model that prepared the windows, if it is known
+
+    @property
+    def refuted(self) -> bool:
+        """Does the model's own history refute it, so that no confidence can be relied on?"""
+        return self.diagnosis is not None and self.diagnosis.verdict == "not fit"
 
     @property
     def fits(self) -> bool:
@@ -106,6 +121,8 @@ def _conclude(policy: Policy, replay: Replay, entries: Sequence[Entry], record: 
     outside = np.setdiff1d(np.arange(problem.size), decision)
     runner_up = int(outside[scores[outside].argmax()])
     changes = [e.number for e in entries if not np.array_equal(e.held, e.decision)]
+    diagnosis = _diagnosed(replay)
+    cautions = list(plain_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
     return Finding(
         anomalies=decision,
         names=tuple(name_of(problem, k) for k in decision),
@@ -127,7 +144,20 @@ def _conclude(policy: Policy, replay: Replay, entries: Sequence[Entry], record: 
         reason=reason,
         entries=tuple(entries),
         record=record,
+        cautions=tuple([diagnosis.caution, *cautions] if diagnosis is not None and diagnosis.caution else cautions),
+        culprits=replay.culprits,
+        n_short=replay.n_short,
+        diagnosis=diagnosis,
     )
+
+
+def _diagnosed(replay: Replay) -> Diagnosis | None:
+    """What the checks say of the model behind the windows."""
+    if replay.model is None:
+        return None
+    from eccaht.diagnosis import diagnose
+
+    return diagnose(replay.model, advise=False)
 
 
 def _shifts(policy: Policy, record: Record) -> ShiftEstimates:

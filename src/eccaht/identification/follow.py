@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -13,12 +14,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from eccaht.arrays import Array
 from eccaht.files import regular_file
 
 if TYPE_CHECKING:
     from eccaht.data.sniffing import Layout
-    from eccaht.data.windows import Windows
+    from eccaht.data.windows import Sample, Windows
 
 Prepare = Callable[[Path], "Windows"]
 Note = Callable[[str], object]
@@ -27,7 +27,7 @@ _READ = 1 << 24  # bytes
 
 
 class Follower:
-    """Yields (start, values) of one window after the other while the file grows.
+    """Yields one window after the other while the file grows.
 
     A window is complete once a row of a later window has arrived, and the last one when following ends: by `end()`, by
     `timeout` seconds without a new row, or at the time `stop`. A line counts once it is finished. If the file is
@@ -62,18 +62,18 @@ class Follower:
         """End at the next chance, with the windows that are there; safe to call from a signal handler."""
         self._ended.set()
 
-    def __iter__(self) -> Iterator[tuple[np.datetime64, Array]]:
+    def __iter__(self) -> Iterator[Sample]:
         """Follow the file."""
         self._tail.open()
         try:
             for window in self._all():
-                if self._stop is not None and window[0] >= self._stop:
+                if self._stop is not None and window.start >= self._stop:
                     return
                 yield window
         finally:
             self._tail.close()
 
-    def _all(self) -> Iterator[tuple[np.datetime64, Array]]:
+    def _all(self) -> Iterator[Sample]:
         heard = monotonic()
         while True:
             lines = self._tail.lines()
@@ -89,7 +89,7 @@ class Follower:
             self._note(f"the last line of {self.path} is not finished and is left out")
         yield from self._last()
 
-    def _take(self, lines: list[bytes]) -> Iterator[tuple[np.datetime64, Array]]:
+    def _take(self, lines: list[bytes]) -> Iterator[Sample]:
         """The windows that these lines complete."""
         if self._tail.restarted:
             head = self._head_of(lines)
@@ -105,7 +105,7 @@ class Follower:
                 self._chunks.append((batch, pending))
                 yield from self._fresh(windows, len(windows.starts) - 1)
 
-    def _last(self) -> Iterator[tuple[np.datetime64, Array]]:
+    def _last(self) -> Iterator[Sample]:
         """The window that no later row has closed."""
         lines = [line for chunk, _ in self._chunks for line in chunk]
         self._chunks = []
@@ -113,12 +113,13 @@ class Follower:
             windows = self._windows(lines)
             yield from self._fresh(windows, len(windows.starts))
 
-    def _fresh(self, windows: Windows, count: int) -> Iterator[tuple[np.datetime64, Array]]:
-        for start, values in zip(windows.starts[:count], windows.values[:count], strict=True):
+    def _fresh(self, windows: Windows, count: int) -> Iterator[Sample]:
+        for sample in islice(windows.samples(), count):
+            start = sample.start
             if self._emitted is None or start > self._emitted:
                 self._emitted = start
                 if self._start is None or start >= self._start:
-                    yield start, values
+                    yield sample
 
     def _windows(self, lines: list[bytes]) -> Windows:
         assert self._head is not None

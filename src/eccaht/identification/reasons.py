@@ -42,7 +42,7 @@ def arguments(problem: Problem, finding: Finding, change: Change) -> list[Argume
     for entry in finding.entries:
         c, y, noise = entry.weights, entry.reading, entry.noise
         if entry.vector is not None:
-            c, y, noise = whole.contrast(entry.vector, near - far)
+            c, y, noise = whole.contrast(entry.vector, near - far, entry.excess)
         expected, otherwise = inner(c, problem.mean + near), inner(c, problem.mean + far)
         evidence = 0.0
         if noise > 0.0:

@@ -54,15 +54,15 @@ class Record:
         """The record of a search by this policy."""
         return cls(policy.problem, policy.likelihood)
 
-    def add(self, c: Array, y: float) -> None:
+    def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Take the reading of a weighted sum that the policy was told."""
         if not self._shared:
-            self._likelihood.evidence.add(c, y)
+            self._likelihood.evidence.add(c, y, inflation)
 
-    def add_vector(self, x: Array) -> None:
-        """Take a complete window that the policy was told."""
+    def add_vector(self, x: Array, excess: Array | None = None) -> None:
+        """Take a window that the policy was told whole."""
         if not self._shared:
-            self._likelihood.evidence.add_vector(x)
+            self._likelihood.evidence.add_vector(x, excess)
 
     def best_change(self, members: Index) -> Change:
         """The set one change away that the readings like best."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eccaht.arrays import Array, Index, as_count, inner
+from eccaht.data.rows import Excess
 from eccaht.environments import Replay
 from eccaht.environments.replay import Reading
 from eccaht.identification.record import Change, Record
@@ -45,6 +46,8 @@ class Entry:
     scores: Array  # after the reading, (K,)
     lead: float
     vector: Array | None = None  # the window, if it was told whole
+    inflation: float = 1.0  # noise variance over that of a window with all its rows
+    excess: Excess | None = None  # noise that missing rows add to a window told whole
 
 
 def search(
@@ -71,7 +74,7 @@ def search(
         taken = _whole(policy, replay, record, whole, held, other) if vectors else _sum(policy, replay, record)
         if taken is None:
             return
-        reading, noise, vector = taken
+        reading, noise, vector, excess = taken
         number += 1
         c, scores = reading.weights, policy.scores.copy()
         yield Entry(
@@ -93,19 +96,24 @@ def search(
             scores=scores,
             lead=policy.lead,
             vector=vector,
+            inflation=reading.inflation,
+            excess=excess,
         )
 
 
-Taken = tuple[Reading, float, Array | None]  # what was read, its noise, and the window if it was told whole
+# what was read, its noise, and if the window was told whole, its values and the noise of missing rows
+Taken = tuple[Reading, float, Array | None, Excess | None]
 
 
 def _sum(policy: Policy, replay: Replay, record: Record) -> Taken | None:
-    reading = replay.read(policy.ask())
+    reading = replay.read(policy.ask(), short=policy.takes_inflation)
     if reading is None:
         return None
-    policy.tell(reading.weights, reading.value)
-    record.add(reading.weights, reading.value)
-    return reading, float(np.sqrt(policy.problem.noise_variance(reading.weights))), None
+    inflation = reading.inflation if policy.takes_inflation else 1.0
+    policy.tell(reading.weights, reading.value, inflation=inflation)
+    record.add(reading.weights, reading.value, inflation)
+    variance = inflation * policy.problem.noise_variance(reading.weights)
+    return reading._replace(inflation=inflation), float(np.sqrt(variance)), None, None
 
 
 def _whole(
@@ -115,16 +123,20 @@ def _whole(
     window = replay.whole()
     if window is None:
         return None
-    x, place, time = window
-    policy.observe(x)
-    record.add_vector(x)
+    x, place, time, excess = window
+    added = None if excess is None else excess.dense()
+    policy.observe(x, excess=added)
+    record.add_vector(x, added)
     shift = policy.problem.shift
     size = np.where(shift == 0.0, 1.0, shift)  # of either sign: 1 will do for a picture
     difference = np.zeros(shift.size)
     difference[held] += size[held]
     difference[other] -= size[other]
-    c, y, noise = whole.contrast(x, difference)
-    return Reading(c, y, place, time), noise, x
+    c, y, noise = whole.contrast(x, difference, excess)
+    inflation = 1.0
+    if excess is not None and noise > 0.0:
+        inflation = noise**2 / max(noise**2 - excess.quad(c), np.finfo(float).tiny)
+    return Reading(c, y, place, time, inflation), noise, x, excess
 
 
 def _compared(policy: Policy, held: Index, record: Record) -> Change:

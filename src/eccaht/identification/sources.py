@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eccaht.arrays import Array
+from eccaht.data.standstill import Culprit, culprits
 from eccaht.identification.follow import Follower, Note, read_layout
 
 if TYPE_CHECKING:
     from eccaht.data import Model, Windows
+    from eccaht.data.windows import Sample
 
 Missing = Literal["refuse", "allow"]
 
@@ -23,30 +24,34 @@ class Source:
     """Windows of the sensors that can be searched.
 
     names: sensors of the model that deliver, in its order. notes: what a user should know about the others.
-    follower: the growing file, if it is one.
+    follower: the growing file, if it is one. culprits: sensors left out of the search because they need none.
+    n_silent: sensors that cannot be searched, because they deliver nothing, and that may be wrong all the same.
     """
 
     names: tuple[str, ...]
-    windows: Windows | Iterator[tuple[np.datetime64, Array]]
+    windows: Windows | Iterator[Sample]
     notes: tuple[str, ...] = ()
     follower: Follower | None = None
+    culprits: tuple[Culprit, ...] = ()
+    n_silent: int = 0
 
 
 def recorded(model: Model, paths: Sequence[Path], *, start: Any, stop: Any, missing: Missing) -> Source:
     """All windows of the files from start to stop; sensors that are silent throughout are left out of the search."""
-    from eccaht.data import Windows
-
     windows = model.prepare(paths, start=start, stop=stop, missing=missing)
     if not len(windows.starts):
         raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
     speaks = np.flatnonzero(~np.isnan(windows.values).all(axis=0))
-    names = tuple(model.names[k] for k in speaks)
+    absent = _absent(model, paths) if missing == "allow" else set()
+    found = tuple(culprit for culprit in culprits(windows) if culprit.sensor not in absent)
+    apart = {culprit.sensor for culprit in found}
+    names = tuple(model.names[k] for k in speaks if model.names[k] not in apart)
     notes = []
-    if silent := [name for name in model.names if name not in names]:
+    if silent := [name for name in model.names if name not in names and name not in apart]:
         notes.append(f"not searched, because they deliver nothing: {', '.join(silent)}")
     if unknown := model.unknown_columns(paths):
         notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
-    return Source(names, Windows(windows.starts, windows.values[:, speaks], names, windows.seconds), tuple(notes))
+    return Source(names, windows.of(names), tuple(notes), culprits=found, n_silent=len(set(silent) - absent))
 
 
 def followed(
@@ -83,7 +88,17 @@ def followed(
         note=note,
     )
     keep = np.array([model.names.index(name) for name in names], dtype=np.intp)
-    return Source(names, ((time, values[keep]) for time, values in follower), tuple(notes), follower)
+    return Source(names, (window.of(keep) for window in follower), tuple(notes), follower)
+
+
+def _absent(model: Model, paths: Sequence[Path]) -> set[str]:
+    """Sensors of the model that no file has a column for: somebody left them out, they did not fall silent."""
+    from eccaht.data.reading import listed
+    from eccaht.data.selection import place_of
+    from eccaht.data.sniffing import sniff
+
+    layouts = [sniff(path, bool(model.reading.get("decimal_comma"))) for path in listed(paths)]
+    return {name for name in model.names if all(place_of(layout, name) is None for layout in layouts)}
 
 
 def _followable(model: Model, paths: Sequence[Path]) -> Path:

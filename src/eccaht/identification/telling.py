@@ -12,7 +12,10 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.data.durations import show_duration, show_time
+from eccaht.data.standstill import Culprit
+from eccaht.environments.replay import ALIKE
 from eccaht.identification.finding import Finding, name_of
+from eccaht.identification.plain import culprit_caution, short_windows
 from eccaht.identification.reasons import Argument, strongest_argument
 from eccaht.identification.record import NOBODY, Change
 from eccaht.problem import Problem
@@ -44,6 +47,17 @@ class Account:
     finding: Finding
     scores: str
     alpha: float
+    apart: tuple[Culprit, ...] = ()  # left out of the search because they need none
+
+    @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """Sensors that need no search, known before it or found on the way."""
+        return (*self.apart, *self.finding.culprits)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What to keep in mind beside the numbers."""
+        return [*map(culprit_caution, self.apart), *self.finding.cautions]
 
     @property
     def threshold(self) -> float:
@@ -53,75 +67,62 @@ class Account:
 
     @property
     def settled(self) -> bool:
-        """Is the set as sure as the error level asks for? Without its probability, as far as single swaps go."""
+        """Is the set as sure as the error level asks for, by a model that neither history nor readings refute?"""
+        return self.reached and self.finding.fits and not self.finding.refuted
+
+    @property
+    def reached(self) -> bool:
+        """Do the readings reach the error level, if the model holds? Without a probability, as far as swaps go."""
         confidence = self.finding.confidence
-        if not self.finding.fits or (confidence is not None and confidence.how == "unsettled"):
-            return False
         if confidence is not None:
-            return confidence.probability >= 1.0 - self.alpha
+            return confidence.how != "unsettled" and confidence.probability >= 1.0 - self.alpha
         return self.finding.rival.log_odds >= self.threshold
+
+    @property
+    def decided(self) -> np.datetime64:
+        """The end of the last window that was read."""
+        return self.finding.last + np.timedelta64(round(self.model.seconds * 1e6), "us")
 
     def table(self) -> list[list[str]]:
         """Header and rows: the named sensors by evidence, then the next ones."""
         finding = self.finding
         rows = [["", "sensor", "belief", self.scores, "assumed", "estimated (95 %)", "in raw units (95 %)"]]
-        for rank, k in enumerate(self._ranked()[: len(finding.anomalies) + _OTHERS], 1):
+        for rank, k in enumerate(self.ranked()[: len(finding.anomalies) + _OTHERS], 1):
             named = bool(np.isin(k, finding.anomalies))
             cells = [name_of(self.problem, k), f"{finding.beliefs[k]:.3f}", f"{finding.scores[k]:+.2f}"]
-            cells += [_assumed(self.problem, k), *(_interval(values) for values in self._size(k))]
+            cells += [_assumed(self.problem, k), *(_interval(values) for values in self.size_of(k))]
             rows.append([f"{rank} {'named' if named else '-'}", *cells])
         return rows
 
     def lines(self) -> list[str]:
         """The verdict, how sure it is, the runner-up, and the measurement that speaks most for each sensor."""
-        texts = [self._verdict(), self._sureness(), self._misfit(), self._runner_up(), self._doubted()]
-        texts += [self._why(argument) for argument in self._arguments()]
+        texts = [self._verdict(), *(f"CAUTION: {text}" for text in self.cautions), self._short(), self._sureness()]
+        texts += [self._misfit(), self._runner_up(), self._doubted()]
+        texts += [self._why(argument) for argument in self.arguments()]
         return [line for text in texts for line in _wrapped(text)]
 
     def document(self) -> dict[str, Any]:
         """The same for programs."""
-        finding, rival = self.finding, self.finding.rival
-        confidence = finding.confidence
-        return {
-            "named": [self._sensor(k) for k in self._ranked() if k in finding.anomalies],
-            "confidence": None if confidence is None else confidence._asdict(),
-            "settled": self.settled,
-            "fits": finding.fits,
-            "fit": finding.fit,
-            "runner_up": self._sensor(finding.runner_up) | {"margin": _plain(finding.margin)},
-            "best_rival": {
-                "without": self._name(rival.out),
-                "with": self._name(rival.into),
-                "log_odds": rival.log_odds,
-                "threshold": self.threshold if confidence is None else None,
-            },
-            "reason": finding.reason,
-            "measurements": finding.n_measurements,
-            "windows": finding.n_windows,
-            "windows_skipped": finding.n_skipped,
-            "start": show_time(finding.first),
-            "decided": show_time(finding.last + _length(self.model)),
-            "same_set_since": {"measurement": finding.settled, "window": show_time(finding.settled_time)},
-            "why": [self._why_entry(argument) for argument in self._arguments()],
-            "sensors": [self._sensor(k) for k in self._ranked()],
-        }
+        from eccaht.identification.document import document
+
+        return document(self)
 
     def _name(self, k: int) -> str | None:
         return None if k == NOBODY else name_of(self.problem, k)
 
-    def _arguments(self) -> list[Argument]:
+    def arguments(self) -> list[Argument]:
         """The strongest for each named sensor, in the order of the table."""
         rivals = {change.out: change for change in self.finding.rivals}
-        named = [k for k in self._ranked() if k in rivals]
+        named = [k for k in self.ranked() if k in rivals]
         return [strongest_argument(self.problem, self.finding, rivals[k]) for k in named]
 
-    def _ranked(self) -> list[int]:
+    def ranked(self) -> list[int]:
         """The named sensors by score, then the others."""
         order = np.argsort(-self.finding.scores, kind="stable")
         inside = np.isin(order, self.finding.anomalies)
         return [*order[inside].tolist(), *order[~inside].tolist()]
 
-    def _size(self, k: int) -> tuple[Array, Array]:
+    def size_of(self, k: int) -> tuple[Array, Array]:
         """Estimated shift with its interval (value, low, high), and the same in raw units."""
         place = np.flatnonzero(self.finding.anomalies == k)
         if not place.size:
@@ -129,22 +130,13 @@ class Account:
         values = np.array([column[place[0]] for column in self.finding.shifts[:3]])
         return values, values * self.model.scale[self.model.names.index(name_of(self.problem, k))]
 
-    def _sensor(self, k: int) -> dict[str, Any]:
-        finding, problem = self.finding, self.problem
-        told = {"sensor": name_of(problem, k), "named": bool(np.isin(k, finding.anomalies))}
-        told |= {"belief": finding.beliefs[k], "score": finding.scores[k]}
-        told |= {"shift": problem.shift[k], "shift_spread": problem.shift_spread[k]}
-        for unit, values in zip(("size", "size_raw"), self._size(k), strict=True):
-            told |= dict(zip((unit, f"{unit}_low", f"{unit}_high"), values, strict=True))
-        return {key: _plain(value) for key, value in told.items()}
-
     def _verdict(self) -> str:
         finding = self.finding
         if finding.entries[0].vector is not None:
             spent = f"{_count(finding.n_measurements, 'window')} read whole"
         else:
             spent = f"{_count(finding.n_measurements, 'measurement')} in {_count(finding.n_windows, 'window')}"
-        until = show_time(finding.last + _length(self.model))
+        until = show_time(self.decided)
         ends = {
             "stopped": f"stopped at {until} after {spent}",
             "data_ended": f"the data ended at {until} after {spent}, with no reason to stop before",
@@ -154,7 +146,8 @@ class Account:
         passed = f"; {_count(skipped, 'window')} without the sensors asked for" if skipped else ""
         since = f"unchanged since measurement {finding.settled} ({show_time(finding.settled_time)})"
         nothing = "Nothing is wrong" if self.settled else "No sensor is named"
-        what = f"Named {', '.join(finding.names)}" if finding.names else nothing
+        names = [*(f"{culprit.sensor} ({culprit.kind})" for culprit in self.culprits), *finding.names]
+        what = f"Named {', '.join(dict.fromkeys(names))}" if names else nothing
         return f"{what}: {ends[finding.reason]}{passed}. This is {since}."
 
     def _sureness(self) -> str:
@@ -164,19 +157,19 @@ class Account:
         advice = f"To settle it, {_ADVICE[finding.reason]}."
         if finding.confidence is not None:
             told = f"{_percent(finding.confidence.probability)} ({_HOW[finding.confidence.how]})"
-            if self.settled:
-                return f"Confidence: {told}; {behind}."
+            if self.finding.refuted:
+                return f"Confidence: {told} only if the model held, which its own history refutes; {behind}."
             if not finding.fits:
-                return (
-                    f"No confidence: within the model this set has {told}, but the model does not hold here; {behind}."
-                )
+                return f"Confidence: {told} only if the model held, which the readings refute; {behind}."
+            if self.reached:
+                return f"Confidence: {told}; {behind}."
             asked = f"error level {self.alpha:g} asks for {_percent(1.0 - self.alpha)}"
             return f"CAUTION: the confidence is only {told}; {asked}; {behind}. {advice}"
         if rival.log_odds <= 0:
             return (
                 f"CAUTION: by their exact likelihood the readings rather fit the set {self._changed(rival)}. {advice}"
             )
-        if not self.settled:
+        if not self.reached:
             return f"CAUTION: {behind}; error level {self.alpha:g} asks for {self.threshold:.2f}. {advice}"
         return f"This policy knows no probability of the set; {behind} ({self.threshold:.2f} needed)."
 
@@ -186,6 +179,10 @@ class Account:
         if change.into == NOBODY:
             return f"without {self._name(change.out)}"
         return f"with {self._name(change.into)} in place of {self._name(change.out)}"
+
+    def _short(self) -> str:
+        told = short_windows(self.finding.entries, self.finding.n_short, ALIKE)
+        return f"Note: {told}." if told else ""
 
     def _misfit(self) -> str:
         if self.finding.fits:
@@ -225,21 +222,6 @@ class Account:
             f"{argument.reading:+.2f} (noise {argument.noise:.2f}); expected {argument.expected:+.2f} with {name} in "
             f"the set, {argument.expected_otherwise:+.2f} {instead}. Evidence {argument.evidence:+.2f}."
         )
-
-    def _why_entry(self, argument: Argument) -> dict[str, Any]:
-        c = argument.weights
-        return {
-            "sensor": self._name(argument.change.out),
-            "instead": self._name(argument.change.into),
-            "measurement": argument.entry.number,
-            "window": show_time(argument.entry.time),
-            "weights": {name_of(self.problem, i): float(c[i]) for i in np.flatnonzero(c).tolist()},
-            "reading": argument.reading,
-            "noise": argument.noise,
-            "expected": argument.expected,
-            "expected_if_swapped": argument.expected_otherwise,
-            "evidence": argument.evidence,
-        }
 
 
 def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64) -> str:
@@ -315,14 +297,3 @@ def _weights(problem: Problem, c: Array) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _length(model: Model) -> np.timedelta64:
-    return np.timedelta64(round(model.seconds * 1e6), "us")
-
-
-def _plain(value: Any) -> Any:
-    """For JSON: no NaN, no numpy."""
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value

@@ -126,7 +126,9 @@ class TreeWalk:
         weights[leaves] = self._problem.budget / leaves.size * self._sign[leaves]
         return Choice(weights)
 
-    def update(self, c: Array, y: float) -> None:
+    takes_inflation = False  # its tests are worked out for one noise
+
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:  # noqa: ARG002
         """Take a reading; the walk goes on if it is of the node sum asked for."""
         support = support_of(c)
         weights, asked = c[support] * self._sign[support], np.array_equal(support, self._pending)

@@ -12,7 +12,9 @@ from eccaht.stopping import StoppingRule
 
 
 class Belief(Protocol):
-    """Evidence per stream, changed by `update` alone."""
+    """Evidence per stream, changed by `update` alone; `takes_inflation`: can it weigh readings of unequal noise?"""
+
+    takes_inflation: bool
 
     @property
     def scores(self) -> Array:
@@ -22,8 +24,8 @@ class Belief(Protocol):
     def beliefs(self) -> Array:
         """The probability of being anomalous that the evidence stands for."""
 
-    def update(self, c: Array, y: float) -> None:
-        """Add one reading."""
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
+        """Add one reading, of so many times the usual noise variance."""
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, frozen, l1_norm
+from eccaht.arrays import Array, Index, as_count, as_positive, frozen, l1_norm
 from eccaht.beliefs import Confidence, Joint, Likelihood, Ranker, Ranking
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.policies.restoring import checked_choice, checked_generator
@@ -55,27 +55,39 @@ class Policy:
         """Return the next measurement, (K,), read-only; the same one until something is told."""
         return self._chosen.weights
 
-    def tell(self, c: ArrayLike, y: float) -> None:
-        """Take the reading y of any measurement c, asked for or not."""
-        weights = self._checked(c)
+    def tell(self, c: ArrayLike, y: float, *, inflation: float = 1.0) -> None:
+        """Take the reading y of any measurement c, asked for or not.
+
+        inflation: its noise variance over that of the problem, where a reading is noisier than usual.
+        """
+        weights, inflation = self._checked(c), as_positive(inflation, "inflation")
         reading = self.problem.checked_reading(weights, y)
+        if inflation != 1.0 and not self._belief.takes_inflation:
+            raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
         self._warn_beyond_budget(weights)
-        self._belief.update(weights, reading)
+        self._belief.update(weights, reading, inflation)
         self._chooser.told(weights)
         self.n_told += 1
         self._ranking = self._choice = None
 
-    def observe(self, x: ArrayLike | Mapping[str, float]) -> None:
+    def observe(self, x: ArrayLike | Mapping[str, float], *, excess: ArrayLike | None = None) -> None:
         """Take a reading of all streams, one number each, instead of a weighted sum (joint policies).
 
         NaN stands for a stream that was not read. A dict or a labelled series goes by name; names that it lacks were
-        not read.
+        not read. excess: (K, K), what the covariance of this vector has beyond the problem's, where it is noisier than
+        usual.
         """
         if not isinstance(self._belief, Joint):
             raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
-        self._belief.observe(self.problem.checked_vector(x))
+        added = None if excess is None else self.problem.checked_excess(excess)
+        self._belief.observe(self.problem.checked_vector(x), added)
         self.n_told += 1
         self._ranking = self._choice = None
+
+    @property
+    def takes_inflation(self) -> bool:
+        """Can it weigh readings that are noisier than usual?"""
+        return self._belief.takes_inflation
 
     def should_stop(self) -> bool:
         """Does the stopping rule hold?"""
