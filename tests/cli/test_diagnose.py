@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from eccaht.cli.main import app, run
 from eccaht.data import load_model
 from eccaht.diagnosis import diagnose
 from eccaht.problem import Problem
+from tests.checks.archives import packed, unpacked
 from tests.diagnosis.worlds import model_of, white
 
 
@@ -72,20 +72,16 @@ def test_it_writes_a_page(copied: Path, tmp_path: Path, capsys: pytest.CaptureFi
 def bad_files(directory: Path, good: Path) -> dict[str, Path]:
     """Files that are no model, by what the line must say."""
     files = {
-        "cannot be read as a model file": directory / "pickle.npz",
+        "it was not written by eccaht": directory / "pickle.npz",
         "its format version is 99": directory / "other.model",
         "not written by eccaht as this kind of file": directory / "policy",
-        "a model file": directory / "half.model",
+        "is not a valid model file": directory / "half.model",
         "no model file": directory / "missing",
     }
     paths = list(files.values())
     paths[0].write_bytes(pickle.dumps({"names": ["a"]}))
-    with zipfile.ZipFile(good) as old, zipfile.ZipFile(paths[1], "w") as new:
-        for entry in old.infolist():
-            data = old.read(entry)
-            if entry.filename == "header.json":
-                data = json.dumps(json.loads(data) | {"version": 99}).encode()
-            new.writestr(entry, data)
+    told, arrays = unpacked(good.read_bytes())
+    paths[1].write_bytes(packed(told | {"version": 99}, arrays))
     make_policy("ecc-aht", Problem(families.identity(3), shift=1.0, n_anomalies=1, budget=2.0)).save(paths[2])
     paths[3].write_bytes(good.read_bytes()[:2000])
     return files
