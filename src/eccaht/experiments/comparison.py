@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -13,8 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed  # type: ignore[import-untyped]
-from joblib.externals.loky import BrokenProcessPool  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -23,6 +19,7 @@ from eccaht.environments import Simulator
 from eccaht.episode import run_episode
 from eccaht.experiments.policy_style import draw_curves
 from eccaht.experiments.tables import Table
+from eccaht.experiments.workers import local
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
@@ -133,25 +130,7 @@ def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Iterator[Finished]:
         return
     size = -(-len(cells) // (_BATCHES * jobs))
     batches = [cells[start : start + size] for start in range(0, len(cells), size)]
-    parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
-    try:
-        with workers_deaf_to_interrupts():
-            results = parallel(delayed(_run)(plan, batch) for batch in batches)
-        yield from results
-    except BrokenProcessPool:
-        raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
-
-
-@contextmanager
-def workers_deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; those started here inherit the mask and leave it to this one."""
-    masks = hasattr(signal, "pthread_sigmask")  # Windows has none
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
-    try:
-        yield
-    finally:
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    yield from local(jobs)(_run, [(plan, batch) for batch in batches])
 
 
 def _run(plan: _Plan, cells: Iterable[Cell]) -> Finished:

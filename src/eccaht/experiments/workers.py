@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from multiprocessing import resource_tracker
 from typing import Any, Literal
 
 from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
 from joblib.externals.loky import BrokenProcessPool  # type: ignore[import-untyped]
+from joblib.externals.loky.backend import (  # type: ignore[import-untyped]
+    resource_tracker as loky_resource_tracker,
+)
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-from eccaht.experiments.comparison import workers_deaf_to_interrupts
 
 Backend = Literal["loky", "dask"]
 Results = Generator[Any, None, None]
@@ -62,7 +65,7 @@ def local(jobs: int) -> Start:
             return
         parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
         try:
-            with workers_deaf_to_interrupts():
+            with _deaf_to_interrupts():
                 results = parallel(delayed(_bound)(os.getpid(), call, *each) for each in arguments)
             with closing(results):
                 yield from results
@@ -70,6 +73,21 @@ def local(jobs: int) -> Start:
             raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
 
     return start
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; those started here inherit the mask and leave it to this one."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    for helper in (resource_tracker, loky_resource_tracker):  # starting them would lift the mask
+        helper.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _bound(parent: int, call: Callable[..., Any], *arguments: Any) -> Any:
