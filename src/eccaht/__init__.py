@@ -9,9 +9,7 @@
 array([ 3, 40, 77])
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
     from eccaht import covariance
     from eccaht.covariance import effective_rank, families
@@ -54,9 +52,11 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     module = importlib.import_module(f"{__name__}.{_PLACES[name]}")
     found = globals()[name] = module if name == _PLACES[name] else getattr(module, name)
     return found

@@ -13,9 +13,7 @@ def main() -> None:
     from eccaht.cli.main import run
 
     signals.unwind()
-    code = run(sys.argv[1:])
-    signals.leave_at_once()
-    sys.exit(code)
+    signals.exit_with(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

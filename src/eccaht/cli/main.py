@@ -76,7 +76,7 @@ def _root(
 def main() -> None:
     """Run the command line and exit."""
     signals.unwind()
-    sys.exit(run(sys.argv[1:]))
+    signals.exit_with(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -7,14 +7,18 @@ them turn an exception in that time into a message of their own.
 
 from __future__ import annotations
 
+# nothing here that takes time to import: until this module is there, Python answers Ctrl-C in its own way
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
-import threading
-from types import FrameType
-from typing import NoReturn
+import sys
 
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
-WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, NoReturn
+
+INTERRUPTED, TERMINATED = 128 + int(signal.SIGINT), 128 + int(signal.SIGTERM)
+WORDS = {int(signal.SIGINT): "interrupted", int(signal.SIGTERM): "terminated"}
 _LATER = 0.02  # seconds until a signal that came during an import is looked at again
 
 
@@ -39,19 +43,37 @@ def ignore() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _handle(handler: object) -> None:
+def exit_with(code: int) -> NoReturn:
+    """Exit; Python could otherwise end by the signal itself, without our code, if a library saw the exception pass."""
+    if code in (INTERRUPTED, TERMINATED):
+        import atexit
+
+        ignore()
+        atexit._run_exitfuncs()  # joblib's among them, which clear up after its workers
+        try:
+            sys.stdout.flush()
+        except OSError:  # nobody reads it any more
+            pass
+        os._exit(code)
+    leave_at_once()
+    sys.exit(code)
+
+
+def _handle(handler: Any) -> None:
     for number in WORDS:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
 
 
 def _leave(number: int, _: FrameType | None) -> NoReturn:
-    os.write(2, f"eccaht: {WORDS[signal.Signals(number)]}\n".encode())  # print could be in the middle of a line
+    os.write(2, f"eccaht: {WORDS[number]}\n".encode())  # print could be in the middle of a line
     os._exit(128 + number)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
     if _importing(frame):
+        import threading
+
         again = threading.Timer(_LATER, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()
