@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eccaht.cli.compare import FAMILIES
+from eccaht.cli.memory import check_memory
 from eccaht.cli.output import PLOTS, check_outputs, counting, deliver
 from eccaht.cli.parsing import parse_number, parse_shift
 
@@ -58,6 +59,8 @@ def calibration(
     levels, truth = _alphas(alpha), Truth(truly, _sizes(sizes))
     _check_rule(stopping)
     check_outputs({"--plot": plot}, {"--model": model}, {"--plot": PLOTS})
+    if model is None and family is not None:
+        check_memory(family, streams or _STREAMS, [policy], processes=jobs, records=runs * horizon)
     try:
         problem, noise = _problem(model, family, streams, given, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eccaht.cli.memory import check_memory
 from eccaht.cli.output import check_outputs, counting, deliver
 
 if TYPE_CHECKING:
@@ -71,16 +72,22 @@ def compare(
     from eccaht.arrays import as_number
     from eccaht.experiments.comparison import compare as run
     from eccaht.experiments.comparison import summarise
+    from eccaht.policies import policy_names
     from eccaht.problem import Problem
 
     options = {} if regularize is None else {"regularize": as_number(regularize, "--regularize")}
     shape = {"rho": rho, "length_scale": length_scale, "alpha_mix": alpha_mix}
     check_outputs({"--plot": plot, "--csv": csv}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
+    processes = jobs or cpu_count()
+    if covariance is None:
+        chosen = policy_names() if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
+        told = len(chosen) * runs * horizon
+        check_memory(family or "toeplitz", streams or _STREAMS, chosen, processes=processes, records=told)
     try:
         S, noise = _noise(family, streams, {k: v for k, v in shape.items() if v is not None}, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
         names, refused = _choose(policies, problem, options)
-        many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": jobs or cpu_count()}
+        many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": processes}
         with counting(len(names) * runs, "runs") as progress:
             records = run(problem, names, **many, options=options, progress=progress)
     except MemoryError:
@@ -88,11 +95,11 @@ def compare(
     rows = summarise(records)
     settings = {"covariance": noise, "streams": problem.size, "anomalies": anomalies, "shift": _numbers(shift)}
     settings |= {"budget": budget, "runs": runs, "horizon": horizon, "seed": seed, "regularize": regularize}
-    told = {"settings": settings, "policies": [_entry(row) for row in rows], "does_not_apply": refused}
+    found = {"settings": settings, "policies": [_entry(row) for row in rows], "does_not_apply": refused}
     deliver(
         [_save_plot(records, plot), _save_csv(records, csv)],
         tell=lambda: _show(settings, rows, refused),
-        document=(lambda files: told | {"files": files}) if as_json else None,
+        document=(lambda files: found | {"files": files}) if as_json else None,
     )
 
 

@@ -47,13 +47,12 @@ def exit_with(code: int) -> NoReturn:
     """Exit; Python could otherwise end by the signal itself, without our code, if a library saw the exception pass."""
     if code in (INTERRUPTED, TERMINATED):
         import atexit
+        import contextlib
 
         ignore()
         atexit._run_exitfuncs()  # joblib's among them, which clear up after its workers
-        try:
+        with contextlib.suppress(OSError):  # nobody reads it any more
             sys.stdout.flush()
-        except OSError:  # nobody reads it any more
-            pass
         os._exit(code)
     leave_at_once()
     sys.exit(code)
