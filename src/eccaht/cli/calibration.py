@@ -60,7 +60,7 @@ def calibration(
     _check_rule(stopping)
     check_outputs({"--plot": plot}, {"--model": model}, {"--plot": PLOTS})
     if model is None and family is not None:
-        check_memory(family, streams or _STREAMS, [policy], processes=jobs, records=runs * horizon)
+        check_memory(family, streams or _STREAMS, [policy], processes=jobs)
     try:
         problem, noise = _problem(model, family, streams, given, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}

@@ -56,7 +56,7 @@ def smd(
     names = check_known(chosen_policies(policies, experiment.policies()))
     entities = find_entities(directory)
     many: dict[str, Any] = {"jobs": jobs or cpu_count()}
-    inputs = {"DIR": [path for entity in entities for path in (entity.train, entity.test)]}
+    inputs = {"DIR": [path for each in entities for path in (each.train, each.test, each.truth)]}
     place_for = nullcontext() if out is None else output_directory(out, _files(numbers), inputs)
     with place_for as place:
         with shown_progress() as bar:
