@@ -75,10 +75,10 @@ def test_while_workers_are_started() -> None:
 
 
 def test_while_results_are_written() -> None:
-    arguments = ["reproduce", "fig2", "--runs", "4", "--jobs", "2", "--out", "results"]
-    ended(arguments, file_appears("results/fig2/cells/*.parquet"), signal.SIGINT)
+    arguments = ["reproduce", "fig5a", "--runs", "2", "--jobs", "2", "--out", "results"]
+    ended(arguments, file_appears("results/fig5a/cells/*.parquet"), signal.SIGINT)
     assert not [*Path().rglob("*.part")]
-    assert not Path("results/fig2/summary.csv").exists()
+    assert not Path("results/fig5a/summary.csv").exists()
 
 
 def test_the_system_ends_a_search_in_the_middle() -> None:

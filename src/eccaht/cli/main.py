@@ -6,7 +6,8 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -87,7 +88,7 @@ def run(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an odd file name must not end a finished run
     try:
-        code = app(list(arguments), prog_name="eccaht", standalone_mode=False)
+        code = _commands()(list(arguments), prog_name="eccaht", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be handled
     except UsageError as error:
         return _complain(described(error), BAD_INPUT)
@@ -111,6 +112,12 @@ def run(arguments: Sequence[str]) -> int:
         signals.ignore()
         return _complain("interrupted" if code == signals.INTERRUPTED else "terminated", code)
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _commands() -> Callable[..., object]:
+    """The commands with their options, which take a while to put together."""
+    return typer.main.get_command(app)
 
 
 def _said(error: OSError) -> str:

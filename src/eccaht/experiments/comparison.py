@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -87,10 +88,11 @@ def compare(
     seconds = {name: np.zeros(runs) for name in names}
     # all policies of a run, then those of the next: batches then take about equally long, whatever a policy costs
     cells = [(name, run) for run in range(runs) for name in names]
-    for finished in _results(plan, cells, min(jobs, len(cells))):
-        for (name, run), found, duration in finished:
-            hits[name][run], seconds[name][run] = found, duration
-        progress(len(finished))
+    with closing(_results(plan, cells, min(jobs, len(cells)))) as results:
+        for finished in results:
+            for (name, run), found, duration in finished:
+                hits[name][run], seconds[name][run] = found, duration
+            progress(len(finished))
     return Records(problem.known_number, seed, hits, seconds)
 
 
@@ -124,7 +126,7 @@ def check_policies(names: Sequence[str], problem: Problem, options: Mapping[str,
             raise ValueError(reason if name in reason else f"policy {name!r} does not apply: {reason}")
 
 
-def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Iterator[Finished]:
+def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Generator[Finished, None, None]:
     if jobs == 1:
         yield from (_run(plan, [cell]) for cell in cells)
         return

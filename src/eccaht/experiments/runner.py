@@ -5,7 +5,7 @@ No number depends on how many processes there are, on what else runs, or on wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,11 +104,14 @@ def reproduce(
             shown = [storage.with_added(directory, experiment) for experiment in experiments]
             work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
             counter = _Counter(directory, shown, work, progress)
-            for id, cell, hits in _whole_cells(start, work, runs, counter):
-                storage.save_cell(directory, id, cell, hits)
-                counter.stored()
-        for _ in local(min(jobs, max(1, len(counter.stale))))(_finish, [(directory, id) for id in counter.stale]):
-            counter.finished()
+            with closing(_whole_cells(start, work, runs, counter)) as whole:
+                for id, cell, hits in whole:
+                    storage.save_cell(directory, id, cell, hits)
+                    counter.stored()
+        finish = local(min(jobs, max(1, len(counter.stale))))
+        with closing(finish(_finish, [(directory, id) for id in counter.stale])) as finished:
+            for _ in finished:
+                counter.finished()
 
 
 class _Counter:
@@ -169,7 +172,7 @@ def _pieces(
 
 def _whole_cells(
     start: Start, work: list[Piece], runs: int, counter: _Counter
-) -> Iterator[tuple[str, Cell, NDArray[np.int32]]]:
+) -> Generator[tuple[str, Cell, NDArray[np.int32]], None, None]:
     """Run all pieces, yielding a cell once the last of its runs is in."""
     ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
     hits: dict[tuple[str, Cell], NDArray[np.int32]] = {}
