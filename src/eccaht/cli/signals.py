@@ -71,16 +71,36 @@ def _leave(number: int, _: FrameType | None) -> NoReturn:
 
 def _raise(number: int, frame: FrameType | None) -> None:
     if _importing(frame):
-        import threading
-
-        again = threading.Timer(_LATER, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
+        _send_later(number)
         return
     _handle(_leave)
+    _quieten()
     if number == signal.SIGTERM:
         raise Terminated
     raise KeyboardInterrupt
+
+
+def _send_later(number: int) -> None:
+    import threading
+
+    again = threading.Timer(_LATER, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
+
+
+def _quieten() -> None:
+    """Let threads and finalizers of libraries, whose work is taken from them, end without a word."""
+    import threading
+
+    threading.excepthook = lambda _: None
+    sys.unraisablehook = _unraised
+
+
+def _unraised(lost: Any) -> None:
+    """An exception that came in a finalizer goes no further: if it was ours, send the signal once more."""
+    if issubclass(lost.exc_type, (KeyboardInterrupt, Terminated)):
+        _handle(_raise)
+        _send_later(int(signal.SIGTERM if issubclass(lost.exc_type, Terminated) else signal.SIGINT))
 
 
 def _importing(frame: FrameType | None) -> bool:
