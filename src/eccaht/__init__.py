@@ -9,14 +9,16 @@
 array([ 3, 40, 77])
 """
 
-from eccaht import covariance
-from eccaht.covariance import effective_rank, families
-from eccaht.design import pair_design
-from eccaht.environments import Simulator
-from eccaht.episode import identify
-from eccaht.policies import load_policy, make_policy, policy_names
-from eccaht.problem import Problem
-from eccaht.shifts import UnknownShift
+TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
+if TYPE_CHECKING:
+    from eccaht import covariance
+    from eccaht.covariance import effective_rank, families
+    from eccaht.design import pair_design
+    from eccaht.environments import Simulator
+    from eccaht.episode import identify
+    from eccaht.policies import load_policy, make_policy, policy_names
+    from eccaht.problem import Problem
+    from eccaht.shifts import UnknownShift
 
 __version__ = "0.1.0"
 
@@ -33,3 +35,32 @@ __all__ = [
     "pair_design",
     "policy_names",
 ]
+
+# imported when they are first used: the command line must be ready for Ctrl-C before numpy and scipy are loaded
+_PLACES = {
+    "Problem": "problem",
+    "Simulator": "environments",
+    "UnknownShift": "shifts",
+    "covariance": "covariance",
+    "effective_rank": "covariance",
+    "families": "covariance",
+    "identify": "episode",
+    "load_policy": "policies",
+    "make_policy": "policies",
+    "pair_design": "design",
+    "policy_names": "policies",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(f"{__name__}.{_PLACES[name]}")
+    found = globals()[name] = module if name == _PLACES[name] else getattr(module, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -23,6 +23,8 @@ from eccaht.experiments.catalogue import EXPERIMENTS
 from eccaht.experiments.comparison import compare
 from eccaht.experiments.runner import Progress, reproduce
 from eccaht.experiments.spec import Experiment, Setting
+from eccaht.files import NotWritten
+from tests.test_files import full_disk
 
 RUNS, SEED = 3, 4
 SMALL = Experiment(
@@ -266,7 +268,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     run(tmp_path, SMALL)
     cell = tmp_path / "small" / "cells" / "0-ecc-aht.parquet"
     cell.write_bytes(cell.read_bytes()[:50])
-    with pytest.raises(ValueError, match=r"0-ecc-aht.parquet is damaged, delete it and run again"):
+    with pytest.raises(ValueError, match=r"0-ecc-aht.parquet is damaged .* run 'eccaht reproduce small"):
         storage.load(tmp_path, "small")
     cell.unlink()
     with pytest.raises(ValueError, match="1 cells of small"):
@@ -280,6 +282,13 @@ def test_a_failing_run_says_where(tmp_path: Path) -> None:
     broken = replace(SMALL, policy_options={"ecc-aht": {"nonsense": 1}})
     with pytest.raises(ValueError, match="nonsense"):
         run(tmp_path, broken)
+
+
+def test_a_full_disk_ends_it_with_the_file_and_no_other_word(tmp_path: Path) -> None:
+    with full_disk(1000), pytest.raises(NotWritten, match=r"cannot write .*parquet: File too large"):
+        run(tmp_path, SMALL, jobs=2)
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {".lock", "spec.json", "manifest.json"}
+    assert not list(tmp_path.rglob("*.part"))
 
 
 # -- killed, and on a cluster --------------------------------------------------------------------------

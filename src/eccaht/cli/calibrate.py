@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,7 +53,9 @@ def calibrate(
     columns dropped, the others scaled by median and interquartile range and averaged over windows, whose mean and
     covariance are estimated. The model file carries all that new data needs to be prepared the same way.
     """
-    _check_out(out)
+    from eccaht.cli.output import check_outputs, deliver
+
+    check_outputs({"--out": out}, {"FILE": files})
     from eccaht import data
 
     with _shown() as progress:
@@ -72,32 +73,22 @@ def calibrate(
             stop=stop,
             progress=progress,
         )
+    deliver(
+        [_save(model, out)],
+        tell=lambda: _tell(model),
+        document=(lambda saved: document(model, *saved)) if as_json else None,
+    )
+
+
+def _save(model: Model, out: Path) -> Iterator[Path]:
     model.save(out)
-    if as_json:
-        typer.echo(json.dumps(document(model, out), allow_nan=False))
-    else:
-        _tell(model, out)
+    yield out
 
 
-def _check_out(out: Path) -> None:
-    """Refuse a place where no file can be written before any work is done."""
-    import tempfile
-
-    if out.is_dir():
-        raise ValueError(f"--out {out} is a directory: give the name of a file")
-    if not out.parent.is_dir():
-        raise ValueError(f"--out {out}: there is no directory {out.parent}")
-    try:
-        with tempfile.TemporaryFile(dir=out.parent):
-            pass
-    except OSError as error:
-        raise ValueError(f"cannot write to --out {out}: {error.strerror}; give another place") from None
-
-
-def document(model: Model, out: Path) -> dict[str, Any]:
-    """What a program may want to know of a calibration."""
+def document(model: Model, out: str | None = None) -> dict[str, Any]:
+    """What a program may want to know of a calibration, and where the model is if it could be written."""
     return {
-        "model": str(out),
+        "model": out,
         "sensors": list(model.names),
         "n_windows": model.n_windows,
         "window_seconds": model.seconds,
@@ -110,7 +101,7 @@ def document(model: Model, out: Path) -> dict[str, Any]:
     }
 
 
-def _tell(model: Model, out: Path) -> None:
+def _tell(model: Model) -> None:
     from eccaht.data.durations import show_duration, show_time
 
     rows = [_cells(column) for column in model.columns]
@@ -128,7 +119,6 @@ def _tell(model: Model, out: Path) -> None:
     )
     for note in model.reading["notes"]:
         typer.echo(f"Note: {note}")
-    typer.echo(f"Saved {out}")
 
 
 def _cells(column: ColumnReport) -> tuple[str, ...]:

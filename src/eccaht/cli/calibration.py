@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eccaht.cli.compare import FAMILIES
-from eccaht.cli.output import counting, writable_directory
+from eccaht.cli.memory import check_memory
+from eccaht.cli.output import PLOTS, check_outputs, counting, deliver
 from eccaht.cli.parsing import parse_number, parse_shift
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from eccaht.statistics import Delay, Estimate
 
 _STREAMS = 128
-_PLOTS = (".png", ".pdf", ".svg")
 _COUNTED, _TAKEN = ("stopped", "wrong", "share [95 %]", "at most", "holds"), ("5 %", "median", "95 %", "ratio")
 _HEADER = ("alpha", *_COUNTED, "measurements [95 %]", *_TAKEN)
 
@@ -62,7 +61,9 @@ def calibration(
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
     levels, truth = _alphas(alpha), Truth(truly, _sizes(sizes))
     _check_rule(stopping)
-    _check_plot(plot, model)
+    check_outputs({"--plot": plot}, {"--model": model}, {"--plot": PLOTS})
+    if model is None and family is not None:
+        check_memory(family, streams or _STREAMS, [policy], processes=jobs)
     try:
         problem, noise = _problem(model, family, streams, given, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
@@ -73,15 +74,11 @@ def calibration(
         raise ValueError("not enough memory: use fewer streams, anomalies or jobs") from None
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
     settings |= options | {"truly": truly, "sizes": sizes}
-    try:
-        _save(records, plot)
-    finally:  # what was computed is shown even if the disk is full
-        if as_json:
-            typer.echo(json.dumps({"settings": settings, **document(records)}, allow_nan=False))
-        else:
-            _tell(settings, problem, records)
-    if plot is not None and not as_json:
-        typer.echo(f"Saved {plot}")
+    deliver(
+        [_save(records, plot)],
+        tell=lambda: _tell(settings, problem, records),
+        document=(lambda files: {"settings": settings, **document(records), "files": files}) if as_json else None,
+    )
 
 
 def _alphas(text: str) -> tuple[float, ...]:
@@ -111,18 +108,6 @@ def _check_rule(stopping: str) -> None:
         raise ValueError(f"--stopping {stopping!r} has no error level to check: use {', '.join(RULES)}")
 
 
-def _check_plot(plot: Path | None, model: Path | None) -> None:
-    if plot is None:
-        return
-    if plot.suffix not in _PLOTS:
-        raise ValueError(f"--plot {plot} must end in {' or '.join(_PLOTS)}")
-    if plot.is_dir() or not plot.parent.is_dir():
-        raise ValueError(f"cannot write --plot {plot}: give a file in a directory that exists")
-    if model is not None and plot.resolve() == model.resolve():
-        raise ValueError(f"--plot {plot} would overwrite --model: give another file")
-    writable_directory(plot.parent, "--plot")
-
-
 def _problem(
     model: Path | None, family: str | None, streams: int | None, shape: dict[str, float], search: dict[str, Any]
 ) -> tuple[Problem, dict[str, Any]]:
@@ -142,16 +127,12 @@ def _problem(
     return Problem(S, **search), {"family": family, **shape}
 
 
-def _save(records: Records, plot: Path | None) -> None:
-    if plot is None:
-        return
+def _save(records: Records, plot: Path | None) -> Iterator[Path]:
     from eccaht.experiments.calibration_figure import draw
-    from eccaht.files import replacing
-    from eccaht.presentation.style import figure_style
+    from eccaht.presentation.style import save_picture
 
-    metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(plot.suffix, {})
-    with figure_style(), replacing(plot) as file:
-        draw(records).savefig(file, format=plot.suffix[1:], metadata=metadata)
+    if plot is not None:
+        yield save_picture(draw(records), plot)
 
 
 def document(records: Records) -> dict[str, Any]:

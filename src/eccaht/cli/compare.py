@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eccaht.cli.output import counting, writable_directory
+from eccaht.cli.memory import check_memory
+from eccaht.cli.output import check_outputs, counting, deliver
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -79,16 +80,22 @@ def compare(
     from eccaht.arrays import as_number
     from eccaht.experiments.comparison import compare as run
     from eccaht.experiments.comparison import summarise
+    from eccaht.policies import policy_names
     from eccaht.problem import Problem
 
     options = {} if regularize is None else {"regularize": as_number(regularize, "--regularize")}
     shape = {"rho": rho, "length_scale": length_scale, "alpha_mix": alpha_mix}
+    check_outputs({"--plot": plot, "--csv": csv}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
+    processes = jobs or cpu_count()
+    if covariance is None:
+        chosen = policy_names() if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
+        told = len(chosen) * runs * horizon
+        check_memory(family or "toeplitz", streams or _STREAMS, chosen, processes=processes, records=told)
     try:
         S, noise = _noise(family, streams, {k: v for k, v in shape.items() if v is not None}, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
         names, refused = _choose(policies, problem, options)
-        _check_outputs(plot, csv)
-        many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": jobs or cpu_count()}
+        many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": processes}
         with counting(len(names) * runs, "runs") as progress:
             records = run(problem, names, **many, options=options, progress=progress)
     except MemoryError:
@@ -96,17 +103,12 @@ def compare(
     rows = summarise(records)
     settings = {"covariance": noise, "streams": problem.size, "anomalies": anomalies, "shift": _numbers(shift)}
     settings |= {"budget": budget, "runs": runs, "horizon": horizon, "seed": seed, "regularize": regularize}
-    files = [str(path) for path in (plot, csv) if path is not None]
-    try:
-        _save(records, plot, csv)
-    finally:  # what was computed is shown even if the disk is full
-        if as_json:
-            document = {"settings": settings, "policies": [_entry(row) for row in rows], "does_not_apply": refused}
-            typer.echo(json.dumps(document | {"files": files}, allow_nan=False))
-        else:
-            _show(settings, rows, refused)
-    if files and not as_json:
-        typer.echo(f"Saved {', '.join(files)}")
+    found = {"settings": settings, "policies": [_entry(row) for row in rows], "does_not_apply": refused}
+    deliver(
+        [_save_plot(records, plot), _save_csv(records, csv)],
+        tell=lambda: _show(settings, rows, refused),
+        document=(lambda files: found | {"files": files}) if as_json else None,
+    )
 
 
 def _noise(
@@ -202,30 +204,19 @@ def _choose(policies: str, problem: Problem, options: dict[str, Any]) -> tuple[l
     return [name for name in reasons if name not in refused], refused
 
 
-def _check_outputs(plot: Path | None, csv: Path | None) -> None:
-    if plot is not None and plot.suffix not in (".png", ".pdf"):
-        raise ValueError(f"--plot {plot} must end in .png or .pdf")
-    if plot is not None and plot == csv:
-        raise ValueError(f"--plot and --csv are the same file, {plot}: give two")
-    for option, path in {"--plot": plot, "--csv": csv}.items():
-        if path is not None:
-            if path.is_dir() or not path.parent.is_dir():
-                raise ValueError(f"cannot write {option} {path}: give a file in a directory that exists")
-            writable_directory(path.parent, option)
-
-
-def _save(records: Records, plot: Path | None, csv: Path | None) -> None:
-    from eccaht.experiments.comparison_figure import draw
+def _save_csv(records: Records, path: Path | None) -> Iterator[Path]:
     from eccaht.experiments.tables import save_table
-    from eccaht.files import replacing
-    from eccaht.presentation.style import figure_style
 
-    if csv is not None:
-        save_table(records.table(), csv)
-    if plot is not None:
-        metadata = {"CreationDate": None} if plot.suffix == ".pdf" else {}  # the same numbers give the same bytes
-        with figure_style(), replacing(plot) as file:
-            draw(records).savefig(file, format=plot.suffix[1:], metadata=metadata)
+    if path is not None:
+        yield save_table(records.table(), path)
+
+
+def _save_plot(records: Records, path: Path | None) -> Iterator[Path]:
+    from eccaht.experiments.comparison_figure import draw
+    from eccaht.presentation.style import save_picture
+
+    if path is not None:
+        yield save_picture(draw(records), path)
 
 
 def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) -> None:

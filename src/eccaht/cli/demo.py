@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 # over seeds 0 to 199: runs whose set is right at the end, runs that the gap rule would have stopped,
 # and those it would have stopped with the right set; tests/cli/test_demo.py counts them again
 SEEDS, RIGHT, STOPPED, STOPPED_RIGHT = 200, 150, 157, 105
+_FILES = ("fig1.pdf", "fig1.png", "fig1.csv")
 
 
 def demo(
@@ -34,25 +34,24 @@ def demo(
     are counted beside those of joint, which uses the exact likelihood of whole sets.
     """
     from eccaht.arrays import as_number
-    from eccaht.cli.output import writable_directory
+    from eccaht.cli.output import deliver, writable_directory
     from eccaht.experiments.fig1 import outcome, tabulate, watch
     from eccaht.experiments.side_by_side import side_by_side
 
     as_number(delay, "--delay")
-    directory = writable_directory(out)
-    if as_json:
-        moments = list(watch(seed))
-        table = tabulate(moments)
-        files = _save(table, directory)
-        document = _document(seed, moments, outcome(table), files)
-        document["side_by_side"] = [_needed(row) for row in side_by_side(seed)]
-        typer.echo(json.dumps(document, allow_nan=False))
-        return
-    moments = _present(watch(seed), seed, delay)
-    for line in beside(list(side_by_side(seed))):
-        typer.echo(line)
-    files = _save(tabulate(moments), directory)
-    typer.echo(f"Saved {', '.join(map(str, files))}")
+    directory = writable_directory(out, files=_FILES)
+    moments = list(watch(seed)) if as_json else _present(watch(seed), seed, delay)
+    table, rows = tabulate(moments), list(side_by_side(seed))
+
+    def document(files: list[str]) -> dict[str, Any]:
+        told = _document(seed, moments, outcome(table), files)
+        return told | {"side_by_side": [_needed(row) for row in rows]}
+
+    def tell() -> None:
+        for line in beside(rows):
+            typer.echo(line)
+
+    deliver([_save(table, directory)], tell=tell, document=document if as_json else None)
 
 
 def _present(moments: Iterable[Moment], seed: int, delay: float) -> list[Moment]:
@@ -138,15 +137,16 @@ def _needed(row: Needed) -> dict[str, Any]:
     return {"problem": row.problem, "policy": row.policy, "times": row.times, "median": row.median, "never": row.never}
 
 
-def _save(table: dict[str, Any], directory: Path) -> list[Path]:
+def _save(table: dict[str, Any], directory: Path) -> Iterator[Path]:
     from eccaht.experiments.fig1 import draw
     from eccaht.experiments.tables import save_table
-    from eccaht.presentation.style import save_figure
+    from eccaht.presentation.style import saving_figure
 
-    return [*save_figure(draw(table), directory / "fig1"), save_table(table, directory / "fig1.csv")]
+    yield from saving_figure(draw(table), directory / "fig1")
+    yield save_table(table, directory / "fig1.csv")
 
 
-def _document(seed: int, moments: list[Moment], end: Outcome, files: list[Path]) -> dict[str, Any]:
+def _document(seed: int, moments: list[Moment], end: Outcome, files: list[str]) -> dict[str, Any]:
     from eccaht.experiments import fig1
 
     return {
@@ -172,7 +172,7 @@ def _document(seed: int, moments: list[Moment], end: Outcome, files: list[Path])
             "decision": end.stopped_decision,
             "right": end.stopped_right,
         },
-        "files": [str(file) for file in files],
+        "files": files,
     }
 
 

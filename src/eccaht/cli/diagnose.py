@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eccaht.cli.output import counting, writable_directory
+from eccaht.cli.output import check_outputs, counting, deliver
 
 if TYPE_CHECKING:
     from eccaht.diagnosis import Check, Diagnosis
@@ -41,8 +41,7 @@ def diagnose(
     end wrong. The exit code is 0 whatever the verdict.
     """
     search = _search(anomalies, shift, budget=budget, runs=runs, horizon=horizon, seed=seed)
-    if html is not None:
-        _check_page(html, model)
+    check_outputs({"--html": html}, {"MODEL": model})
     from eccaht.data import load_model
     from eccaht.diagnosis import diagnose as run
 
@@ -52,15 +51,11 @@ def diagnose(
             diagnosis = run(calibrated, **search, progress=progress)
     else:
         diagnosis = run(calibrated)
-    if html is not None:
-        _save(diagnosis, model, html)
-    if as_json:
-        files = [] if html is None else [str(html)]
-        typer.echo(json.dumps({"file": str(model), **diagnosis.as_dict(), "files": files}, allow_nan=False))
-        return
-    _tell(diagnosis)
-    if html is not None:
-        typer.echo(f"Saved {html}")
+    deliver(
+        [] if html is None else [_save(diagnosis, model, html)],
+        tell=lambda: _tell(diagnosis),
+        document=(lambda files: {"file": str(model), **diagnosis.as_dict(), "files": files}) if as_json else None,
+    )
 
 
 def _search(anomalies: int | None, shift: float | None, **others: Any) -> dict[str, Any]:
@@ -74,21 +69,14 @@ def _search(anomalies: int | None, shift: float | None, **others: Any) -> dict[s
     return {"n_anomalies": anomalies, "shift": shift, **given}
 
 
-def _check_page(page: Path, model: Path) -> None:
-    if page.is_dir() or not page.parent.is_dir():
-        raise ValueError(f"cannot write --html {page}: give a file in a directory that exists")
-    if page.exists() and model.exists() and page.samefile(model):
-        raise ValueError(f"--html {page} is the model itself: give another file")
-    writable_directory(page.parent, "--html")
-
-
-def _save(diagnosis: Diagnosis, model: Path, page: Path) -> None:
+def _save(diagnosis: Diagnosis, model: Path, page: Path) -> Iterator[Path]:
     from eccaht.diagnosis.page import write
     from eccaht.files import replacing
 
     text = write(diagnosis, model.name)
     with replacing(page) as file:
         file.write(text.encode("utf-8", errors="backslashreplace"))
+    yield page
 
 
 def _tell(diagnosis: Diagnosis) -> None:

@@ -21,9 +21,9 @@ def example(
     The same seed gives the same files.
     """
     from eccaht.cli.output import writable_directory
-    from eccaht.data.example import write_example
+    from eccaht.data.example import FILES, write_example
 
-    files = write_example(writable_directory(out), seed)
+    files = write_example(writable_directory(out, files=FILES), seed)
     if as_json:
         truth = json.loads(files[-1].read_text(encoding="utf-8"))
         typer.echo(json.dumps({"files": [str(file) for file in files], "truth": truth}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from eccaht.identification.telling import Account
     from eccaht.policies import Policy
     from eccaht.problem import Problem
-
-_PLOTS = (".png", ".pdf", ".svg")
 
 
 def identify(
@@ -84,10 +81,12 @@ def identify(
     the evidence is strong enough or the data end. A robust unit is the interquartile range of a sensor in the history.
     """
     from eccaht.arrays import as_positive
+    from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver
     from eccaht.cli.parsing import parse_number
     from eccaht.cli.shifts import parse_shifts
     from eccaht.data import load_model
     from eccaht.identification import investigate
+    from eccaht.identification.ledger import SUFFIXES
     from eccaht.identification.telling import Account, columns, opening
 
     if not shift and shift_file is None:
@@ -95,7 +94,8 @@ def identify(
     if timeout is not None and not follow:
         raise ValueError("--timeout is for growing files: add --follow")
     times = (as_positive(poll, "--poll"), None if timeout is None else as_positive(timeout, "--timeout"))
-    _check_outputs({"--ledger": ledger, "--plot": plot}, {"--model": [model], "--data": data})
+    inputs: Inputs = {"--model": model, "--data": data, "--shift-file": shift_file}
+    check_outputs({"--ledger": ledger, "--plot": plot}, inputs, {"--ledger": SUFFIXES, "--plot": PLOTS})
     number, rule = parse_number(anomalies), _stopping(stopping)
     if vectors:
         _check_vectors(policy, per_window)
@@ -115,19 +115,20 @@ def identify(
     with _watching(source, search, calibrated, per_window, quiet=as_json) as (replay, watch):
         finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
     account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha, source.culprits)
-    files = _save(account, ledger, plot)
-    if as_json:
+
+    def document(files: list[str]) -> dict[str, Any]:
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
         settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
         settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
-        told = {"settings": settings, **account.document(), "notes": list(source.notes), "files": files}
-        typer.echo(json.dumps(told, allow_nan=False))
-        return
-    typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first))
-    for line in (*columns(account.table()), *account.lines()):
-        typer.echo(line)
-    if files:
-        typer.echo(f"Saved {', '.join(files)}")
+        return {"settings": settings, **account.document(), "notes": list(source.notes), "files": files}
+
+    def tell() -> None:
+        typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first))
+        for line in (*columns(account.table()), *account.lines()):
+            typer.echo(line)
+
+    writes = [_save_ledger(account, ledger), _save_plot(account, plot)]
+    deliver(writes, tell=tell, document=document if as_json else None)
 
 
 def _name_of_scores(policy: str) -> str:
@@ -168,24 +169,6 @@ def _check_vectors(policy: str, per_window: int) -> None:
         raise ValueError(f"policy {policy!r} scores weighted sums alone: --vectors needs {', '.join(EXACT)}")
     if per_window > 1:
         raise ValueError("--vectors takes all of each window at once: leave out --per-window")
-
-
-def _check_outputs(outputs: dict[str, Path | None], inputs: dict[str, list[Path]]) -> None:
-    from eccaht.cli.output import writable_directory
-    from eccaht.identification.ledger import SUFFIXES
-
-    endings = {"--ledger": SUFFIXES, "--plot": _PLOTS}
-    taken = {path.resolve(): option for option, paths in inputs.items() for path in paths}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if path.suffix not in endings[option]:
-            raise ValueError(f"{option} {path} must end in {' or '.join(endings[option])}")
-        if path.is_dir() or not path.parent.is_dir():
-            raise ValueError(f"cannot write {option} {path}: give a file in a directory that exists")
-        if path.resolve() in taken:
-            raise ValueError(f"{option} {path} would overwrite {taken[path.resolve()]}: give another file")
-        writable_directory(path.parent, option)
 
 
 def _policy(
@@ -298,20 +281,18 @@ def _bar(total: int) -> Iterator[Callable[[Entry], object]]:
         yield lambda _: bar.advance(task)
 
 
-def _save(account: Account, ledger: Path | None, plot: Path | None) -> list[str]:
+def _save_ledger(account: Account, path: Path | None) -> Iterator[Path]:
     from eccaht.identification.ledger import save_ledger
 
-    files = []
-    if ledger is not None:
-        files.append(str(save_ledger(account.problem, account.finding.entries, ledger)))
-    if plot is not None:
-        from eccaht.files import replacing
-        from eccaht.identification.picture import draw
-        from eccaht.presentation.style import figure_style
+    if path is not None:
+        yield save_ledger(account.problem, account.finding.entries, path)
 
-        metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(plot.suffix, {})
-        with figure_style(), replacing(plot) as file:
+
+def _save_plot(account: Account, path: Path | None) -> Iterator[Path]:
+    from eccaht.identification.picture import draw
+    from eccaht.presentation.style import figure_style, save_picture
+
+    if path is not None:
+        with figure_style():
             figure = draw(account.problem, account.finding, account.model.seconds, scores=account.scores)
-            figure.savefig(file, format=plot.suffix[1:], metadata=metadata)
-        files.append(str(plot))
-    return files
+        yield save_picture(figure, path)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated
 
 import typer
 
 from eccaht import __version__
+from eccaht.cli import signals
 from eccaht.cli.calibrate import calibrate
 from eccaht.cli.calibration import calibration
 from eccaht.cli.compare import compare
@@ -23,13 +26,13 @@ from eccaht.cli.policies import policies
 from eccaht.cli.report import report
 from eccaht.cli.reproduce import reproduce
 from eccaht.cli.smd import smd
+from eccaht.cli.usage import UsageError, described
 from eccaht.cli.wadi import wadi
 from eccaht.cli.water import water
+from eccaht.files import NotWritten
 
-BAD_INPUT, INTERRUPTED = 2, 130
-
-# typer brings its own copy of click in some versions: reach the base of its usage errors without naming the module
-UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
+NOT_WRITTEN, BAD_INPUT = 1, 2  # beside 0, and 130 and 143 after a signal
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     add_completion=False,
@@ -73,37 +76,59 @@ def _root(
 
 def main() -> None:
     """Run the command line and exit."""
-    sys.exit(run(sys.argv[1:]))
+    signals.unwind()
+    signals.exit_with(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return the exit code: bad input is one line on stderr and 2, never a traceback."""
+    """Run one command and return the exit code; what went wrong is one line on stderr, never a traceback.
+
+    1: what was found is told, but not all of it could be written; 2: bad input; 130 and 143: ended by a signal.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an odd file name must not end a finished run
     try:
-        code = app(list(arguments), prog_name="eccaht", standalone_mode=False)
+        code = _commands()(list(arguments), prog_name="eccaht", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be handled
     except UsageError as error:
-        command = error.ctx.command_path if error.ctx else "eccaht"
-        return _complain(f"{error.format_message()} (see '{command} --help')", BAD_INPUT)
+        return _complain(described(error), BAD_INPUT)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit of Python flushes and fails again
-        return 1
+        _forget_output()
+        return NOT_WRITTEN
+    except NotWritten as error:
+        return _complain(str(error), NOT_WRITTEN)
     except OSError as error:
-        return _complain(_described(error), BAD_INPUT)
+        if error.filename is None and error.errno in _FULL:  # of a file the name would be known
+            _forget_output()
+            return _complain(f"cannot write standard output: {error.strerror}", NOT_WRITTEN)
+        return _complain(_said(error), BAD_INPUT)
     except (ValueError, ArithmeticError) as error:
         return _complain(str(error) or type(error).__name__, BAD_INPUT)
+    except signals.Terminated:
+        code = signals.TERMINATED
     except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    if code == INTERRUPTED:  # typer turns Ctrl-C into this code
-        return _complain("interrupted", INTERRUPTED)
+        code = signals.INTERRUPTED
+    if code in (signals.INTERRUPTED, signals.TERMINATED):  # typer turns Ctrl-C into the first
+        signals.ignore()
+        return _complain("interrupted" if code == signals.INTERRUPTED else "terminated", code)
     return code if isinstance(code, int) else 0
 
 
-def _described(error: OSError) -> str:
+@cache
+def _commands() -> Callable[..., object]:
+    """The commands with their options, which take a while to put together."""
+    return typer.main.get_command(app)
+
+
+def _said(error: OSError) -> str:
     if error.strerror is None:
         return str(error)
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+def _forget_output() -> None:
+    """Let what is left of the output go nowhere, or the exit of Python flushes and fails again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, code: int) -> int:

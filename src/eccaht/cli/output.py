@@ -2,23 +2,142 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import typer
+
+from eccaht.files import NotWritten, destination
+
+PLOTS = (".png", ".pdf", ".svg")
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+Inputs = Mapping[str, Iterable[Path | None] | Path | None]  # by option or argument
 
 
-def writable_directory(path: Path, option: str = "--out") -> Path:
-    """Return the directory, made if need be, after proving that a file can be written there."""
+def check_outputs(
+    outputs: Mapping[str, Path | None],
+    inputs: Inputs = _NONE,
+    endings: Mapping[str, Sequence[str]] = _NONE,
+) -> None:
+    """Refuse, before any work, a file that cannot be written or that would cost another one, each by its option."""
+    wanted = {option: path for option, path in outputs.items() if path is not None}
+    for option, path in wanted.items():
+        if option in endings and path.suffix not in endings[option]:
+            raise ValueError(f"{option} {path} must end in {' or '.join(endings[option])}")
+        _check_place(option, path)
+    _check_apart(wanted, {option: list(_paths(given)) for option, given in inputs.items()})
+
+
+def writable_directory(
+    path: Path,
+    option: str = "--out",
+    files: Iterable[str] = (),
+    inputs: Inputs = _NONE,
+) -> Path:
+    """Return the directory, made if need be, after proving that a file, and each of these files, can be written."""
     if path.exists() and not path.is_dir():
         raise ValueError(f"{option} {path} is a file: give a directory")
+    taken = {option: list(_paths(given)) for option, given in inputs.items()}
+    for name in files:
+        destination(path / name)
+        _check_apart({option: path / name}, taken)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):  # permissions alone do not tell: the disk may be read-only or full
-            return path
+        _prove_writable(path)
     except OSError as error:
         raise ValueError(f"cannot write to {option} {path}: {error.strerror}; give another directory") from None
+    return path
+
+
+def _paths(given: Iterable[Path | None] | Path | None) -> Iterator[Path]:
+    several = [given] if given is None or isinstance(given, Path) else given
+    return (path for path in several if path is not None)
+
+
+def _check_place(option: str, path: Path) -> None:
+    try:
+        target = destination(path)
+    except ValueError as error:
+        raise ValueError(f"{option} {error}") from None
+    if not target.parent.is_dir():
+        lacking = f"there is no directory {target.parent}"
+        raise ValueError(f"cannot write {option} {path}: {lacking}, give a file in a directory that exists")
+    try:
+        _prove_writable(target.parent)
+    except OSError as error:
+        raise ValueError(f"cannot write {option} {path}: {error.strerror}; give another place") from None
+
+
+def _prove_writable(directory: Path) -> None:
+    with tempfile.TemporaryFile(dir=directory):  # permissions alone do not tell: the disk may be read-only or full
+        pass
+
+
+def _check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, list[Path]]) -> None:
+    """No output is an input, another output, or the file that standard output or standard error goes to."""
+    seen: list[tuple[str, Path]] = [(option, path) for option, paths in inputs.items() for path in paths]
+    for option, path in outputs.items():
+        for other, taken in seen:
+            if same_file(path, taken):
+                raise ValueError(f"{option} {path} would overwrite {other} {taken}: give another file")
+        for number, name in ((1, "standard output"), (2, "standard error")):
+            if _is_stream(path, number):
+                raise ValueError(f"{option} {path} is where {name} goes: give another file")
+        seen.append((option, path))
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Do two names mean one file, through links of either kind?"""
+    try:
+        return one.samefile(other)
+    except OSError:  # one is not there
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_stream(path: Path, number: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except OSError:
+        return False
+
+
+def deliver(
+    writes: Iterable[Iterator[Path]],
+    *,
+    tell: Callable[[], object],
+    document: Callable[[list[str]], Mapping[str, Any]] | None,
+) -> None:
+    """Say what was found, then write the files, so that a full disk costs nothing but the files.
+
+    writes: each names its files as it writes them. document: makes what is printed as JSON instead, from the names of
+    the files that were written.
+    """
+    if document is None:
+        tell()
+        sys.stdout.flush()
+    files: list[str] = []
+    failures: list[OSError] = []
+    for write in writes:
+        try:
+            for path in write:
+                files.append(str(path))
+        except OSError as error:
+            failures.append(error)
+    if document is not None:
+        typer.echo(json.dumps(document(files), allow_nan=False))
+    elif files:
+        typer.echo(f"Saved {', '.join(files)}")
+    if failures:
+        names = ", ".join(str(error.filename) for error in failures)
+        raise NotWritten(failures[0].errno, failures[0].strerror or str(failures[0]), names)
 
 
 @contextmanager

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import typer
 
-from eccaht.cli.output import writable_directory
+from eccaht.cli.output import Inputs, writable_directory
 
 if TYPE_CHECKING:
     from eccaht.statistics import Delay, Estimate
@@ -19,11 +20,11 @@ Lines = list[list[str]]
 
 
 @contextmanager
-def output_directory(path: Path) -> Iterator[Path]:
-    """Yield the directory, proved to be writable; if the work fails, directories made for it go again if empty."""
+def output_directory(path: Path, files: Sequence[str], inputs: Inputs = MappingProxyType({})) -> Iterator[Path]:
+    """Yield the directory, proved to take these files; if the work fails, directories made for it go if empty."""
     made = [place for place in (path, *path.parents) if not place.exists()]
     try:
-        yield writable_directory(path)
+        yield writable_directory(path, files=files, inputs=inputs)
     except BaseException:
         for place in made:
             try:

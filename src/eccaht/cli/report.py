@@ -17,10 +17,11 @@ def report(
     and verdict, every figure, its setting, the command that makes it and its table. Works with some of the experiments.
     """
     from eccaht.cli.output import writable_directory
-    from eccaht.experiments.report import write_report
+    from eccaht.experiments.report import FILES, write_report
 
     if not directory.is_dir():
         raise ValueError(f"no results in {directory}: run 'eccaht reproduce all --out {directory}' first")
-    page, *others = write_report(writable_directory(directory, "DIR"))
+    place = writable_directory(directory, "DIR", FILES, {"the results in": directory.glob("*/cells/*")})
+    page, *others = write_report(place, note=lambda text: typer.echo(f"Note: {text}", err=True))
     typer.echo(f"Open {page} in a browser.")
     typer.echo(f"Saved {', '.join(map(str, (page, *others)))}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -56,18 +56,19 @@ def reproduce(
     from eccaht.cli.output import writable_directory
     from eccaht.experiments import runner
 
-    directory, start = writable_directory(out), monotonic()
-    many = {"runs": runs, "seed": seed, "jobs": jobs or cpu_count()}
-    try:
-        with _shown() as progress:
-            runner.reproduce(
-                chosen, directory, **many, backend=backend, scheduler=scheduler, fresh=fresh, progress=progress
-            )
-    except KeyboardInterrupt:
-        typer.echo("What was finished is kept: the same command goes on from there.", err=True)
-        raise
+    files = [str(path) for experiment in chosen for path in runner.files(Path(), experiment)]
+    directory, start = writable_directory(out, files=files), monotonic()
+    many: dict[str, Any] = {"runs": runs, "seed": seed, "jobs": jobs or cpu_count(), "note": _note}
+    with _shown() as progress:
+        runner.reproduce(
+            chosen, directory, **many, backend=backend, scheduler=scheduler, fresh=fresh, progress=progress
+        )
     what = f"{len(chosen)} experiments are" if len(chosen) > 1 else f"{chosen[0].id} is"
     typer.echo(f"{what} complete in {directory} ({monotonic() - start:.0f} s)")
+
+
+def _note(text: str) -> None:
+    typer.echo(f"Note: {text}", err=True)
 
 
 def _check_backend(backend: str, scheduler: str | None) -> None:

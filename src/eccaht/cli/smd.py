@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -43,6 +43,7 @@ def smd(
 
     from joblib import cpu_count  # type: ignore[import-untyped]
 
+    from eccaht.cli.output import deliver
     from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
     from eccaht.data.estimators import check_estimator
     from eccaht.data.smd import find_entities
@@ -55,7 +56,9 @@ def smd(
     names = check_known(chosen_policies(policies, experiment.policies()))
     entities = find_entities(directory)
     many: dict[str, Any] = {"jobs": jobs or cpu_count()}
-    with output_directory(out) if out is not None else nullcontext() as place:
+    inputs = {"DIR": [path for each in entities for path in (each.train, each.test, each.truth)]}
+    place_for = nullcontext() if out is None else output_directory(out, _files(numbers), inputs)
+    with place_for as place:
         with shown_progress() as bar:
             one = two = None
             if tier != "2":
@@ -64,16 +67,23 @@ def smd(
             if tier != "1":
                 bar.total(sum(len(entity.segments) for entity in entities) * settings.repeats)
                 two = experiment.run_tier2(entities, names, settings, **many, progress=bar.advance)
-        files = [] if place is None else _save(place, one, two, settings)
-    if as_json:
-        typer.echo(json.dumps(_document(one, two, settings, files), allow_nan=False))
-        return
-    if one is not None:
-        _show_tier1(one, settings)
-    if two is not None:
-        _show_tier2(two, settings)
-    if files:
-        typer.echo(f"Saved {', '.join(map(str, files))}")
+
+        def tell() -> None:
+            if one is not None:
+                _show_tier1(one, settings)
+            if two is not None:
+                _show_tier2(two, settings)
+
+        deliver(
+            [] if place is None else [_save(place, one, two, settings)],
+            tell=tell,
+            document=(lambda files: _document(one, two, settings, files)) if as_json else None,
+        )
+
+
+def _files(numbers: tuple[int, ...]) -> list[str]:
+    names = (*(f"tier1-{n}" for n in numbers), "tier2")
+    return [f"{name}.{suffix}" for name in names for suffix in ("csv", "pdf", "png")]
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -186,37 +196,35 @@ def _show_tier2(tier: Tier2, settings: Settings) -> None:
 # -- both ----------------------------------------------------------------------------------------------
 
 
-def _save(place: Path, one: Tier1 | None, two: Tier2 | None, settings: Settings) -> list[Path]:
+def _save(place: Path, one: Tier1 | None, two: Tier2 | None, settings: Settings) -> Iterator[Path]:
     from eccaht.experiments.localisation import summary_table
     from eccaht.experiments.localisation_figures import draw_delays, draw_precision
     from eccaht.experiments.smd import precision_over, precision_table
     from eccaht.experiments.tables import save_table
-    from eccaht.presentation.style import save_figure
+    from eccaht.presentation.style import saving_figure
 
-    files = []
     for n, records in ({} if one is None else one.records).items():
         extra = {label: {"n_anomalies": n, **known._asdict()} for label, known in one.entities.items()} if one else {}
         title = f"{n} of the metrics moved by {settings.shift:g} x interquartile range in real rows"
-        files.append(save_table(summary_table(records, extra), place / f"tier1-{n}.csv"))
-        files += save_figure(draw_delays(records, title=title, unit="measurements"), place / f"tier1-{n}")
+        yield save_table(summary_table(records, extra), place / f"tier1-{n}.csv")
+        yield from saving_figure(draw_delays(records, title=title, unit="measurements"), place / f"tier1-{n}")
     if two is not None:
         groups = {label: [label] for label in two.precision if two.rows[label]}
         told = {label: precision_over(two, members, seed=settings.seed) for label, members in groups.items()}
         for label, members in _collections(list(groups)).items():
             told[label] = precision_over(two, members, seed=settings.seed)
-        files.append(save_table(precision_table(two), place / "tier2.csv"))
-        files += save_figure(draw_precision(told, title="labelled segments"), place / "tier2")
-    return files
+        yield save_table(precision_table(two), place / "tier2.csv")
+        yield from saving_figure(draw_precision(told, title="labelled segments"), place / "tier2")
 
 
-def _document(one: Tier1 | None, two: Tier2 | None, settings: Settings, files: list[Path]) -> dict[str, Any]:
+def _document(one: Tier1 | None, two: Tier2 | None, settings: Settings, files: list[str]) -> dict[str, Any]:
     from dataclasses import asdict
 
     from eccaht.experiments.comparison import summarise
     from eccaht.experiments.localisation import arrival_times, as_entry, saved_entries, savings
     from eccaht.experiments.smd import precision_over
 
-    told: dict[str, Any] = {"settings": asdict(settings), "files": [str(path) for path in files]}
+    told: dict[str, Any] = {"settings": asdict(settings), "files": files}
     if one is not None:
         told["tier1"] = [
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from eccaht.data import Model
     from eccaht.data.wadi import WadiFiles
     from eccaht.experiments.wadi import Fig4a, Prepared, Settings, Timed
+
+_FIG4A = ("fig4a.csv", "fig4a-steps.csv", "fig4a.pdf", "fig4a.png")
+_FILES = ("columns.csv", "attacks.csv", *_FIG4A, "fig4b.csv", "fig4b.pdf", "fig4b.png")
 
 
 def wadi(
@@ -37,6 +40,7 @@ def wadi(
     """
     from joblib import cpu_count  # type: ignore[import-untyped]
 
+    from eccaht.cli.output import deliver
     from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
     from eccaht.data.durations import parse_duration
     from eccaht.data.estimators import check_estimator
@@ -50,7 +54,7 @@ def wadi(
     chosen = read_attacks(None if attacks is None else [number.strip() for number in attacks.split(",")])
     files = find_files(directory)
     many: dict[str, Any] = {"jobs": jobs or cpu_count()}
-    with output_directory(out) as place:
+    with output_directory(out, _FILES, {"DIR": (files.history, files.attacks)}) as place:
         with shown_progress() as bar:
             model = experiment.build_model(files, settings, progress=lambda _, stage: bar.stage(stage))
             prepared = experiment.prepare_attacks(model, chosen)
@@ -60,43 +64,41 @@ def wadi(
             fig4a = experiment.run_fig4a(model, windows, prepared, names, settings, **many)
             pipelines = {"ecc-aht": windows, "combgape": experiment.attack_windows(model, files, seconds=1.0)}
             fig4b = experiment.run_fig4b(model, pipelines, prepared, settings, **many)
-        saved = _save(place, model, prepared, fig4a, fig4b)
-    if as_json:
-        typer.echo(json.dumps(_document(files, model, prepared, fig4a, fig4b, settings, saved), allow_nan=False))
-    else:
-        _show(files, model, prepared, fig4a, fig4b, settings)
-        typer.echo(f"Saved {', '.join(map(str, saved))}")
+        deliver(
+            [_save(place, model, prepared, fig4a, fig4b)],
+            tell=lambda: _show(files, model, prepared, fig4a, fig4b, settings),
+            document=(lambda saved: _document(files, model, prepared, fig4a, fig4b, settings, saved))
+            if as_json
+            else None,
+        )
 
 
-def _save(place: Path, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig4b: list[Timed]) -> list[Path]:
+def _save(place: Path, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig4b: list[Timed]) -> Iterator[Path]:
     from eccaht.experiments.localisation import steps_table, summary_table
     from eccaht.experiments.localisation_figures import Times, draw_delays, draw_times
     from eccaht.experiments.tables import save_table
     from eccaht.experiments.wadi import attack_table, column_table, pipeline_table
-    from eccaht.presentation.style import save_figure
+    from eccaht.presentation.style import saving_figure
     from eccaht.statistics import first_reached
 
     known = {each.label: {"n_anomalies": len(each.columns)} for each in prepared}
-    files = [
-        save_table(column_table(model), place / "columns.csv"),
-        save_table(attack_table(prepared), place / "attacks.csv"),
-        save_table(summary_table(fig4a.records, known), place / "fig4a.csv"),
-        save_table(steps_table(fig4a.records), place / "fig4a-steps.csv"),
-    ]
+    yield save_table(column_table(model), place / "columns.csv")
+    yield save_table(attack_table(prepared), place / "attacks.csv")
+    yield save_table(summary_table(fig4a.records, known), place / "fig4a.csv")
+    yield save_table(steps_table(fig4a.records), place / "fig4a-steps.csv")
     counts = {each.label: f"{each.label}, n = {len(each.columns)}" for each in prepared}
     records = {counts[label]: each for label, each in fig4a.records.items()}
     title = f"fig4a: WaDi, K = {len(model.names)}, windows until the attacked points are named"
     figure = draw_delays(records, title=title, unit="windows", reached=first_reached)
-    files += save_figure(figure, place / "fig4a")
+    yield from saving_figure(figure, place / "fig4a")
     if fig4b:
-        files.append(save_table(pipeline_table(fig4b), place / "fig4b.csv"))
+        yield save_table(pipeline_table(fig4b), place / "fig4b.csv")
         groups: dict[str, dict[str, Times]] = {}
         for each in fig4b:
             groups.setdefault(counts[each.attack], {})[each.pipeline] = Times(each.first, each.limit)
         title = "fig4b: ecc-aht on windows against CombGapE on one-second rows"
         figure = draw_times(groups, title=title, label="seconds until F1 ≥ 0.95")
-        files += save_figure(figure, place / "fig4b")
-    return files
+        yield from saving_figure(figure, place / "fig4b")
 
 
 def _show(
@@ -162,7 +164,7 @@ def _document(
     fig4a: Fig4a,
     fig4b: list[Timed],
     settings: Settings,
-    saved: list[Path],
+    saved: list[str],
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
@@ -188,5 +190,5 @@ def _document(
             for label, records in fig4a.records.items()
         ],
         "fig4b": [each._asdict() for each in fig4b],
-        "files": [str(path) for path in saved],
+        "files": saved,
     }

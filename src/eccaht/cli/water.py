@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from eccaht.experiments.comparison import Row
     from eccaht.experiments.localisation import Saved
     from eccaht.experiments.water import Outcome, Settings
+
+_FILES = ("truth.json", "model.npz", "summary.csv", "steps.csv", "delays.pdf", "delays.png")
 
 
 def water(
@@ -38,6 +40,7 @@ def water(
     """
     from joblib import cpu_count  # type: ignore[import-untyped]
 
+    from eccaht.cli.output import deliver
     from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
     from eccaht.data.durations import parse_duration
     from eccaht.data.estimators import check_estimator
@@ -51,32 +54,31 @@ def water(
     settings = experiment.Settings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
     names = check_known(chosen_policies(policies, experiment.policies()))
     load_wntr()
-    with output_directory(out) as directory:
+    names_of_files = (f"history.{format}", f"attacks.{format}", *_FILES)
+    with output_directory(out, names_of_files) as directory:
         with shown_progress() as bar:
             bar.total(attacks)
             many: dict[str, Any] = {"jobs": jobs or cpu_count(), "stage": bar.stage, "progress": bar.advance}
             outcome = experiment.run(directory, names, settings, **many)
-        files = [*outcome.files, *_save(directory, outcome, settings)]
-    document = _document(outcome, settings, files)
-    if as_json:
-        typer.echo(json.dumps(document, allow_nan=False))
-    else:
-        _show(outcome, settings, files)
+        deliver(
+            [_save(directory, outcome, settings)],
+            tell=lambda: _show(outcome, settings),
+            document=(lambda files: _document(outcome, settings, files)) if as_json else None,
+        )
 
 
-def _save(directory: Path, outcome: Outcome, settings: Settings) -> list[Path]:
+def _save(directory: Path, outcome: Outcome, settings: Settings) -> Iterator[Path]:
     from eccaht.experiments.localisation import steps_table, summary_table
     from eccaht.experiments.localisation_figures import draw_delays
     from eccaht.experiments.tables import save_table
-    from eccaht.presentation.style import save_figure
+    from eccaht.presentation.style import saving_figure
 
     title = f"{len(outcome.attacks)} attacks of two hours on a water network of {len(outcome.model.names)} sensors, "
     title += f"attacked sensors lifted by {settings.shift:g} x interquartile range"
-    return [
-        save_table(summary_table(outcome.records, {}), directory / "summary.csv"),
-        save_table(steps_table(outcome.records), directory / "steps.csv"),
-        *save_figure(draw_delays(outcome.records, title=title, unit="windows"), directory / "delays"),
-    ]
+    yield from outcome.files  # written on the way
+    yield save_table(summary_table(outcome.records, {}), directory / "summary.csv")
+    yield save_table(steps_table(outcome.records), directory / "steps.csv")
+    yield from saving_figure(draw_delays(outcome.records, title=title, unit="windows"), directory / "delays")
 
 
 def _summaries(outcome: Outcome, settings: Settings) -> dict[str, tuple[list[Row], list[Saved]]]:
@@ -89,7 +91,7 @@ def _summaries(outcome: Outcome, settings: Settings) -> dict[str, tuple[list[Row
     }
 
 
-def _document(outcome: Outcome, settings: Settings, files: list[Path]) -> dict[str, Any]:
+def _document(outcome: Outcome, settings: Settings, files: list[str]) -> dict[str, Any]:
     from dataclasses import asdict
 
     from eccaht.experiments.localisation import as_entry, saved_entries
@@ -104,10 +106,10 @@ def _document(outcome: Outcome, settings: Settings, files: list[Path]) -> dict[s
     ]
     told = {"settings": asdict(settings), "sensors": list(outcome.model.names), "windows": outcome.model.n_windows}
     told |= {"lag_1_autocorrelation": outcome.memory, "attacks": [each.as_dict() for each in outcome.attacks]}
-    return told | {"groups": groups, "files": [str(path) for path in files]}
+    return told | {"groups": groups, "files": files}
 
 
-def _show(outcome: Outcome, settings: Settings, files: list[Path]) -> None:
+def _show(outcome: Outcome, settings: Settings) -> None:
     from eccaht.cli.real_data import show_delay, show_lines, show_mean
     from eccaht.data.durations import show_duration
 
@@ -133,4 +135,3 @@ def _show(outcome: Outcome, settings: Settings, files: list[Path]) -> None:
         typer.echo(note)
     horizon = next(iter(outcome.records.values())).hits[lines[1][1]].shape[1]
     typer.echo(f"never: not within the {horizon} windows of the attack, counted as {horizon}; >= is a lower bound")
-    typer.echo(f"Saved {', '.join(str(path) for path in files)}")

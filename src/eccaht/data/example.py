@@ -64,6 +64,7 @@ HISTORY_START, INCIDENT_START = np.datetime64("2024-03-04T00:00:00"), np.datetim
 HISTORY_ROWS, INCIDENT_ROWS, ONSET_ROW = 2 * 8640, 4 * 360, 2 * 360  # two days; four hours, wrong from the third on
 N_ANOMALIES, BIAS = 3, 1.0  # the bias is in units of a sensor's interquartile range
 SHARED = (0.45, 0.65)  # share of a sensor's variance that its section has in common
+FILES = ("history.csv", "incident.csv", "truth.json")
 IQR = 1.3489795  # interquartile range of a standard normal
 
 
@@ -104,9 +105,9 @@ def write_example(directory: Path, seed: Seed = 0) -> list[Path]:
         "seed": seed,
     }
     return [
-        _write_csv(directory / "history.csv", plant, HISTORY_START, USUAL + DEVIATION * history),
-        _write_csv(directory / "incident.csv", plant, INCIDENT_START, USUAL + DEVIATION * incident),
-        _write(directory / "truth.json", json.dumps(truth, indent=2) + "\n"),
+        _write_csv(directory / FILES[0], plant, HISTORY_START, USUAL + DEVIATION * history),
+        _write_csv(directory / FILES[1], plant, INCIDENT_START, USUAL + DEVIATION * incident),
+        _write(directory / FILES[2], json.dumps(truth, indent=2) + "\n"),
     ]
 
 

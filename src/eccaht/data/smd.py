@@ -39,6 +39,11 @@ class Entity:
     segments: tuple[Segment, ...]
 
     @property
+    def truth(self) -> Path:
+        """The file that says which segments are anomalous."""
+        return self.train.parent.parent / "truth.json"
+
+    @property
     def label(self) -> str:
         """Collection and name."""
         return f"{self.collection}/{self.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -162,9 +163,10 @@ def calibrate_stopping(
     size = -(-runs // (_BATCHES * jobs))
     batches = [range(start, min(start + size, runs)) for start in range(0, runs, size)]
     finished: dict[int, Search] = {}
-    for searches in local(min(jobs, len(batches)))(_run, [(plan, batch) for batch in batches]):
-        finished.update(searches)
-        progress(len(searches))
+    with closing(local(min(jobs, len(batches)))(_run, [(plan, batch) for batch in batches])) as results:
+        for searches in results:
+            finished.update(searches)
+            progress(len(searches))
     return Records(plan.alphas, horizon, seed, tuple(finished[run] for run in range(runs)))
 
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import pickle
-import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed  # type: ignore[import-untyped]
-from joblib.externals.loky import BrokenProcessPool  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, as_count
 from eccaht.experiments.single_run import run_policy
 from eccaht.experiments.tables import Table
+from eccaht.experiments.workers import local
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
@@ -84,10 +82,11 @@ def compare(
     seconds = {name: np.zeros(runs) for name in names}
     # all policies of a run, then those of the next: batches then take about equally long, whatever a policy costs
     cells = [(name, run) for run in range(runs) for name in names]
-    for finished in _results(plan, cells, min(jobs, len(cells))):
-        for (name, run), found, duration in finished:
-            hits[name][run], seconds[name][run] = found, duration
-        progress(len(finished))
+    with closing(_results(plan, cells, min(jobs, len(cells)))) as results:
+        for finished in results:
+            for (name, run), found, duration in finished:
+                hits[name][run], seconds[name][run] = found, duration
+            progress(len(finished))
     return Records(problem.known_number, seed, hits, seconds)
 
 
@@ -121,31 +120,13 @@ def check_policies(names: Sequence[str], problem: Problem, options: Mapping[str,
             raise ValueError(reason if name in reason else f"policy {name!r} does not apply: {reason}")
 
 
-def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Iterator[Finished]:
+def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Generator[Finished, None, None]:
     if jobs == 1:
         yield from (_run(plan, [cell]) for cell in cells)
         return
     size = -(-len(cells) // (_BATCHES * jobs))
     batches = [cells[start : start + size] for start in range(0, len(cells), size)]
-    parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
-    try:
-        with workers_deaf_to_interrupts():
-            results = parallel(delayed(_run)(plan, batch) for batch in batches)
-        yield from results
-    except BrokenProcessPool:
-        raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
-
-
-@contextmanager
-def workers_deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; those started here inherit the mask and leave it to this one."""
-    masks = hasattr(signal, "pthread_sigmask")  # Windows has none
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
-    try:
-        yield
-    finally:
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    yield from local(jobs)(_run, [(plan, batch) for batch in batches])
 
 
 def _run(plan: _Plan, cells: Iterable[Cell]) -> Finished:

@@ -8,6 +8,7 @@ independent, so that full and diagonal covariance are compared with all else equ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from difflib import get_close_matches
 from time import perf_counter
@@ -111,9 +112,10 @@ def localise(
         check_methods(names, group[0].problem)
     cells = [(label, run, search) for label, group in searches.items() for run, search in enumerate(group)]
     done: dict[tuple[str, int], Finished] = {}
-    for label, run, finished in local(min(jobs, len(cells)))(_run, ((*cell, tuple(names), seed) for cell in cells)):
-        done[label, run] = finished
-        progress(1)
+    with closing(local(min(jobs, len(cells)))(_run, ((*cell, tuple(names), seed) for cell in cells))) as results:
+        for label, run, finished in results:
+            done[label, run] = finished
+            progress(1)
     return {label: _records(label, group, names, seed, done) for label, group in searches.items()}
 
 

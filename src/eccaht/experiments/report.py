@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,12 +48,19 @@ _COUNTED = {  # of one claim, and of several
 }
 _SPELT = {"hds": "HDS", "ttts-challenger": "TTTS-Challenger", "wadi": "WaDi"}
 _MOST = 5  # numbers of a claim in the first table
+_COUNTS = ("stopping/summary.csv", "stopping/runs.csv")  # made where they are not there
+FILES = ("report.html", "report.md", "claims/verdicts.csv", "claims/runs.csv", *_COUNTS)
 Judged = list[tuple[Claim, Verdict]]
 
 
-def write_report(directory: Path) -> list[Path]:
-    """Write report.html, report.md and the numbers behind the verdicts; return the files, the page first."""
+def write_report(directory: Path, *, note: Callable[[str], object] = lambda _: None) -> list[Path]:
+    """Write report.html, report.md and the numbers behind the verdicts; return the files, the page first.
+
+    note: is told what is left out, and why.
+    """
     results, refused = _load(directory)
+    for id, why in refused.items() if results else ():
+        note(f"{id} is left out: {why}")
     if not results:
         why = f" ({next(iter(refused.values()))})" if refused else ""
         raise ValueError(f"no results in {directory}{why}: run 'eccaht reproduce all --out {directory}' first")

@@ -5,8 +5,8 @@ No number depends on how many processes there are, on what else runs, or on wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from eccaht import __version__
 from eccaht.arrays import as_count
 from eccaht.episode import EXACT
 from eccaht.experiments import storage
+from eccaht.experiments.manifest import MANIFEST
 from eccaht.experiments.results import Cell
 from eccaht.experiments.single_run import hits_of_run
 from eccaht.experiments.spec import Experiment, Setting
@@ -81,27 +82,36 @@ def reproduce(
     scheduler: str | None = None,
     fresh: bool = False,
     progress: Callable[[Progress], object] = lambda _: None,
+    note: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Bring the results of some experiments in `directory` to completion; what is there already stays as it is.
 
     backend: "loky" runs `jobs` processes on this machine, "dask" the workers of the scheduler at that address; tables
-    and figures are always made here. fresh: discard earlier results of these experiments first.
+    and figures are always made here. fresh: discard earlier results of these experiments first. note: is told which
+    cells are made again because their files are not those that were written.
     """
     runs, jobs = as_count(runs, "runs", least=1), as_count(jobs, "jobs", least=1)
     (seed,) = check_seed(seed)
     if not fresh:
         for experiment in experiments:
             storage.check(directory, experiment, runs, seed)
-    with workers(backend, scheduler, jobs) as start:
-        for experiment in experiments:
-            storage.prepare(directory, experiment, runs, seed, fresh=fresh)
-        work = [piece for experiment in experiments for piece in _pieces(directory, experiment, runs, seed)]
-        counter = _Counter(directory, experiments, work, progress)
-        for id, cell, hits in _whole_cells(start, work, runs, counter):
-            storage.save_cell(directory, id, cell, hits)
-            counter.stored()
-    for _ in local(min(jobs, max(1, len(counter.stale))))(_finish, [(directory, id) for id in counter.stale]):
-        counter.finished()
+    with ExitStack() as claims:
+        with workers(backend, scheduler, jobs) as start:
+            for experiment in experiments:
+                claims.enter_context(storage.claimed(directory, experiment))
+                storage.prepare(directory, experiment, runs, seed, fresh=fresh)
+            # what was added in an earlier call is shown too, so it has to be whole
+            shown = [storage.with_added(directory, experiment) for experiment in experiments]
+            work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
+            counter = _Counter(directory, shown, work, progress)
+            with closing(_whole_cells(start, work, runs, counter)) as whole:
+                for id, cell, hits in whole:
+                    storage.save_cell(directory, id, cell, hits)
+                    counter.stored()
+        finish = local(min(jobs, max(1, len(counter.stale))))
+        with closing(finish(_finish, [(directory, id) for id in counter.stale])) as finished:
+            for _ in finished:
+                counter.finished()
 
 
 class _Counter:
@@ -144,9 +154,14 @@ class _Counter:
 # -- cells ---------------------------------------------------------------------------------------------
 
 
-def _pieces(directory: Path, experiment: Experiment, runs: int, seed: int) -> Iterator[Piece]:
-    """The runs that are missing, cell by cell."""
-    for cell in storage.missing(directory, experiment):
+def _pieces(
+    directory: Path, experiment: Experiment, runs: int, seed: int, note: Callable[[str], object]
+) -> Iterator[Piece]:
+    """The runs that are missing or whose file is damaged, cell by cell."""
+    if again := storage.damaged(directory, experiment):
+        names = ", ".join(f"{k}-{policy}" for k, policy in again)
+        note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
+    for cell in sorted([*storage.missing(directory, experiment), *again], key=storage.cells(experiment).index):
         size = 1 if cell[1] in EXACT else max(1, _PIECE // max(1, experiment.horizon))
         setting = experiment.settings[cell[0]]
         options = {**setting.options, **experiment.policy_options.get(cell[1], {})}
@@ -157,7 +172,7 @@ def _pieces(directory: Path, experiment: Experiment, runs: int, seed: int) -> It
 
 def _whole_cells(
     start: Start, work: list[Piece], runs: int, counter: _Counter
-) -> Iterator[tuple[str, Cell, NDArray[np.int32]]]:
+) -> Generator[tuple[str, Cell, NDArray[np.int32]], None, None]:
     """Run all pieces, yielding a cell once the last of its runs is in."""
     ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
     hits: dict[tuple[str, Cell], NDArray[np.int32]] = {}
@@ -190,6 +205,13 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[np.int32]]:
 
 
 # -- tables and figures --------------------------------------------------------------------------------
+
+
+def files(directory: Path, experiment: Experiment) -> list[Path]:
+    """Every file that is written for an experiment."""
+    cells = [storage.cell_path(directory, experiment.id, cell) for cell in storage.cells(experiment)]
+    home = directory / experiment.id
+    return [home / "spec.json", home / MANIFEST, *cells, *_derived(directory, experiment)]
 
 
 def _derived(directory: Path, experiment: Experiment) -> list[Path]:

@@ -2,6 +2,7 @@
 
     DIR/<id>/spec.json                      the entry, number of runs, seed and version of the package
     DIR/<id>/cells/<setting>-<policy>.parquet     also those of policies asked for beside the entry's
+    DIR/<id>/manifest.json                  a digest of each cell
     DIR/<id>/summary.csv, curves.csv        derived from the cells
 
 Every file appears by rename, so that a run killed at any moment leaves whole files only.
@@ -9,9 +10,11 @@ Every file appears by rename, so that a run killed at any moment leaves whole fi
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,10 @@ from numpy.typing import NDArray
 
 from eccaht import __version__
 from eccaht.covariance.spectrum import effective_rank
+from eccaht.experiments import manifest
 from eccaht.experiments.results import Cell, Results
 from eccaht.experiments.spec import Experiment, Setting
-from eccaht.files import replacing
+from eccaht.files import locked, replacing
 from eccaht.policies import policy_names
 from eccaht.randomness import rng_for
 from eccaht.statistics import Delay, Estimate, bca_interval, delay, estimate, first_reached, reached_for_good
@@ -47,7 +51,7 @@ def cells(experiment: Experiment) -> list[Cell]:
 def check(directory: Path, experiment: Experiment, runs: int, seed: int) -> None:
     """Refuse to add to results that were made in another way."""
     home = directory / experiment.id
-    made = _read_spec(home) if (home / _SPEC).exists() else None
+    made = _read_spec(home) if (home / _SPEC).is_file() else None
     if made is None and not any((home / _CELLS).glob("*.parquet")):
         return
     differing = [key for key, value in _spec(experiment, runs, seed).items() if (made or {}).get(key) != value]
@@ -57,8 +61,17 @@ def check(directory: Path, experiment: Experiment, runs: int, seed: int) -> None
         raise ValueError(f"results in {home} were made {how}: use another --out, or --fresh to discard them")
 
 
+@contextmanager
+def claimed(directory: Path, experiment: Experiment) -> Iterator[None]:
+    """Be the only process that writes results of this experiment there."""
+    home = directory / experiment.id
+    home.mkdir(parents=True, exist_ok=True)
+    with locked(home):
+        yield
+
+
 def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fresh: bool = False) -> None:
-    """Make the directory ready for cells: after `check`, or with everything of this experiment discarded."""
+    """Make the directory, which is claimed, ready for cells: after `check`, or with earlier results discarded."""
     home = directory / experiment.id
     if fresh:
         discard(home)
@@ -66,7 +79,7 @@ def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fr
     (home / _CELLS).mkdir(parents=True, exist_ok=True)
     for leftover in (*home.glob(".*.part"), *(home / _CELLS).glob(".*.part")):
         leftover.unlink(missing_ok=True)
-    if not (home / _SPEC).exists():
+    if not (home / _SPEC).is_file():
         with replacing(home / _SPEC) as file:
             file.write(json.dumps(_spec(experiment, runs, seed), indent=1, allow_nan=False).encode() + b"\n")
 
@@ -74,7 +87,15 @@ def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fr
 def discard(home: Path) -> None:
     """Remove the results of one experiment, and no other file; what says how they were made goes last."""
     shutil.rmtree(home / _CELLS, ignore_errors=True)
-    for name in ("summary.csv", "curves.csv", f"{home.name}.csv", f"{home.name}.pdf", f"{home.name}.png", _SPEC):
+    for name in (
+        "summary.csv",
+        "curves.csv",
+        f"{home.name}.csv",
+        f"{home.name}.pdf",
+        f"{home.name}.png",
+        manifest.MANIFEST,
+        _SPEC,
+    ):
         (home / name).unlink(missing_ok=True)
 
 
@@ -110,7 +131,22 @@ def cell_path(directory: Path, id: str, cell: Cell) -> Path:
 
 def missing(directory: Path, experiment: Experiment) -> list[Cell]:
     """The cells that were not finished yet."""
-    return [cell for cell in cells(experiment) if not cell_path(directory, experiment.id, cell).exists()]
+    return [cell for cell in cells(experiment) if not cell_path(directory, experiment.id, cell).is_file()]
+
+
+def damaged(directory: Path, experiment: Experiment) -> list[Cell]:
+    """The cells whose files are not those that were written for them."""
+    home = directory / experiment.id
+    spec = _read_spec(home)
+    there = set(cells(experiment)) - set(missing(directory, experiment))
+    return [cell for cell in cells(experiment) if cell in there and _content(home, spec, cell) is None]
+
+
+def _content(home: Path, spec: dict[str, Any], cell: Cell) -> bytes | None:
+    """The bytes of a cell, None if they are not the ones that were written for it."""
+    path = cell_path(home.parent, home.name, cell)
+    content = path.read_bytes()
+    return content if manifest.belongs(home, spec, path.stem, content) else None
 
 
 def with_added(directory: Path, experiment: Experiment) -> Experiment:
@@ -118,7 +154,7 @@ def with_added(directory: Path, experiment: Experiment) -> Experiment:
 
     def complete(policy: str) -> bool:
         cells = ((k, policy) for k in range(len(experiment.settings)))
-        return all(cell_path(directory, experiment.id, cell).exists() for cell in cells)
+        return all(cell_path(directory, experiment.id, cell).is_file() for cell in cells)
 
     return experiment.beside(*filter(complete, policy_names()))
 
@@ -131,14 +167,17 @@ def save_cell(directory: Path, id: str, cell: Cell, hits: NDArray[np.int32]) -> 
     table = pl.DataFrame(columns).select(
         pl.lit(setting, pl.Int32).alias("setting"), pl.lit(policy).cast(pl.Categorical).alias("policy"), *columns
     )
-    with replacing(cell_path(directory, id, cell)) as file:
-        table.write_parquet(file, compression="zstd")
+    content, path, home = io.BytesIO(), cell_path(directory, id, cell), directory / id
+    table.write_parquet(content, compression="zstd")
+    manifest.record(home, _read_spec(home), path.stem, content.getvalue())
+    with replacing(path) as file:
+        file.write(content.getvalue())
 
 
 def load(directory: Path, id: str) -> Results:
     """Read the results of an experiment, with the entry they were made by and the policies added to it."""
     home = directory / id
-    if not (home / _SPEC).exists():
+    if not (home / _SPEC).is_file():
         raise ValueError(f"no results of {id} in {directory}: run 'eccaht reproduce {id} --out {directory}'")
     spec = _read_spec(home)
     try:
@@ -149,15 +188,17 @@ def load(directory: Path, id: str) -> Results:
         raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
     experiment = with_added(directory, experiment)
     shape = runs, experiment.horizon
-    hits = {cell: _load_cell(cell_path(directory, id, cell), shape) for cell in cells(experiment)}
+    hits = {cell: _load_cell(home, spec, cell, shape) for cell in cells(experiment)}
     return Results(experiment, seed, hits)
 
 
-def _load_cell(path: Path, shape: tuple[int, int]) -> NDArray[np.int32]:
-    try:
-        hits: NDArray[np.int32] = pl.read_parquet(path, columns=["hits"])["hits"].to_numpy().reshape(shape)
-    except (pl.exceptions.PolarsError, ValueError) as error:
-        raise ValueError(f"{path} is damaged, delete it and run again: {error}") from None
+def _load_cell(home: Path, spec: dict[str, Any], cell: Cell, shape: tuple[int, int]) -> NDArray[np.int32]:
+    content = _content(home, spec, cell)
+    if content is None:
+        again = f"'eccaht reproduce {home.name} --out {home.parent}'"
+        path = cell_path(home.parent, home.name, cell)
+        raise ValueError(f"{path} is damaged or was made in another way: run {again}, which makes it again")
+    hits: NDArray[np.int32] = pl.read_parquet(content, columns=["hits"])["hits"].to_numpy().reshape(shape)
     return hits
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cache
+from multiprocessing import resource_tracker
 from typing import Any, Literal
 
 from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
 from joblib.externals.loky import BrokenProcessPool  # type: ignore[import-untyped]
+from joblib.externals.loky.backend import (  # type: ignore[import-untyped]
+    resource_tracker as loky_resource_tracker,
+)
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-from eccaht.experiments.comparison import workers_deaf_to_interrupts
 
 Backend = Literal["loky", "dask"]
 Results = Generator[Any, None, None]
@@ -62,14 +66,59 @@ def local(jobs: int) -> Start:
             return
         parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
         try:
-            with workers_deaf_to_interrupts():
+            with _deaf_to_interrupts() as listen_again:
                 results = parallel(delayed(_bound)(os.getpid(), call, *each) for each in arguments)
-            with closing(results):
-                yield from results
+                with _closing_quietly(results):
+                    listen_again()  # here, where an interrupt that came meanwhile closes them too
+                    for result in results:  # noqa: UP028 - "yield from" would close them first, and aloud
+                        yield result
         except BrokenProcessPool:
             raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
 
     return start
+
+
+@contextmanager
+def _closing_quietly(results: Results) -> Iterator[Results]:
+    """Close them in the end; that work was cancelled is joblib's remark on what we say already."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            results.close()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[Callable[[], object]]:
+    """Ctrl-C reaches every process of a terminal; those started here inherit a mask and leave it to this one.
+
+    This one, where signals may arrive on any thread, postpones them until what is yielded is called.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield lambda: None
+        return
+    for helper in (resource_tracker, loky_resource_tracker):  # starting them would lift the mask
+        helper.ensure_running()
+    heard: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if threading.current_thread() is not threading.main_thread():
+        handlers = {}
+    for number, handler in handlers.items():
+        if callable(handler):
+            signal.signal(number, lambda number, _: heard.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def listen_again() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        while handlers:
+            signal.signal(*handlers.popitem())
+        while heard:
+            signal.raise_signal(heard.pop())
+
+    try:
+        yield listen_again
+    finally:
+        listen_again()
 
 
 def _bound(parent: int, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -96,8 +145,9 @@ def _remote(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> R
     with parallel_config(backend="dask"):
         parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
     try:
-        with closing(parallel(delayed(_single_threaded)(call, *each) for each in arguments)) as results:
-            yield from results
+        with _closing_quietly(parallel(delayed(_single_threaded)(call, *each) for each in arguments)) as results:
+            for result in results:  # noqa: UP028
+                yield result
     except KilledWorker:
         raise OSError("a dask worker was ended from outside, perhaps for want of memory") from None
 

@@ -53,7 +53,8 @@ STYLE: dict[Any, Any] = {
 }
 
 # without a date the same table gives the same bytes
-_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "png": {}}
+_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+_PAIR = ("pdf", "png")
 
 
 @contextmanager
@@ -67,11 +68,18 @@ def figure_style() -> Iterator[None]:
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:
     """Write path.pdf and path.png (`path` has no suffix) and return both; no half-written file stays."""
-    files = []
-    with figure_style():
-        for suffix, metadata in _METADATA.items():
-            target = path.with_name(f"{path.name}.{suffix}")
-            with replacing(target) as file:
-                figure.savefig(file, format=suffix, metadata=metadata)
-            files.append(target)
-    return files
+    return list(saving_figure(figure, path))
+
+
+def saving_figure(figure: Figure, path: Path) -> Iterator[Path]:
+    """The same one by one, so that what was written is known where the next one fails."""
+    for suffix in _PAIR:
+        yield save_picture(figure, path.with_name(f"{path.name}.{suffix}"))
+
+
+def save_picture(figure: Figure, path: Path) -> Path:
+    """Write one picture, in the format that its name ends in."""
+    suffix = path.suffix[1:]
+    with figure_style(), replacing(path) as file:
+        figure.savefig(file, format=suffix, metadata=_METADATA.get(suffix, {}))
+    return path

@@ -1,0 +1,20 @@
+"""The command `eccaht`, also as `python -m eccaht`: ready for Ctrl-C before anything large is imported."""
+
+from __future__ import annotations
+
+import sys
+
+from eccaht.cli import signals
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    signals.leave_at_once()
+    from eccaht.cli.main import run
+
+    signals.unwind()
+    signals.exit_with(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""How much memory a simulation takes, so that what cannot fit is refused before it starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+DENSE = ("rbf", "graph")  # families whose operators hold matrices of all streams by all streams
+# numbers of 8 bytes held at once, counted with peak resident sizes and rounded up
+_DENSE_MATRICES, _JOINT_MATRICES, _VECTORS = 6, 3, 20
+_RECORD = 16  # bytes: what is kept and computed of one measurement
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def check_memory(family: str, streams: int, policies: Iterable[str], *, processes: int = 1, records: int = 0) -> None:
+    """Refuse a simulation that needs more memory than there is, and say how much it would be."""
+    from eccaht.episode import EXACT
+
+    have, joint = free(), [name for name in policies if name in EXACT]
+    if have is None:
+        return
+    if _RECORD * records > have:
+        _refuse(f"the records of {records:,} measurements", _RECORD * records, have, "fewer runs or a smaller horizon")
+    need = needed(streams, dense=family in DENSE, joint=bool(joint), processes=processes)
+    if need > have:
+        ways = ["fewer streams"]
+        ways += ["a family other than " + " and ".join(DENSE)] if family in DENSE else []
+        ways += [f"policies other than {', '.join(joint)}"] if joint else []
+        ways += ["fewer jobs"] if need <= processes * have else []
+        what = f"{streams:,} streams with {family} noise" + (f" and {joint[0]}" if joint else "")
+        _refuse(what, need, have, ", or ".join(ways))
+
+
+def needed(streams: int, *, dense: bool, joint: bool, processes: int = 1) -> int:
+    """Bytes for the covariance and a policy in each process.
+
+    >>> needed(128, dense=False, joint=False)
+    20480
+    """
+    matrices = _DENSE_MATRICES * dense + _JOINT_MATRICES * joint
+    return 8 * processes * (matrices * streams**2 + _VECTORS * streams)
+
+
+def _refuse(what: str, need: int, have: int, ways: str) -> NoReturn:
+    raise ValueError(f"{what} need about {_show(need)}, this machine has {_show(have)}: use {ways}")
+
+
+def free() -> int | None:
+    """Bytes that can be taken, None where the system does not say."""
+    found = [bytes for bytes in (_meminfo(), _pages(), _allowed()) if bytes is not None]
+    return min(found) if found else None
+
+
+def _meminfo() -> int | None:
+    """As Linux counts it, with what it would give back."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return None
+
+
+def _pages() -> int | None:
+    """All that is built in."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _allowed() -> int | None:
+    """The limit of a container."""
+    try:
+        return int(Path("/sys/fs/cgroup/memory.max").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _show(size: float) -> str:
+    for unit in _UNITS[:-1]:
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.0f} {_UNITS[-1]}"

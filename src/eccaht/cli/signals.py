@@ -1,0 +1,111 @@
+"""Ctrl-C and the wish of the system to end: one line, an exit code that says which, and no half file.
+
+While the program itself is imported there is nothing to undo, and it ends at once. Later a signal becomes an exception
+that closes files, workers and the screen on its way out. It waits while a library is imported, because many of
+them turn an exception in that time into a message of their own.
+"""
+
+from __future__ import annotations
+
+# nothing here that takes time to import: until this module is there, Python answers Ctrl-C in its own way
+import _signal as signal  # type: ignore[import-not-found]
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, NoReturn
+
+INTERRUPTED, TERMINATED = 128 + int(signal.SIGINT), 128 + int(signal.SIGTERM)
+WORDS = {int(signal.SIGINT): "interrupted", int(signal.SIGTERM): "terminated"}
+_LATER = 0.02  # seconds until a signal that came during an import is looked at again
+
+
+class Terminated(BaseException):
+    """The system asked the program to end; as little an error as KeyboardInterrupt is."""
+
+
+def leave_at_once() -> None:
+    """End with one line on the first signal; those that were ignored from the beginning stay so, as under nohup."""
+    _handle(_leave)
+
+
+def unwind() -> None:
+    """Turn the first signal into an exception; a second one ends the program at once."""
+    _handle(_raise)
+
+
+def ignore() -> None:
+    """Hear no further signal, where this module listens: what is left to do takes no time."""
+    for number in WORDS:
+        if signal.getsignal(number) in (_leave, _raise):
+            signal.signal(number, signal.SIG_IGN)
+
+
+def exit_with(code: int) -> NoReturn:
+    """Exit; Python could otherwise end by the signal itself, without our code, if a library saw the exception pass."""
+    if code in (INTERRUPTED, TERMINATED):
+        import atexit
+        import contextlib
+
+        ignore()
+        atexit._run_exitfuncs()  # joblib's among them, which clear up after its workers
+        with contextlib.suppress(OSError):  # nobody reads it any more
+            sys.stdout.flush()
+        os._exit(code)
+    leave_at_once()
+    sys.exit(code)
+
+
+def _handle(handler: Any) -> None:
+    for number in WORDS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _leave(number: int, _: FrameType | None) -> NoReturn:
+    os.write(2, f"eccaht: {WORDS[number]}\n".encode())  # print could be in the middle of a line
+    os._exit(128 + number)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    if _importing(frame):
+        _send_later(number)
+        return
+    _handle(_leave)
+    _quieten()
+    if number == signal.SIGTERM:
+        raise Terminated
+    raise KeyboardInterrupt
+
+
+def _send_later(number: int) -> None:
+    import threading
+
+    again = threading.Timer(_LATER, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
+
+
+def _quieten() -> None:
+    """Let threads and finalizers of libraries, whose work is taken from them, end without a word."""
+    import threading
+
+    threading.excepthook = lambda _: None
+    sys.unraisablehook = _unraised
+
+
+def _unraised(lost: Any) -> None:
+    """An exception that came in a finalizer goes no further: if it was ours, send the signal once more."""
+    if issubclass(lost.exc_type, (KeyboardInterrupt, Terminated)):
+        _handle(_raise)
+        _send_later(int(signal.SIGTERM if issubclass(lost.exc_type, Terminated) else signal.SIGINT))
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False

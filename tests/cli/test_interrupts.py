@@ -1,0 +1,90 @@
+"""Ctrl-C and SIGTERM at any moment: one line, an exit code that says which, nothing left over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
+
+COMPARE = ["compare", "--horizon", "100000", "--jobs", "2", "--csv", "hits.csv"]
+WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+
+def listening(pid: int) -> bool:
+    """Has the program set its handlers? Python itself has none for SIGTERM."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
+
+
+def workers(group: int) -> bool:
+    """Has the group two processes that import what they need to work?"""
+    count = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            count += os.getpgid(int(entry.name)) == group and b"LokyProcess" in (entry / "cmdline").read_bytes()
+        except OSError:  # it has ended
+            continue
+    return count == 2
+
+
+def file_appears(name: str) -> Callable[[int], bool]:
+    return lambda _: any(Path().glob(name))
+
+
+def ended(arguments: list[str], when: Callable[[int], bool], number: signal.Signals, *, later: float = 0.0) -> str:
+    """Start a command, send a signal to it and to its workers at the moment given, and return what it printed."""
+    command = [sys.executable, "-m", "eccaht", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            while process.poll() is None and not when(process.pid):
+                time.sleep(0.001)
+            time.sleep(later)
+            os.killpg(process.pid, number)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number
+    said = [line for line in err.splitlines() if " cells" not in line]  # how far it was
+    assert said == [f"eccaht: {WORDS[number]}"]
+    return out
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("later", "number"), [(0.0, signal.SIGINT), (0.1, signal.SIGINT), (0.0, signal.SIGTERM)])
+def test_while_it_is_still_imported(later: float, number: signal.Signals) -> None:
+    assert ended(["compare"], listening, number, later=later) == ""
+
+
+def test_while_workers_are_started() -> None:
+    assert ended(COMPARE, workers, signal.SIGINT) == ""
+    assert not [*Path().iterdir()]
+
+
+def test_while_results_are_written() -> None:
+    arguments = ["reproduce", "fig5a", "--runs", "2", "--jobs", "2", "--out", "results"]
+    ended(arguments, file_appears("results/fig5a/cells/*.parquet"), signal.SIGINT)
+    assert not [*Path().rglob("*.part")]
+    assert not Path("results/fig5a/summary.csv").exists()
+
+
+def test_the_system_ends_a_search_in_the_middle() -> None:
+    assert ended(["demo", "--out", "d", "--delay", "0"], file_appears("d"), signal.SIGTERM) in ("", *_beginnings())
+    assert not [*Path("d").iterdir()]
+
+
+def _beginnings() -> list[str]:
+    return ["Which 3 of 15 correlated streams are anomalous? (ecc-aht, seed 0)\n"]

@@ -1,0 +1,323 @@
+"""No command writes onto an input or onto anything but a regular file, and a full disk costs no finding."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from eccaht.cli import memory
+from eccaht.cli.main import app, run
+from eccaht.data import calibrate
+from eccaht.data.example import STATUS, write_example
+from eccaht.diagnosis import page
+from eccaht.experiments import fig1, figures, report
+from eccaht.experiments.stopping_errors import load_or_count
+from tests.data.smd_format import write_collection
+from tests.data.wadi_format import plant, write
+from tests.test_files import full_disk, odd_file
+
+SEARCH = ["--anomalies", "3", "--shift", "1"]
+# command -> its arguments, the options that name files to write with their endings, its inputs
+FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
+    "calibrate": (["history.csv", "more.csv"], {"--out": ".model"}, ["history.csv", "more.csv"]),
+    "diagnose": (["plant.model"], {"--html": ".html"}, ["plant.model"]),
+    "identify": (
+        ["--model", "plant.model", "--data", "a.csv", "--data", "b.csv", "--shift-file", "s.csv", "--anomalies", "3"],
+        {"--ledger": ".parquet", "--plot": ".svg"},
+        ["plant.model", "a.csv", "b.csv", "s.csv"],
+    ),
+    "compare": (["--covariance", "S.npy"], {"--plot": ".png", "--csv": ".csv"}, ["S.npy"]),
+    "calibration": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
+}
+CASES = [(command, option) for command, (_, options, _) in FILES.items() for option in options]
+# command -> its arguments before the directory, and a file that it writes there
+DIRECTORIES = {
+    "demo": (["demo", "--out"], "fig1.png"),
+    "example": (["example", "--out"], "history.csv"),
+    "reproduce": (["reproduce", "fig5a", "--out"], "fig5a/cells/0-ecc-aht.parquet"),
+    "report": (["report"], "report.html"),
+    "smd": (["smd", "servers", "--anomalies", "2", "--out"], "tier1-2.pdf"),
+    "wadi": (["wadi", "plant", "--out"], "fig4b.csv"),
+    "water": (["water", "--out"], "history.csv"),
+}
+READ_ONLY = {"policies", "limits"}
+
+
+def test_every_command_is_looked_at() -> None:
+    commands = {entry.callback.__name__ for entry in app.registered_commands if entry.callback is not None}
+    assert commands == {*FILES, *DIRECTORIES, *READ_ONLY}
+    options = {"out", "html", "ledger", "plot", "csv"}  # all that name something to write
+    for entry in app.registered_commands:
+        assert entry.callback is not None
+        taken = options & {*inspect.signature(entry.callback).parameters}
+        name = entry.callback.__name__
+        assert {f"--{option}" for option in taken} == set(
+            FILES[name][1] if name in FILES else DIRECTORIES[name][0][-1:] if taken else ()
+        )
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The line with which a command refuses, with nothing done."""
+    before = {path: (path.lstat().st_mtime_ns, path.lstat().st_ino) for path in Path().rglob("*") if not path.is_dir()}
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    after = {path: (path.lstat().st_mtime_ns, path.lstat().st_ino) for path in Path().rglob("*") if not path.is_dir()}
+    assert after == before
+    return err
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "option"), CASES)
+def test_an_output_is_no_input_under_any_name(
+    command: str, option: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments, options, inputs = FILES[command]
+    for name in inputs:
+        Path(name).write_bytes(b"not even read")
+    ending = options[option]
+    for k, name in enumerate(inputs):
+        soft, hard, chain = (place / f"{kind}{k}{ending}" for kind in ("soft", "hard", "chain"))
+        soft.symlink_to(name)
+        hard.hardlink_to(name)
+        chain.symlink_to(soft)
+        for output in (hard, chain):
+            assert f"{option} {output} would overwrite " in refused([command, *arguments, option, str(output)], capsys)
+        assert Path(name).read_bytes() == b"not even read"
+
+
+@pytest.mark.parametrize("kind", ["a directory", "a pipe", "a device"])
+@pytest.mark.parametrize(("command", "option"), CASES)
+@pytest.mark.usefixtures("place")
+def test_an_output_is_a_regular_file(command: str, option: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, options, inputs = FILES[command]
+    for name in inputs:
+        Path(name).touch()
+    output = odd_file(kind, Path(f"odd{options[option]}"))
+    assert f"{option} {output} is {kind}: give" in refused([command, *arguments, option, str(output)], capsys)
+
+
+@pytest.mark.parametrize(("command", "option"), CASES)
+@pytest.mark.usefixtures("place")
+def test_an_output_has_a_place_of_its_own(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, options, inputs = FILES[command]
+    for name in inputs:
+        Path(name).touch()
+    Path("file").touch()
+    for nowhere in ("none", "file"):
+        output = f"{nowhere}/x{options[option]}"
+        assert f"{option} {output}" in refused([command, *arguments, option, output], capsys)
+
+
+@pytest.mark.usefixtures("place")
+def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("b.csv").symlink_to("a.png")
+    assert "--csv b.csv would overwrite --plot a.png" in refused(
+        ["compare", "--plot", "a.png", "--csv", "b.csv"], capsys
+    )
+
+
+def test_neither_an_input_nor_a_device_is_replaced_under_its_own_name(
+    capsys: pytest.CaptureFixture[str], place: Path
+) -> None:
+    (place / "h.csv").touch()
+    assert "--out /dev/null is a device" in refused(["calibrate", "h.csv", "--out", os.devnull], capsys)
+    for name in ("h.csv", "./h.csv", str(place / "h.csv")):
+        assert f"--out {Path(name)} would overwrite FILE h.csv" in refused(
+            ["calibrate", "h.csv", "--out", name], capsys
+        )
+
+
+def directory_arguments(command: str) -> list[str]:
+    """The arguments, with the inputs they need."""
+    if command == "water" and find_spec("wntr") is None:
+        pytest.skip("the extra [water] is not installed")
+    if command == "smd":
+        write_collection(Path("servers"), ["a"])
+    if command == "wadi":
+        Path("plant").mkdir()
+        write(Path("plant"), "2017", plant(50, seed=3, hour=18), plant(50, seed=4, hour=18))
+    return DIRECTORIES[command][0]
+
+
+@pytest.mark.parametrize("command", DIRECTORIES)
+@pytest.mark.usefixtures("place")
+def test_files_of_a_directory_are_regular_too(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, name = directory_arguments(command), Path(DIRECTORIES[command][1])
+    for kind in ("a directory", "a pipe", "a device"):
+        out = Path(kind.split()[1])
+        (out / name).parent.mkdir(parents=True)
+        odd_file(kind, out / name)
+        assert f"{out / name} is {kind}: give" in refused([*arguments, str(out)], capsys)
+    if command != "report":
+        Path("file").touch()
+        assert "is a file: give a directory" in refused([*arguments, "file"], capsys)
+
+
+@pytest.mark.parametrize("command", ["smd", "wadi", "report"])
+@pytest.mark.usefixtures("place")
+def test_files_of_a_directory_are_no_inputs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = directory_arguments(command)
+    if command == "report":
+        Path("out/fig2/cells").mkdir(parents=True)
+        Path("out/fig2/cells/0-joint.parquet").touch()
+    where = {
+        "smd": "servers/test/a.csv.gz",
+        "wadi": "plant/WADI_attackdata.csv",
+        "report": "out/fig2/cells/0-joint.parquet",
+    }
+    Path("out").mkdir(exist_ok=True)
+    link = Path("out") / DIRECTORIES[command][1]
+    link.hardlink_to(where[command])
+    assert f"{link} would overwrite" in refused([*arguments, "out"], capsys)
+
+
+# -- a full disk ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plant_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("plant")
+    history, *_ = write_example(directory)
+    calibrate([history], exclude=[STATUS], window="5min").save(directory / "plant.model")
+    write_collection(directory / "servers", ["a"])
+    return directory
+
+
+IDENTIFY = ["identify", "--model", "PLANT/plant.model", "--data", "PLANT/incident.csv", *SEARCH, "--policy", "ecc-aht"]
+LITTLE = ["--runs", "2", "--horizon", "5", "--jobs", "1"]
+SMALL = ["--anomalies", "1", *LITTLE, "--policies", "ecc-aht"]
+# arguments, what is found all the same, the files that are lost
+LOST: dict[str, tuple[list[str], str, list[str]]] = {
+    "calibrate": (
+        ["calibrate", "PLANT/history.csv", "--out", "m"],
+        "sensors kept",
+        ["m"],
+    ),
+    "diagnose": (["diagnose", "PLANT/plant.model", "--html", "page.html"], "Verdict: ", ["page.html"]),
+    "ledger": ([*IDENTIFY, "--ledger", "l.parquet"], "named", ["l.parquet"]),
+    "both": ([*IDENTIFY, "--ledger", "l.csv", "--plot", "p.png"], "named", ["l.csv", "p.png"]),
+    "compare": (["compare", "--streams", "8", *SMALL, "--csv", "c.csv"], "final F1", ["c.csv"]),
+    "calibration": (
+        [
+            "calibration",
+            "--family",
+            "identity",
+            "--streams",
+            "6",
+            *SEARCH,
+            "--policy",
+            "ecc-aht",
+            "--stopping",
+            "gap",
+            *LITTLE,
+            "--plot",
+            "p.svg",
+        ],
+        "alpha",
+        ["p.svg"],
+    ),
+    "demo": (["demo", "--delay", "0", "--out", "d"], "Named ", ["d/fig1.pdf"]),
+    "smd": (["smd", "PLANT/servers", "--tier", "1", *SMALL, "--out", "d"], "Tier 1: ", ["d/tier1-1.csv"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "as_json"), [*((case, False) for case in LOST), ("calibrate", True), ("both", True), ("demo", True)]
+)
+def test_what_was_found_is_told_if_it_cannot_be_written(
+    case: str,
+    as_json: bool,
+    plant_files: Path,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("eccaht.experiments.side_by_side.RUNS", 2)
+    monkeypatch.setattr(page, "write", lambda *_: "a page without its pictures")
+    monkeypatch.setattr(fig1, "draw", lambda _: Figure(figsize=(1, 1)))
+    arguments, found, lost = LOST[case]
+    arguments = [word.replace("PLANT", str(plant_files)) for word in arguments]
+    with full_disk(8):
+        assert run([*arguments, "--json"] if as_json else arguments) == 1
+    out, err = capsys.readouterr()
+    assert err == f"eccaht: cannot write {', '.join(lost)}: File too large\n"
+    if as_json:
+        document = json.loads(out)
+        assert document["model"] is None if case == "calibrate" else document["files"] == []
+    else:
+        assert found in out
+        assert "Saved" not in out
+    assert not [path for path in place.rglob("*") if path.is_file()]
+
+
+def test_what_could_be_written_is_listed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", "--streams", "8", *SMALL, "--csv", "c.csv", "--plot", "p.png", "--json"]
+    with full_disk(1000):
+        assert run(arguments) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["files"] == ["c.csv"]
+    assert err == "eccaht: cannot write p.png: File too large\n"
+    assert [path.name for path in place.iterdir()] == ["c.csv"]
+
+
+@pytest.mark.usefixtures("place")
+def test_results_that_cannot_be_written_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(figures, "draw", lambda _: Figure(figsize=(1, 1)))
+    monkeypatch.setattr(report, "load_or_count", lambda directory: load_or_count(directory, runs=1))
+    for arguments, lost in (
+        (["example"], "example/history.csv"),
+        (["reproduce", "table1"], "results/table1/spec.json"),
+    ):
+        with full_disk(8):
+            assert run(arguments) == 1
+        assert capsys.readouterr().err.endswith(f"eccaht: cannot write {lost}: File too large\n")
+    assert run(["reproduce", "table1", "--jobs", "1"]) == 0
+    capsys.readouterr()
+    with full_disk(8):
+        assert run(["report", "results"]) == 1
+    assert "eccaht: cannot write results/stopping/summary.csv" in capsys.readouterr().err
+    assert not [*Path().rglob("*.part")]
+
+
+# -- memory -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["compare", "--streams", "100000000"],
+            "100,000,000 streams with toeplitz noise and joint-pair need about 480 PB",
+        ),
+        (["compare", "--family", "rbf", "--streams", "100000000", "--policies", "ecc-aht"], "a family other than rbf"),
+        (["compare", "--runs", "1000000000000"], "use fewer runs or a smaller horizon"),
+        (["calibration", "--family", "toeplitz", "--streams", "100000000", *SEARCH], "policies other than joint"),
+    ],
+)
+def test_what_cannot_fit_is_refused_at_once(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*arguments, "--jobs", "2"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_structure_needs_memory_by_the_stream_and_matrices_by_its_square() -> None:
+    for dense, joint, power in ((False, False, 1), (True, False, 2), (False, True, 2)):
+        need = [memory.needed(streams, dense=dense, joint=joint) for streams in (10**6, 10**7)]
+        assert np.log10(need[1] / need[0]) == pytest.approx(power, abs=1e-4)
+    assert memory.needed(4000, dense=True, joint=False) > 5 * 8 * 4000**2  # matrix, factor, inverse, and on the way
