@@ -17,6 +17,7 @@ from eccaht.policies import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from eccaht.data import Model
+    from eccaht.data.preparing import Notation
     from eccaht.environments import Replay
     from eccaht.identification import Entry
     from eccaht.identification.follow import Follower
@@ -43,7 +44,9 @@ def identify(
     shift_file: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV of sensor and shift.")] = None,
     budget: Annotated[float, typer.Option(metavar="B", help="L1 limit of a measurement.")] = 5.0,
     policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = DEFAULT_POLICY,
-    start: Annotated[str | None, typer.Option(metavar="TIME", help="From here on, as 2024-03-07T08:00.")] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From here on, as 2024-03-07T08:00, or a row number.")
+    ] = None,
     stop: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here.")] = None,
     per_window: Annotated[int, typer.Option(min=1, metavar="M", help="Measurements a window.")] = 1,
     max_measurements: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
@@ -65,12 +68,22 @@ def identify(
     missing: Annotated[
         Literal["refuse", "allow"], typer.Option(help="What to do if the data lack sensors of the model.")
     ] = "refuse",
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Of times without an offset and of what is shown. [default: the history's]"),
+    ] = None,
+    decimal_comma: Annotated[
+        bool | None, typer.Option(help="Numbers are written as 1,5. [default: found by itself]", show_default=False)
+    ] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="The data have no column names.")] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the policy's own draws.")] = 0,
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every measurement: .csv or .parquet.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the evidence: .png, .pdf or .svg.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on as the CSV file grows; Ctrl-C ends it.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on as the CSV file grows, until Ctrl-C or SIGTERM.")
+    ] = False,
     poll: Annotated[float, typer.Option(metavar="SECONDS", help="With --follow: look so often.")] = 1.0,
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="With --follow: end after so long without new rows.")
@@ -87,6 +100,7 @@ def identify(
     from eccaht.cli.parsing import parse_number
     from eccaht.cli.shifts import parse_shifts
     from eccaht.data import load_model
+    from eccaht.data.preparing import Notation
     from eccaht.identification import investigate
     from eccaht.identification.telling import Account, columns, opening
 
@@ -107,24 +121,28 @@ def identify(
     options |= {"outliers": outliers} if outliers else {}
     pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
     _policy(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
-    source = _source(calibrated, data, (start, stop), missing, times if follow else None)
+    notation = Notation(timezone, decimal_comma, False if no_header else None)
+    source = _source(calibrated, data, (start, stop), missing, notation, times if follow else None)
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
     with _watching(source, search, per_window, quiet=as_json) as (replay, watch):
         finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
-    account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha)
+    account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha, source.clock)
     files = _save(account, ledger, plot)
     if as_json:
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
         settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
         settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
-        told = {"settings": settings, **account.document(), "notes": list(source.notes), "files": files}
+        told = {"settings": settings, **account.document(), "timezone": source.clock.zone}
+        told |= {"notes": source.all_notes, "files": files}
         typer.echo(json.dumps(told, allow_nan=False))
         return
-    typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first))
+    typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first, source.clock))
     for line in (*columns(account.table()), *account.lines()):
         typer.echo(line)
+    for note in source.follower.last_notes if source.follower is not None else ():
+        typer.echo(f"Note: {note}")
     if files:
         typer.echo(f"Saved {', '.join(files)}")
 
@@ -201,19 +219,30 @@ def _source(
     paths: list[Path],
     stretch: tuple[str | None, str | None],
     missing: Literal["refuse", "allow"],
+    notation: Notation,
     times: tuple[float, float | None] | None,
 ) -> Source:
     from eccaht.identification.sources import followed, recorded
 
     start, stop = stretch
     if times is None:
-        return recorded(model, paths, start=start, stop=stop, missing=missing)
+        return recorded(model, paths, start=start, stop=stop, missing=missing, notation=notation)
     poll, timeout = times
 
     def note(text: str) -> None:
         typer.echo(f"Note: {text}", err=True)
 
-    return followed(model, paths, start=start, stop=stop, missing=missing, poll=poll, timeout=timeout, note=note)
+    return followed(
+        model,
+        paths,
+        start=start,
+        stop=stop,
+        missing=missing,
+        notation=notation,
+        poll=poll,
+        timeout=timeout,
+        note=note,
+    )
 
 
 @contextmanager
@@ -228,8 +257,8 @@ def _watching(
         with _bar(len(source.windows.starts) * per_window) as advance:  # type: ignore[union-attr]
             yield replay, advance
         return
-    with _ended_by_interrupt(source.follower):
-        yield replay, _silent if quiet else _Changes(policy.problem)
+    with _ended_by_signals(source.follower):
+        yield replay, _silent if quiet else _Changes(policy.problem, source)
 
 
 def _silent(_: Entry) -> None:
@@ -239,36 +268,40 @@ def _silent(_: Entry) -> None:
 class _Changes:
     """One line whenever the set changes."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem, self._names = problem, ""
+    def __init__(self, problem: Problem, source: Source) -> None:
+        self._problem, self._source, self._names = problem, source, ""
 
     def __call__(self, entry: Entry) -> None:
-        from eccaht.data.durations import show_time
         from eccaht.identification.finding import name_of
 
         names = ", ".join(name_of(self._problem, k) for k in entry.decision) or "no sensor"
         if names != self._names:
-            typer.echo(f"{show_time(entry.time)}  measurement {entry.number}: {names} (lead {entry.lead:.2f})")
+            when = self._source.clock.show(entry.time)
+            typer.echo(f"{when}  measurement {entry.number}: {names} (lead {entry.lead:.2f})")
             sys.stdout.flush()
         self._names = names
 
 
 @contextmanager
-def _ended_by_interrupt(follower: Follower) -> Iterator[None]:
-    """Let Ctrl-C end the following, not the program; a second one ends the program."""
+def _ended_by_signals(follower: Follower) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the following, not the program; a second one ends the program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(*_: object) -> None:
-        signal.signal(signal.SIGINT, before)
+        restore()
         follower.end()
 
-    before = signal.signal(signal.SIGINT, end)
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 @contextmanager
@@ -291,7 +324,7 @@ def _save(account: Account, ledger: Path | None, plot: Path | None) -> list[str]
 
     files = []
     if ledger is not None:
-        files.append(str(save_ledger(account.problem, account.finding.entries, ledger)))
+        files.append(str(save_ledger(account.problem, account.finding.entries, ledger, account.clock)))
     if plot is not None:
         from eccaht.files import replacing
         from eccaht.identification.picture import draw
@@ -299,7 +332,8 @@ def _save(account: Account, ledger: Path | None, plot: Path | None) -> list[str]
 
         metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(plot.suffix, {})
         with figure_style(), replacing(plot) as file:
-            figure = draw(account.problem, account.finding, account.model.seconds, scores=account.scores)
+            options: dict[str, Any] = {"scores": account.scores, "clock": account.clock}
+            figure = draw(account.problem, account.finding, account.model.seconds, **options)
             figure.savefig(file, format=plot.suffix[1:], metadata=metadata)
         files.append(str(plot))
     return files

@@ -1,20 +1,20 @@
 """Non-overlapping windows of means.
 
-Windows are whole windows of the clock: window w holds the times in [w L, (w + 1) L) counted from 1970-01-01, L the
-length of a window. One-minute windows start at whole minutes whatever the first row is, so that history and new data
-are cut alike. Windows without any row do not exist; they are not made up.
+Windows are whole windows of the clock: window w holds the local times in [w L, (w + 1) L) counted from 1970-01-01, L
+the length of a window; where the clock is changed, a window ends. One-minute windows start at whole minutes whatever
+the first row is, so that history and new data are cut alike. Windows without any row do not exist.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
-from eccaht.data.durations import parse_time
+from eccaht.data.clock import PLAIN, Clock
 
 Times = NDArray[np.datetime64]
 
@@ -25,20 +25,22 @@ class Windows:
 
     starts: start of each window, increasing, datetime64[us], shape (T,); counted from 1970-01-01 if rows had no times.
     values: shape (T, K), NaN where a sensor delivered nothing in that window.
-    seconds: length of a window.
+    seconds: length of a window. clock: what the times mean. notes: what a user should know of how the data were read.
     """
 
     starts: Times
     values: Array
     names: tuple[str, ...]
     seconds: float
+    clock: Clock = PLAIN
+    notes: tuple[str, ...] = ()
 
     def between(self, start: Any = None, stop: Any = None) -> Windows:
         """Return the windows that start at or after `start` and before `stop`."""
-        first = 0 if start is None else int(np.searchsorted(self.starts, parse_time(start, "start")))
-        last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, parse_time(stop, "stop")))
+        first = 0 if start is None else int(np.searchsorted(self.starts, self.clock.parse(start, "start")))
+        last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, self.clock.parse(stop, "stop")))
         kept = slice(first, max(first, last))
-        return Windows(self.starts[kept], self.values[kept], self.names, self.seconds)
+        return replace(self, starts=self.starts[kept], values=self.values[kept])
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,12 @@ class Cut:
     rows: NDArray[np.intp]
 
     @staticmethod
-    def of(times: Times, seconds: float) -> Cut:
+    def of(times: Times, seconds: float, clock: Clock = PLAIN) -> Cut:
         """Cut sorted times into windows."""
-        step = round(seconds * 1e6)
-        number = times.astype("datetime64[us]").astype(np.int64) // step
-        first = np.flatnonzero(np.diff(number, prepend=number[:1] - 1))
+        starts = clock.floor(times.astype("datetime64[us]").astype(np.int64), round(seconds * 1e6))
+        first = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1))
         rows = np.diff(first, append=len(times))
-        return Cut((number[first] * step).astype("datetime64[us]"), first, rows)
+        return Cut(starts[first].astype("datetime64[us]"), first, rows)
 
     def means(self, column: Array) -> Array:
         """Mean of each window of a column without gaps."""

@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from eccaht.arrays import Array
-from eccaht.data.durations import show_duration
 from eccaht.diagnosis.evidence import Evidence
 from eccaht.diagnosis.memory import long_enough
 from eccaht.diagnosis.verdicts import ALPHA, Check, Verdict, broken_promise, culprits, excluding, grade, listed, percent
@@ -28,7 +27,7 @@ def check_windows(seen: Evidence) -> Check:
     cost = f"{factor:.3g} times" if np.isfinite(factor) and factor < 100 else "without bound"
     meaning = f"{seen.n_windows} windows, worth {independent:.0f} independent ones, for {seen.size} sensors. "
     meaning += f"Without shrinkage the noise of a measurement would be underestimated {cost}."
-    length = show_duration(seen.model.seconds)
+    length = seen.model.clock.length(seen.model.seconds)
     action = f"Calibrate on a longer history, with windows shorter than {length} if they stay independent, on fewer "
     action += "sensors (`--columns`), or with `--estimator factor` or `ledoit-wolf`."
     limits = f"ok from {WINDOWS[0]:g}, not fit below {WINDOWS[1]:g}"
@@ -49,7 +48,8 @@ def check_independence(seen: Evidence) -> Check:
         left = int(seen.n_windows * seen.model.seconds / length)
         meaning += f" A rule that promises an error of {percent(ALPHA)} then errs in "
         meaning += f"{percent(broken_promise(time))} of searches or more. Slowest: {listed(sensors)}."
-        action = f"Calibrate with `--window {show_duration(length)}` ({left} windows would be left)"
+        written = seen.model.clock.length(length).replace(" ", "")
+        action = f"Calibrate with `--window {written}` ({left} windows would be left)"
         if ALPHA**time > _LEAST_ALPHA:
             action += f", or identify with `--alpha {ALPHA**time:.1g}` where {ALPHA:g} is meant"
         action += "."

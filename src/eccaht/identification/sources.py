@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.identification.follow import Follower, Note, read_layout
+from eccaht.identification.follow import Follower, Note
 
 if TYPE_CHECKING:
     from eccaht.data import Model, Windows
+    from eccaht.data.clock import Clock
+    from eccaht.data.preparing import Notation
 
 Missing = Literal["refuse", "allow"]
 
@@ -22,7 +24,7 @@ Missing = Literal["refuse", "allow"]
 class Source:
     """Windows of the sensors that can be searched.
 
-    names: sensors of the model that deliver, in its order. notes: what a user should know about the others.
+    names: sensors of the model that deliver, in its order. notes: what a user should know before the search.
     follower: the growing file, if it is one.
     """
 
@@ -31,22 +33,32 @@ class Source:
     notes: tuple[str, ...] = ()
     follower: Follower | None = None
 
+    @property
+    def clock(self) -> Clock:
+        """What the times of the windows mean; of a growing file known once there was one."""
+        return self.follower.clock if self.follower is not None else self.windows.clock  # type: ignore[union-attr]
 
-def recorded(model: Model, paths: Sequence[Path], *, start: Any, stop: Any, missing: Missing) -> Source:
+    @property
+    def all_notes(self) -> list[str]:
+        """What a user should know, once the search is over."""
+        return [*self.notes, *(self.follower.notes if self.follower is not None else ())]
+
+
+def recorded(
+    model: Model, paths: Sequence[Path], *, start: Any, stop: Any, missing: Missing, notation: Notation
+) -> Source:
     """All windows of the files from start to stop; sensors that are silent throughout are left out of the search."""
-    from eccaht.data import Windows
-
-    windows = model.prepare(paths, start=start, stop=stop, missing=missing)
+    windows = model.prepare(paths, start=start, stop=stop, missing=missing, bad="skip", notation=notation)
     if not len(windows.starts):
         raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
     speaks = np.flatnonzero(~np.isnan(windows.values).all(axis=0))
     names = tuple(model.names[k] for k in speaks)
-    notes = []
+    notes = list(windows.notes)
     if silent := [name for name in model.names if name not in names]:
         notes.append(f"not searched, because they deliver nothing: {', '.join(silent)}")
-    if unknown := model.unknown_columns(paths):
+    if unknown := model.unknown_columns(paths, notation):
         notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
-    return Source(names, Windows(windows.starts, windows.values[:, speaks], names, windows.seconds), tuple(notes))
+    return Source(names, replace(windows, values=windows.values[:, speaks], names=names), tuple(notes))
 
 
 def followed(
@@ -56,34 +68,29 @@ def followed(
     start: Any,
     stop: Any,
     missing: Missing,
+    notation: Notation,
     poll: float,
     timeout: float | None,
     note: Note,
 ) -> Source:
     """The windows of one CSV file as it grows."""
-    from eccaht.data.durations import parse_time
-    from eccaht.data.selection import place_of
-
-    path, names = _followable(model, paths), model.names
-    decimal_comma = bool(model.reading.get("decimal_comma"))
-    notes = []
-    if missing == "allow":
-        layout = read_layout(path, decimal_comma)
-        names = tuple(name for name in model.names if place_of(layout, name) is not None)
-        if absent := [name for name in model.names if name not in names]:
-            notes.append(f"not searched, because the file does not have them: {', '.join(absent)}")
     follower = Follower(
-        path,
-        lambda part: model.prepare([part], missing=missing),
-        start=None if start is None else parse_time(start, "--start"),
-        stop=None if stop is None else parse_time(stop, "--stop"),
-        decimal_comma=decimal_comma,
+        model,
+        _followable(model, paths),
+        start=start,
+        stop=stop,
+        missing=missing,
+        notation=notation,
         poll=poll,
         timeout=timeout,
         note=note,
     )
-    keep = np.array([model.names.index(name) for name in names], dtype=np.intp)
-    return Source(names, ((time, values[keep]) for time, values in follower), tuple(notes), follower)
+    names, notes = model.names, []
+    if missing == "allow":
+        names = follower.sensors()
+        if absent := [name for name in model.names if name not in names]:
+            notes.append(f"not searched, because the file does not have them: {', '.join(absent)}")
+    return Source(names, iter(follower), tuple(notes), follower)
 
 
 def _followable(model: Model, paths: Sequence[Path]) -> Path:

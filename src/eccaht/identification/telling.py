@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.data.durations import show_duration, show_time
+from eccaht.data.clock import PLAIN, Clock
 from eccaht.identification.finding import Finding, name_of
 from eccaht.identification.reasons import Argument, strongest_argument
 from eccaht.identification.record import NOBODY, Change
@@ -33,13 +33,14 @@ _HOW = {"exact": "exact: every possible set was weighed", "estimated": "estimate
 
 @dataclass(frozen=True)
 class Account:
-    """A finding with what is needed to tell it: `scores` is what the policy's scores are called."""
+    """A finding with what is needed to tell it: `scores` is what the policy's scores are called, `clock` times."""
 
     model: Model
     problem: Problem
     finding: Finding
     scores: str
     alpha: float
+    clock: Clock = PLAIN
 
     @property
     def threshold(self) -> float:
@@ -91,9 +92,9 @@ class Account:
             "measurements": finding.n_measurements,
             "windows": finding.n_windows,
             "windows_skipped": finding.n_skipped,
-            "start": show_time(finding.first),
-            "decided": show_time(finding.last + _length(self.model)),
-            "same_set_since": {"measurement": finding.settled, "window": show_time(finding.settled_time)},
+            "start": self.clock.exact(finding.first),
+            "decided": self.clock.exact(finding.last + _length(self.model)),
+            "same_set_since": {"measurement": finding.settled, "window": self.clock.exact(finding.settled_time)},
             "why": [self._why_entry(argument) for argument in self._arguments()],
             "sensors": [self._sensor(k) for k in self._ranked()],
         }
@@ -136,7 +137,7 @@ class Account:
             spent = f"{_count(finding.n_measurements, 'window')} read whole"
         else:
             spent = f"{_count(finding.n_measurements, 'measurement')} in {_count(finding.n_windows, 'window')}"
-        until = show_time(finding.last + _length(self.model))
+        until = self.clock.show(finding.last + _length(self.model))
         ends = {
             "stopped": f"stopped at {until} after {spent}",
             "data_ended": f"the data ended at {until} after {spent}, with no reason to stop before",
@@ -144,7 +145,7 @@ class Account:
         }
         skipped = finding.n_skipped
         passed = f"; {_count(skipped, 'window')} without the sensors asked for" if skipped else ""
-        since = f"unchanged since measurement {finding.settled} ({show_time(finding.settled_time)})"
+        since = f"unchanged since measurement {finding.settled} ({self.clock.show(finding.settled_time)})"
         nothing = "Nothing is wrong" if self.settled else "No sensor is named"
         what = f"Named {', '.join(finding.names)}" if finding.names else nothing
         return f"{what}: {ends[finding.reason]}{passed}. This is {since}."
@@ -208,7 +209,7 @@ class Account:
         change, name = argument.change, self._name(argument.change.out)
         instead = "without it" if change.into == NOBODY else f"with {self._name(change.into)} instead"
         return (
-            f"Why {name}: at {show_time(argument.entry.time)} {_weights(self.problem, argument.weights)} read "
+            f"Why {name}: at {self.clock.show(argument.entry.time)} {_weights(self.problem, argument.weights)} read "
             f"{argument.reading:+.2f} (noise {argument.noise:.2f}); expected {argument.expected:+.2f} with {name} in "
             f"the set, {argument.expected_otherwise:+.2f} {instead}. Evidence {argument.evidence:+.2f}."
         )
@@ -219,7 +220,7 @@ class Account:
             "sensor": self._name(argument.change.out),
             "instead": self._name(argument.change.into),
             "measurement": argument.entry.number,
-            "window": show_time(argument.entry.time),
+            "window": self.clock.exact(argument.entry.time),
             "weights": {name_of(self.problem, i): float(c[i]) for i in np.flatnonzero(c).tolist()},
             "reading": argument.reading,
             "noise": argument.noise,
@@ -229,7 +230,7 @@ class Account:
         }
 
 
-def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64) -> str:
+def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64, clock: Clock = PLAIN) -> str:
     """What is asked, in one line."""
     least, most = problem.sizes
     which = f"{least} to {most}" if least != most else "one" if most == 1 else f"{most}"
@@ -243,7 +244,7 @@ def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64)
         size = f"{low:+g} to {high:+g} robust units"
     return (
         f"Which {which} of {problem.size} sensors {'is' if most == 1 else 'are'} shifted by {size}? "
-        f"{policy}, windows of {show_duration(seconds)} from {show_time(first)}"
+        f"{policy}, windows of {clock.length(seconds)} from {clock.show(first)}{clock.said}"
     )
 
 
