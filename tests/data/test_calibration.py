@@ -206,7 +206,7 @@ def test_rows_without_times_are_counted(tmp_path: Path) -> None:
 
 def test_windows_of_rows_where_nothing_is_known_of_time(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "h.csv", ["a", "b"], signals(600, 2).T.tolist())
-    with pytest.raises(ValueError, match="no time column found .*--window 60rows"):
+    with pytest.raises(ValueError, match=r"no time column found .*--window 60rows"):
         calibrate(path)
     counted = calibrate(path, window="10rows")
     timed = calibrate(path, row_interval="1s", window="10s")

@@ -206,7 +206,7 @@ def test_decimal_commas_in_every_value_and_no_header(tmp_path: Path) -> None:
 
 def test_files_without_column_names(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "t.csv", [clock(3)[0], "1", "2"], [clock(3)[1:], [3, 5], [4, 6]])
-    with pytest.raises(ValueError, match="no line with column names.*--no-header"):
+    with pytest.raises(ValueError, match=r"no line with column names.*--no-header"):
         read_table(path)
     table = read_table(path, header=False)
     assert table.rule.columns == ("c1",)

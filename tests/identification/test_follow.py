@@ -82,9 +82,7 @@ def append(path: Path, text: str | bytes) -> None:
         file.write(text.encode() if isinstance(text, str) else text)
 
 
-def test_a_window_counts_once_a_later_row_has_arrived_and_the_last_one_at_the_end(
-    model: Model, tmp_path: Path
-) -> None:
+def test_a_window_counts_once_a_later_row_has_arrived_and_the_last_one_at_the_end(model: Model, tmp_path: Path) -> None:
     path = tmp_path / "grow.csv"
     path.write_text(HEADER + row(0) + row(30))
     growing = Growing(model, path)
