@@ -58,15 +58,17 @@ def test_a_sensor_that_says_nothing_but_error(model: Model, tmp_path: Path) -> N
 def test_lines_that_are_no_rows_are_left_out(model: Model, tmp_path: Path) -> None:
     good = write_csv(tmp_path / "g.csv", NAMES, columns())
     lines = good.read_text().splitlines(keepends=True)
-    bad = ["2017-09-25T18:00:30,1\n", "x,1,2,ON\n", "#### restart ####\n", lines[0], "1,2,3,4,5,6\n", ",7,7,ON\n"]
+    bad = ["2017-09-25T18:00:30,1\n", "x,1,2,ON\n", "\xff\x01\0\n", lines[0], "1,2,3,4,5,6\n", ",7,7,ON\n"]
     for place, line in zip((110, 90, 70, 50, 30, 10), bad, strict=True):
         lines.insert(place, line)
     path = tmp_path / "n.csv"
-    path.write_text("".join(lines))
+    path.write_text("".join(lines), encoding="latin-1")
     windows = model.prepare(path, bad="skip")
     assert np.array_equal(windows.values, model.prepare(good).values)
-    (note,) = windows.notes
+    encoding, note = windows.notes
+    assert "Latin-1" in encoding
     assert note.startswith("5 bad lines were left out, the first: ")
+    path.write_text("".join(line for line in lines if "\0" not in line))
     with pytest.raises(ValueError, match=r"line 32 .* has 6 values"):
         model.prepare(path)
 

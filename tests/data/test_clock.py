@@ -81,7 +81,8 @@ def test_windows_are_whole_windows_of_the_local_clock(zone: str, minutes: int) -
     cut = Cut.of(np.array(in_utc(moments)), 60.0 * minutes, Clock(zone))
     starts = np.repeat(cut.starts, cut.rows)
     assert (np.diff(cut.starts) > np.timedelta64(0)).all()
-    for moment, start in zip(moments, starts.tolist(), strict=True):
+    whole: list[Any] = starts.tolist()
+    for moment, start in zip(moments, whole, strict=True):
         there, begun = moment.astimezone(place(zone)), start.replace(tzinfo=UTC).astimezone(place(zone))
         wall = there.replace(tzinfo=None) - datetime(1970, 1, 1)
         floor = datetime(1970, 1, 1) + wall // timedelta(minutes=minutes) * timedelta(minutes=minutes)

@@ -219,10 +219,10 @@ def test_a_bad_line_is_named_counted_and_left_out(name: str, model: Model, tmp_p
     assert growing.error is None
     assert growing.seen == [("08:00", [25, 50]), ("08:01", [70, 140])]
     (first,) = growing.notes
-    assert growing.follower.last_notes == growing.follower.notes[1:]
-    for told in (first, *growing.follower.last_notes):
+    assert growing.follower.counts == growing.follower.notes
+    for told in (first, *growing.follower.counts):
         assert re.search(words, told)
-    assert growing.follower.last_notes[0].startswith("1 bad line was left out")
+    assert growing.follower.counts[0].startswith("1 bad line was left out")
 
 
 def test_many_bad_lines_are_named_once_and_counted(model: Model, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_many_bad_lines_are_named_once_and_counted(model: Model, tmp_path: Path)
     growing.wait(lambda: growing.seen)
     growing.finish()
     assert len(growing.notes) == 1
-    (told,) = growing.follower.last_notes
+    (told,) = growing.follower.counts
     assert told.startswith(f"{len(bad)} bad lines were left out, the first: line 3 of ")
 
 
@@ -253,7 +253,7 @@ def test_a_bad_value_is_missing_and_the_rest_of_its_row_counts(text: str, model:
     if text in ("Bad Input", "#VALUE!"):  # known ways to say that there is none
         assert growing.notes == []
     else:
-        (told,) = growing.follower.last_notes
+        (told,) = growing.follower.counts
         assert told.startswith("column 'a': 2 values count as missing, the first: ")
         assert "in line 3 of " in told
 
@@ -281,7 +281,7 @@ def test_an_endless_line_takes_no_memory_and_ends_where_it_ends(model: Model, tm
     growing.wait(lambda: len(growing.seen) == 2)
     growing.finish()
     assert growing.seen[0] == ("08:00", [25, 50])
-    assert growing.follower.last_notes[0].startswith("2 bad lines were left out, the first: line 3 of ")
+    assert growing.follower.counts[0].startswith("2 bad lines were left out, the first: line 3 of ")
 
 
 def test_other_columns_under_the_name_end_it_with_what_was_seen(model: Model, tmp_path: Path) -> None:

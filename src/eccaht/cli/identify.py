@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,13 +13,9 @@ from eccaht.policies import DEFAULT_POLICY
 if TYPE_CHECKING:
     from eccaht.data import Model
     from eccaht.data.preparing import Notation
-    from eccaht.environments import Replay
-    from eccaht.identification import Entry
-    from eccaht.identification.follow import Follower
     from eccaht.identification.sources import Source
     from eccaht.identification.telling import Account
     from eccaht.policies import Policy
-    from eccaht.problem import Problem
 
 _PLOTS = (".png", ".pdf", ".svg")
 
@@ -99,6 +90,7 @@ def identify(
     from eccaht.arrays import as_positive
     from eccaht.cli.parsing import parse_number
     from eccaht.cli.shifts import parse_shifts
+    from eccaht.cli.watching import watching
     from eccaht.data import load_model
     from eccaht.data.preparing import Notation
     from eccaht.identification import investigate
@@ -126,7 +118,7 @@ def identify(
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
-    with _watching(source, search, per_window, quiet=as_json) as (replay, watch):
+    with watching(source, search, per_window, quiet=as_json) as (replay, watch):
         finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
     account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha, source.clock)
     files = _save(account, ledger, plot)
@@ -141,8 +133,8 @@ def identify(
     typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first, source.clock))
     for line in (*columns(account.table()), *account.lines()):
         typer.echo(line)
-    for note in source.follower.last_notes if source.follower is not None else ():
-        typer.echo(f"Note: {note}")
+    for note in source.follower.counts if source.follower is not None else ():
+        typer.echo(f"Note: {note}", err=True)
     if files:
         typer.echo(f"Saved {', '.join(files)}")
 
@@ -243,80 +235,6 @@ def _source(
         timeout=timeout,
         note=note,
     )
-
-
-@contextmanager
-def _watching(
-    source: Source, policy: Policy, per_window: int, *, quiet: bool
-) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
-    """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
-    from eccaht.environments import Replay
-
-    replay = Replay(source.windows, policy.problem, per_window=per_window)
-    if source.follower is None:
-        with _bar(len(source.windows.starts) * per_window) as advance:  # type: ignore[union-attr]
-            yield replay, advance
-        return
-    with _ended_by_signals(source.follower):
-        yield replay, _silent if quiet else _Changes(policy.problem, source)
-
-
-def _silent(_: Entry) -> None:
-    """Show nothing."""
-
-
-class _Changes:
-    """One line whenever the set changes."""
-
-    def __init__(self, problem: Problem, source: Source) -> None:
-        self._problem, self._source, self._names = problem, source, ""
-
-    def __call__(self, entry: Entry) -> None:
-        from eccaht.identification.finding import name_of
-
-        names = ", ".join(name_of(self._problem, k) for k in entry.decision) or "no sensor"
-        if names != self._names:
-            when = self._source.clock.show(entry.time)
-            typer.echo(f"{when}  measurement {entry.number}: {names} (lead {entry.lead:.2f})")
-            sys.stdout.flush()
-        self._names = names
-
-
-@contextmanager
-def _ended_by_signals(follower: Follower) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the following, not the program; a second one ends the program."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(*_: object) -> None:
-        restore()
-        follower.end()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        restore()
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[Entry], object]]:
-    """A bar on a terminal; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield _silent
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    parts = (BarColumn(), MofNCompleteColumn(), TextColumn("measurements at most"))
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda _: bar.advance(task)
 
 
 def _save(account: Account, ledger: Path | None, plot: Path | None) -> list[str]:

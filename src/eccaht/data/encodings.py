@@ -14,7 +14,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 def encoding_of(path: Path, head: bytes, whole: bool, strict: bool = True) -> Encoding:
-    """What the first bytes of a file are written in; what is no text is refused, and if strict, NUL bytes in it too."""
+    """What the first bytes of a file are written in; what is no text is refused, if strict also text with such bytes."""
     if head.startswith(b"PK\x03\x04"):
         raise ValueError(f"{path} is a zip archive or a workbook: save its table as CSV or Parquet")
     if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
@@ -29,7 +29,7 @@ def encoding_of(path: Path, head: bytes, whole: bool, strict: bool = True) -> En
         head.decode()
     except UnicodeDecodeError as error:
         cut = not whole and error.start > len(head) - 4  # a character cut in the middle
-        if not cut and _CONTROL.search(head):
+        if not cut and len(_CONTROL.findall(head)) > (0 if strict else len(head) // 10):
             raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet") from None
         return "utf-8" if cut else "latin-1"
     return "utf-8"

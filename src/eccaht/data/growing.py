@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.data.clock import Clock
-from eccaht.data.encodings import as_utf8, encoding_of
+from eccaht.data.encodings import as_utf8
 from eccaht.data.faults import Faults, good_lines
 from eccaht.data.preparing import Notation, expected_of, present_names, rule_for, scaled, windows_of
 from eccaht.data.reading import NoRows, assemble
@@ -40,13 +41,19 @@ class GrowingTable:
     """
 
     def __init__(
-        self, model: Model, path: Path, faults: Faults, missing: Literal["refuse", "allow"], notation: Notation
+        self,
+        model: Model,
+        path: Path,
+        faults: Faults,
+        missing: Literal["refuse", "allow"],
+        notation: Notation,
+        note: Callable[[str], object],
     ) -> None:
         self.faults, self.names = faults, model.names
         self.clock = Clock(notation.zone(model))
         self.rows = 0
         self.last: np.datetime64 | None = None
-        self._model, self._path, self._missing, self._notation = model, path, missing, notation
+        self._model, self._path, self._missing, self._notation, self._note = model, path, missing, notation, note
         self._layout: Layout | None = None
         self._rule: TimeRule | None = None
         self._times: NDArray[np.datetime64] = np.zeros(0, dtype="datetime64[us]")
@@ -54,11 +61,11 @@ class GrowingTable:
 
     def sniff(self, lines: Sequence[bytes]) -> Layout:
         """The layout of the file from its first lines; refused while they do not show it."""
-        if encoding_of(self._path, b"".join(lines)[:4096], whole=False, strict=False) == "utf-16":
+        if lines[0].startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             raise Unfollowable(
                 f"{self._path} is UTF-16, which cannot be followed: write UTF-8, or wait until it is complete"
             )
-        texts = [as_utf8(line).decode().removeprefix("\ufeff") for line in lines if b"\0" not in line]
+        texts = ["" if b"\0" in line else as_utf8(line).decode().removeprefix("\ufeff") for line in lines]
         header = self._notation.has_header(self._model)
         return sniff_lines(self._path, texts, self._notation.decimal_comma, header=header, strict=False)
 
@@ -104,7 +111,7 @@ class GrowingTable:
         except NoRows:
             return
         for note in table.zone_notes:
-            self.faults.note(note)
+            self._note(note)
         self.clock, self._rule = table.clock, replace(table.rule, notes=())
         values = np.column_stack([scaled(self._model, table, name) for name in self.names])
         self.rows += len(values)

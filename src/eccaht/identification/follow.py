@@ -57,14 +57,13 @@ class Follower:
 
         check_limits(start, stop)
         self.path, self.timed_out = path, False
-        self.notes: list[str] = []  # all that was told
-        self.last_notes: list[str] = []  # how many bad lines and values there were, once it is over
+        self._said: list[str] = []
         self._model, self._note = model, note
         self._start, self._stop, self._poll, self._timeout = start, stop, poll, timeout
         self._ended = Event()
         self._cut_short = False
-        self._table = GrowingTable(model, path, Faults(self._say), missing, notation or Notation())
-        self._tail = Tail(path, self._table.faults)
+        self._table = GrowingTable(model, path, Faults(note), missing, notation or Notation(), self._say)
+        self._tail = Tail(path, self._table.faults, self._say)
         self._head: list[Line] = []  # lines that do not show the layout yet
         self._waits_for = "column names and a row"
         self._emitted: np.datetime64 | None = None
@@ -74,11 +73,21 @@ class Follower:
         """What the times mean, known from the first row on."""
         return self._table.clock
 
+    @property
+    def counts(self) -> list[str]:
+        """How many bad lines and values there were so far, and the first of each."""
+        return self._table.faults.notes()
+
+    @property
+    def notes(self) -> list[str]:
+        """All that a user should know once it is over."""
+        return [*self._said, *self.counts]
+
     def sensors(self) -> tuple[str, ...]:
         """The sensors of the model that the file has, which must have a finished row already."""
         from eccaht.data.preparing import present_names
 
-        lines = Tail(self.path, self._table.faults).first_lines()
+        lines = self._tail.first_lines()
         if sum(1 for line in lines if line.strip()) < 2:
             raise ValueError(
                 f"{self.path} has no row yet, so it is unknown which sensors are missing: start once it has one"
@@ -111,12 +120,10 @@ class Follower:
             self._tail.close()
         if not some:
             raise ValueError(self._nothing())
-        self.last_notes = self._table.faults.notes()
-        self.notes += self.last_notes
 
     def _say(self, text: str) -> None:
         self._note(text)
-        self.notes.append(text)
+        self._said.append(text)
 
     def _all(self) -> Iterator[Window]:
         heard = monotonic()
@@ -175,7 +182,7 @@ class Follower:
 
     def _nothing(self) -> str:
         """What was waited for."""
-        table, bad = self._table, "; ".join(self._table.faults.notes())
+        table, bad = self._table, "; ".join(self.counts)
         what = f"waited for {self._waits_for}" if self._tail.restarted else "waited for a row that can be read"
         if table.last is not None:
             start = f"{self._start}" if self._start is not None else "the start"

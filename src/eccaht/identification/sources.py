@@ -45,7 +45,7 @@ class Source:
 
 
 def recorded(
-    model: Model, paths: Sequence[Path], *, start: Any, stop: Any, missing: Missing, notation: Notation
+    model: Model, paths: Sequence[Path], *, start: Any, stop: Any, missing: Missing, notation: Notation | None = None
 ) -> Source:
     """All windows of the files from start to stop; sensors that are silent throughout are left out of the search."""
     windows = model.prepare(paths, start=start, stop=stop, missing=missing, bad="skip", notation=notation)

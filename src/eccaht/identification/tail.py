@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,10 +21,10 @@ class Tail:
     those before the present position are not what they were: these are looked at whenever its size or time changed.
     """
 
-    def __init__(self, path: Path, faults: Faults) -> None:
+    def __init__(self, path: Path, faults: Faults, note: Callable[[str], object]) -> None:
         self.restarted = True
         self.unfinished = b""
-        self._path, self._faults = path, faults
+        self._path, self._faults, self._note = path, faults, note
         self._file: BinaryIO | None = None
         self._lost = False
         self._first = self._last = b""  # of what was read, to know the file again
@@ -119,14 +120,14 @@ class Tail:
             there = os.stat(self._path)
         except FileNotFoundError:
             if not self._lost:
-                self._faults.note(f"{self._path} is gone: waiting for it to come back")
+                self._note(f"{self._path} is gone: waiting for it to come back")
             self._lost = True
             return False
         here = os.fstat(self._file.fileno())
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
     def _reopen(self) -> None:
-        self._faults.note(f"{self._path} was replaced or cut back: following it from its beginning")
+        self._note(f"{self._path} was replaced or cut back: following it from its beginning")
         self.close()
         self.open()
         self.unfinished, self._lost, self.restarted = b"", False, True
