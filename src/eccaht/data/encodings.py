@@ -14,7 +14,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 def encoding_of(path: Path, head: bytes, whole: bool, strict: bool = True) -> Encoding:
-    """What the first bytes of a file are written in; what is no text is refused, if strict also text with such bytes."""
+    """What the first bytes of a file are written in; what is no text is refused, if strict also a few such bytes."""
     if head.startswith(b"PK\x03\x04"):
         raise ValueError(f"{path} is a zip archive or a workbook: save its table as CSV or Parquet")
     if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):

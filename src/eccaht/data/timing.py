@@ -167,7 +167,9 @@ def _stamps(
     columns = [column.cast(pl.String) for column in columns]
     head = [[text for text in column.drop_nulls().head(1000).str.strip_chars() if text] for column in columns]
     formats = times.guess_formats(head)
-    if rule.formats in formats or (lenient and rule.formats and not formats):
+    if lenient and not formats:  # most are bad: then any that reads a few, or as before
+        formats = times.guess_formats(head, 0.01) or [rule.formats] * bool(rule.formats)
+    if rule.formats in formats:
         formats = [rule.formats]
     if not formats:
         shown = " ".join(column[0] for column in head if column)
