@@ -261,4 +261,5 @@ def _damaged(layout: Layout, error: BaseException) -> ValueError:
             f"{layout.path} has lines with more or fewer values than the {len(layout.names)} of its header (separated "
             f"by {DELIMITERS[layout.delimiter]}): mend them, or quote texts that hold the delimiter"
         )
-    return ValueError(f"{layout.path} is damaged or incomplete: {text[:120]}")
+    kind = WrongWidth if "malformed" in text else ValueError  # that is a quotation mark without its partner
+    return kind(f"{layout.path} is damaged or incomplete: {text[:120]}")
