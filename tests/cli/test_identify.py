@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 from eccaht.cli.main import run
 from eccaht.data import calibrate
 from eccaht.data.example import STATUS, write_example
+from tests.data.histories import signals, write_csv
 
 ONSET = "2024-03-07T08:00"
 
@@ -355,7 +357,8 @@ def test_a_growing_file_gives_the_finding_of_the_complete_one(
         assert document[key] == whole[key]
 
 
-def test_an_interrupt_ends_the_following_with_a_finding(plant: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_both_signals_end_the_following_with_a_finding(ending: signal.Signals, plant: Path, tmp_path: Path) -> None:
     lines = (plant / "incident.csv").read_text().splitlines(keepends=True)
     (tmp_path / "grow.csv").write_text("".join(lines[:740]))
     shutil.copy(plant / "plant.model", tmp_path)
@@ -364,10 +367,88 @@ def test_an_interrupt_ends_the_following_with_a_finding(plant: Path, tmp_path: P
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()  # it is following
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ending)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert "measurement 1:" in first
     assert "the data ended at" in out
     assert "CAUTION" in out
     assert len(pl.read_csv(tmp_path / "l.csv")) >= 1
+
+
+def damaged(plant: Path, path: Path) -> Path:
+    """The incident with a sensor that says ERROR for ten minutes, a short row, words and NUL bytes."""
+    lines = (plant / "incident.csv").read_text().splitlines(keepends=True)
+    for k in range(780, 840):
+        lines[k] = re.sub(r"(?<=,)[^,]*", "ERROR", lines[k], count=1)
+    lines[760:760] = ["2024-03-07 08:03:00,1\n", "logger restarted\n", "\0\0\0\n"]
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_bad_lines_and_values_are_told_and_do_not_end_it(
+    follow: bool, plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged(plant, tmp_path / "bad.csv")
+    shutil.copy(plant / "plant.model", tmp_path)
+    more = ["--follow", "--timeout", "0.1", "--poll", "0.01"] if follow else []
+    given = arguments(tmp_path, "--shift", "1", "--stopping", "40", "--ledger", str(tmp_path / "l.csv"), data="bad.csv")
+    document = told(capsys, *given, *more)
+    assert names(document) == set(truth)
+    assert document["measurements"] == len(pl.read_csv(tmp_path / "l.csv")) == 40
+    lines, values = document["notes"][-2:]
+    assert lines.startswith("3 bad lines were left out, the first: line 761 of ")
+    assert re.match(r"column '.*': \d+ values count as missing, the first: 'ERROR' in line 784 of ", values)
+
+
+def test_no_window_yet_is_said_in_one_line(plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(plant / "plant.model", tmp_path)
+    header = (plant / "incident.csv").read_text().splitlines(keepends=True)[0]
+    (tmp_path / "grow.csv").write_text(header)
+    given = arguments(tmp_path, "--shift", "1", "--follow", "--timeout", "0.05", "--poll", "0.01", data="grow.csv")
+    assert run([*given, "--ledger", str(tmp_path / "l.csv")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"eccaht: nothing was read from .*: waited for column names and a row.*\n", err)
+    assert not (tmp_path / "l.csv").exists()
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_times_are_local_in_all_that_is_written(
+    follow: bool, plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The incident with offsets, half a year later, so that 08:00 in Berlin is 06:00 in UTC."""
+    shutil.copy(plant / "plant.model", tmp_path)
+    table = pl.read_csv(plant / "incident.csv", try_parse_dates=True)
+    stamp = table.columns[0]
+    moved = (pl.col(stamp) + pl.duration(days=100)).dt.strftime("%Y-%m-%dT%H:%M:%S+02:00")
+    table.with_columns(moved).write_csv(tmp_path / "summer.csv")
+    given = arguments(tmp_path, "--shift", "1", "--timezone", "Europe/Berlin", data="summer.csv")
+    given[given.index("--start") + 1] = "2024-06-15T08:00"
+    given += ["--follow", "--timeout", "0.1", "--poll", "0.01"] if follow else []
+    document = told(capsys, *given, "--ledger", str(tmp_path / "l.parquet"))
+    assert document["start"] == "2024-06-15 08:00:00+02:00"
+    assert document["timezone"] == "Europe/Berlin"
+    assert [note for note in document["notes"] if "line" in note] == []
+    ledger = pl.read_parquet(tmp_path / "l.parquet")
+    assert ledger.schema["time"] == pl.Datetime("us", "Europe/Berlin")
+    assert ledger["time"].dt.strftime("%H:%M %z")[0] == "08:00 +0200"
+    assert run([*given, "--plot", str(tmp_path / "p.svg"), "--ledger", str(tmp_path / "l.csv")]) == 0
+    out = capsys.readouterr().out
+    assert "from 2024-06-15 08:00:00 (times in Europe/Berlin)" in out
+    assert pl.read_csv(tmp_path / "l.csv")["time"][0] == "2024-06-15 08:00:00+02:00"
+
+
+def test_rows_without_times_are_told_by_their_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = signals(900, 4)
+    history = write_csv(tmp_path / "h.csv", values[0].tolist(), values[1:].T.tolist())
+    assert run(["calibrate", str(history), "--out", str(tmp_path / "m"), "--no-header", "--window", "10rows"]) == 0
+    assert "90 windows of 10 rows, from row 1 to row 891" in capsys.readouterr().out
+    given = ["identify", "--model", str(tmp_path / "m"), "--data", str(history), "--anomalies", "1", "--shift", "3"]
+    given += ["--start", "101", "--ledger", str(tmp_path / "l.parquet"), "--plot", str(tmp_path / "p.png")]
+    assert run([*given, "--stopping", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "windows of 10 rows from row 101" in out
+    assert "1970" not in out
+    assert pl.read_parquet(tmp_path / "l.parquet")["time"].to_list() == [f"row {k}" for k in (101, 111, 121, 131, 141)]

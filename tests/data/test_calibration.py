@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.data import Model, calibrate
+from eccaht.data import Model, calibrate, load_model
+from eccaht.data.clock import Clock
 from tests.data.histories import START, clock, history, signals, write_csv
 
 
@@ -194,9 +195,31 @@ def test_dates_are_read_as_in_the_history(tmp_path: Path) -> None:
 def test_rows_without_times_are_counted(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "h.csv", ["a", "b"], signals(600, 2).T.tolist())
     model = calibrate(path, row_interval="1s", window="10s")
-    windows = model.prepare(path, start="1970-01-01T00:00:20")
+    windows = model.prepare(path, start="21")
     assert (model.n_windows, len(windows.starts)) == (60, 58)
-    assert windows.starts[0] == np.datetime64("1970-01-01T00:00:20")
+    assert model.clock.show(windows.starts[0]) == "row 21"
+    assert model.clock.length(windows.seconds) == "10s"
+    assert len(windows.between("row 31", 41).starts) == 1
+    with pytest.raises(ValueError, match="start '2017-09-25' is not the number of a row"):
+        model.prepare(path, start="2017-09-25")
+
+
+def test_windows_of_rows_where_nothing_is_known_of_time(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "h.csv", ["a", "b"], signals(600, 2).T.tolist())
+    with pytest.raises(ValueError, match=r"no time column found .*--window 60rows"):
+        calibrate(path)
+    counted = calibrate(path, window="10rows")
+    timed = calibrate(path, row_interval="1s", window="10s")
+    assert np.array_equal(counted.covariance.dense(), timed.covariance.dense())
+    assert repr(counted) == "Model(2 sensors, 60 windows of 10 rows from row 1, ledoit-wolf)"
+    counted.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert again.clock == counted.clock == Clock(row_interval=1.0, counted=True)
+    assert np.array_equal(again.prepare(path, stop=101).values, timed.prepare(path, stop=101).values)
+    with pytest.raises(ValueError, match="has times in 'time': give --window as a length of time"):
+        calibrate(write_csv(tmp_path / "t.csv", ["time", "a"], [clock(60), range(60)]), window="10rows")
+    with pytest.raises(ValueError, match="leave out --timezone"):
+        calibrate(path, window="10rows", timezone="UTC")
 
 
 def test_a_mixed_status_is_known_by_its_numbers_too(tmp_path: Path) -> None:

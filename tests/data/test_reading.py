@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,9 @@ def test_files_without_times_need_an_interval(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no time column.*--row-interval"):
         read_table(path)
     table = read_table([path, path], row_interval="0.5s")
-    assert (table.times.astype(np.int64) / 1e6).tolist() == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
+    assert [table.clock.show(time) for time in table.times] == [f"row {k}" for k in range(1, 7)]
+    assert table.interval == 0.5
+    assert read_table([path, path], row_interval="0.5s", start=2, stop="4").numbers("a").tolist() == [2, 4]
     assert table.numbers("a").tolist() == [1, 2, 4, 1, 2, 4]
     with pytest.raises(ValueError, match="not both"):
         read_table(path, row_interval="1s", time_column="a")
@@ -176,13 +179,73 @@ def test_infinite_readings_are_missing(tmp_path: Path) -> None:
     assert np.isnan(read_table(path).numbers("a")).tolist() == [True, False, True]
 
 
-def test_decimal_commas_if_told(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "t.csv", ["time", "a", "b"], [clock(2), ["1,5", "-2,25"], ["3", "1,0e2"]], ";")
-    table = read_table(path, decimal_comma=True)
+@pytest.mark.parametrize("told", [None, True])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_decimal_commas_are_found_in_each_file(told: bool | None, delimiter: str, tmp_path: Path) -> None:
+    columns = [clock(2), ["1,5", "-2,25"], ["3", "1,0e2"]]
+    path = write_csv(tmp_path / "t.csv", ["time", "a", "b"], columns, delimiter)
+    table = read_table(path, decimal_comma=told)
     assert table.numbers("a").tolist() == [1.5, -2.25]
     assert table.numbers("b").tolist() == [3.0, 100.0]
+    points = write_csv(tmp_path / "p.csv", ["time", "a", "b"], [clock(2), ["1.5", "2"], ["3", "1.0e2"]], delimiter)
+    if told is None:
+        assert read_table([path, points]).numbers("a").tolist() == [1.5, 1.5, -2.25, 2.0]
     with pytest.raises(ValueError, match=r"line 2 .*'1,5' in column 'a'.*--decimal-comma"):
+        read_table(path, decimal_comma=False)
+    with pytest.raises(ValueError, match=r"line 2 .*'1.5' in column 'a'.*--no-decimal-comma"):
+        read_table(points, decimal_comma=True)
+
+
+def test_decimal_commas_in_every_value_and_no_header(tmp_path: Path) -> None:
+    """Lines that fall into as many parts at their commas as at their semicolons."""
+    (tmp_path / "t.csv").write_text("".join(f"{t};1,{k};2,{k}\n" for k, t in enumerate(clock(9))))
+    table = read_table(tmp_path / "t.csv", header=False)
+    assert table.names == ("c2", "c3")
+    assert table.numbers("c2").tolist() == [1.0 + k / 10 for k in range(9)]
+
+
+def test_files_without_column_names(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", [clock(3)[0], "1", "2"], [clock(3)[1:], [3, 5], [4, 6]])
+    with pytest.raises(ValueError, match=r"no line with column names.*--no-header"):
         read_table(path)
+    table = read_table(path, header=False)
+    assert table.rule.columns == ("c1",)
+    assert table.numbers("c3").tolist() == [2, 4, 6]
+    numbers = write_csv(tmp_path / "n.csv", ["1506362400", "1", "2"], [["1506362401"], ["3"], ["4"]])
+    table = read_table(numbers, header=False, time_column="c1")
+    assert table.names == ("c2", "c3")
+    assert table.times[0] == START
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_encodings(encoding: str, packed: bool, tmp_path: Path) -> None:
+    rows = [f"{t},{k}.5,{'geöffnet' if k % 2 else 'zu'}\n" for k, t in enumerate(clock(40))]
+    data = ("time,Zulauf °C,Ventil Süd\n" + "".join(rows)).encode(encoding)
+    path = tmp_path / ("t.csv.gz" if packed else "t.csv")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    table = read_table(path)
+    assert table.names == ("Zulauf °C", "Ventil Süd")
+    assert table.numbers("Zulauf °C").tolist() == [k + 0.5 for k in range(40)]
+    assert table.levels("Ventil Süd")[0] == ["geöffnet", "zu"]
+    said = {"utf-16": "UTF-16", "latin-1": "Latin-1", "cp1252": "Latin-1"}.get(encoding)
+    assert [said in note for note in table.notes if said] == [True] * (said is not None)
+
+
+def test_a_late_byte_that_is_not_utf_8(tmp_path: Path) -> None:
+    """Beyond the first megabyte, which is looked at before."""
+    rows = [f"{t},{k % 7}.25,{'x' * 60},on\n" for k, t in enumerate(clock(15_000))]
+    rows[-1] = rows[-1].replace("on", "Öl")
+    (tmp_path / "t.csv").write_bytes(("time,a,long,state\n" + "".join(rows)).encode("latin-1"))
+    table = read_table(tmp_path / "t.csv")
+    assert table.levels("state")[0] == ["on", "Öl"]
+    assert "Latin-1" in table.notes[0]
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="no regular file"):
+        read_table(tmp_path / "pipe")
 
 
 def test_texts_become_levels(tmp_path: Path) -> None:

@@ -137,8 +137,7 @@ def test_inflation_is_a_noisier_problem(name: str) -> None:
 
 def test_the_unfinished_window_of_a_growing_file_counts_for_less(model: Model, tmp_path: Path) -> None:
     path = write(tmp_path / "grow.csv", readings(15, 3))  # two windows and a half
-    follower = Follower(path, lambda part: model.prepare([part]), timeout=0.01, poll=0.01)
-    replay = Replay(iter(follower), pose(model), model=model)
+    replay = Replay(Follower(model, path, timeout=0.01, poll=0.01), pose(model), model=model)
     seen = []
     while (reading := replay.read(np.eye(8)[0])) is not None:
         seen.append(reading.inflation)

@@ -29,8 +29,19 @@ def calibrate(
     row_interval: Annotated[
         str | None, typer.Option(metavar="TIME", help="Between rows, for files without times, as 1s.")
     ] = None,
-    decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written as 1,5.")] = False,
-    window: Annotated[str, typer.Option(metavar="TIME", help="Length of the windows, as 30s, 1min, 2h.")] = "1min",
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Of times without an offset, as Europe/Berlin, UTC or +02:00."),
+    ] = None,
+    decimal_comma: Annotated[
+        bool | None, typer.Option(help="Numbers are written as 1,5. [default: found by itself]", show_default=False)
+    ] = None,
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="There are no column names: call them c1, c2, ...")
+    ] = False,
+    window: Annotated[
+        str, typer.Option(metavar="TIME", help="Length of the windows, as 30s, 1min, 2h; 60rows without times.")
+    ] = "1min",
     estimator: Annotated[
         str,
         typer.Option(
@@ -65,7 +76,9 @@ def calibrate(
             exclude=exclude or (),
             time_column=time_column,
             row_interval=row_interval,
+            timezone=timezone,
             decimal_comma=decimal_comma,
+            header=not no_header,
             window=window,
             estimator=estimator,
             ridge=ridge,
@@ -92,8 +105,9 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
         "sensors": list(model.names),
         "n_windows": model.n_windows,
         "window_seconds": model.seconds,
-        "first": str(model.first),
-        "last": str(model.last),
+        "first": model.clock.exact(model.first),
+        "last": model.clock.exact(model.last),
+        "timezone": model.clock.zone,
         "estimator": model.estimator,
         "ridge": model.ridge,
         "columns": [column.as_dict() for column in model.columns],
@@ -102,8 +116,6 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
 
 
 def _tell(model: Model) -> None:
-    from eccaht.data.durations import show_duration, show_time
-
     rows = [_cells(column) for column in model.columns]
     if sys.stdout.isatty():
         _print_rich(rows)
@@ -112,10 +124,11 @@ def _tell(model: Model) -> None:
         for row in (_HEADINGS, *rows):
             typer.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
         typer.echo()
-    dropped = len(rows) - len(model.names)
+    dropped, clock = len(rows) - len(model.names), model.clock
     typer.echo(
         f"{len(model.names)} sensors kept, {dropped} columns not; {model.n_windows} windows of "
-        f"{show_duration(model.seconds)}, from {show_time(model.first)} to {show_time(model.last)}; {model.estimator}"
+        f"{clock.length(model.seconds)}, from {clock.show(model.first)} to {clock.show(model.last)}{clock.said}; "
+        f"{model.estimator}"
     )
     for note in model.reading["notes"]:
         typer.echo(f"Note: {note}")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,13 +12,10 @@ from eccaht.policies import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from eccaht.data import Model
-    from eccaht.environments import Replay
-    from eccaht.identification import Entry
-    from eccaht.identification.follow import Follower
+    from eccaht.data.preparing import Notation
     from eccaht.identification.sources import Source
     from eccaht.identification.telling import Account
     from eccaht.policies import Policy
-    from eccaht.problem import Problem
 
 
 def identify(
@@ -40,7 +33,9 @@ def identify(
     shift_file: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV of sensor and shift.")] = None,
     budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
     policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = DEFAULT_POLICY,
-    start: Annotated[str | None, typer.Option(metavar="TIME", help="From here on, as 2024-03-07T08:00.")] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From here on, as 2024-03-07T08:00, or a row number.")
+    ] = None,
     stop: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here.")] = None,
     per_window: Annotated[int, typer.Option(min=1, metavar="M", help="Measurements taken from each window.")] = 1,
     max_measurements: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
@@ -62,12 +57,22 @@ def identify(
     missing: Annotated[
         Literal["refuse", "allow"], typer.Option(help="What to do if the data lack sensors of the model.")
     ] = "refuse",
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Of times without an offset and of what is shown. [default: the history's]"),
+    ] = None,
+    decimal_comma: Annotated[
+        bool | None, typer.Option(help="Numbers are written as 1,5. [default: found by itself]", show_default=False)
+    ] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="The data have no column names.")] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the policy's own random draws.")] = 0,
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every measurement: .csv or .parquet.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the evidence: .png, .pdf or .svg.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on as the CSV file grows; Ctrl-C ends it.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on as the CSV file grows, until Ctrl-C or SIGTERM.")
+    ] = False,
     poll: Annotated[float, typer.Option(metavar="SECONDS", help="With --follow: look so often.")] = 1.0,
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="With --follow: end after so long without new rows.")
@@ -84,7 +89,9 @@ def identify(
     from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver
     from eccaht.cli.parsing import parse_number
     from eccaht.cli.shifts import parse_shifts
+    from eccaht.cli.watching import watching
     from eccaht.data import load_model
+    from eccaht.data.preparing import Notation
     from eccaht.identification import investigate
     from eccaht.identification.ledger import SUFFIXES
     from eccaht.identification.telling import Account, columns, opening
@@ -107,25 +114,30 @@ def identify(
     options |= {"outliers": outliers} if outliers else {}
     pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
     _policy(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
-    source = _source(calibrated, data, (start, stop), missing, times if follow else None)
+    notation = Notation(timezone, decimal_comma, False if no_header else None)
+    source = _source(calibrated, data, (start, stop), missing, notation, times if follow else None)
     pose["n_anomalies"] = _left_to_find(number, len(source.culprits) + source.n_silent, policy)
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
-    with _watching(source, search, calibrated, per_window, quiet=as_json) as (replay, watch):
+    with watching(source, search, calibrated, per_window, quiet=as_json) as (replay, watch):
         finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
-    account = Account(calibrated, search.problem, finding, _name_of_scores(policy), alpha, source.culprits)
+    scores = _name_of_scores(policy)
+    account = Account(calibrated, search.problem, finding, scores, alpha, source.culprits, source.clock)
 
     def document(files: list[str]) -> dict[str, Any]:
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
         settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
         settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
-        return {"settings": settings, **account.document(), "notes": list(source.notes), "files": files}
+        told = {"settings": settings, **account.document(), "timezone": source.clock.zone}
+        return told | {"notes": source.all_notes, "files": files}
 
     def tell() -> None:
-        typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first))
+        typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first, source.clock))
         for line in (*columns(account.table()), *account.lines()):
             typer.echo(line)
+        for note in source.follower.counts if source.follower is not None else ():
+            typer.echo(f"Note: {note}", err=True)
 
     writes = [_save_ledger(account, ledger), _save_plot(account, plot)]
     deliver(writes, tell=tell, document=document if as_json else None)
@@ -196,96 +208,37 @@ def _source(
     paths: list[Path],
     stretch: tuple[str | None, str | None],
     missing: Literal["refuse", "allow"],
+    notation: Notation,
     times: tuple[float, float | None] | None,
 ) -> Source:
     from eccaht.identification.sources import followed, recorded
 
     start, stop = stretch
     if times is None:
-        return recorded(model, paths, start=start, stop=stop, missing=missing)
+        return recorded(model, paths, start=start, stop=stop, missing=missing, notation=notation)
     poll, timeout = times
 
     def note(text: str) -> None:
         typer.echo(f"Note: {text}", err=True)
 
-    return followed(model, paths, start=start, stop=stop, missing=missing, poll=poll, timeout=timeout, note=note)
-
-
-@contextmanager
-def _watching(
-    source: Source, policy: Policy, model: Model, per_window: int, *, quiet: bool
-) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
-    """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
-    from eccaht.environments import Replay
-
-    replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
-    if source.follower is None:
-        with _bar(len(source.windows.starts) * per_window) as advance:  # type: ignore[union-attr]
-            yield replay, advance
-        return
-    with _ended_by_interrupt(source.follower):
-        yield replay, _silent if quiet else _Changes(policy.problem)
-
-
-def _silent(_: Entry) -> None:
-    """Show nothing."""
-
-
-class _Changes:
-    """One line whenever the set changes."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._problem, self._names = problem, ""
-
-    def __call__(self, entry: Entry) -> None:
-        from eccaht.data.durations import show_time
-        from eccaht.identification.finding import name_of
-
-        names = ", ".join(name_of(self._problem, k) for k in entry.decision) or "no sensor"
-        if names != self._names:
-            typer.echo(f"{show_time(entry.time)}  measurement {entry.number}: {names} (lead {entry.lead:.2f})")
-            sys.stdout.flush()
-        self._names = names
-
-
-@contextmanager
-def _ended_by_interrupt(follower: Follower) -> Iterator[None]:
-    """Let Ctrl-C end the following, not the program; a second one ends the program."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(*_: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        follower.end()
-
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[Entry], object]]:
-    """A bar on a terminal; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield _silent
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    parts = (BarColumn(), MofNCompleteColumn(), TextColumn("measurements at most"))
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda _: bar.advance(task)
+    return followed(
+        model,
+        paths,
+        start=start,
+        stop=stop,
+        missing=missing,
+        notation=notation,
+        poll=poll,
+        timeout=timeout,
+        note=note,
+    )
 
 
 def _save_ledger(account: Account, path: Path | None) -> Iterator[Path]:
     from eccaht.identification.ledger import save_ledger
 
     if path is not None:
-        yield save_ledger(account.problem, account.finding.entries, path)
+        yield save_ledger(account.problem, account.finding.entries, path, account.clock)
 
 
 def _save_plot(account: Account, path: Path | None) -> Iterator[Path]:
@@ -293,6 +246,7 @@ def _save_plot(account: Account, path: Path | None) -> Iterator[Path]:
     from eccaht.presentation.style import figure_style, save_picture
 
     if path is not None:
+        options: dict[str, Any] = {"scores": account.scores, "clock": account.clock}
         with figure_style():
-            figure = draw(account.problem, account.finding, account.model.seconds, scores=account.scores)
+            figure = draw(account.problem, account.finding, account.model.seconds, **options)
         yield save_picture(figure, path)

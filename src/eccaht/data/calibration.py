@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eccaht.covariance import Covariance
 from eccaht.data.cleaning import ColumnReport
 from eccaht.data.columns import Column, Sensor, clean
-from eccaht.data.durations import parse_duration, show_duration
+from eccaht.data.durations import parse_window
 from eccaht.data.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
 from eccaht.data.history import MOST_SENSORS, Behind, summarise
 from eccaht.data.model import Model
@@ -32,7 +32,9 @@ def calibrate(
     exclude: Sequence[str] = (),
     time_column: str | Sequence[str] | None = None,
     row_interval: str | float | None = None,
-    decimal_comma: bool = False,
+    timezone: str | None = None,
+    decimal_comma: bool | None = None,
+    header: bool = True,
     window: str | float = "1min",
     estimator: str = "ledoit-wolf",
     ridge: float | None = None,
@@ -42,9 +44,10 @@ def calibrate(
 ) -> Model:
     """Read a history, clean it, scale it, cut it into windows and estimate their mean and covariance.
 
-    The options about reading are those of `read_table`. progress is called with the share that is done and the stage.
+    The options about reading are those of `read_table`. window: a length of time, or as many rows as "60rows" says for
+    files without times. progress is called with the share that is done and the stage.
     """
-    seconds = parse_duration(window, "window")
+    seconds, count_rows = parse_window(window)
     check_estimator(estimator)
     ridge = default_ridge(estimator, ridge)
     tell: Progress = progress or (lambda share, stage: None)  # noqa: ARG005
@@ -58,16 +61,19 @@ def calibrate(
         exclude=exclude,
         time_column=time_column,
         row_interval=row_interval,
+        count_rows=count_rows,
+        timezone=timezone,
         decimal_comma=decimal_comma,
+        header=header,
         start=start,
         stop=stop,
     )
-    return _model(table, seconds, estimator, ridge, decimal_comma, tell)
+    return _model(table, seconds, estimator, ridge, header, tell)
 
 
-def _model(table: Table, seconds: float, estimator: str, ridge: float, decimal_comma: bool, tell: Progress) -> Model:
+def _model(table: Table, seconds: float, estimator: str, ridge: float, header: bool, tell: Progress) -> Model:
     _check_window(table, seconds)
-    cut = Cut.of(table.times, seconds)
+    cut = Cut.of(table.times, seconds, table.clock)
     full = 2 * cut.rows >= np.median(cut.rows)
     _check_number(table, int(full.sum()), seconds)
     cleaned = clean(table, cut, full, tell)
@@ -92,7 +98,7 @@ def _model(table: Table, seconds: float, estimator: str, ridge: float, decimal_c
         first=cut.starts[full][0],
         last=cut.starts[full][-1],
         columns=tuple(reports),
-        reading=_reading(table, cleaned, decimal_comma) | {"notes": [*table.notes, *_window_notes(full)]},
+        reading=_reading(table, cleaned, header) | {"notes": [*table.notes, *_window_notes(full)]},
         summary=summarise(values, np.array(stuck), np.column_stack(quartiles), _behind(sensors, cut, covariance)),
     )
 
@@ -105,14 +111,17 @@ def _behind(sensors: Sequence[Sensor], cut: Cut, covariance: Covariance) -> Behi
     return Behind(np.array([sensor.gap for sensor in sensors]), counts, within, runs)
 
 
-def _reading(table: Table, cleaned: Sequence[Column], decimal_comma: bool) -> dict[str, Any]:
+def _reading(table: Table, cleaned: Sequence[Column], header: bool) -> dict[str, Any]:
     """What preparing new data needs to know."""
     kept = [column for column in cleaned if column.sensor is not None]
     return {
         "time_columns": list(table.rule.columns),
         "time_format": list(table.rule.formats),
-        "decimal_comma": decimal_comma,
+        "timezone": table.clock.zone,
+        "decimal_comma": table.decimal_comma,
+        "header": header,
         "row_interval": table.rule.row_interval,
+        "counted": table.rule.counted,
         "interval": table.interval,
         "kinds": {column.report.name: column.report.kind for column in kept},
         "levels": {column.report.name: column.levels for column in kept if column.levels is not None},
@@ -120,20 +129,20 @@ def _reading(table: Table, cleaned: Sequence[Column], decimal_comma: bool) -> di
 
 
 def _check_window(table: Table, seconds: float) -> None:
-    interval = table.interval
+    interval, length = table.interval, table.clock.length
     if interval == 0.0:
         raise ValueError(f"{table.paths[0]} has rows of a single moment only: a history needs many")
     if seconds < 0.999 * interval:
         raise ValueError(
-            f"a window of {show_duration(seconds)} is shorter than the {show_duration(interval)} between rows: "
-            f"use at least {show_duration(interval)}"
+            f"a window of {length(seconds)} is shorter than the {length(interval)} between rows: "
+            f"use at least {length(interval)}"
         )
 
 
 def _check_number(table: Table, windows: int, seconds: float) -> None:
     if windows < FEWEST_WINDOWS:
         raise ValueError(
-            f"{table.paths[0]} has only {len(table.times)} rows in {windows} windows of {show_duration(seconds)}: "
+            f"{table.paths[0]} has only {len(table.times)} rows in {windows} windows of {table.clock.length(seconds)}: "
             f"a model needs at least {FEWEST_WINDOWS} windows; give a longer history or shorter windows"
         )
 

@@ -19,6 +19,7 @@ _UNITS = {
     "d": 86400.0,
 }
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
+_ROWS = re.compile(r"\s*([1-9]\d{0,8})\s*rows?\s*")
 _LONGEST = 366 * 86400.0
 
 
@@ -38,6 +39,16 @@ def parse_duration(text: str | float, what: str = "duration") -> float:
     if not (math.isfinite(seconds) and 1e-6 <= seconds <= _LONGEST):
         raise ValueError(f"{what} {text!r} must be between a microsecond and a year")
     return round(seconds * 1e6) / 1e6
+
+
+def parse_window(text: str | float) -> tuple[float, bool]:
+    """The length of a window in seconds, or in rows if it is given so, and which of both.
+
+    >>> parse_window("1min"), parse_window("60rows")
+    ((60.0, False), (60.0, True))
+    """
+    match = _ROWS.fullmatch(text.lower()) if isinstance(text, str) else None
+    return (parse_duration(text, "window"), False) if match is None else (float(match[1]), True)
 
 
 def show_duration(seconds: float) -> str:

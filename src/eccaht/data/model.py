@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,17 @@ from eccaht.archive import check_keys, read_archive, rebuilding, write_archive
 from eccaht.arrays import Array, as_count, as_number, frozen
 from eccaht.covariance import Covariance, Dense, LowRankPlusDiagonal
 from eccaht.data.cleaning import ColumnReport
-from eccaht.data.durations import parse_duration, show_duration, show_time
+from eccaht.data.clock import Clock
+from eccaht.data.durations import parse_duration
 from eccaht.data.estimators import check_estimator
 from eccaht.data.history import History
 from eccaht.data.plausible import check_scaling, check_summary, check_text
 from eccaht.data.windows import Windows
 from eccaht.problem import Problem
 from eccaht.shifts import Shift
+
+if TYPE_CHECKING:
+    from eccaht.data.preparing import Notation
 
 _KIND, _VERSION = "model", 2
 _VECTORS = ("center", "scale", "mean")
@@ -82,7 +86,7 @@ class Model:
         check_summary(self.summary, self.n_windows, self.mean)
 
     def __repr__(self) -> str:
-        history = f"{self.n_windows} windows of {show_duration(self.seconds)} from {show_time(self.first)}"
+        history = f"{self.n_windows} windows of {self.clock.length(self.seconds)} from {self.clock.show(self.first)}"
         return f"Model({len(self.names)} sensors, {history}, {self.estimator})"
 
     def problem(
@@ -145,22 +149,30 @@ class Model:
         start: Any = None,
         stop: Any = None,
         missing: Literal["refuse", "allow"] = "refuse",
+        bad: Literal["refuse", "skip"] = "refuse",
+        notation: Notation | None = None,
     ) -> Windows:
         """Read new data, scale it and cut it into windows exactly as the history was.
 
         Columns are matched by name: their order is free, further columns are ignored (`unknown_columns` lists them),
         absent ones are refused by name unless missing="allow". Gaps are not interpolated over: a sensor without any
-        reading in a window is NaN there.
+        reading in a window is NaN there. So is one whose value is no number if bad="skip", which also leaves out lines
+        that are no rows and says so in the notes of the windows. notation: how the data are written, if not as usual.
         """
         from eccaht.data.preparing import prepare
 
-        return prepare(self, paths, start=start, stop=stop, missing=missing)
+        return prepare(self, paths, start=start, stop=stop, missing=missing, bad=bad, notation=notation)
 
-    def unknown_columns(self, paths: Paths) -> tuple[str, ...]:
+    def unknown_columns(self, paths: Paths, notation: Notation | None = None) -> tuple[str, ...]:
         """The columns of new data that the history did not have; those that were dropped from it are not listed."""
         from eccaht.data.preparing import unknown_columns
 
-        return unknown_columns(self, paths)
+        return unknown_columns(self, paths, notation)
+
+    @property
+    def clock(self) -> Clock:
+        """What the times of the history mean."""
+        return Clock.remembered(self.reading)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model; an existing file is replaced only once the new one is complete."""

@@ -5,20 +5,41 @@ from __future__ import annotations
 from typing import Any
 
 from eccaht.arrays import as_number
+from eccaht.data.clock import as_zone
 from eccaht.data.durations import parse_duration
 from eccaht.data.plausible import check_text
 
-_KEYS = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
+_ADDED = {"timezone": None, "counted": False, "header": True}  # models of earlier versions do not say
+_KEYS = {
+    "time_columns",
+    "time_format",
+    "decimal_comma",
+    "row_interval",
+    "interval",
+    "kinds",
+    "levels",
+    "notes",
+    *_ADDED,
+}
 
 
 def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:
     """Return what a file says about reading, or refuse it."""
-    if not isinstance(told, dict) or set(told) != _KEYS:
+    told = _ADDED | told if isinstance(told, dict) else {}
+    if set(told) != _KEYS | set(_ADDED):
         raise ValueError("it does not say how to read new data")
     for key in ("time_columns", "time_format", "notes"):
         _texts(told[key], key)
-    if type(told["decimal_comma"]) is not bool:
-        raise ValueError("decimal_comma must be true or false")
+    for key in ("decimal_comma", "counted", "header"):
+        if type(told[key]) is not bool:
+            raise ValueError(f"{key} must be true or false")
+    if told["timezone"] is not None:
+        _texts([told["timezone"]], "timezone")
+        told["timezone"] = as_zone(told["timezone"])
+    if told["counted"] and told["row_interval"] != 1.0:
+        raise ValueError("rows that are counted must have the row_interval 1")
+    if (told["row_interval"] is None) != bool(told["time_columns"]):
+        raise ValueError("rows must have either times or a row_interval")
     if told["row_interval"] is not None:
         parse_duration(as_number(told["row_interval"], "row_interval"), "row_interval")
     parse_duration(as_number(told["interval"], "interval"), "interval")

@@ -13,15 +13,19 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.data.cleaning import kind_of
-from eccaht.data.durations import parse_duration, parse_time, show_time
+from eccaht.data.clock import Clock, as_zone, common_zone
+from eccaht.data.durations import parse_duration
+from eccaht.data.faults import Faults
 from eccaht.data.selection import matching, place_of
 from eccaht.data.sniffing import Layout, sniff
-from eccaht.data.timing import TimeRule, read_times, time_rule
+from eccaht.data.timing import Stamps, TimeRule, read_times, time_rule
 from eccaht.data.windows import Times
 from eccaht.files import regular_file
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from eccaht.data.expecting import Expected
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -31,8 +35,9 @@ class Table:
     """Readings with their times, rows in order of time; rows of equal time stay in the order of the files.
 
     times: datetime64[us], shape (N,). names: the columns that were read; all_names: also those that were not.
-    texts: the columns that hold text.
-    rule: how the times were read. notes: what a user should know of how the files were read.
+    texts: the columns that hold text. clock: what the times mean.
+    rule: how the times were read. notes: what a user should know of how the files were read; zone_notes: those of
+    them about time zones.
     """
 
     times: Times
@@ -42,6 +47,9 @@ class Table:
     rule: TimeRule
     paths: tuple[Path, ...]
     notes: tuple[str, ...] = ()
+    clock: Clock = field(default_factory=Clock)
+    zone_notes: tuple[str, ...] = ()
+    decimal_comma: bool = False
     _frame: pl.DataFrame = field(repr=False, kw_only=True)
     _rows: NDArray[np.intp] | slice = field(repr=False, kw_only=True)
 
@@ -81,7 +89,10 @@ def read_table(
     exclude: Sequence[str] = (),
     time_column: str | Sequence[str] | None = None,
     row_interval: str | float | None = None,
-    decimal_comma: bool = False,
+    count_rows: bool = False,
+    timezone: str | None = None,
+    decimal_comma: bool | None = None,
+    header: bool = True,
     start: Any = None,
     stop: Any = None,
     rule: TimeRule | None = None,
@@ -90,49 +101,67 @@ def read_table(
 
     columns, exclude: names, in which * and ? stand for any characters; all columns unless given.
     time_column: its name, or those of a date and a time column; found by itself unless given.
-    row_interval: for files without times, the time between rows; counted from 1970-01-01 through all files.
-    start, stop: rows before `start` and from `stop` on are left out.
+    row_interval: for files without times, the time between rows. count_rows: for such files if that is unknown.
+    timezone: where times without an offset are, and where all are shown; as `as_zone` takes it.
+    decimal_comma: whether numbers are written as 1,5; found by itself in each file unless given.
+    header: whether the files have column names; without them they are called c1, c2, ...
+    start, stop: rows before `start` and from `stop` on are left out: local times, or the numbers of rows without times.
     rule: how an earlier file's times were read, tried first.
     """
-    first, last = limits(start, stop)
+    check_limits(start, stop)
     interval = None if row_interval is None else parse_duration(row_interval, "row interval")
-    if interval is not None and time_column is not None:
-        raise ValueError("give either a time column or a row interval, not both")
-    layouts = [sniff(path, decimal_comma) for path in listed(paths)]
-    rule = time_rule(layouts[0], time_column, interval, decimal_comma, rule)
+    if time_column is not None and (interval is not None or count_rows):
+        raise ValueError("give either a time column, or rows that are counted or so far apart, not both")
+    zone = None if timezone is None else as_zone(timezone)
+    layouts = [sniff(path, decimal_comma, header=header) for path in listed(paths)]
+    rule = time_rule(layouts[0], time_column, interval, rule, counted=count_rows)
     chosen = _chosen(layouts, rule, columns, exclude)
-    return assemble(layouts, rule, chosen, decimal_comma, first, last)
+    return assemble(layouts, rule, chosen, start, stop, zone=zone)
 
 
 def assemble(
     layouts: Sequence[Layout],
     rule: TimeRule,
     chosen: Sequence[str],
-    decimal_comma: bool,
-    first: np.datetime64 | None,
-    last: np.datetime64 | None,
+    start: Any = None,
+    stop: Any = None,
+    *,
+    zone: str | None = None,
+    expected: Expected | None = None,
+    faults: Faults | None = None,
+    before: int | None = None,
 ) -> Table:
-    """Read these columns of all files and bring the rows in order."""
+    """Read these columns of all files and bring the rows in order.
+
+    zone: of the times. expected, faults: take the columns to be what they are expected to be, and count what they
+    are not; otherwise it is refused. before: the time of the last row of an earlier part, if there was one.
+    """
     import polars as pl
 
     from eccaht.data import loading
+    from eccaht.data.expecting import as_expected
 
     parts: list[pl.DataFrame] = []
-    times: list[NDArray[np.int64]] = []
+    stamps: list[Stamps] = []
+    notes: list[str] = []
     for layout in layouts:
         if rule.columns and any(place_of(layout, name) is None for name in rule.columns):
             raise ValueError(f"{layout.path} has no time column {' and '.join(map(repr, rule.columns))}")
         places = {name: place for name in chosen if (place := place_of(layout, name)) is not None}
-        frame = loading.load(layout, places, rule, decimal_comma)
+        layout, frame = loading.load(layout, places, rule, faults)
+        if faults is not None and expected is not None:
+            frame = as_expected(layout, frame, {name: expected[name] for name in places}, faults)
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in chosen if name not in places)
-        frame, moments, rule = read_times(layout, frame, rule, sum(map(len, times)))
+        frame, read, rule = read_times(layout, frame, rule, sum(len(each.moments) for each in stamps), faults)
         parts.append(frame)
-        times.append(moments)
+        stamps.append(read)
+        notes += layout.notes
     whole = parts[0] if len(parts) == 1 else _joined(layouts, parts)
     del parts
-    order, moments = _ordered(np.concatenate(times) if len(times) > 1 else times[0], first, last)
+    clock, moments, more = _on_one_clock(stamps, rule, zone, before)
+    order, moments = _ordered(moments, *limits(clock, start, stop))
     if not len(moments):
-        raise ValueError(_nothing_left(layouts, first, last))
+        raise NoRows(_nothing_left(layouts, clock, start, stop))
     texts = frozenset(name for name in chosen if whole.schema[name] == pl.String)
     return Table(
         moments.view("datetime64[us]"),
@@ -141,10 +170,40 @@ def assemble(
         texts,
         rule,
         tuple(layout.path for layout in layouts),
-        tuple(_notes(rule, order, moments)),
+        (*notes, *more, *_notes(rule, order, moments)),
+        clock,
+        tuple(more),
+        layouts[0].decimal_comma,
         _frame=whole,
         _rows=order,
     )
+
+
+class NoRows(ValueError):
+    """No row is left between the limits."""
+
+
+def _on_one_clock(
+    stamps: Sequence[Stamps], rule: TimeRule, zone: str | None, before: int | None
+) -> tuple[Clock, NDArray[np.int64], list[str]]:
+    """The times of all files on one clock, times without an offset as local ones."""
+    if rule.row_interval is not None:
+        if zone is not None:
+            raise ValueError("a time zone needs times, and rows are counted here: leave out --timezone")
+        return Clock(row_interval=rule.row_interval, counted=rule.counted), _together(stamps), []
+    notes: list[str] = []
+    if zone is None:
+        zone, notes = common_zone([read.zone for read in stamps if len(read.moments)])
+    clock = Clock(zone)
+    if all(read.zone is None for read in stamps):
+        moments, more = clock.to_utc(_together(stamps), before)
+        return clock, moments, notes + more
+    told = [(read.moments, []) if read.zone else clock.to_utc(read.moments, before) for read in stamps]
+    return clock, np.concatenate([moments for moments, _ in told]), notes + [text for _, more in told for text in more]
+
+
+def _together(stamps: Sequence[Stamps]) -> NDArray[np.int64]:
+    return stamps[0].moments if len(stamps) == 1 else np.concatenate([read.moments for read in stamps])
 
 
 def listed(paths: Paths) -> list[Path]:
@@ -157,12 +216,19 @@ def listed(paths: Paths) -> list[Path]:
     return [Path(path) for path in several]
 
 
-def limits(start: Any, stop: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+def check_limits(start: Any, stop: Any) -> None:
+    """Refuse what can be no limit, before any file is read."""
+    for told, what in ((start, "start"), (stop, "stop")):
+        if told is not None and not str(told).strip().lower().removeprefix("row").strip().isdigit():
+            Clock("UTC").parse(told, what)
+
+
+def limits(clock: Clock, start: Any, stop: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
     """The times between which rows are read; None is no limit."""
-    first = None if start is None else parse_time(start, "start")
-    last = None if stop is None else parse_time(stop, "stop")
+    first = None if start is None else clock.parse(start, "start")
+    last = None if stop is None else clock.parse(stop, "stop")
     if first is not None and last is not None and last <= first:
-        raise ValueError(f"stop {show_time(last)} must be later than start {show_time(first)}")
+        raise ValueError(f"stop {clock.show(last)} must be later than start {clock.show(first)}")
     return first, last
 
 
@@ -221,13 +287,14 @@ def _ordered(
     return (slice(a, b) if order is None else order[a:b]), moments[a:b]
 
 
-def _nothing_left(layouts: Sequence[Layout], first: np.datetime64 | None, last: np.datetime64 | None) -> str:
+def _nothing_left(layouts: Sequence[Layout], clock: Clock, start: Any, stop: Any) -> str:
     name = str(layouts[0].path) + (" and the others" if len(layouts) > 1 else "")
-    if first is None and last is None:
+    if start is None and stop is None:
         return f"{name}: no rows"
-    limits = [f"from {show_time(first)}"] if first is not None else []
-    limits += [f"before {show_time(last)}"] if last is not None else []
-    return f"{name}: no row {' and '.join(limits)}"
+    first, last = limits(clock, start, stop)
+    told = [f"from {clock.show(first)}"] if first is not None else []
+    told += [f"before {clock.show(last)}"] if last is not None else []
+    return f"{name}: no row {' and '.join(told)}"
 
 
 def _notes(rule: TimeRule, order: NDArray[np.intp] | slice, moments: NDArray[np.int64]) -> list[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from eccaht.data.encodings import GZIP, as_text, encoding_note, encoding_of, opened, transcoded
 
 MISSING = (
     *("", "-", "--", "?", "*", ".", "NA", "N/A", "n/a", "na", "#N/A", "#NA", "NaN", "nan", "NAN", "-nan", "-NaN"),
@@ -39,12 +40,18 @@ _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(init
 _MISSING = frozenset(MISSING)
 
 
+class WrongWidth(ValueError):
+    """A line has too many or too few values."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where the values of a file are.
 
     names: what messages and models call the columns; full: as the file has them.
     skip: lines before the first row of values (CSV). sample: the first rows, as text (CSV).
+    content: the text in UTF-8 where it is not read from the path. lines: the numbers of its rows' lines in the file,
+    where some were left out.
     """
 
     path: Path
@@ -54,6 +61,10 @@ class Layout:
     delimiter: str = ","
     skip: int = 0
     sample: tuple[tuple[str, ...], ...] = ()
+    decimal_comma: bool = False
+    notes: tuple[str, ...] = ()
+    content: bytes | None = field(default=None, repr=False)
+    lines: tuple[int, ...] | None = field(default=None, repr=False)
 
     def texts(self, position: int) -> list[str]:
         """The values of one column in the sample, without blanks around them and without the missing ones."""
@@ -62,7 +73,9 @@ class Layout:
 
     def where(self, row: int) -> str:
         """What messages call a row of values."""
-        return f"line {self.skip + row + 1}" if self.format == "csv" else f"row {row + 1}"
+        if self.format == "parquet":
+            return f"row {row + 1}"
+        return f"line {self.skip + row + 1 if self.lines is None else self.lines[row]}"
 
 
 def is_number(text: str, decimal_comma: bool = False) -> bool:
@@ -71,29 +84,58 @@ def is_number(text: str, decimal_comma: bool = False) -> bool:
     return _NUMBER.fullmatch(text) is not None and wrong not in text
 
 
-def sniff(path: Path, decimal_comma: bool = False) -> Layout:
-    """Find the layout of a CSV (also gzipped) or Parquet file."""
-    head, whole = _head(path)
-    if head.startswith(b"PAR1"):
+def sniff(path: Path, decimal_comma: bool | None = None, *, header: bool = True, strict: bool = True) -> Layout:
+    """Find the layout of a CSV (also gzipped) or Parquet file.
+
+    decimal_comma: found by itself unless given. header: whether there is a line with column names; without one they
+    are called c1, c2, ... strict: refuse lines of another width among the first ones.
+    """
+    raw, whole = _head(path)
+    if raw.startswith(b"PAR1"):
         return _parquet(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         raise ValueError(f"{path} is named like a Parquet file but is none: is it complete?")
-    lines = _decoded(path, head, whole).splitlines()
+    encoding = encoding_of(path, raw, whole, strict)
+    lines = as_text(raw, encoding).splitlines()
     if not whole and len(lines) > 1:
         lines.pop()  # cut in the middle
+    content = None if encoding == "utf-8" else transcoded(path, encoding)
+    notes = encoding_note(path, encoding)
+    return sniff_lines(path, lines, decimal_comma, header=header, strict=strict, notes=notes, content=content)
+
+
+def sniff_lines(
+    path: Path,
+    lines: list[str],
+    decimal_comma: bool | None = None,
+    *,
+    header: bool = True,
+    strict: bool = True,
+    notes: tuple[str, ...] = (),
+    content: bytes | None = None,
+) -> Layout:
+    """Find the layout from the first lines of a CSV file."""
     while lines and not lines[-1].strip():
         lines.pop()
     delimiter, width, rows = _split(path, lines, decimal_comma)
-    header = next((k for k, row in enumerate(rows) if len(row) == width and _looks_like_header(row)), None)
-    if header is None:
-        raise _no_header(path, rows, width)
-    first = next((k for k in range(header + 1, len(rows)) if lines[k].strip()), None)
+    before = _header(path, rows, width) + 1 if header else _first_full(rows, width)
+    first = next((k for k in range(before, len(rows)) if lines[k].strip()), None)
     if first is None:
         raise ValueError(f"{path} has column names but no rows")
-    _check_widths(path, rows, header, width, delimiter)
-    full = _filled(rows[header])
-    sample = tuple(tuple(row) for row in rows[header + 1 :] if len(row) == width)
-    return Layout(path, "csv", _short(path, full), full, delimiter, first, sample)
+    if strict:
+        _check_widths(path, rows, before, width, delimiter)
+    full = named(rows[before - 1]) if header else tuple(f"c{k}" for k in range(1, width + 1))
+    sample = tuple(tuple(row) for row in rows[before:] if len(row) == width)
+    comma = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma
+    return Layout(path, "csv", _short(path, full), full, delimiter, first, sample, comma, notes=notes, content=content)
+
+
+def has_decimal_comma(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
+    """Whether more numbers of these rows have a decimal comma than a decimal point."""
+    if delimiter == ",":
+        return False
+    parts = [text.strip() for row in rows for text in row if "," in text or "." in text]
+    return sum(2 * is_number(text, True) - 1 for text in parts if is_number(text) or is_number(text, True)) > 0
 
 
 def _head(path: Path) -> tuple[bytes, bool]:
@@ -102,45 +144,26 @@ def _head(path: Path) -> tuple[bytes, bool]:
         raise ValueError(f"{path} is a directory: name the files in it")
     if not path.exists():
         raise FileNotFoundError(f"no file at {path}")
+    if not path.is_file():
+        raise ValueError(f"{path} is no regular file: save its content in one")
     with path.open("rb") as file:
-        head = file.read(_SAMPLE)
-        whole = not file.read(1)
-    if not head:
+        start = file.read(2)
+    if not start:
         raise ValueError(f"{path} is empty")
-    if head.startswith(b"\x1f\x8b"):
-        try:
-            with gzip.open(path) as packed:
-                return packed.read(_SAMPLE), not packed.read(1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
-    if path.suffix.lower() == ".gz":
+    if path.suffix.lower() == ".gz" and start != GZIP:
         raise ValueError(f"{path} is named like a gzip file but is none: rename it, or compress it again")
-    return head, whole
-
-
-def _decoded(path: Path, head: bytes, whole: bool) -> str:
-    if head.startswith(b"PK\x03\x04"):
-        raise ValueError(f"{path} is a zip archive or a workbook: save its table as CSV or Parquet")
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or head[:200].count(b"\0") > 50:
-        raise ValueError(f"{path} is UTF-16 text or no text at all: save it as CSV in UTF-8, or as Parquet")
-    if b"\0" in head:
-        raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet")
-    if b"\r" in head and b"\n" not in head:
-        raise ValueError(f"{path} ends its lines by carriage returns alone: save it with usual line ends")
     try:
-        return head.removeprefix(b"\xef\xbb\xbf").decode()
-    except UnicodeDecodeError as error:
-        if not whole and error.start > len(head) - 4:  # a character cut in the middle
-            return head[: error.start].removeprefix(b"\xef\xbb\xbf").decode()
-        line = head[: error.start].count(b"\n") + 1
-        raise ValueError(
-            f"{path} is not UTF-8 text (byte 0x{head[error.start]:02x} in line {line}): save it as UTF-8"
-        ) from None
+        with opened(path) as file:
+            return file.read(_SAMPLE), not file.read(1)
+    except (OSError, EOFError, zlib.error) as error:
+        if start != GZIP:
+            raise
+        raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
 
 
-def _split(path: Path, lines: Sequence[str], decimal_comma: bool) -> tuple[str, int, list[list[str]]]:
+def _split(path: Path, lines: Sequence[str], decimal_comma: bool | None) -> tuple[str, int, list[list[str]]]:
     """Split by the delimiter that gives most lines the same number of fields, which is the width."""
-    best: tuple[int, int] = (0, 0)
+    best = (0, False, 0)  # where lines can be split in two ways alike, a comma is rather part of the numbers
     chosen: tuple[str, int, list[list[str]]] | None = None
     for delimiter in DELIMITERS:
         if decimal_comma and delimiter == ",":
@@ -150,8 +173,9 @@ def _split(path: Path, lines: Sequence[str], decimal_comma: bool) -> tuple[str, 
         except csv.Error as error:
             raise ValueError(f"{path} is no CSV file: {error}") from None
         widths = Counter(len(row) for row in rows if len(row) > 1)
-        if widths and (score := (widths.most_common(1)[0][1], widths.most_common(1)[0][0])) > best:
-            best, chosen = score, (delimiter, score[1], rows)
+        width, count = widths.most_common(1)[0] if widths else (0, 0)
+        if (score := (count, delimiter != ",", width)) > best and widths:
+            best, chosen = score, (delimiter, width, rows)
     if chosen is None:
         raise ValueError(
             f"{path} has only one column: values must be separated by {', '.join(DELIMITERS.values())}"
@@ -160,13 +184,24 @@ def _split(path: Path, lines: Sequence[str], decimal_comma: bool) -> tuple[str, 
     return chosen
 
 
-def _no_header(path: Path, rows: Sequence[Sequence[str]], width: int) -> ValueError:
+def _header(path: Path, rows: Sequence[Sequence[str]], width: int) -> int:
+    """The place of the line with column names."""
+    found = next((k for k, row in enumerate(rows) if len(row) == width and _looks_like_header(row)), None)
+    if found is not None:
+        return found
     near = next((k for k, row in enumerate(rows) if len(row) > 1 and _looks_like_header(row)), None)
     if near is None:
-        return ValueError(f"{path} has no line with column names: put one before the values")
-    return ValueError(
+        raise ValueError(
+            f"{path} has no line with column names: put one before the values, or add --no-header to have them "
+            "called c1, c2, ..."
+        )
+    raise ValueError(
         f"line {near + 1} of {path} has {len(rows[near])} column names, but most lines have {width} values: mend it"
     )
+
+
+def _first_full(rows: Sequence[Sequence[str]], width: int) -> int:
+    return next(k for k, row in enumerate(rows) if len(row) == width)
 
 
 def _looks_like_header(row: Sequence[str]) -> bool:
@@ -176,21 +211,30 @@ def _looks_like_header(row: Sequence[str]) -> bool:
     return 2 * len(filled) >= len(row) and 2 * len(texts) > len(filled)
 
 
-def _check_widths(path: Path, rows: Sequence[Sequence[str]], header: int, width: int, delimiter: str) -> None:
-    for k, row in enumerate(rows[header + 1 :], header + 2):
+def _check_widths(path: Path, rows: Sequence[Sequence[str]], before: int, width: int, delimiter: str) -> None:
+    for k, row in enumerate(rows[before:], before + 1):
         if len(row) not in (width, 0) and not (len(row) == 1 and not row[0].strip()):
             raise wrong_width(path, k, len(row), width, delimiter)
 
 
-def wrong_width(path: Path, line: int, found: int, expected: int, delimiter: str) -> ValueError:
+def wrong_width(path: Path, line: int, found: int, expected: int, delimiter: str) -> WrongWidth:
     """The error for a line with too many or too few values."""
-    return ValueError(
-        f"line {line} of {path} has {found} value{'s' * (found != 1)} where the header has {expected} (separated by "
-        f"{DELIMITERS[delimiter]}): the file is cut off or damaged there, or the delimiter occurs in a text"
+    return WrongWidth(
+        f"line {line} of {path} {width_fault(found, expected, delimiter)}: the file is cut off or damaged there, "
+        "or the delimiter occurs in a text"
     )
 
 
-def _filled(names: Sequence[str]) -> tuple[str, ...]:
+def width_fault(found: int, expected: int, delimiter: str) -> str:
+    """What is wrong with a line of another width; 0 values are quotes that do not close."""
+    if not found:
+        return "has a quotation mark without its partner"
+    return (
+        f"has {found} value{'s' * (found != 1)} where the header has {expected} (separated by {DELIMITERS[delimiter]})"
+    )
+
+
+def named(names: Sequence[str]) -> tuple[str, ...]:
     """Names without blanks around them; a column without a name is called by its place."""
     return tuple(name.strip() or f"column {k}" for k, name in enumerate(names, 1))
 
@@ -218,7 +262,7 @@ def _parquet(path: Path) -> Layout:
     import polars as pl
 
     try:
-        full = _filled(list(pl.read_parquet_schema(path)))
+        full = named(list(pl.read_parquet_schema(path)))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"{path} is a damaged or incomplete Parquet file: {_first_line(error)}") from None
     if not full:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
-from eccaht.data.durations import show_time
+from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample, Windows
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ class Culprit(NamedTuple):
     kind: Kind
     since: np.datetime64
 
-    def __str__(self) -> str:
+    def told(self, clock: Clock) -> str:
+        """What happened to it."""
         if self.kind == "stuck":
-            return f"{self.sensor} stopped moving: one value from {show_time(self.since)} on"
-        return f"{self.sensor} fell silent: no reading from {show_time(self.since)} on"
+            return f"{self.sensor} stopped moving: one value from {clock.show(self.since)} on"
+        return f"{self.sensor} fell silent: no reading from {clock.show(self.since)} on"
 
 
 class Watcher:

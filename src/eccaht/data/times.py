@@ -9,7 +9,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from eccaht.data.clock import DIFFERENT, as_zone
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +33,8 @@ _PARTS = {
 }
 _EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from so many on, a unit is so many microseconds
 
-Microseconds = NDArray[np.int64]
+_LARGEST = 1e19
+_SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
 
 
 def find_time_columns(names: Sequence[str]) -> tuple[int, ...]:
@@ -114,8 +116,50 @@ def choose_format(
     return best[1], best[2]
 
 
-def read_numbers(numbers: NDArray[np.float64]) -> Microseconds:
-    """Seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by their size."""
-    largest = float(np.nanmax(np.abs(numbers))) if numbers.size else 0.0
-    unit = next(unit for least, unit in _EPOCHS if largest >= least)
-    return np.rint(numbers * unit).astype(np.int64)
+def as_numbers(column: pl.Series) -> pl.Series | None:
+    """A column of numbers, null where they can be no times; None if it rather holds texts."""
+    import polars as pl
+
+    if column.dtype == pl.String:
+        head = column.drop_nulls().head(1000).str.strip_chars()
+        digits = head.str.contains(r"^(19|20)(\d{6}|\d{12})$")  # of dates like 20171009180000
+        if 5 * head.cast(pl.Float64, strict=False).count() < 3 * len(head) or 2 * int(digits.sum()) > len(head):
+            return None
+        column = column.str.strip_chars()
+    numbers = column.cast(pl.Float64, strict=False).fill_nan(None)
+    return numbers.set(numbers.abs() > _LARGEST, None)
+
+
+def read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
+    """Seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by their size, and their zone.
+
+    Small numbers count from some other beginning, of which no zone is known.
+    """
+    import polars as pl
+
+    present = numbers.drop_nulls()
+    usual = float(np.median(np.abs(present.to_numpy()))) if len(present) else 0.0
+    unit = next(unit for least, unit in _EPOCHS if usual >= least)
+    filled = numbers.fill_null(0.0).to_numpy() * unit
+    possible = np.abs(filled) < 2.0**62
+    read = pl.Series(np.rint(np.where(possible, filled, 0.0)).astype(np.int64))
+    return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= _SINCE_1970 else None
+
+
+def zone_of_type(kind: pl.DataType) -> str | None:
+    """The zone of a Parquet column."""
+    import polars as pl
+
+    zone = kind.time_zone if isinstance(kind, pl.Datetime) else None
+    return None if zone is None else as_zone(zone)
+
+
+def zone_of_texts(texts: pl.Series, form: str) -> str | None:
+    """The zone of times that say their offset: their common one, or DIFFERENT."""
+    if form.endswith("Z"):
+        return "UTC"
+    if not form.endswith("%z"):
+        return None
+    offsets = texts.str.strip_chars().str.extract(r"([+-]\d\d:?\d\d|Z)$").drop_nulls().unique().to_list()
+    zones = {as_zone(offset) for offset in offsets}
+    return zones.pop() if len(zones) == 1 else DIFFERENT

@@ -1,8 +1,8 @@
 """Non-overlapping windows of means.
 
-Windows are whole windows of the clock: window w holds the times in [w L, (w + 1) L) counted from 1970-01-01, L the
-length of a window. One-minute windows start at whole minutes whatever the first row is, so that history and new data
-are cut alike. Windows without any row do not exist; they are not made up.
+Windows are whole windows of the clock: window w holds the local times in [w L, (w + 1) L) counted from 1970-01-01, L
+the length of a window; where the clock is changed, a window ends. One-minute windows start at whole minutes whatever
+the first row is, so that history and new data are cut alike. Windows without any row do not exist.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index
-from eccaht.data.durations import parse_time
+from eccaht.data.clock import PLAIN, Clock
 
 if TYPE_CHECKING:
     from eccaht.data.model import Model
@@ -49,7 +49,8 @@ class Windows:
     values: shape (T, K), NaN where a sensor delivered nothing in that window.
     seconds: length of a window.
     rows: (T, K), readings that each mean is of; flat: (T, K), whether they were all the same; None if nobody counted.
-    model: what prepared them, which knows what is usual.
+    model: what prepared them, which knows what is usual. clock: what the times mean.
+    notes: what a user should know of how the data were read.
     """
 
     starts: Times
@@ -59,17 +60,23 @@ class Windows:
     rows: Array | None = None
     flat: NDArray[np.bool_] | None = None
     model: Model | None = None
+    clock: Clock = PLAIN
+    notes: tuple[str, ...] = ()
 
     def between(self, start: Any = None, stop: Any = None) -> Windows:
         """Return the windows that start at or after `start` and before `stop`."""
-        first = 0 if start is None else int(np.searchsorted(self.starts, parse_time(start, "start")))
-        last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, parse_time(stop, "stop")))
-        return self._pick(slice(first, max(first, last)))
+        first = 0 if start is None else int(np.searchsorted(self.starts, self.clock.parse(start, "start")))
+        last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, self.clock.parse(stop, "stop")))
+        return self.part(slice(first, max(first, last)))
 
     def of(self, names: Sequence[str]) -> Windows:
         """The same windows of some of the sensors, in that order."""
         chosen = np.array([self.names.index(name) for name in names], dtype=np.intp)
         return replace(self._pick((slice(None), chosen), times=slice(None)), names=tuple(names))
+
+    def part(self, which: slice) -> Windows:
+        """Some of the windows."""
+        return self._pick(which)
 
     def samples(self) -> Iterator[Sample]:
         """One window after the other."""
@@ -93,13 +100,12 @@ class Cut:
     rows: NDArray[np.intp]
 
     @staticmethod
-    def of(times: Times, seconds: float) -> Cut:
+    def of(times: Times, seconds: float, clock: Clock = PLAIN) -> Cut:
         """Cut sorted times into windows."""
-        step = round(seconds * 1e6)
-        number = times.astype("datetime64[us]").astype(np.int64) // step
-        first = np.flatnonzero(np.diff(number, prepend=number[:1] - 1))
+        starts = clock.floor(times.astype("datetime64[us]").astype(np.int64), round(seconds * 1e6))
+        first = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1))
         rows = np.diff(first, append=len(times))
-        return Cut((number[first] * step).astype("datetime64[us]"), first, rows)
+        return Cut(starts[first].astype("datetime64[us]"), first, rows)
 
     def means(self, column: Array) -> Array:
         """Mean of each window of a column without gaps."""

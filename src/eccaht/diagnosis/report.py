@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eccaht.data.durations import show_duration, show_time
 from eccaht.data.model import Model
 from eccaht.diagnosis.checks import CHECKS
 from eccaht.diagnosis.evidence import Evidence
@@ -52,10 +51,10 @@ class Diagnosis:
     @property
     def about(self) -> str:
         """The model in a sentence."""
-        model = self.evidence.model
+        model, clock = self.evidence.model, self.evidence.model.clock
         return (
-            f"{len(model.names)} sensors, {model.n_windows} windows of {show_duration(model.seconds)} from "
-            f"{show_time(model.first)} to {show_time(model.last)}, covariance by {model.estimator}"
+            f"{len(model.names)} sensors, {model.n_windows} windows of {clock.length(model.seconds)} from "
+            f"{clock.show(model.first)} to {clock.show(model.last)}{clock.said}, covariance by {model.estimator}"
             + (f" with ridge {model.ridge:g}" if model.ridge else "")
         )
 
@@ -70,8 +69,8 @@ class Diagnosis:
                 "sensors": list(model.names),
                 "windows": model.n_windows,
                 "window_seconds": model.seconds,
-                "first": show_time(model.first),
-                "last": show_time(model.last),
+                "first": model.clock.exact(model.first),
+                "last": model.clock.exact(model.last),
                 "estimator": model.estimator,
                 "ridge": model.ridge,
             },

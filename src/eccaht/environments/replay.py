@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, as_count, frozen, inner, l1_norm
+from eccaht.data.clock import PLAIN, Clock
 from eccaht.problem import Problem
 
 if TYPE_CHECKING:
@@ -87,13 +88,18 @@ class Replay:
         self.repeated: list[np.datetime64] = []  # and those that repeat the one before
         self.read_from: list[Window] = []  # all that were read from, whole
         self._per_window = as_count(per_window, "per_window", least=1)
-        self._source = _source(windows, problem)
+        self._windows, self._source = windows, _source(windows, problem)
         self._rows, self._watcher = _knowledge(self.model, problem)
         self._window: tuple[np.datetime64, Array] | None = None
         self._excess: Excess | None = None  # of this window
         self._before: Array | None = None  # values of the window before
         self._used: list[tuple[Array, Array, float]] = []  # c, S c and c'S c of the readings of this window
         self._n_read = 0  # in this window
+
+    @property
+    def clock(self) -> Clock:
+        """What the times of the windows mean, if they say so; those of a growing file once there is a row."""
+        return getattr(self._windows, "clock", PLAIN)
 
     def read(self, c: ArrayLike, *, short: bool = True) -> Reading | None:
         """Read the measurement c, in this window or the first later one that can; None where the data end.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eccaht.data.durations import show_time
 from eccaht.identification.finding import name_of
 from eccaht.identification.reasons import Argument
 from eccaht.identification.record import NOBODY
@@ -42,9 +41,9 @@ def document(account: Account) -> dict[str, Any]:
         "windows_skipped": finding.n_skipped,
         "windows_too_short": finding.n_short,
         "largest_inflation": max(entry.inflation for entry in finding.entries),
-        "start": show_time(finding.first),
-        "decided": show_time(account.decided),
-        "same_set_since": {"measurement": finding.settled, "window": show_time(finding.settled_time)},
+        "start": account.clock.exact(finding.first),
+        "decided": account.clock.exact(account.decided),
+        "same_set_since": {"measurement": finding.settled, "window": account.clock.exact(finding.settled_time)},
         "why": [_why(account, argument) for argument in account.arguments()],
         "sensors": sensors,
     }
@@ -59,8 +58,8 @@ def _apart(account: Account) -> list[dict[str, Any]]:
     empty = dict.fromkeys(f"{unit}{end}" for unit in ("size", "size_raw") for end in ("", "_low", "_high"))
     empty |= dict.fromkeys(("belief", "score", "shift", "shift_spread"))
     return [
-        {"sensor": culprit.sensor, "named": True, "kind": culprit.kind, "since": show_time(culprit.since)} | empty
-        for culprit in account.apart
+        {"sensor": apart.sensor, "named": True, "kind": apart.kind, "since": account.clock.exact(apart.since)} | empty
+        for apart in account.apart
     ]
 
 
@@ -69,7 +68,7 @@ def _sensor(account: Account, k: int) -> dict[str, Any]:
     culprit = {culprit.sensor: culprit for culprit in finding.culprits}.get(name_of(problem, k))
     kind = "shifted" if k in finding.anomalies else None if culprit is None else culprit.kind
     told: dict[str, Any] = {"sensor": name_of(problem, k), "named": kind is not None, "kind": kind}
-    told |= {"since": None if culprit is None else show_time(culprit.since)}
+    told |= {"since": None if culprit is None else account.clock.exact(culprit.since)}
     told |= {"belief": finding.beliefs[k], "score": finding.scores[k]}
     told |= {"shift": problem.shift[k], "shift_spread": problem.shift_spread[k]}
     for unit, values in zip(("size", "size_raw"), account.size_of(k), strict=True):
@@ -83,7 +82,7 @@ def _why(account: Account, argument: Argument) -> dict[str, Any]:
         "sensor": _name(account, argument.change.out),
         "instead": _name(account, argument.change.into),
         "measurement": argument.entry.number,
-        "window": show_time(argument.entry.time),
+        "window": account.clock.exact(argument.entry.time),
         "weights": {name_of(account.problem, i): float(c[i]) for i in np.flatnonzero(c).tolist()},
         "reading": argument.reading,
         "noise": argument.noise,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.data.durations import show_time
+from eccaht.data.clock import PLAIN, Clock
 from eccaht.files import replacing
 from eccaht.identification.finding import name_of
 from eccaht.identification.search import Entry
@@ -48,7 +48,7 @@ def rows(problem: Problem, entries: Iterable[Entry]) -> list[dict[str, Any]]:
     ]
 
 
-def save_ledger(problem: Problem, entries: Sequence[Entry], path: Path) -> Path:
+def save_ledger(problem: Problem, entries: Sequence[Entry], path: Path, clock: Clock = PLAIN) -> Path:
     """Write .csv, in which a list is one cell `name=number; name=number`, or .parquet, in which it is a list.
 
     A measurement compares the set held with the one in which challenger replaces champion: `expected` and
@@ -57,23 +57,26 @@ def save_ledger(problem: Problem, entries: Sequence[Entry], path: Path) -> Path:
     table = rows(problem, entries)
     with replacing(path) as file:
         if path.suffix == ".csv":
-            file.write(_csv(table).encode())
+            file.write(_csv(table, clock).encode())
         elif path.suffix == ".parquet":
             import polars as pl
 
-            structs = [
-                row | {"time": row["time"].item()} | {key: _structs(row[key]) for key in ("weights", "moved")}
-                for row in table
-            ]
+            structs = [row | {key: _structs(row[key]) for key in ("weights", "moved")} for row in table]
+            for row in structs:  # rows without times have numbers
+                row["time"] = row["time"].item() if clock.row_interval is None else clock.show(row["time"])
             pairs = pl.List(pl.Struct({"sensor": pl.String, "value": pl.Float64}))
-            overrides = {"weights": pairs, "moved": pairs, "time": pl.Datetime("us")}
-            pl.DataFrame(structs, schema_overrides=overrides).write_parquet(file)
+            kind = pl.Datetime("us") if clock.row_interval is None else pl.String()
+            frame = pl.DataFrame(structs, schema_overrides={"weights": pairs, "moved": pairs, "time": kind})
+            if clock.zone is not None:
+                times = pl.col("time").dt.replace_time_zone("UTC").dt.convert_time_zone(clock.zone_for_tables)
+                frame = frame.with_columns(times)
+            frame.write_parquet(file)
         else:
             raise ValueError(f"a ledger ends in {' or '.join(SUFFIXES)}, not {path.name!r}")
     return path
 
 
-def _csv(table: list[dict[str, Any]]) -> str:
+def _csv(table: list[dict[str, Any]], clock: Clock) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(table[0]) if table else [], lineterminator="\n")
     writer.writeheader()
@@ -82,7 +85,7 @@ def _csv(table: list[dict[str, Any]]) -> str:
         lists |= {
             key: _SEPARATOR.join(f"{name}={value:.6g}" for name, value in row[key]) for key in ("weights", "moved")
         }
-        writer.writerow(row | lists | {"time": show_time(row["time"])})
+        writer.writerow(row | lists | {"time": clock.exact(row["time"])})
     return text.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from eccaht.arrays import Array
+from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.windows import Times
 from eccaht.identification.finding import Finding, name_of
 from eccaht.identification.readings import read
@@ -26,13 +28,16 @@ _NORMAL, _FAR, _LINEAR = 1.96, 25.0, 5.0  # deviations: of 95 % of normal window
 _MARKED = 120  # windows up to which each has a dot
 
 
-def draw(problem: Problem, finding: Finding, seconds: float, *, scores: str = "log-odds") -> Figure:
+def draw(
+    problem: Problem, finding: Finding, seconds: float, *, scores: str = "log-odds", clock: Clock = PLAIN
+) -> Figure:
     """Draw every score over time with the named sensors in colour, who was in the set when, and what they read.
 
     seconds: length of a window; a reading counts when its window is over. scores: what the policy's scores are called.
+    clock: what the times mean.
     """
     entries = finding.entries
-    times = _times(finding, seconds)
+    times, zone = clock.axis(_times(finding, seconds))
     track = np.array([entries[0].scores - entries[0].moved, *(entry.scores for entry in entries)])
     colours, ever = _colours(finding), _ever_named(finding)
     shown = {k: colour for k, colour in colours.items() if k in finding.anomalies} or colours
@@ -53,7 +58,10 @@ def draw(problem: Problem, finding: Finding, seconds: float, *, scores: str = "l
     alone.set_title("the same without the noise that other sensors share and explain")
     for axes in panels:
         axes.axvline(times[-1], color="black", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0.5)
-    _date_axis(alone)
+    if zone is None:
+        alone.set_xlabel("row")
+    else:
+        _date_axis(alone, zone)
     return figure
 
 
@@ -170,7 +178,7 @@ def _draw_sets(
     axes.set_title("in the set" if ever else "in the set: nobody at any time")
 
 
-def _date_axis(axes: Axes) -> None:
-    locator = AutoDateLocator(minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
+def _date_axis(axes: Axes, zone: tzinfo) -> None:
+    locator = AutoDateLocator(tz=zone, minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]

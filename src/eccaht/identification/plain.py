@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from eccaht.data.durations import show_time
+from eccaht.data.clock import Clock
 from eccaht.data.standstill import Culprit
 from eccaht.environments import Replay
 from eccaht.identification.search import Entry
@@ -17,16 +17,19 @@ from eccaht.problem import Problem
 def plain_cautions(problem: Problem, replay: Replay, others: OtherSigns | None) -> Iterator[str]:
     """About the record as a whole, single sensors, and the sign that was assumed."""
     if replay.repeated:
-        yield _frozen(replay.repeated)
+        yield _frozen(replay.repeated, replay.clock)
     for culprit in replay.culprits:
-        yield culprit_caution(culprit)
+        yield culprit_caution(culprit, replay.clock)
     if others is not None:
         yield _sign(problem, others)
 
 
-def culprit_caution(culprit: Culprit) -> str:
+def culprit_caution(culprit: Culprit, clock: Clock) -> str:
     """A sensor that needs no search."""
-    return f"{culprit}, longer than ever in the history. It is named apart; the confidence is about the other sensors."
+    return (
+        f"{culprit.told(clock)}, longer than ever in the history. It is named apart; the confidence is about the other "
+        "sensors."
+    )
 
 
 def short_windows(entries: Sequence[Entry], passed_over: int, alike: float) -> str:
@@ -46,9 +49,9 @@ def short_windows(entries: Sequence[Entry], passed_over: int, alike: float) -> s
     return "; ".join(texts)
 
 
-def _frozen(repeated: Sequence[np.datetime64]) -> str:
+def _frozen(repeated: Sequence[np.datetime64], clock: Clock) -> str:
     one = len(repeated) == 1
-    when = f"at {show_time(repeated[0])}" if one else f"from {show_time(repeated[0])} to {show_time(repeated[-1])}"
+    when = f"at {clock.show(repeated[0])}" if one else f"from {clock.show(repeated[0])} to {clock.show(repeated[-1])}"
     what = "a window repeats" if one else f"{len(repeated)} windows repeat"
     return (
         f"{what} the one before in every sensor ({when}), as when a historian has frozen. Repetitions do not count as "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.data.durations import show_duration, show_time
+from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.standstill import Culprit
 from eccaht.environments.replay import ALIKE
 from eccaht.identification.finding import Finding, name_of
@@ -40,7 +40,7 @@ _HOW = {
 
 @dataclass(frozen=True)
 class Account:
-    """A finding with what is needed to tell it: `scores` is what the policy's scores are called."""
+    """A finding with what is needed to tell it: `scores` is what the policy's scores are called, `clock` times."""
 
     model: Model
     problem: Problem
@@ -48,6 +48,7 @@ class Account:
     scores: str
     alpha: float
     apart: tuple[Culprit, ...] = ()  # left out of the search because they need none
+    clock: Clock = PLAIN
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
@@ -57,7 +58,8 @@ class Account:
     @property
     def cautions(self) -> list[str]:
         """What to keep in mind beside the numbers."""
-        return [*map(culprit_caution, self.apart), *self.finding.cautions]
+        apart = [culprit_caution(culprit, self.clock) for culprit in self.apart]
+        return [*apart, *self.finding.cautions]
 
     @property
     def threshold(self) -> float:
@@ -136,7 +138,7 @@ class Account:
             spent = f"{_count(finding.n_measurements, 'window')} read whole"
         else:
             spent = f"{_count(finding.n_measurements, 'measurement')} in {_count(finding.n_windows, 'window')}"
-        until = show_time(self.decided)
+        until = self.clock.show(self.decided)
         ends = {
             "stopped": f"stopped at {until} after {spent}",
             "data_ended": f"the data ended at {until} after {spent}, with no reason to stop before",
@@ -144,7 +146,7 @@ class Account:
         }
         skipped = finding.n_skipped
         passed = f"; {_count(skipped, 'window')} without the sensors asked for" if skipped else ""
-        since = f"unchanged since measurement {finding.settled} ({show_time(finding.settled_time)})"
+        since = f"unchanged since measurement {finding.settled} ({self.clock.show(finding.settled_time)})"
         nothing = "Nothing is wrong" if self.settled else "No sensor is named"
         names = [*(f"{culprit.sensor} ({culprit.kind})" for culprit in self.culprits), *finding.names]
         what = f"Named {', '.join(dict.fromkeys(names))}" if names else nothing
@@ -218,13 +220,13 @@ class Account:
         change, name = argument.change, self._name(argument.change.out)
         instead = "without it" if change.into == NOBODY else f"with {self._name(change.into)} instead"
         return (
-            f"Why {name}: at {show_time(argument.entry.time)} {_weights(self.problem, argument.weights)} read "
+            f"Why {name}: at {self.clock.show(argument.entry.time)} {_weights(self.problem, argument.weights)} read "
             f"{argument.reading:+.2f} (noise {argument.noise:.2f}); expected {argument.expected:+.2f} with {name} in "
             f"the set, {argument.expected_otherwise:+.2f} {instead}. Evidence {argument.evidence:+.2f}."
         )
 
 
-def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64) -> str:
+def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64, clock: Clock = PLAIN) -> str:
     """What is asked, in one line."""
     least, most = problem.sizes
     which = f"{least} to {most}" if least != most else "one" if most == 1 else f"{most}"
@@ -238,7 +240,7 @@ def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64)
         size = f"{low:+g} to {high:+g} robust units"
     return (
         f"Which {which} of {problem.size} sensors {'is' if most == 1 else 'are'} shifted by {size}? "
-        f"{policy}, windows of {show_duration(seconds)} from {show_time(first)}"
+        f"{policy}, windows of {clock.length(seconds)} from {clock.show(first)}{clock.said}"
     )
 
 
