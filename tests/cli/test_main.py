@@ -93,6 +93,21 @@ def test_a_near_miss_is_answered_with_the_command_meant(capsys: pytest.CaptureFi
     assert "'policies'" in capsys.readouterr().err
 
 
+def test_a_mistyped_option_is_answered_with_the_nearest_and_then_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", "m", "--anomalie", "3"]) == 2
+    err = capsys.readouterr().err
+    assert "'eccaht diagnose' has no option --anomalie: did you mean --anomalies? It takes --anomalies, --shift" in err
+    assert all(option in err for option in ("--budget", "--runs", "--horizon", "--seed", "--html", "--json"))
+    assert err.count("\n") == 1
+
+
+def test_the_package_itself_is_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "eccaht", "example", "--bogus"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("eccaht: 'eccaht example' has no option --bogus")
+
+
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"eccaht {eccaht.__version__}\n"
