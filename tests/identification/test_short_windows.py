@@ -34,7 +34,7 @@ def searched(model: Model, windows: Windows, *, vectors: bool = False, policy: s
 @pytest.mark.parametrize("how", ["one row in six", "the first half", "whole"])
 def test_searches_in_thinned_windows_err_no_more_than_they_say(model: Model, tmp_path: Path, how: str) -> None:
     sure, wrong = 0, 0
-    for seed in range(24):
+    for seed in range(16):
         values, truth = incident(720, seed, shift=0.7)
         rng = np.random.default_rng(seed)
         kept = np.arange(720) % 6 < 3 if how == "the first half" else rng.random(720) < 1 / 6
@@ -45,8 +45,8 @@ def test_searches_in_thinned_windows_err_no_more_than_they_say(model: Model, tmp
         if finding.confidence.probability >= 0.95:
             sure += 1
             wrong += list(finding.names) != truth
-    assert sure >= 20
-    assert wrong <= 4  # of 24 at 5 %, more in one of 170 counts
+    assert sure >= 13
+    assert wrong <= 3  # of 16 at 5 %, more in one of 140 counts
 
 
 def test_full_windows_give_what_they_gave_without_counting(model: Model, tmp_path: Path) -> None:
