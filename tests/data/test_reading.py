@@ -244,7 +244,7 @@ def test_a_late_byte_that_is_not_utf_8(tmp_path: Path) -> None:
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="no regular file"):
+    with pytest.raises(ValueError, match="not a regular file"):
         read_table(tmp_path / "pipe")
 
 
