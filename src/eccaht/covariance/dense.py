@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigvalsh, lapack
+from scipy.linalg import lapack
 
 from eccaht.arrays import Array, Index, as_floats, check_finite, frozen, support_of
 from eccaht.covariance.base import Covariance, check_spectrum
@@ -81,8 +81,7 @@ class Dense(Covariance):
 
     def eigenvalues(self) -> Array:
         """Eigenvalues of the full matrix."""
-        eigenvalues: Array = eigvalsh(self._matrix)
-        return eigenvalues
+        return np.asarray(np.linalg.eigvalsh(self._matrix), dtype=np.float64)
 
     def color(self, z: Array) -> Array:
         """L z with S = L L'."""
