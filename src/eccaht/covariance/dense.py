@@ -31,9 +31,9 @@ class Dense(Covariance):
         self.size = len(S)
         self._matrix = frozen(np.array(0.5 * (S + S.T), order="C"))
         self._factor, info = lapack.dpotrf(self._matrix, lower=1)
-        norm = float(np.abs(self._matrix).sum(axis=0).max())
-        self._rcond = 0.0 if info else lapack.dpocon(self._factor, norm, uplo="L")[0]
-        if self._rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
+        self._norm = float(np.abs(self._matrix).sum(axis=0).max())
+        rcond = 0.0 if info else lapack.dpocon(self._factor, self._norm, uplo="L")[0]
+        if rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
             eigenvalues = self.eigenvalues()
             check_spectrum(eigenvalues[0], eigenvalues[-1], self.size)
 
@@ -70,8 +70,8 @@ class Dense(Covariance):
         directly on a few others only, measurements then have few weights, and cost accordingly little.
         """
         rows = np.ascontiguousarray(self.solve(np.eye(self.size)).T)
-        if self._rcond > _WELL_CONDITIONED:
-            size = np.abs(rows)
+        size = np.abs(rows)
+        if self._norm * float(size.sum(axis=1).max()) < 1.0 / _WELL_CONDITIONED:
             rows[size < 16.0 * np.finfo(float).eps * size.max(axis=1, keepdims=True)] = 0.0
         return frozen(rows)
 
