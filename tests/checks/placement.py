@@ -1,12 +1,13 @@
 """Put arrays at a chosen distance from a 64-byte boundary, to see whether their place in memory changes a result.
 
-numpy asks one handler for the memory of all its arrays; `place_arrays` sets our own, through the C interface that exists
-for this. It stays for the rest of the process, which must raise no exception while arrays are freed.
+numpy asks one handler for the memory of all its arrays; `place_arrays` sets our own, through the C interface that
+exists for this. It stays for the rest of the process, which must raise no exception while arrays are freed.
 """
 
 from __future__ import annotations
 
 import ctypes as ct
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,10 @@ def view_at(offset: int, x: Array) -> Array:
 
 def place_arrays(offset: int) -> None:
     """From now on let every new array of numpy start `offset` bytes after a boundary."""
-    from numpy._core import _multiarray_umath  # where numpy keeps its table
-
     pointer = ct.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ct.c_void_p, (ct.py_object, ct.c_char_p)
-    table = ct.cast(pointer(_multiarray_umath._ARRAY_API, None), ct.POINTER(ct.c_void_p))
+    functions = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    table = ct.cast(pointer(functions, None), ct.POINTER(ct.c_void_p))
     capsule = ct.pythonapi.PyCapsule_New
     capsule.restype, capsule.argtypes = ct.py_object, (ct.c_void_p, ct.c_void_p, ct.c_void_p)
     handler, name = _handler(offset), ct.create_string_buffer(b"mem_handler")
