@@ -2,11 +2,15 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 RUN := $(VENV)/bin/python -m
+OLDEST := .venv-oldest
+SMOKE := tests/test_import.py tests/test_episode.py tests/policies/test_storage.py tests/data/test_model.py \
+	tests/data/test_reading.py tests/cli/test_main.py tests/cli/test_calibrate.py tests/cli/test_identify.py \
+	tests/cli/test_reproduce.py tests/cli/test_report.py
 
 .DEFAULT_GOAL := check
-.PHONY: check demo reproduce test test-slow lint format bench clean
+.PHONY: check demo reproduce test test-haswell test-oldest test-slow lint format bench clean
 
-check: test lint            ## what CI runs
+check: test lint            ## before every commit
 
 demo: $(VENV)/.core         ## watch a search, then the way from a plant's CSV files to its wrong sensors; output in demo/
 	$(VENV)/bin/eccaht demo --out demo
@@ -22,6 +26,12 @@ reproduce: $(VENV)/.core    ## every experiment of the paper; tables and figures
 
 test: $(VENV)/.test         ## all tests except the long statistical ones
 	$(RUN) pytest -n auto
+
+test-haswell: $(VENV)/.test ## the same with the arithmetic of processors without AVX-512
+	OPENBLAS_CORETYPE=Haswell $(RUN) pytest -n auto
+
+test-oldest: $(OLDEST)/.done ## a search, a calibration, a reproduction and a report with the oldest versions we allow
+	$(OLDEST)/bin/python -m pytest -W default $(SMOKE)  # old versions warn of their newer neighbours
 
 test-slow: $(VENV)/.test    ## the long statistical checks
 	$(RUN) pytest -n auto -m slow
@@ -40,7 +50,7 @@ bench: $(VENV)/.bench       ## side by side with general-purpose solvers; tables
 	$(RUN) benchmarks --out bench
 
 clean:
-	rm -rf $(VENV) demo bench
+	rm -rf $(VENV) $(OLDEST) demo bench
 
 $(VENV)/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'eccaht needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
@@ -53,3 +63,12 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@ $(VENV)/.core
+
+# pyproject says what the oldest versions are: "numpy>=2.0" is installed as "numpy==2.0".
+$(OLDEST)/.done: pyproject.toml
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+		print(*(needed.replace('>=', '==') for needed in project['dependencies']), sep='\n')" > $(OLDEST)/versions.txt
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --editable . 'pytest>=8' 'hypothesis>=6.100' \
+		--requirement $(OLDEST)/versions.txt
+	@touch $@

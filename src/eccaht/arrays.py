@@ -8,21 +8,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.blas import dasum
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
 def as_floats(value: ArrayLike, what: str) -> Array:
-    """Return `value` as a float array, or say which argument is not numeric."""
+    """Return `value` as a float array that owns its memory, or say which argument is not numeric.
+
+    Allocators return multiples of 16 bytes, a view may lie anywhere, and the last bits of some BLAS differ there.
+    """
     if type(value) is np.ndarray and value.dtype == np.float64:
-        return value
+        return value if value.flags.owndata else value.copy()
     try:
         array = np.asarray(value)
         if np.iscomplexobj(array):
             raise TypeError
-        return array.astype(np.float64, copy=False)
+        array = array.astype(np.float64, copy=False)
+        return array if array.flags.owndata else array.copy()
     except (TypeError, ValueError):
         raise ValueError(f"{what} must hold real numbers") from None
 
@@ -109,8 +112,8 @@ def inner(c: Array, x: Array) -> float:
 
 
 def l1_norm(c: Array) -> float:
-    """Return |c|_1 for a c that may be sparse."""
-    return float(dasum(c if c.size <= _LONG else c[support_of(c)]))
+    """Return |c|_1 for a c that may be sparse; BLAS would round by where in memory c lies."""
+    return float(np.add.reduce(np.abs(c if c.size <= _LONG else c[support_of(c)])))
 
 
 def frozen(array: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The pair design by an interior-point solver: slow, general, and independent of eccaht."""
+"""The pair design by an interior-point solver, slow and general, and a bound by convexity: independent of eccaht."""
 
 import clarabel
 import numpy as np
@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from eccaht.arrays import Array
 
 
-def solve_by_interior_point(S: Array, D: Array, budget: float) -> tuple[float, float]:
-    """Return primal and dual value of min c'S c, c'D = 1, |c|_1 <= budget, with c = p - m and p, m >= 0.
+def solve_by_interior_point(S: Array, D: Array, budget: float) -> float | None:
+    """Return min c'S c, c'D = 1, |c|_1 <= budget, with c = p - m and p, m >= 0; None where the solver gives up.
 
     S is scaled by the value without the limit, so that the solver's absolute tolerances mean something.
     """
@@ -23,7 +23,23 @@ def solve_by_interior_point(S: Array, D: Array, budget: float) -> tuple[float, f
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * K + 1)]
     solution = clarabel.DefaultSolver(P, np.zeros(2 * K), A, b, cones, settings).solve()
-    return scale * solution.obj_val, scale * solution.obj_val_dual
+    return scale * solution.obj_val if solution.status == clarabel.SolverStatus.Solved else None
+
+
+def bound_by_convexity(S: Array, D: Array, budget: float, c: Array) -> float:
+    """Return what min x'S x, x'D = 1, |x|_1 <= budget, is at least, whatever c is; the value itself at the best c.
+
+    x'S x >= c'S c + g'(x - c) with g = 2 S c, and g'x >= t - budget max|g - t D| for every t. The best t of this linear
+    program lies where two of its pieces meet; D is not zero in two places.
+    """
+    g, pair = 2.0 * S @ c, np.flatnonzero(D)
+    others = float(np.abs(np.delete(g, pair)).max(initial=0.0))
+    (a, b), (u, v) = D[pair], g[pair]
+    slopes = np.array([a, a, a, b, b, b, a - b, a + b])
+    meet = np.array([u, u - others, u + others, v, v - others, v + others, u - v, u + v])
+    t = meet[slopes != 0.0] / slopes[slopes != 0.0]
+    reach = np.maximum(np.maximum(np.abs(u - t * a), np.abs(v - t * b)), others)
+    return float((t - budget * reach).max() - 0.5 * g @ c)
 
 
 def contrast(shift: Array, i: int, j: int) -> Array:

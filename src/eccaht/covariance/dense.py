@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigvalsh, lapack
+from scipy.linalg import lapack
 
 from eccaht.arrays import Array, Index, as_floats, check_finite, frozen, support_of
 from eccaht.covariance.base import Covariance, check_spectrum
@@ -33,9 +33,9 @@ class Dense(Covariance):
         self.size = len(S)
         self._matrix = frozen(np.array(0.5 * (S + S.T), order="C"))
         self._factor, info = lapack.dpotrf(self._matrix, lower=1)
-        norm = float(np.abs(self._matrix).sum(axis=0).max())
-        self._rcond = 0.0 if info else lapack.dpocon(self._factor, norm, uplo="L")[0]
-        if self._rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
+        self._norm = float(np.abs(self._matrix).sum(axis=0).max())
+        rcond = 0.0 if info else lapack.dpocon(self._factor, self._norm, uplo="L")[0]
+        if rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
             eigenvalues = self.eigenvalues()
             check_spectrum(eigenvalues[0], eigenvalues[-1], self.size)
 
@@ -72,8 +72,8 @@ class Dense(Covariance):
         directly on a few others only, measurements then have few weights, and cost accordingly little.
         """
         rows = np.ascontiguousarray(self.solve(np.eye(self.size)).T)
-        if self._rcond > _WELL_CONDITIONED:
-            size = np.abs(rows)
+        size = np.abs(rows)
+        if self._norm * float(size.sum(axis=1).max()) < 1.0 / _WELL_CONDITIONED:
             rows[size < 16.0 * np.finfo(float).eps * size.max(axis=1, keepdims=True)] = 0.0
         return frozen(rows)
 
@@ -83,8 +83,7 @@ class Dense(Covariance):
 
     def eigenvalues(self) -> Array:
         """Eigenvalues of the full matrix."""
-        eigenvalues: Array = eigvalsh(self._matrix)
-        return eigenvalues
+        return np.asarray(np.linalg.eigvalsh(self._matrix), dtype=np.float64)
 
     def color(self, z: Array) -> Array:
         """L z with S = L L'."""

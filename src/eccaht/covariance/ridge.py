@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cholesky_banded, eigh, lapack
+from scipy.linalg import cholesky_banded, lapack
 
 from eccaht.arrays import Array, Index, as_number, as_positive
 from eccaht.covariance.ar1 import AR1
@@ -187,7 +187,7 @@ class _Eigenbasis:
     """Kronecker: the eigenvectors of the factors, crossed, stay those of S + a I."""
 
     def __init__(self, base: Kronecker, a: float) -> None:
-        pairs = [eigh(factor.dense()) for factor in _factors(base)]
+        pairs = [np.linalg.eigh(factor.dense()) for factor in _factors(base)]
         self._vectors: list[Array] = [vectors for _, vectors in pairs]
         self._values: Array = reduce(np.kron, [values for values, _ in pairs]) + a
 

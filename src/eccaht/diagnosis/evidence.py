@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigvalsh
 from scipy.special import ndtri
 from scipy.stats import chi2
 
@@ -49,8 +48,7 @@ class Evidence:
     @cached_property
     def eigenvalues(self) -> Array:
         """Of the believed correlations, ascending."""
-        eigenvalues: Array = eigvalsh(self.believed)
-        return eigenvalues
+        return np.asarray(np.linalg.eigvalsh(self.believed), dtype=np.float64)
 
     @cached_property
     def rank(self) -> float:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, Index, as_count
 from eccaht.data.model import Model
 from eccaht.diagnosis.limits import LATE, WRONG
 from eccaht.diagnosis.verdicts import ALPHA, Check, Verdict, percent
+from eccaht.eigen import largest_eigenpair
 from eccaht.environments import Simulator
 from eccaht.episode import settled
 from eccaht.policies import DEFAULT_POLICY, make_policy
@@ -136,9 +136,9 @@ def fewest_measurements(problem: Problem, anomalies: Index, alpha: float = ALPHA
     for step in range(_ROUNDS):
         across = A @ weights @ B.T
         M = (A * weights.sum(axis=1)) @ A.T + (B * weights.sum(axis=0)) @ B.T - across - across.T
-        value, vector = eigh(M, subset_by_index=[len(M) - 1, len(M) - 1])
-        least = min(least, float(value[0]))
-        gained = np.square((vector[:, 0] @ A)[:, None] - vector[:, 0] @ B)
+        value, vector = largest_eigenpair(M)
+        least = min(least, value)
+        gained = np.square((vector @ A)[:, None] - vector @ B)
         weights = weights * np.exp(-gained / (gained.max() * math.sqrt(1.0 + step)))
         weights /= weights.sum()
     needed = (1.0 - 2.0 * alpha) * math.log((1.0 - alpha) / alpha)
@@ -167,7 +167,7 @@ def _gram(problem: Problem, chosen: Index) -> Array:
 
 def _root(problem: Problem, chosen: Index) -> Array:
     """A square matrix whose columns have these inner products: only they matter."""
-    values, vectors = eigh(_gram(problem, chosen))
+    values, vectors = np.linalg.eigh(_gram(problem, chosen))
     return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 

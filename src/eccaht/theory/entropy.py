@@ -11,10 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 from scipy.special import gammaln
 
 from eccaht.arrays import Array
+from eccaht.eigen import largest_eigenvalue
 from eccaht.problem import Problem
 from eccaht.sets import Sizes
 from eccaht.theory.checks import check_level, check_limits
@@ -53,7 +54,7 @@ def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
     needed = max(entropy - _missing(alpha, sizes.count), 0.0)
     root = cholesky(problem.covariance.dense(), lower=True)
     columns = solve_triangular(root, np.diag(problem.shift), lower=True)
-    ratios = np.maximum(eigh(columns @ _prior_covariance(sizes) @ columns.T, eigvals_only=True)[::-1], 0.0)
+    ratios = np.maximum(np.linalg.eigvalsh(columns @ _prior_covariance(sizes) @ columns.T)[::-1], 0.0)
     widest = 0.5 * math.log1p(_largest_ratio(columns.T @ columns, sizes))
     return EntropyBound(
         entropy=entropy,
@@ -103,8 +104,7 @@ def _largest_ratio(M: Array, sizes: Sizes) -> float:
     if sizes.fixed:  # then the entries of z add up to 0
         M = M - M.mean(axis=0)
         M = M - M.mean(axis=1, keepdims=True)
-    top = eigh(M, eigvals_only=True, subset_by_index=[len(M) - 1, len(M) - 1])[0]
-    return 0.25 * r * float(min(rows, top))
+    return 0.25 * r * min(float(rows), largest_eigenvalue(M))
 
 
 def _planned(ratios: Array, needed: float) -> int:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from eccaht.arrays import Array
+from eccaht.eigen import largest_eigenvalue, smallest_eigenvalue
 
 _STEPS = 100
 _SHARE = 0.95  # of the way to the boundary
@@ -62,8 +63,7 @@ class _Point:
 
 def _start(d: Array) -> _Point:
     K, N = d.shape
-    top = eigh(d @ d.T, eigvals_only=True, subset_by_index=[K - 1, K - 1])[0]
-    return _Point(d, 2.0 * np.eye(K), 2.0 * (d**2).sum(axis=0) - 1.0, np.full(N, 0.5 / top))
+    return _Point(d, 2.0 * np.eye(K), 2.0 * (d**2).sum(axis=0) - 1.0, np.full(N, 0.5 / largest_eigenvalue(d @ d.T)))
 
 
 class _Newton:
@@ -78,7 +78,7 @@ class _Newton:
         self.inverse = cho_solve((self.roots[1], True), one)
         P, R = d.T @ (W @ d), d.T @ (self.inverse @ d)
         self.r = np.diag(R).copy()
-        upper = eigh((d * q) @ d.T, eigvals_only=True, subset_by_index=[len(W) - 1, len(W) - 1])[0] / q.sum()
+        upper = largest_eigenvalue((d * q) @ d.T) / q.sum()
         trace = np.trace(W)
         self.bounds = Mix(float(P.diagonal().min() / trace), float(upper), W / trace, q / q.sum())
         P *= R
@@ -137,8 +137,8 @@ def _symmetric(X: Array) -> Array:
 def _to_boundary(root: Array, dX: Array) -> float:
     """The largest t for which X + t dX is positive semidefinite, X = root root'."""
     half = solve_triangular(root, dX, lower=True)
-    lowest = eigh(_symmetric(solve_triangular(root, half.T, lower=True)), eigvals_only=True, subset_by_index=[0, 0])[0]
-    return np.inf if lowest >= 0.0 else float(-1.0 / lowest)
+    lowest = smallest_eigenvalue(_symmetric(solve_triangular(root, half.T, lower=True)))
+    return np.inf if lowest >= 0.0 else -1.0 / lowest
 
 
 def _to_zero(x: Array, dx: Array) -> float:
