@@ -213,24 +213,16 @@ def _source(
 ) -> Source:
     from eccaht.identification.sources import followed, recorded
 
-    start, stop = stretch
+    reading: dict[str, Any] = {"start": stretch[0], "stop": stretch[1], "missing": missing, "notation": notation}
     if times is None:
-        return recorded(model, paths, start=start, stop=stop, missing=missing, notation=notation)
-    poll, timeout = times
-
-    def note(text: str) -> None:
-        typer.echo(f"Note: {text}", err=True)
-
+        return recorded(model, paths, **reading)
     return followed(
         model,
         paths,
-        start=start,
-        stop=stop,
-        missing=missing,
-        notation=notation,
-        poll=poll,
-        timeout=timeout,
-        note=note,
+        **reading,
+        poll=times[0],
+        timeout=times[1],
+        note=lambda text: typer.echo(f"Note: {text}", err=True),
     )
 
 

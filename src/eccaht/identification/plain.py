@@ -32,6 +32,16 @@ def culprit_caution(culprit: Culprit, clock: Clock) -> str:
     )
 
 
+def misfit_caution(fit: float) -> str:
+    """Readings that the named set cannot have made."""
+    chance = f"{fit:.0e}" if fit > 1e-99 else "below 1e-99"
+    return (
+        f"the readings fit no set well, not even this one (the probability of readings as bad is {chance}): the shifts "
+        "may be of another size (--shift unknown:SCALE), more sensors wrong than you allow, or the history no longer "
+        "what is normal."
+    )
+
+
 def short_windows(entries: Sequence[Entry], passed_over: int, alike: float) -> str:
     """How many windows had fewer rows than usual, "" if none to speak of."""
     short = {entry.window: entry.inflation for entry in entries if entry.inflation > alike}

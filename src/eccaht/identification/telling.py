@@ -15,7 +15,7 @@ from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.standstill import Culprit
 from eccaht.environments.replay import ALIKE
 from eccaht.identification.finding import Finding, name_of
-from eccaht.identification.plain import culprit_caution, short_windows
+from eccaht.identification.plain import culprit_caution, misfit_caution, short_windows
 from eccaht.identification.reasons import Argument, strongest_argument
 from eccaht.identification.record import NOBODY, Change
 from eccaht.problem import Problem
@@ -59,7 +59,8 @@ class Account:
     def cautions(self) -> list[str]:
         """What to keep in mind beside the numbers."""
         apart = [culprit_caution(culprit, self.clock) for culprit in self.apart]
-        return [*apart, *self.finding.cautions]
+        misfit = [] if self.finding.fits else [misfit_caution(self.finding.fit)]
+        return [*apart, *self.finding.cautions, *misfit]
 
     @property
     def threshold(self) -> float:
@@ -99,7 +100,7 @@ class Account:
     def lines(self) -> list[str]:
         """The verdict, how sure it is, the runner-up, and the measurement that speaks most for each sensor."""
         texts = [self._verdict(), *(f"CAUTION: {text}" for text in self.cautions), self._short(), self._sureness()]
-        texts += [self._misfit(), self._runner_up(), self._doubted()]
+        texts += [self._runner_up(), self._doubted()]
         texts += [self._why(argument) for argument in self.arguments()]
         return [line for text in texts for line in _wrapped(text)]
 
@@ -185,15 +186,6 @@ class Account:
     def _short(self) -> str:
         told = short_windows(self.finding.entries, self.finding.n_short, ALIKE)
         return f"Note: {told}." if told else ""
-
-    def _misfit(self) -> str:
-        if self.finding.fits:
-            return ""
-        return (
-            f"CAUTION: the readings fit no set well, not even this one (the probability of readings as bad is "
-            f"{self.finding.fit:.0e}): the shifts may be of another size (--shift unknown:SCALE), more sensors wrong "
-            "than you allow, or the history no longer what is normal."
-        )
 
     def _runner_up(self) -> str:
         finding, problem = self.finding, self.problem
