@@ -56,7 +56,7 @@ class Problem:
     mean: Array
     names: tuple[str, ...] | None
     readout_noise: float
-    _last: tuple[Array | None, float]
+    _last: tuple[Array | None, float, float]
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Problem:
         check_problem(operator.least_variances(), prior.mean, prior.spread, values["mean"], noise)
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_last", (None, 0.0))
+        object.__setattr__(self, "_last", (None, 0.0, 0.0))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Problem is immutable: use replace({name}=...) to get another one")
@@ -143,7 +143,8 @@ class Problem:
     def checked_reading(self, c: Array, y: float) -> float:
         """Return the reading of a checked measurement, or say what is wrong with it."""
         reading = as_number(y, "reading")
-        check_reading(reading - inner(c, self.mean), self.noise_variance(c))
+        _, variance, mean = self._known(c)
+        check_reading(reading - mean, variance)
         return reading
 
     def checked_vector(self, x: Any) -> Array:
@@ -169,14 +170,22 @@ class Problem:
         return matrix
 
     def noise_variance(self, c: Array) -> float:
-        """c'S c and the instrument's own; remembered for the last read-only c, which world and policy both ask for."""
-        last, variance = self._last
-        if c is last:
-            return variance
-        variance = self.covariance.quad(c) + self.readout_noise**2
+        """c'S c and the instrument's own."""
+        return self._known(c)[1]
+
+    def mean_reading(self, c: Array) -> float:
+        """c'mean: the mean reading where nothing is wrong."""
+        return self._known(c)[2]
+
+    def _known(self, c: Array) -> tuple[Array | None, float, float]:
+        """c, the noise variance and the mean of its reading; remembered of the last read-only c, which many ask for."""
+        known = self._last
+        if c is known[0]:
+            return known
+        known = (c, self.covariance.quad(c) + self.readout_noise**2, inner(c, self.mean))
         if c.flags.owndata and not c.flags.writeable:
-            object.__setattr__(self, "_last", (c, variance))
-        return variance
+            object.__setattr__(self, "_last", known)
+        return known
 
     def expected(self, c: Array, anomalies: Index | Sequence[int] = ()) -> float:
         """The mean reading of measurement c when the given streams are anomalous."""

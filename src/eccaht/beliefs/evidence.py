@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eccaht.arrays import Array, Index, inner
+from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance, Dense
 from eccaht.covariance.ridge import with_ridge
 from eccaht.problem import Problem
@@ -53,7 +53,7 @@ class Evidence:
         """Take one reading, of so many times the usual noise variance."""
         problem = self.problem
         K, scale = problem.size, (inflation * problem.noise_variance(c)) ** -0.5
-        r = (y - inner(c, problem.mean)) * scale
+        r = (y - problem.mean_reading(c)) * scale
         h = np.zeros(K + 1)
         np.multiply(c, self._scale, out=h[:K])
         h *= scale

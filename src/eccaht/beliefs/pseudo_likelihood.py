@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from eccaht.arrays import Array, frozen, inner, support_of
+from eccaht.arrays import Array, frozen, support_of
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded
 
@@ -46,7 +46,7 @@ class PseudoLikelihood:
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add the evidence of one reading."""
         problem = self._problem
-        v, r = inflation * problem.noise_variance(c), y - inner(c, problem.mean)
+        v, r = inflation * problem.noise_variance(c), y - problem.mean_reading(c)
         if c.size <= _SHORT:
             h = problem.shift * c
             self._scores += h * (r - 0.5 * h) / v  # eq. 3

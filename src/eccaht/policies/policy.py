@@ -60,11 +60,14 @@ class Policy:
 
         inflation: its noise variance over that of the problem, where a reading is noisier than usual.
         """
-        weights, inflation = self._checked(c), as_positive(inflation, "inflation")
+        choice = self._choice
+        asked = choice.weights if choice is not None and c is choice.weights else None
+        weights = self._checked(c) if asked is None else asked
         reading = self.problem.checked_reading(weights, y)
-        if inflation != 1.0 and not self._belief.takes_inflation:
-            raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
-        self._warn_beyond_budget(weights)
+        if inflation != 1.0:
+            inflation = self._checked_inflation(inflation)
+        if asked is None:
+            self._warn_beyond_budget(weights)
         self._belief.update(weights, reading, inflation)
         self._chooser.told(weights)
         self.n_told += 1
@@ -182,9 +185,13 @@ class Policy:
             self._choice = Choice(frozen(weights), pair)
         return self._choice
 
+    def _checked_inflation(self, inflation: float) -> float:
+        number = as_positive(inflation, "inflation")
+        if not self._belief.takes_inflation:
+            raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
+        return number
+
     def _checked(self, c: ArrayLike) -> Array:
-        if self._choice is not None and c is self._choice.weights:
-            return self._choice.weights
         return frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
 
     def _warn_beyond_budget(self, weights: Array) -> None:
