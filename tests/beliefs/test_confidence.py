@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht import Problem, UnknownShift, families
-from eccaht.beliefs import Enumeration, Evidence, Population, likelihood_of
+from eccaht.beliefs import Confidence, Enumeration, Evidence, Population, likelihood_of
 from eccaht.beliefs.confidence import close_rivals, differences, fits, refuted, share_of, weight_two_away, weight_unseen
 from eccaht.beliefs.likelihood import Likelihood
 from eccaht.beliefs.slots import neighbourhood
@@ -155,3 +155,16 @@ def test_what_cannot_be_seen_is_weighed_as_if_gaussian(sizes: Sizes) -> None:
     if not sizes.fixed:  # there is one empty set
         assert weight_unseen(likelihood_of(Evidence(problem)), Sizes(22, 0, 0), np.zeros(0, dtype=np.intp)) == 0.0
     assert np.mean(np.abs(errors)) < 1.5
+
+
+def test_a_set_that_no_independent_search_finds_again_is_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    likelihood, sizes = told("toeplitz", 14, 3), Sizes(14, 3, 3)
+    population = Population(likelihood, sizes, np.random.default_rng(0))
+    for _ in range(10):
+        population.update()
+    best = population.recent[likelihood.log_likelihood(population.recent).argmax()]
+    around = neighbourhood(likelihood, sizes, best)
+    assert population.confidence(around).how == "estimated"
+    others = np.setdiff1d(np.arange(14), best)[None, :3]
+    monkeypatch.setattr(population, "_searched", lambda: others)
+    assert population.confidence(around) == Confidence(0.0, "unsettled")

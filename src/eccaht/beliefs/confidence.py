@@ -28,7 +28,7 @@ class Confidence(NamedTuple):
     It is a number within the model: `policy.fit` says whether the readings look as if the model held.
 
     how: "exact" if every possible set was looked at, "estimated" if sets drawn from the posterior and independent
-    searches were, "unsettled" if two independent samples disagree: then nobody knows.
+    searches were, "unsettled" if independent samples or searches disagree with them: then it is not known.
     """
 
     probability: float

@@ -116,6 +116,8 @@ class Population:
         share = share_of(self._likelihood, self._sizes, self.recent, around)
         if share >= max(needed, 0.5):
             share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), around)
+            if not share:  # no independent search has found the set again
+                return Confidence(0.0, "unsettled")
         return Confidence(share, "estimated")
 
     def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:

@@ -34,7 +34,7 @@ _ADVICE = {
 _HOW = {
     "exact": "exact: every possible set was weighed",
     "estimated": "estimated from a population of sets",
-    "unsettled": "not settled: independent samples of sets disagree, so it is not known",
+    "unsettled": "not known: independent samples of sets, or searches, disagree",
 }
 
 
@@ -160,6 +160,8 @@ class Account:
         advice = f"To settle it, {_ADVICE[finding.reason]}."
         if finding.confidence is not None:
             told = f"{_percent(finding.confidence.probability)} ({_HOW[finding.confidence.how]})"
+            if finding.confidence.how == "unsettled":
+                return f"CAUTION: the confidence is {_HOW['unsettled']}; {behind}. {advice}"
             if self.finding.refuted:
                 return f"Confidence: {told} only if the model held, which its own history refutes; {behind}."
             if not finding.fits:
