@@ -72,6 +72,8 @@ class Problem:
         matrix, labels = unlabelled(covariance)
         operator = as_covariance(matrix)
         known = _checked_names(labels if names is None else names, operator.size)
+        if labels is not None and known != labels:
+            raise ValueError("names differ from those of the covariance's columns: leave out names, or the labels")
         prior = shift_prior(by_name(shift, known, "shift"), operator.size)
         values: dict[str, Any] = {
             "covariance": operator,
@@ -129,9 +131,13 @@ class Problem:
         """How messages call stream k."""
         return str(k) if self.names is None else repr(self.names[k])
 
-    def checked_measurement(self, c: ArrayLike) -> Array:
-        """Return the weights of a measurement that was handed in, or say what is wrong with it."""
-        weights = as_floats(c, "measurement")
+    def checked_measurement(self, c: ArrayLike | Mapping[str, float]) -> Array:
+        """Return the weights of a measurement that was handed in, or say what is wrong with it.
+
+        A dict or a labelled series goes by name; streams that it lacks have no weight.
+        """
+        told = c if type(c) is np.ndarray else by_name(c, self.names, "measurement", absent=0.0)
+        weights = as_floats(told, "measurement")
         if weights.shape != (self.size,):
             raise ValueError(f"measurement has shape {weights.shape}, expected ({self.size},)")
         check_finite(weights, "measurement")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -261,6 +263,33 @@ def test_what_was_found_is_told_if_it_cannot_be_written(
         assert found in out
         assert "Saved" not in out
     assert not [path for path in place.rglob("*") if path.is_file()]
+
+
+class _Closed(io.StringIO):
+    """Standard output that nobody reads any more."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        raise BrokenPipeError
+
+
+def test_files_are_written_though_nobody_reads_what_is_told(
+    plant_files: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", _Closed())
+    monkeypatch.setattr("eccaht.cli.main._forget_output", lambda: None)
+    assert run(["calibrate", str(plant_files / "history.csv"), "--out", "m"]) == 1
+    assert (place / "m").is_file()
+
+
+def test_streams_that_are_closed_are_no_obstacle(
+    plant_files: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{name}", None)
+    assert run(["calibrate", str(plant_files / "history.csv"), "--out", "m"]) == 0
+    assert (place / "m").is_file()
+    sys.stdout.close()
+    sys.stderr.close()
 
 
 def test_what_could_be_written_is_listed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,14 @@ def test_bad_shift_files_are_refused_in_one_line(content: bytes, message: str, t
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="cannot read"):
         parse_shifts(["1"], tmp_path / "absent.csv", NAMES)
+
+
+def test_only_regular_files_of_a_sane_size_hold_shifts(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for odd in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(ValueError, match="not a regular file"):
+            parse_shifts(["1"], odd, NAMES)
+    with (tmp_path / "large.csv").open("wb") as file:
+        file.truncate(1 << 25)
+    with pytest.raises(ValueError, match="larger than any list of shifts"):
+        parse_shifts(["1"], tmp_path / "large.csv", NAMES)

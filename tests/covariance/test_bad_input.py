@@ -58,3 +58,8 @@ def test_the_suggested_ridge_mends_the_matrix(S: Array) -> None:
         covariance.Dense(S)
     ridge = float(str(error.value).split("at least ")[1].split()[0])
     covariance.Dense(S + ridge * np.eye(len(S)))
+
+
+def test_a_covariance_of_zeros_is_refused() -> None:
+    with pytest.raises(ValueError, match="all 0"):
+        covariance.Dense(np.zeros((3, 3)))

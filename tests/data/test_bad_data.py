@@ -56,6 +56,22 @@ def test_a_sensor_that_says_nothing_but_error(model: Model, tmp_path: Path) -> N
     assert "column 'b': 120 values" in windows.notes[0]
 
 
+@pytest.mark.parametrize("value", [1e18, -1e300])
+def test_values_that_no_sensor_can_have_read_are_missing(value: float, model: Model, tmp_path: Path) -> None:
+    good, bad = columns(), columns()
+    good[1][70], bad[1][70] = "", value
+    path = write_csv(tmp_path / "n.csv", NAMES, bad)
+    windows = model.prepare(path, bad="skip")
+    clean = model.prepare(write_csv(tmp_path / "g.csv", NAMES, good))
+    assert np.array_equal(windows.values, clean.values, equal_nan=True)
+    assert windows.notes[0].startswith(f"column 'a': 1 value counts as missing, the first: '{value:g}' in the row of")
+    followed = Follower(model, path, timeout=0.0, poll=0.001)
+    assert np.array_equal([sample.values for sample in followed], clean.values, equal_nan=True)
+    assert followed.notes == list(windows.notes)
+    with pytest.raises(ValueError, match=r"column 'a' of .* times its usual spread away"):
+        model.prepare(path)
+
+
 def test_lines_that_are_no_rows_are_left_out(model: Model, tmp_path: Path) -> None:
     good = write_csv(tmp_path / "g.csv", NAMES, columns())
     lines = good.read_text().splitlines(keepends=True)

@@ -172,3 +172,30 @@ def test_what_a_policy_asks_for_is_never_warned_of() -> None:
     for _ in range(10):
         assert beyond(policy, policy.ask()) == []
         policy.tell(policy.ask(), world.measure(policy.ask()))
+
+
+# -- tell ----------------------------------------------------------------------------------------------
+
+
+def test_weights_go_by_name() -> None:
+    by_name, plain = (make_policy("joint", problem()) for _ in range(2))
+    by_name.tell({"PT-1": 1.0, "TT-302": -0.5}, 2.0)
+    plain.tell([0.0, -0.5, 0.0, 1.0], 2.0)
+    assert same(by_name, plain)
+    with pytest.raises(ValueError, match="did you mean 'TT-30"):
+        plain.tell({"TT-30": 1.0}, 2.0)
+
+
+def test_weights_of_a_labelled_series_go_by_its_labels() -> None:
+    pd = pytest.importorskip("pandas")
+    by_name, plain = (make_policy("joint", problem()) for _ in range(2))
+    by_name.tell(pd.Series([1.0, 0.0, 0.0, 0.5], index=NAMES[::-1]), 2.0)
+    plain.tell([0.5, 0.0, 0.0, 1.0], 2.0)
+    assert same(by_name, plain)
+
+
+def test_names_that_contradict_the_labels_of_a_frame_are_refused() -> None:
+    frame = pl.DataFrame(S, schema=list(NAMES))
+    assert Problem(frame, shift=3.0, n_anomalies=1, budget=2.0, names=NAMES).names == NAMES
+    with pytest.raises(ValueError, match="names differ"):
+        Problem(frame, shift=3.0, n_anomalies=1, budget=2.0, names=NAMES[::-1])

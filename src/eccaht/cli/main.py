@@ -85,6 +85,9 @@ def run(arguments: Sequence[str]) -> int:
 
     1: what was found is told, but not all of it could be written; 2: bad input; 130 and 143: ended by a signal.
     """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an odd file name must not end a finished run
     try:

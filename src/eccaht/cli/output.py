@@ -120,9 +120,13 @@ def deliver(
     writes: each names its files as it writes them. document: makes what is printed as JSON instead, from the names of
     the files that were written.
     """
+    unheard: OSError | None = None  # standard output may be closed or full, and the files need not suffer for it
     if document is None:
-        tell()
-        sys.stdout.flush()
+        try:
+            tell()
+            sys.stdout.flush()
+        except OSError as error:
+            unheard = error
     files: list[str] = []
     failures: list[OSError] = []
     for write in writes:
@@ -133,8 +137,10 @@ def deliver(
             failures.append(error)
     if document is not None:
         typer.echo(json.dumps(document(files), allow_nan=False))
-    elif files:
+    elif files and unheard is None:
         typer.echo(f"Saved {', '.join(files)}")
+    if unheard is not None and not failures:
+        raise unheard
     if failures:
         names = ", ".join(str(error.filename) for error in failures)
         raise NotWritten(failures[0].errno, failures[0].strerror or str(failures[0]), names)

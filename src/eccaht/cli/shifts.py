@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eccaht.cli.parsing import parse_shift
+from eccaht.files import regular_file
 
 if TYPE_CHECKING:
     from eccaht.shifts import UnknownShift
 
     Size = float | UnknownShift
+
+
+_LARGEST = 1 << 24  # bytes of a file of shifts
 
 
 def parse_shifts(options: Sequence[str], file: Path | None, names: Sequence[str]) -> list[Size]:
@@ -57,8 +61,12 @@ def _split(options: Sequence[str], names: Sequence[str]) -> tuple[Size | None, d
 def _read(path: Path, names: Sequence[str]) -> dict[str, Size]:
     where = f"--shift-file {path}"
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+        with regular_file(path, "file") as file:
+            text = file.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise ValueError(f"{where} is larger than any list of shifts: give a CSV of name and shift")
+        lines = text.decode("utf-8-sig").splitlines(keepends=True)
+        rows = [row for row in csv.reader(lines) if any(cell.strip() for cell in row)]
     except OSError as error:
         raise ValueError(f"cannot read {where}: {error.strerror or error}") from None
     except (UnicodeDecodeError, csv.Error):

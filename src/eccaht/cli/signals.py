@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED, TERMINATED = 128 + int(signal.SIGINT), 128 + int(signal.SIGTERM)
 WORDS = {int(signal.SIGINT): "interrupted", int(signal.SIGTERM): "terminated"}
+_PATIENCE = 5.0  # seconds that ending workers may take
 _LATER = 0.02  # seconds until a signal that came during an import is looked at again
 
 
@@ -45,17 +46,30 @@ def ignore() -> None:
 
 def exit_with(code: int) -> NoReturn:
     """Exit; Python could otherwise end by the signal itself, without our code, if a library saw the exception pass."""
+    ignore()
+    _end_workers(code)
     if code in (INTERRUPTED, TERMINATED):
         import atexit
         import contextlib
 
-        ignore()
         atexit._run_exitfuncs()  # joblib's among them, which clear up after its workers
         with contextlib.suppress(OSError):  # nobody reads it any more
             sys.stdout.flush()
         os._exit(code)
-    leave_at_once()
     sys.exit(code)
+
+
+def _end_workers(code: int) -> None:
+    """End other processes, if there are any; whatever becomes of them, this one ends soon."""
+    workers = sys.modules.get("eccaht.experiments.workers")
+    if workers is None:
+        return
+    import threading
+
+    late = threading.Timer(_PATIENCE, os._exit, (code,))
+    late.daemon = True
+    late.start()
+    workers.end()
 
 
 def _handle(handler: Any) -> None:

@@ -92,6 +92,8 @@ def _rebuild(kind: Any, parameters: dict[str, Any]) -> Covariance:
 
 def not_positive_definite(smallest: float, ridge: float) -> ValueError:
     """The error for a matrix that is no covariance, with what would mend it."""
+    if ridge <= 0.0:
+        return ValueError("the covariance is all 0: give the variances of the streams on its diagonal")
     return ValueError(
         f"the covariance is not positive definite (smallest eigenvalue {smallest:.3g}): "
         f"add a ridge of at least {rounded_up(ridge, 3)} to its diagonal, or remove duplicate streams"

@@ -113,7 +113,7 @@ class GrowingTable:
         for note in table.zone_notes:
             self._note(note)
         self.clock, self._rule = table.clock, replace(table.rule, notes=())
-        values = np.column_stack([scaled(self._model, table, name) for name in self.names])
+        values = np.column_stack([scaled(self._model, table, name, self.faults) for name in self.names])
         self.rows += len(values)
         self.last = table.times[-1] if self.last is None else max(self.last, table.times[-1])
         times = np.concatenate([self._times, table.times])

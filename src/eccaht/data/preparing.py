@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from eccaht.data.expecting import Expected
     from eccaht.data.model import Model
 
+_FARTHEST = 1e8  # robust units from the centre: beyond, a value is no reading
+
 
 @dataclass(frozen=True)
 class Notation:
@@ -69,7 +71,9 @@ def prepare(
         expected=expected_of(model),
         faults=faults,
     )
-    windows = windows_of(model, table.times, table.clock, ((name, scaled(model, table, name)) for name in present))
+    windows = windows_of(
+        model, table.times, table.clock, ((name, scaled(model, table, name, faults)) for name in present)
+    )
     notes = (*table.notes, *(faults.notes() if faults else ()))
     return replace(windows, notes=notes)
 
@@ -87,10 +91,22 @@ def windows_of(model: Model, times: Times, clock: Clock, columns: Iterable[tuple
     return Windows(cut.starts, values, model.names, model.seconds, rows, flat, model, clock)
 
 
-def scaled(model: Model, table: Table, name: str) -> Array:
-    """The readings of a sensor in robust units."""
-    k = model.names.index(name)
-    return (_column(model, table, name) - model.center[k]) / model.scale[k]
+def scaled(model: Model, table: Table, name: str, faults: Faults | None = None) -> Array:
+    """The readings of a sensor in robust units; what no sensor can have read is refused, or counted as a fault."""
+    k, column = model.names.index(name), _column(model, table, name)
+    values = (column - model.center[k]) / model.scale[k]
+    far = np.flatnonzero(np.abs(values) > _FARTHEST)
+    if not far.size:
+        return values
+    text, when = f"{column[far[0]]:g}", table.clock.show(table.times[far[0]])
+    why = f"more than {_FARTHEST:g} times its usual spread away"
+    if faults is None:
+        raise ValueError(
+            f"column {name!r} of {table.paths[0]} holds {text} at {when}, {why}: mend it, or leave the field empty"
+        )
+    faults.bad_values(name, far.size, f"the row of {when}", text, why)
+    values[far] = np.nan
+    return values
 
 
 def expected_of(model: Model) -> Expected:

@@ -8,13 +8,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import resource_tracker
 from typing import Any, Literal
 
 from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
-from joblib.externals.loky import BrokenProcessPool  # type: ignore[import-untyped]
+from joblib.externals.loky import BrokenProcessPool, reusable_executor  # type: ignore[import-untyped]
 from joblib.externals.loky.backend import (  # type: ignore[import-untyped]
     resource_tracker as loky_resource_tracker,
 )
@@ -119,6 +119,14 @@ def _deaf_to_interrupts() -> Iterator[Callable[[], object]]:
         yield listen_again
     finally:
         listen_again()
+
+
+def end() -> None:
+    """End all processes of this machine at once; joblib would wait for them where they have nothing to do."""
+    executor = getattr(reusable_executor, "_executor", None)
+    if executor is not None:
+        with warnings.catch_warnings(action="ignore"), suppress(OSError):
+            executor.terminate(kill_workers=True)
 
 
 def _bound(parent: int, call: Callable[..., Any], *arguments: Any) -> Any:

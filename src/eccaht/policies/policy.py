@@ -55,8 +55,8 @@ class Policy:
         """Return the next measurement, (K,), read-only; the same one until something is told."""
         return self._chosen.weights
 
-    def tell(self, c: ArrayLike, y: float, *, inflation: float = 1.0) -> None:
-        """Take the reading y of any measurement c, asked for or not.
+    def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:
+        """Take the reading y of any measurement c, asked for or not; a dict or a labelled series goes by name.
 
         inflation: its noise variance over that of the problem, where a reading is noisier than usual.
         """
@@ -191,7 +191,7 @@ class Policy:
             raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
         return number
 
-    def _checked(self, c: ArrayLike) -> Array:
+    def _checked(self, c: ArrayLike | Mapping[str, float]) -> Array:
         return frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
 
     def _warn_beyond_budget(self, weights: Array) -> None:
