@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import secrets
@@ -93,10 +94,15 @@ def regular_file(path: str | os.PathLike[str], what: str) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         raise FileNotFoundError(f"no {what} at {os.fspath(path)}") from None
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a socket cannot even be opened
+            raise
+        mode = stat.S_IFSOCK
+    else:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            return os.fdopen(descriptor, "rb")
+        os.close(descriptor)
     pipe = "not a regular file: save what it gives as one, and name that"
     instead = "a directory: name the files in it" if stat.S_ISDIR(mode) else pipe
     raise ValueError(f"{os.fspath(path)} is {instead}")

@@ -60,6 +60,11 @@ def test_the_suggested_ridge_mends_the_matrix(S: Array) -> None:
     covariance.Dense(S + ridge * np.eye(len(S)))
 
 
+def test_factors_far_beyond_the_diagonal_are_refused() -> None:
+    with pytest.raises(ValueError, match="too large beside the diagonal"):
+        covariance.LowRankPlusDiagonal(np.full((3, 1), 1e59), np.full(3, 1e-200), np.full(1, 1e59))
+
+
 def test_a_covariance_of_zeros_is_refused() -> None:
     with pytest.raises(ValueError, match="all 0"):
         covariance.Dense(np.zeros((3, 3)))

@@ -45,7 +45,11 @@ class LowRankPlusDiagonal(Covariance):
         self._factors, self._diagonal, self._weights = (frozen(a.copy()) for a in (F, d, w))
         self._root = np.sqrt(d)
         Q, T = np.linalg.qr(F / self._root[:, None])
-        self._gain, turn = np.linalg.eigh((T * w) @ T.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            inner = (T * w) @ T.T
+        if not np.isfinite(inner).all():
+            raise ValueError("the factors are too large beside the diagonal to compute with: use other units")
+        self._gain, turn = np.linalg.eigh(inner)
         self._basis = np.ascontiguousarray(Q @ turn)
         if 1.0 + self._gain[0] <= self.size * np.finfo(float).eps * (1.0 + self._gain[-1]):
             smallest = float(self.eigenvalues()[0]) if self._uniform else (1.0 + self._gain[0]) * d.min()
