@@ -82,9 +82,7 @@ def test_while_results_are_written() -> None:
 
 
 def test_the_system_ends_a_search_in_the_middle() -> None:
-    assert ended(["demo", "--out", "d", "--delay", "0"], file_appears("d"), signal.SIGTERM) in ("", *_beginnings())
-    assert not [*Path("d").iterdir()]
-
-
-def _beginnings() -> list[str]:
-    return ["Which 3 of 15 correlated streams are anomalous? (ecc-aht, seed 0)\n"]
+    out = ended(["demo", "--out", "d", "--delay", "0"], file_appears("d"), signal.SIGTERM)
+    assert out == "" or out.startswith("Which 3 of 15 correlated streams are anomalous?")
+    assert "Saved" not in out
+    assert not [*Path("d").glob(".*")]
