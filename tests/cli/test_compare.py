@@ -317,7 +317,7 @@ def test_errors_say_what_to_change(words: str, hint: str, capsys: pytest.Capture
 def test_an_interrupt_stops_the_workers_with_one_line_and_exit_code_130(tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     main, terminal = pty.openpty()
-    arguments = [sys.executable, "-m", "eccaht.cli.main", "compare", "--horizon", "100000", "--jobs", "2"]
+    arguments = [sys.executable, "-m", "eccaht", "compare", "--horizon", "100000", "--jobs", "2"]
     arguments += ["--csv", str(tmp_path / "hits.csv")]
     process = subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=terminal, start_new_session=True, env={**os.environ, "TERM": "xterm"}

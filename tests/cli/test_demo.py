@@ -143,7 +143,7 @@ def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     main, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
-    arguments = [sys.executable, "-m", "eccaht.cli.main", "demo", "--delay", "0", "--out", str(tmp_path)]
+    arguments = [sys.executable, "-m", "eccaht", "demo", "--delay", "0", "--out", str(tmp_path)]
     environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
     for name in ("COLUMNS", "LINES", "NO_COLOR"):
         environment.pop(name, None)

@@ -363,7 +363,7 @@ def test_both_signals_end_the_following_with_a_finding(ending: signal.Signals, p
     (tmp_path / "grow.csv").write_text("".join(lines[:740]))
     shutil.copy(plant / "plant.model", tmp_path)
     given = arguments(tmp_path, "--shift", "1", "--follow", "--ledger", str(tmp_path / "l.csv"), data="grow.csv")
-    command = [sys.executable, "-u", "-m", "eccaht.cli.main", *given]
+    command = [sys.executable, "-u", "-m", "eccaht", *given]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()  # it is following

@@ -14,7 +14,7 @@ from eccaht.experiments import fig1
 
 
 def eccaht_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "eccaht.cli.main", *arguments]
+    command = [sys.executable, "-m", "eccaht", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
@@ -123,7 +123,7 @@ def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
-    command = f"'{sys.executable}' -m eccaht.cli.main policies --json | true"
+    command = f"'{sys.executable}' -m eccaht policies --json | true"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
 

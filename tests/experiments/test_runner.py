@@ -294,7 +294,7 @@ def test_a_full_disk_ends_it_with_the_file_and_no_other_word(tmp_path: Path) -> 
 # -- killed, and on a cluster --------------------------------------------------------------------------
 
 FIGURES = ("fig5a", "fig2")
-COMMAND = [sys.executable, "-m", "eccaht.cli.main", "reproduce", *FIGURES, "--runs", "6", "--seed", str(SEED)]
+COMMAND = [sys.executable, "-m", "eccaht", "reproduce", *FIGURES, "--runs", "6", "--seed", str(SEED)]
 
 
 @pytest.fixture(scope="module")

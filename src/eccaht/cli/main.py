@@ -74,12 +74,6 @@ def _root(
         typer.echo(context.get_help())
 
 
-def main() -> None:
-    """Run the command line and exit."""
-    signals.unwind()
-    signals.exit_with(run(sys.argv[1:]))
-
-
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code; what went wrong is one line on stderr, never a traceback.
 
@@ -138,7 +132,3 @@ def _complain(message: str, code: int) -> int:
     """Say it in one line, whatever the message was made of."""
     print("eccaht:", " ".join(message.split()), file=sys.stderr)
     return code
-
-
-if __name__ == "__main__":
-    main()
