@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 OLDEST := .venv-oldest
-SMOKE := tests/test_import.py tests/test_episode.py tests/policies/test_storage.py tests/data/test_model.py \
+SMOKE := tests/test_import.py tests/run/test_loop.py tests/policies/test_storage.py tests/model/test_model.py \
 	tests/data/test_reading.py tests/cli/test_main.py tests/cli/test_calibrate.py tests/cli/test_identify.py \
 	tests/cli/test_reproduce.py tests/cli/test_report.py
 

@@ -94,7 +94,7 @@ def _block(numbers: Any, names: list[str], loads: Any, state: Any, rng: np.rando
 
 
 def _with_eccaht(path: Path) -> tuple[list[str], Any, Any]:
-    from eccaht.data import calibrate
+    from eccaht.model.calibration import calibrate
 
     model = calibrate(path)
     return list(model.names), model.mean, model.covariance.dense()

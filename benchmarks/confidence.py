@@ -16,7 +16,7 @@ from benchmarks.tables import Column, Table, three_digits
 from eccaht import Problem, UnknownShift, families
 from eccaht.arrays import Array
 from eccaht.covariance import Covariance
-from eccaht.experiments.calibration import Records, Truth, calibrate_stopping, right_for_good, summarise
+from eccaht.experiments.error_counts import Records, Truth, calibrate_stopping, right_for_good, summarise
 
 RUNS, QUICK_RUNS, JOBS, HORIZON = 400, 4, 2, 500
 ALPHAS = (0.1, 0.05, 0.01, 1e-3, 1e-4)
@@ -41,7 +41,7 @@ SETTINGS = (
     Setting("glr", "Number and shifts known, `glr`", (5, 2), (Truth(), Truth()), rule="glr"),
     Setting("open", "Number open, (0, 8), some anomalous", _OPEN, (Truth(5), Truth(2))),
     Setting("quiet", "Number open, (0, 8), nothing anomalous", _OPEN, (Truth(0), Truth(0))),
-    Setting("sizes", "Sizes unknown", (5, 2), (Truth(None, (2.0, 5.0)),) * 2, UnknownShift(3.5)),
+    Setting("sizes", "SetPrior unknown", (5, 2), (Truth(None, (2.0, 5.0)),) * 2, UnknownShift(3.5)),
 )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from eccaht import Problem, Simulator, families, make_policy
 from eccaht.covariance import Covariance
-from eccaht.episode import run_episode
+from eccaht.run.loop import run_episode
 from eccaht.statistics import f1_score, first_reached
 
 

@@ -13,11 +13,11 @@ TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-
 if TYPE_CHECKING:
     from eccaht import covariance
     from eccaht.covariance import effective_rank, families
-    from eccaht.design import pair_design
-    from eccaht.environments import Simulator
-    from eccaht.episode import identify
+    from eccaht.measure import pair_design
     from eccaht.policies import load_policy, make_policy, policy_names
     from eccaht.problem import Problem
+    from eccaht.run.loop import identify
+    from eccaht.run.simulator import Simulator
     from eccaht.shifts import UnknownShift
 
 __version__ = "0.1.0"
@@ -39,15 +39,15 @@ __all__ = [
 # imported when they are first used: the command line must be ready for Ctrl-C before numpy and scipy are loaded
 _PLACES = {
     "Problem": "problem",
-    "Simulator": "environments",
+    "Simulator": "run",
     "UnknownShift": "shifts",
     "covariance": "covariance",
     "effective_rank": "covariance",
     "families": "covariance",
-    "identify": "episode",
+    "identify": "run",
     "load_policy": "policies",
     "make_policy": "policies",
-    "pair_design": "design",
+    "pair_design": "measure",
     "policy_names": "policies",
 }
 

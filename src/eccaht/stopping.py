@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eccaht.arrays import as_count, as_number
-from eccaht.beliefs.confidence import Confidence
+from eccaht.posterior.confidence import Confidence
 from eccaht.problem import Problem
 
 StoppingOption = str | int | None

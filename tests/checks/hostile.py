@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
-from eccaht.data import Model, calibrate, load_model
-from eccaht.diagnosis import diagnose
+from eccaht.diagnose import diagnose
+from eccaht.model.calibration import calibrate
+from eccaht.model.model import Model, load_model
 from eccaht.policies import Policy
 from tests.checks.archives import Arrays, packed, unpacked
-from tests.data.histories import history
+from tests.model.histories import history
 
 ROOM = 1 << 29  # bytes that all of this may take
 ODD: list[Any] = [0, -1, 1, 3, 0.5, 1e-300, 1e308, -1e308, 10**30, 2**63, True, None, "x", "", [], {}, [1] * 50, [[]]]

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.data import load_model
-from tests.data.histories import clock, history, signals, write_csv
+from eccaht.model.model import load_model
+from tests.model.histories import clock, history, signals, write_csv
 
 
 def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

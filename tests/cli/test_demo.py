@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from eccaht import Simulator, make_policy
 from eccaht.cli import demo as command
 from eccaht.cli.main import app
-from eccaht.experiments import fig1, side_by_side
 from eccaht.experiments.comparison import compare
-from eccaht.experiments.side_by_side import Needed, problems
+from eccaht.paper import fig1, side_by_side
+from eccaht.paper.side_by_side import Needed, problems
 from eccaht.statistics import reached_for_good
 
 

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from eccaht import families, make_policy
 from eccaht.cli.main import app, run
-from eccaht.data import load_model
-from eccaht.diagnosis import diagnose
+from eccaht.diagnose import diagnose
+from eccaht.model.model import load_model
 from eccaht.problem import Problem
 from tests.checks.archives import packed, unpacked
-from tests.diagnosis.worlds import model_of, white
+from tests.diagnose.worlds import model_of, white
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_a_page_that_cannot_be_written_is_refused_first(
 def test_a_covariance_that_cannot_be_searched_with_is_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import eccaht.diagnosis.report as report
+    import eccaht.diagnose.report as report
 
     def refuse(*_: object, **__: object) -> None:
         raise ArithmeticError("the covariance is too ill-conditioned to cancel noise exactly")

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.data import calibrate
-from eccaht.data.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
-from eccaht.environments import Replay
-from eccaht.identification import investigate
-from eccaht.identification.sources import recorded
+from eccaht.datasets.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
+from eccaht.explain.finding import investigate
+from eccaht.model.calibration import calibrate
+from eccaht.model.sources import recorded
 from eccaht.policies import DEFAULT_POLICY, make_policy
+from eccaht.run.replay import Replay
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_another_plant(tmp_path: Path) -> None:

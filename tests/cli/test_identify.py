@@ -18,9 +18,9 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.data import calibrate
-from eccaht.data.example import STATUS, write_example
-from tests.data.histories import signals, write_csv
+from eccaht.datasets.example import STATUS, write_example
+from eccaht.model.calibration import calibrate
+from tests.model.histories import signals, write_csv
 
 ONSET = "2024-03-07T08:00"
 

@@ -12,8 +12,9 @@ import pytest
 from eccaht import Problem, families
 from eccaht.cli import limits as command
 from eccaht.cli.main import run
-from eccaht.data import calibrate, load_model
-from eccaht.theory import limits
+from eccaht.limits import limits
+from eccaht.model.calibration import calibrate
+from eccaht.model.model import load_model
 from tests.cli import commands
 
 SMALL = ["--streams", "12", "--anomalies", "2", "--rho", "0.7", "--sets", "2"]

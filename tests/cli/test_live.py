@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 
 from eccaht.cli import live
 from eccaht.cli.demo import summary
-from eccaht.experiments import fig1
+from eccaht.paper import fig1
 
 
 @pytest.fixture(scope="module", params=[0, 4])

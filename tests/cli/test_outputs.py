@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 
 from eccaht.cli import memory
 from eccaht.cli.main import app, run
-from eccaht.data import calibrate
-from eccaht.data.example import STATUS, write_example
-from eccaht.diagnosis import page
-from eccaht.experiments import fig1, figures, report
-from eccaht.experiments.stopping_errors import load_or_count
-from tests.data.smd_format import write_collection
-from tests.data.wadi_format import plant, write
+from eccaht.datasets.example import STATUS, write_example
+from eccaht.diagnose import page
+from eccaht.model.calibration import calibrate
+from eccaht.paper import fig1, figures, report
+from eccaht.paper.stopping_errors import load_or_count
+from tests.datasets.smd_format import write_collection
+from tests.datasets.wadi_format import plant, write
 from tests.test_files import full_disk, odd_file
 
 SEARCH = ["--anomalies", "3", "--shift", "1"]
@@ -247,7 +247,7 @@ def test_what_was_found_is_told_if_it_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("eccaht.experiments.side_by_side.RUNS", 2)
+    monkeypatch.setattr("eccaht.paper.side_by_side.RUNS", 2)
     monkeypatch.setattr(page, "write", lambda *_: "a page without its pictures")
     monkeypatch.setattr(fig1, "draw", lambda _: Figure(figsize=(1, 1)))
     arguments, found, lost = LOST[case]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.experiments import report
-from eccaht.experiments.stopping_errors import load_or_count
+from eccaht.paper import report
+from eccaht.paper.stopping_errors import load_or_count
 
 
 def test_without_results_it_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

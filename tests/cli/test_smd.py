@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.data.smd import find_entities
+from eccaht.datasets.smd import find_entities
 from eccaht.experiments.comparison import summarise
 from eccaht.experiments.smd import Settings, run_tier1
 from tests.cli import commands
-from tests.data.smd_format import write_collection
+from tests.datasets.smd_format import write_collection
 
 QUICK = ["--runs", "3", "--horizon", "30", "--jobs", "1", "--policies", "ecc-aht,diagonal"]
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eccaht.cli.main import app, run
-from tests.data.wadi_format import plant, write
+from tests.datasets.wadi_format import plant, write
 
 FIRST, LAST = 5100, 6616  # rows of the first attack, on the valve 1_MV_001
 QUICK = ["--runs", "1", "--jobs", "1"]

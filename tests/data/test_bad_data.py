@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.data import Model, calibrate
-from eccaht.data.preparing import Notation
-from eccaht.identification.follow import Follower
-from tests.data.histories import clock, signals, write_csv
+from eccaht.model.calibration import calibrate
+from eccaht.model.follow import Follower
+from eccaht.model.model import Model
+from eccaht.model.preparing import Notation
+from tests.model.histories import clock, signals, write_csv
 
 NAMES = ["time", "a", "b", "valve"]
 

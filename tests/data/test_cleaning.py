@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from eccaht.arrays import Array
 from eccaht.data import cleaning
-from eccaht.data.history import PROBABILITIES, longest_run, summarise
 from eccaht.data.windows import Cut, Times, Windows
+from eccaht.model.history import PROBABILITIES, longest_run, summarise
 
 NAN = math.nan
 readings = st.one_of(st.just(NAN), st.integers(-3, 3).map(float), st.floats(-100, 100))

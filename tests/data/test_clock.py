@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eccaht.data import calibrate, load_model, read_table
 from eccaht.data.clock import Clock, as_zone
+from eccaht.data.reading import read_table
 from eccaht.data.windows import Cut
-from tests.data.histories import signals, write_csv
+from eccaht.model.calibration import calibrate
+from eccaht.model.model import load_model
+from tests.model.histories import signals, write_csv
 
 ZONES = [
     "Europe/Berlin",

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eccaht.data import read_table
+from eccaht.data.reading import read_table
 from eccaht.data.sniffing import MISSING, sniff
-from tests.data.histories import START, clock, history, signals, write_csv
+from tests.model.histories import START, clock, history, signals, write_csv
 
 number = st.floats(allow_nan=False, allow_infinity=False, width=32)
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from eccaht import Problem, Simulator, episode, families, make_policy
+from eccaht import Problem, Simulator, families, make_policy
 from eccaht.experiments import single_run
 from eccaht.experiments.single_run import hits_of_run
 from eccaht.policies import Policy
+from eccaht.run import loop as episode
 
 HORIZON = 60
 PROBLEM = Problem(families.rbf(12, 1.5), shift=3.0, n_anomalies=2, budget=4.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.data.smd import Segment, calibrate_rows, find_entities, read_entity
+from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, read_entity
 from eccaht.experiments.localisation import Search, pooled, savings
 from eccaht.experiments.smd import (
     CHANCE,
@@ -24,7 +24,7 @@ from eccaht.experiments.smd import (
     run_tier2,
     z_score_hits,
 )
-from tests.data.smd_format import small_rows, write_collection
+from tests.datasets.smd_format import small_rows, write_collection
 
 DATA = os.environ.get("ECCAHT_SERVER_DATA", "")
 

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eccaht.data import load_model
-from eccaht.data.water import simulate
+from eccaht.datasets.water import simulate
 from eccaht.experiments.localisation import arrival_times, savings
 from eccaht.experiments.water import EVERY, LENGTH, NUMBERS, Outcome, Settings, policies, run
+from eccaht.model.model import load_model
 
 pytestmark = pytest.mark.skipif(find_spec("wntr") is None, reason="the extra [water] is not installed")
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from scipy.special import comb
 
 from eccaht import Problem, Simulator, families, identify, make_policy
-from eccaht.beliefs import EmpiricalMeans
 from eccaht.policies.bandits import CombGapE, another_set, cheapest_swap
+from eccaht.posterior import EmpiricalMeans
 
 
 def pulled(problem: Problem, seed: int, rounds: int = 3) -> EmpiricalMeans:

@@ -12,10 +12,10 @@ from scipy.stats import norm
 from eccaht import Problem, Simulator, families, identify
 from eccaht.arrays import Array
 from eccaht.covariance import AR1, Covariance, Dense, Diagonal
-from eccaht.episode import run_episode
 from eccaht.policies.hierarchical import AllDeclared, TreeWalk, compose_hds, llr
 from eccaht.policies.policy import Policy
 from eccaht.randomness import rng_for
+from eccaht.run.loop import run_episode
 from eccaht.statistics import f1_score, first_reached
 from eccaht.stopping import Never
 

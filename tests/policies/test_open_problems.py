@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import binomtest, kstest
 
 from eccaht import Problem, Simulator, UnknownShift, families, identify, load_policy, make_policy, policy_names
-from eccaht.beliefs import robust_likelihood
-from eccaht.episode import estimated_shifts
+from eccaht.posterior import robust_likelihood
+from eccaht.run.loop import estimated_shifts
 
 ABLE = ("joint", "exact")
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eccaht.sets import Hypotheses, Sizes
+from eccaht.sets import Hypotheses, SetPrior
 
 
 @pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (5, 1, 4), (7, 1, 1)])
 def test_all_sets_are_all_sets_and_the_prior_adds_up(K: int, least: int, most: int) -> None:
-    sizes = Sizes(K, least, most)
+    sizes = SetPrior(K, least, most)
     rows = sizes.all_sets()
     found = {tuple(sorted(k for k in row if k < K)) for row in rows.tolist()}
     assert found == {c for m in range(least, most + 1) for c in combinations(range(K), m)}
@@ -25,7 +25,7 @@ def test_all_sets_are_all_sets_and_the_prior_adds_up(K: int, least: int, most: i
 
 @pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (300, 2, 2), (300, 0, 2)])
 def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
-    sizes = Sizes(K, least, most)
+    sizes = SetPrior(K, least, most)
     rows = sizes.random_sets(np.random.default_rng(0), 20_000)
     assert np.array_equal(sizes.checked(rows.astype(float)), rows)
     held = (rows < K).sum(axis=1)
@@ -38,7 +38,7 @@ def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
 
 
 def test_keys_do_not_depend_on_the_order_of_slots() -> None:
-    sizes = Sizes(9, 0, 3)
+    sizes = SetPrior(9, 0, 3)
     rows = np.array([[1, 2, 9], [9, 2, 1], [2, 1, 8], [9, 9, 1]])
     keys = sizes.keys(rows)
     assert keys[0] == keys[1]
@@ -53,18 +53,18 @@ def test_keys_do_not_depend_on_the_order_of_slots() -> None:
 )
 def test_damaged_sets_are_refused(bad: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="damaged"):
-        Sizes(6, 1, 2).checked(np.array(bad))
+        SetPrior(6, 1, 2).checked(np.array(bad))
 
 
 def test_hypotheses_of_plain_sets() -> None:
     sets = np.array([[0, 1], [0, 2], [1, 2]])
     weights, shifts = np.array([0.5, 0.25, 0.25]), np.tile([1.0, 1.0, 1.0, 0.0], (3, 1))
     hypotheses = Hypotheses.of_sets(sets, weights, np.ones((3, 1)), shifts)
-    assert_allclose(hypotheses.doubt(Sizes(3, 2, 2)), 0.5)
+    assert_allclose(hypotheses.doubt(SetPrior(3, 2, 2)), 0.5)
     both = hypotheses.joined(hypotheses, 0.3)
     assert_allclose(both.chance, np.concatenate([0.3 * weights, 0.7 * weights]))
     assert_allclose(both.rest[both.row], np.tile(sets[:, :1], (2, 1)))
-    assert_allclose(both.doubt(Sizes(3, 2, 2)), 0.5)
+    assert_allclose(both.doubt(SetPrior(3, 2, 2)), 0.5)
 
 
 def test_hypotheses_of_opened_slots() -> None:

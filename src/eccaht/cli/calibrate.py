@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from eccaht.data import ColumnReport, Model
+    from eccaht.data.cleaning import ColumnReport
+    from eccaht.model.model import Model
 
 _HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
 
@@ -67,10 +68,10 @@ def calibrate(
     from eccaht.cli.output import check_outputs, deliver
 
     check_outputs({"--out": out}, {"FILE": files})
-    from eccaht import data
+    from eccaht import model as models
 
     with _shown() as progress:
-        model = data.calibrate(
+        model = models.calibrate(
             files,
             columns=columns,
             exclude=exclude or (),

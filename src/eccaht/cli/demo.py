@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from eccaht.experiments.fig1 import Moment, Outcome
-    from eccaht.experiments.side_by_side import Needed
+    from eccaht.paper.fig1 import Moment, Outcome
+    from eccaht.paper.side_by_side import Needed
 
 # over seeds 0 to 199: runs whose set is right at the end, runs that the gap rule would have stopped,
 # and those it would have stopped with the right set; tests/cli/test_demo.py counts them again
@@ -35,8 +35,8 @@ def demo(
     """
     from eccaht.arrays import as_number
     from eccaht.cli.output import deliver, writable_directory
-    from eccaht.experiments.fig1 import outcome, tabulate, watch
-    from eccaht.experiments.side_by_side import side_by_side
+    from eccaht.paper.fig1 import outcome, tabulate, watch
+    from eccaht.paper.side_by_side import side_by_side
 
     as_number(delay, "--delay")
     directory = writable_directory(out, files=_FILES)
@@ -56,7 +56,7 @@ def demo(
 
 def _present(moments: Iterable[Moment], seed: int, delay: float) -> list[Moment]:
     """Show the search as lively as the output allows, and return it."""
-    from eccaht.experiments.fig1 import outcome, tabulate
+    from eccaht.paper.fig1 import outcome, tabulate
 
     if sys.stdout.isatty():
         from rich.console import Console
@@ -76,7 +76,7 @@ def _present(moments: Iterable[Moment], seed: int, delay: float) -> list[Moment]
 
 def _tell(moments: Iterable[Moment], seed: int) -> list[Moment]:
     """One plain line a measurement."""
-    from eccaht.experiments.fig1 import N_ANOMALIES, POLICY, STREAMS
+    from eccaht.paper.fig1 import N_ANOMALIES, POLICY, STREAMS
 
     seen = []
     typer.echo(f"Which {N_ANOMALIES} of {STREAMS} correlated streams are anomalous? ({POLICY}, seed {seed})")
@@ -94,7 +94,7 @@ def _tell(moments: Iterable[Moment], seed: int) -> list[Moment]:
 def summary(end: Outcome) -> list[str]:
     """Say how the search ended, in lines that fit a terminal."""
     from eccaht.cli.live import streams
-    from eccaht.experiments.fig1 import HORIZON
+    from eccaht.paper.fig1 import HORIZON
 
     if end.right:
         first = f"Named {streams(end.decision)}: right, these are the anomalous streams."
@@ -121,7 +121,7 @@ def summary(end: Outcome) -> list[str]:
 
 def beside(rows: list[Needed]) -> list[str]:
     """The policies side by side, in lines that fit a terminal."""
-    from eccaht.experiments.side_by_side import HORIZON, RUNS
+    from eccaht.paper.side_by_side import HORIZON, RUNS
 
     lines = ["", f"Measurements until the set is right for good, in {RUNS} searches of each kind:"]
     lines.append(f"{'':33}{'policy':10}{'median':>8}{'slowest':>9}   never in {HORIZON}")
@@ -138,8 +138,8 @@ def _needed(row: Needed) -> dict[str, Any]:
 
 
 def _save(table: dict[str, Any], directory: Path) -> Iterator[Path]:
-    from eccaht.experiments.fig1 import draw
     from eccaht.experiments.tables import save_table
+    from eccaht.paper.fig1 import draw
     from eccaht.presentation.style import saving_figure
 
     yield from saving_figure(draw(table), directory / "fig1")
@@ -147,7 +147,7 @@ def _save(table: dict[str, Any], directory: Path) -> Iterator[Path]:
 
 
 def _document(seed: int, moments: list[Moment], end: Outcome, files: list[str]) -> dict[str, Any]:
-    from eccaht.experiments import fig1
+    from eccaht.paper import fig1
 
     return {
         "settings": {

@@ -12,7 +12,7 @@ import typer
 from eccaht.cli.output import check_outputs, counting, deliver
 
 if TYPE_CHECKING:
-    from eccaht.diagnosis import Check, Diagnosis
+    from eccaht.diagnose import Check, Diagnosis
 
 _STYLES = {"ok": "green", "caution": "yellow", "not fit": "bold red"}
 
@@ -42,8 +42,8 @@ def diagnose(
     """
     search = _search(anomalies, shift, budget=budget, runs=runs, horizon=horizon, seed=seed)
     check_outputs({"--html": html}, {"MODEL": model})
-    from eccaht.data import load_model
-    from eccaht.diagnosis import diagnose as run
+    from eccaht.diagnose import diagnose as run
+    from eccaht.model.model import load_model
 
     calibrated = load_model(model)
     if search:
@@ -70,7 +70,7 @@ def _search(anomalies: int | None, shift: float | None, **others: Any) -> dict[s
 
 
 def _save(diagnosis: Diagnosis, model: Path, page: Path) -> Iterator[Path]:
-    from eccaht.diagnosis.page import write
+    from eccaht.diagnose.page import write
     from eccaht.files import replacing
 
     text = write(diagnosis, model.name)

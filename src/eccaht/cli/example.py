@@ -21,7 +21,7 @@ def example(
     The same seed gives the same files.
     """
     from eccaht.cli.output import writable_directory
-    from eccaht.data.example import FILES, write_example
+    from eccaht.datasets.example import FILES, write_example
 
     files = write_example(writable_directory(out, files=FILES), seed)
     if as_json:

@@ -11,10 +11,10 @@ import typer
 from eccaht.policies import DEFAULT_POLICY
 
 if TYPE_CHECKING:
-    from eccaht.data import Model
-    from eccaht.data.preparing import Notation
-    from eccaht.identification.sources import Source
-    from eccaht.identification.telling import Account
+    from eccaht.explain.telling import Account
+    from eccaht.model.model import Model
+    from eccaht.model.preparing import Notation
+    from eccaht.model.sources import Source
     from eccaht.policies import Policy
 
 
@@ -90,11 +90,11 @@ def identify(
     from eccaht.cli.parsing import parse_number
     from eccaht.cli.shifts import parse_shifts
     from eccaht.cli.watching import watching
-    from eccaht.data import load_model
-    from eccaht.data.preparing import Notation
-    from eccaht.identification import investigate
-    from eccaht.identification.ledger import SUFFIXES
-    from eccaht.identification.telling import Account, columns, opening
+    from eccaht.explain.finding import investigate
+    from eccaht.explain.telling import Account, columns, opening
+    from eccaht.model.model import load_model
+    from eccaht.model.preparing import Notation
+    from eccaht.run.ledger import SUFFIXES
 
     if not shift and shift_file is None:
         raise ValueError("give the size of an anomaly in robust units: --shift D, or --shift NAME=D for each sensor")
@@ -145,8 +145,8 @@ def identify(
 
 def _name_of_scores(policy: str) -> str:
     """Those of the exact policies weigh whole sets and are no log-odds of single sensors."""
-    from eccaht.episode import EXACT
     from eccaht.policies import CATALOGUE
+    from eccaht.run.loop import EXACT
 
     return "log-odds" if CATALOGUE[policy].evidence and policy not in EXACT else "score"
 
@@ -156,7 +156,7 @@ def _left_to_find(number: int | tuple[int, int], apart: int, policy: str) -> int
 
     Policies that need one number look for all of them.
     """
-    from eccaht.episode import EXACT
+    from eccaht.run.loop import EXACT
 
     least, most = (number, number) if isinstance(number, int) else number
     return (max(least - apart, 0), most) if apart and policy in EXACT else number
@@ -174,8 +174,8 @@ def _stopping(text: str | None) -> str | int | None:
 
 
 def _check_vectors(policy: str, per_window: int) -> None:
-    from eccaht.episode import EXACT
     from eccaht.policies import policy_names
+    from eccaht.run.loop import EXACT
 
     if policy in policy_names() and policy not in EXACT:
         raise ValueError(f"policy {policy!r} scores weighted sums alone: --vectors needs {', '.join(EXACT)}")
@@ -211,7 +211,7 @@ def _source(
     notation: Notation,
     times: tuple[float, float | None] | None,
 ) -> Source:
-    from eccaht.identification.sources import followed, recorded
+    from eccaht.model.sources import followed, recorded
 
     reading: dict[str, Any] = {"start": stretch[0], "stop": stretch[1], "missing": missing, "notation": notation}
     if times is None:
@@ -227,14 +227,14 @@ def _source(
 
 
 def _save_ledger(account: Account, path: Path | None) -> Iterator[Path]:
-    from eccaht.identification.ledger import save_ledger
+    from eccaht.run.ledger import save_ledger
 
     if path is not None:
         yield save_ledger(account.problem, account.finding.entries, path, account.clock)
 
 
 def _save_plot(account: Account, path: Path | None) -> Iterator[Path]:
-    from eccaht.identification.picture import draw
+    from eccaht.explain.picture import draw
     from eccaht.presentation.style import figure_style, save_picture
 
     if path is not None:

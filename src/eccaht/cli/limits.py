@@ -14,8 +14,8 @@ from eccaht.cli.compare import FAMILIES
 from eccaht.cli.output import counting
 
 if TYPE_CHECKING:
+    from eccaht.limits import Limits
     from eccaht.problem import Problem
-    from eccaht.theory import Limits
 
 _STREAMS = 128
 _MEANING = {
@@ -61,7 +61,7 @@ def limits(
     problem, noise = _problem(
         model, family, streams, given, {"n_anomalies": anomalies, "shift": shift, "budget": budget}
     )
-    from eccaht.theory import limits as compute
+    from eccaht.limits import limits as compute
 
     with counting(sets, "sets") as progress:
         found = compute(problem, alpha=alpha, n_sets=sets, seed=seed, progress=progress)
@@ -80,8 +80,8 @@ def _problem(
     """Return the problem and how to call its noise."""
     if model is None:
         from eccaht.cli.compare import build_family
+        from eccaht.limits.checks import check_streams
         from eccaht.problem import Problem
-        from eccaht.theory.checks import check_streams
 
         check_streams(streams or _STREAMS)
         name = family or "toeplitz"
@@ -89,7 +89,7 @@ def _problem(
         return Problem(S, **search), {"family": name, **shape}
     if family is not None or streams is not None or shape:
         raise ValueError("--model replaces --family, --streams and the options that shape them: drop one or the other")
-    from eccaht.data import load_model
+    from eccaht.model.model import load_model
 
     return load_model(model).problem(**search), {"model": str(model)}
 

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from eccaht.experiments.fig1 import BUDGET, HORIZON, N_ANOMALIES, STREAMS, Moment
+from eccaht.paper.fig1 import BUDGET, HORIZON, N_ANOMALIES, STREAMS, Moment
 
 WIDTH, HEIGHT = 80, 24  # what the view needs
 _BELIEF, _WEIGHT = 26, 11  # cells of a belief of 1, and of the largest weight on either side

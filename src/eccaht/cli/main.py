@@ -15,8 +15,8 @@ import typer
 from eccaht import __version__
 from eccaht.cli import signals
 from eccaht.cli.calibrate import calibrate
-from eccaht.cli.calibration import calibration
 from eccaht.cli.compare import compare
+from eccaht.cli.count_errors import calibration
 from eccaht.cli.demo import demo
 from eccaht.cli.diagnose import diagnose
 from eccaht.cli.example import example

@@ -16,7 +16,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 def check_memory(family: str, streams: int, policies: Iterable[str], *, processes: int = 1, records: int = 0) -> None:
     """Refuse a simulation that needs more memory than there is, and say how much it would be."""
-    from eccaht.episode import EXACT
+    from eccaht.run.loop import EXACT
 
     have, joint = free(), [name for name in policies if name in EXACT]
     if have is None:

@@ -17,7 +17,7 @@ def report(
     and verdict, every figure, its setting, the command that makes it and its table. Works with some of the experiments.
     """
     from eccaht.cli.output import writable_directory
-    from eccaht.experiments.report import FILES, write_report
+    from eccaht.paper.report import FILES, write_report
 
     if not directory.is_dir():
         raise ValueError(f"no results in {directory}: run 'eccaht reproduce all --out {directory}' first")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from eccaht.experiments.runner import Progress
+    from eccaht.paper.runner import Progress
 
 _EVERY = 20.0  # seconds between two lines where there is no terminal
 
@@ -43,7 +43,7 @@ def reproduce(
     was interrupted, or killed, goes on where it was; what is complete is not run again. The numbers do not depend on
     the number of processes or on where they run. What --with adds is kept, and shown from then on.
     """
-    from eccaht.experiments.catalogue import EXPERIMENTS, beside, choose
+    from eccaht.paper.catalogue import EXPERIMENTS, beside, choose
 
     if not experiments:
         raise ValueError(f"name what to reproduce: all, {', '.join(EXPERIMENTS)}")
@@ -54,7 +54,7 @@ def reproduce(
     from joblib import cpu_count  # type: ignore[import-untyped]
 
     from eccaht.cli.output import writable_directory
-    from eccaht.experiments import runner
+    from eccaht.paper import runner
 
     files = [str(path) for experiment in chosen for path in runner.files(Path(), experiment)]
     directory, start = writable_directory(out, files=files), monotonic()

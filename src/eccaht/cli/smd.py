@@ -45,10 +45,10 @@ def smd(
 
     from eccaht.cli.output import deliver
     from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
-    from eccaht.data.estimators import check_estimator
-    from eccaht.data.smd import find_entities
+    from eccaht.datasets.smd import find_entities
     from eccaht.experiments import smd as experiment
     from eccaht.experiments.localisation import check_known
+    from eccaht.model.estimators import check_estimator
 
     check_estimator(estimator)
     numbers = _numbers(anomalies)

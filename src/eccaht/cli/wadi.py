@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from eccaht.data import Model
-    from eccaht.data.wadi import WadiFiles
-    from eccaht.experiments.wadi import Fig4a, Prepared, Settings, Timed
+    from eccaht.datasets.wadi import WadiFiles
+    from eccaht.model.model import Model
+    from eccaht.paper.wadi import Fig4a, Prepared, Settings, Timed
 
 _FIG4A = ("fig4a.csv", "fig4a-steps.csv", "fig4a.pdf", "fig4a.png")
 _FILES = ("columns.csv", "attacks.csv", *_FIG4A, "fig4b.csv", "fig4b.pdf", "fig4b.png")
@@ -43,10 +43,10 @@ def wadi(
     from eccaht.cli.output import deliver
     from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
     from eccaht.data.durations import parse_duration
-    from eccaht.data.estimators import check_estimator
-    from eccaht.data.wadi import find_files, read_attacks
-    from eccaht.experiments import wadi as experiment
+    from eccaht.datasets.wadi import find_files, read_attacks
     from eccaht.experiments.localisation import check_known
+    from eccaht.model.estimators import check_estimator
+    from eccaht.paper import wadi as experiment
 
     check_estimator(estimator)
     settings = experiment.Settings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
@@ -77,7 +77,7 @@ def _save(place: Path, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig
     from eccaht.experiments.localisation import steps_table, summary_table
     from eccaht.experiments.localisation_figures import Times, draw_delays, draw_times
     from eccaht.experiments.tables import save_table
-    from eccaht.experiments.wadi import attack_table, column_table, pipeline_table
+    from eccaht.paper.wadi import attack_table, column_table, pipeline_table
     from eccaht.presentation.style import saving_figure
     from eccaht.statistics import first_reached
 
@@ -139,7 +139,7 @@ def _show_fig4a(fig4a: Fig4a, numbers: dict[str, int], settings: Settings) -> No
 
 def _show_fig4b(fig4b: list[Timed]) -> None:
     from eccaht.cli.real_data import show_lines
-    from eccaht.experiments.wadi import mean_seconds
+    from eccaht.paper.wadi import mean_seconds
 
     typer.echo("fig4b: seconds from the beginning of the attack until F1 >= 0.95, first and for good")
     pipelines = list(dict.fromkeys(each.pipeline for each in fig4b))

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from eccaht.data import Model
-    from eccaht.environments import Replay
-    from eccaht.identification import Entry
-    from eccaht.identification.follow import Follower
-    from eccaht.identification.sources import Source
+    from eccaht.model.follow import Follower
+    from eccaht.model.model import Model
+    from eccaht.model.sources import Source
     from eccaht.policies import Policy
     from eccaht.problem import Problem
+    from eccaht.run.replay import Replay
+    from eccaht.run.search import Entry
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def watching(
     source: Source, policy: Policy, model: Model, per_window: int, *, quiet: bool
 ) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
     """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
-    from eccaht.environments import Replay
+    from eccaht.run.replay import Replay
 
     replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
     if source.follower is None:
@@ -48,7 +48,7 @@ class _Changes:
         self._problem, self._source, self._names = problem, source, ""
 
     def __call__(self, entry: Entry) -> None:
-        from eccaht.identification.finding import name_of
+        from eccaht.run.record import name_of
 
         names = ", ".join(name_of(self._problem, k) for k in entry.decision) or "no sensor"
         if names != self._names:

@@ -43,10 +43,10 @@ def water(
     from eccaht.cli.output import deliver
     from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
     from eccaht.data.durations import parse_duration
-    from eccaht.data.estimators import check_estimator
-    from eccaht.data.water import check_step, load_wntr
+    from eccaht.datasets.water import check_step, load_wntr
     from eccaht.experiments import water as experiment
     from eccaht.experiments.localisation import check_known
+    from eccaht.model.estimators import check_estimator
 
     seconds = check_step(parse_duration(step, "step"))
     length = seconds if window is None else parse_duration(window, "window")

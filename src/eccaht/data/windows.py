@@ -18,7 +18,7 @@ from eccaht.arrays import Array, Index
 from eccaht.data.clock import PLAIN, Clock
 
 if TYPE_CHECKING:
-    from eccaht.data.model import Model
+    from eccaht.model.model import Model
 
 Times = NDArray[np.datetime64]
 

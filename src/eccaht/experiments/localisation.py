@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
 from eccaht.covariance import Diagonal
-from eccaht.environments import Replay
 from eccaht.experiments.comparison import TARGET, Records, Row, refusal, summarise
 from eccaht.experiments.tables import Table
 from eccaht.experiments.workers import local
 from eccaht.policies import Policy, make_policy, policy_names
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
+from eccaht.run.replay import Replay
 from eccaht.statistics import Estimate, estimate, reached_for_good
 
 BLIND = "-diagonal"

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.environments import Simulator
-from eccaht.episode import settled
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
+from eccaht.run.loop import settled
+from eccaht.run.simulator import Simulator
 
 
 class Run(NamedTuple):

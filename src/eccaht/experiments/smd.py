@@ -21,7 +21,7 @@ import numpy as np
 
 from eccaht.arrays import Array, as_count
 from eccaht.covariance import effective_rank
-from eccaht.data.smd import Calibration, Entity, Segment, calibrate_rows, read_entity
+from eccaht.datasets.smd import Calibration, Entity, Segment, calibrate_rows, read_entity
 from eccaht.experiments.comparison import Records
 from eccaht.experiments.localisation import Search, check_reach, localise, method_names
 from eccaht.experiments.tables import Table

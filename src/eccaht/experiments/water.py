@@ -16,12 +16,14 @@ from typing import Any, Literal
 import numpy as np
 
 from eccaht.arrays import as_count, as_positive
-from eccaht.data import Model, Windows, calibrate
 from eccaht.data.durations import show_time
-from eccaht.data.water import DAY, Recording, simulate
+from eccaht.data.windows import Windows
+from eccaht.datasets.water import DAY, Recording, simulate
 from eccaht.experiments.comparison import Records
 from eccaht.experiments.localisation import Search, check_reach, localise, method_names
 from eccaht.files import replacing
+from eccaht.model.calibration import calibrate
+from eccaht.model.model import Model
 from eccaht.randomness import rng_for
 
 POLICIES = (

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtri_exp
 
 from eccaht.arrays import Array, Index, as_number
-from eccaht.beliefs import EmpiricalMeans
-from eccaht.design import single_stream
+from eccaht.measure import single_stream
 from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.posterior import EmpiricalMeans
 from eccaht.problem import Problem
 
 

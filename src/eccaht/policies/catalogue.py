@@ -9,16 +9,16 @@ from difflib import get_close_matches
 from typing import Any
 
 from eccaht.arrays import as_number
-from eccaht.beliefs import EmpiricalMeans, Joint, PseudoLikelihood
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
-from eccaht.design import Coordinates, Difference, PairDesign, Tree
+from eccaht.measure import Coordinates, Difference, PairDesign, Tree
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import compose_hds
 from eccaht.policies.joint import compose_exact, compose_joint, compose_joint_pair
 from eccaht.policies.parts import Parts
 from eccaht.policies.policy import Policy
+from eccaht.posterior import EmpiricalMeans, Joint, PseudoLikelihood
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed, rng_for
 from eccaht.stopping import StoppingOption, check_alpha, stopping_rule

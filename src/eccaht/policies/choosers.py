@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from eccaht.arrays import Array, support_of
-from eccaht.design import single_stream
+from eccaht.measure import single_stream
 from eccaht.policies.parts import Choice, Memoryless, View
 from eccaht.problem import Problem
 from eccaht.stored import whole_numbers

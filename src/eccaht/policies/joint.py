@@ -6,13 +6,21 @@ import math
 
 import numpy as np
 
-from eccaht.beliefs import Enumeration, Evidence, Joint, LocalSearch, Population, likelihood_of, robust_likelihood
-from eccaht.beliefs.joint import Posterior
-from eccaht.design import InformationDesign, PairDesign
+from eccaht.measure import InformationDesign, PairDesign
 from eccaht.policies.choosers import Pair, champion_challenger
 from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.posterior import (
+    Enumeration,
+    Joint,
+    LocalSearch,
+    Population,
+    SufficientStatistics,
+    likelihood_of,
+    robust_likelihood,
+)
+from eccaht.posterior.joint import Posterior
 from eccaht.problem import Problem
-from eccaht.sets import Sizes
+from eccaht.sets import SetPrior
 
 ENUMERATED = 10_000  # up to this many possible sets `joint` looks at all of them
 
@@ -40,13 +48,13 @@ def compose_exact(problem: Problem, *, rng: np.random.Generator, outliers: float
 
 def compose_joint_pair(problem: Problem, *, rng: np.random.Generator) -> Parts:
     """The best set by local search, and its weakest swap measured by the paper's design."""
-    likelihood, sizes = likelihood_of(Evidence(problem)), Sizes(problem.size, *problem.sizes)
+    likelihood, sizes = likelihood_of(SufficientStatistics(problem)), SetPrior(problem.size, *problem.sizes)
     belief = Joint(likelihood, sizes, LocalSearch(likelihood, sizes, rng), rng)
     return Parts(belief, Pair(champion_challenger, PairDesign(problem)))
 
 
 def _informative(problem: Problem, rng: np.random.Generator, enumerated: float, outliers: float) -> Parts:
-    likelihood, sizes = robust_likelihood(problem, outliers), Sizes(problem.size, *problem.sizes)
+    likelihood, sizes = robust_likelihood(problem, outliers), SetPrior(problem.size, *problem.sizes)
     search: Posterior = (Enumeration if sizes.count <= enumerated else Population)(likelihood, sizes, rng)
     belief = Joint(likelihood, sizes, search, rng)
     return Parts(belief, MostInformative(belief, InformationDesign(problem)))

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.beliefs import Ranker, Ranking
+from eccaht.posterior import Ranker, Ranking
 from eccaht.stopping import StoppingRule
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_count, as_positive, frozen, l1_norm
-from eccaht.beliefs import Confidence, Joint, Likelihood, Ranker, Ranking
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.policies.restoring import checked_choice, checked_generator
+from eccaht.posterior import Confidence, Joint, Likelihood, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index
-from eccaht.sets.sizes import Sizes
+from eccaht.sets.prior import SetPrior
 
 _NEVER = 1e-7  # a set less probable than this is left out
 
@@ -46,7 +46,7 @@ class Hypotheses(NamedTuple):
         mine = self._replace(chance=self.chance * share)
         return Hypotheses(*(np.concatenate(parts) for parts in zip(mine, moved, strict=True)))
 
-    def doubt(self, sizes: Sizes) -> float:
+    def doubt(self, sizes: SetPrior) -> float:
         """The probability of all sets but the first row's most probable one."""
         keys = sizes.keys(self.rest)[self.row] + sizes.keys(self.stream[:, None])
         first = int((self.chance * (self.row == self.row[0])).argmax())

@@ -1,0 +1,1 @@
+"""Labelled collections of sensor data, and generated plants."""

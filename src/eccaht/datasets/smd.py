@@ -1,0 +1,168 @@
+"""Server data with a truth for each metric: SMD (Su et al. 2019) and ASD (Li et al. 2021), in a common layout.
+
+A collection is a directory with `train/E.csv.gz` and `test/E.csv.gz` for each entity E (rows are times, columns are
+metrics, no header) and `truth.json`: {entity: [{start, stop, dims}]}, metrics from 0, rows of the test from start up
+to, not including, stop.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eccaht.arrays import Array, Index
+from eccaht.covariance import Covariance
+from eccaht.data.cleaning import ColumnReport, robust_scale
+from eccaht.model.estimators import estimate
+
+
+class Segment(NamedTuple):
+    """Labelled rows of the test, and the metrics that are anomalous there."""
+
+    start: int
+    stop: int
+    metrics: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entity:
+    """One machine or application."""
+
+    collection: str
+    name: str
+    train: Path
+    test: Path
+    segments: tuple[Segment, ...]
+
+    @property
+    def truth(self) -> Path:
+        """The file that says which segments are anomalous."""
+        return self.train.parent.parent / "truth.json"
+
+    @property
+    def label(self) -> str:
+        """Collection and name."""
+        return f"{self.collection}/{self.name}"
+
+
+def find_entities(directory: Path) -> list[Entity]:
+    """Read the layout of a collection, or of all collections directly below a directory."""
+    if not directory.is_dir():
+        raise ValueError(f"{directory} is not a directory: give one that holds train, test and truth.json")
+    places = [directory] if _is_collection(directory) else sorted(filter(_is_collection, directory.iterdir()))
+    if not places:
+        raise ValueError(f"no server data in {directory}: there is no truth.json in it or in a directory below it")
+    return [entity for place in places for entity in _entities(place)]
+
+
+def _is_collection(path: Path) -> bool:
+    return (path / "truth.json").is_file()
+
+
+def _entities(directory: Path) -> list[Entity]:
+    path = directory / "truth.json"
+    try:
+        truth = json.loads(path.read_text(encoding="utf-8"))
+        segments = {str(name): tuple(map(_segment, told)) for name, told in truth.items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path} is not a list of segments by entity: {reason}") from None
+    if not segments:
+        raise ValueError(f"{path} names no entity")
+    collection = directory.resolve().name
+    return [
+        Entity(collection, name, _file(directory / "train" / name), _file(directory / "test" / name), told)
+        for name, told in sorted(segments.items(), key=lambda item: _natural(item[0]))
+    ]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Order omi-2 before omi-10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split("-")]
+
+
+def _segment(told: dict[str, Any]) -> Segment:
+    start, stop, metrics = told["start"], told["stop"], told["dims"]
+    if not all(type(value) is int and value >= 0 for value in (start, stop, *metrics)) or stop <= start:
+        raise ValueError(f"segment {told} is not one of rows and metrics counted from 0")
+    return Segment(start, stop, tuple(sorted(set(metrics))))
+
+
+def _file(stem: Path) -> Path:
+    for suffix in (".csv.gz", ".csv"):
+        path = stem.with_name(stem.name + suffix)
+        if path.is_file():
+            return path
+    raise ValueError(f"truth.json names {stem.name}, but there is no {stem}.csv.gz")
+
+
+def read_rows(path: Path) -> Array:
+    """All rows of a file, (T, K)."""
+    import polars as pl
+
+    try:
+        table = pl.read_csv(path, has_header=False, infer_schema_length=None)
+        rows = np.ascontiguousarray(table.cast(pl.Float64).to_numpy())
+    except (pl.exceptions.PolarsError, OSError, EOFError) as error:
+        raise ValueError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{path} has rows with missing values: these files have none")
+    return rows
+
+
+def read_entity(entity: Entity) -> tuple[Array, Array]:
+    """Train and test rows, checked against each other and the segments."""
+    train, test = read_rows(entity.train), read_rows(entity.test)
+    if train.shape[1] != test.shape[1]:
+        raise ValueError(f"{entity.label} has {train.shape[1]} metrics in train and {test.shape[1]} in test")
+    for segment in entity.segments:
+        if segment.stop > len(test) or max(segment.metrics, default=0) >= test.shape[1]:
+            raise ValueError(f"{entity.label}: {segment} lies outside of the test, {len(test)} x {test.shape[1]}")
+    return train, test
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Scaling, mean and covariance of rows, as the cleaning of a history gives them.
+
+    kept: the metrics that vary; near-duplicates are kept. columns: what was decided about each metric.
+    """
+
+    kept: Index
+    center: Array
+    scale: Array
+    mean: Array
+    covariance: Covariance
+    columns: tuple[ColumnReport, ...]
+
+    def scaled(self, rows: Array) -> Array:
+        """New rows in robust units, (T, number of kept metrics)."""
+        scaled: Array = (rows[:, self.kept] - self.center) / self.scale
+        return scaled
+
+    def places(self, metrics: tuple[int, ...]) -> Index:
+        """Where these metrics are among the kept ones; those that were dropped are left out."""
+        return np.flatnonzero(np.isin(self.kept, metrics))
+
+
+def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf", ridge: float | None = None) -> Calibration:
+    """Scale by median and interquartile range and estimate the covariance, every row one window."""
+    columns, kept, center, scale = [], [], [], []
+    for k, column in enumerate(rows.T):
+        if column.min() == column.max():
+            columns.append(ColumnReport(str(k), kept=False, reason="constant"))
+            continue
+        quartiles, size, by = robust_scale(column)
+        columns.append(ColumnReport(str(k), kept=True, kind="continuous", scaled_by=by))
+        kept.append(k)
+        center.append(quartiles[1])
+        scale.append(size)
+    if len(kept) < 2:
+        raise ValueError(f"only {len(kept)} of {rows.shape[1]} metrics vary: nothing to search among")
+    places, middle, unit = np.array(kept, dtype=np.intp), np.array(center), np.array(scale)
+    mean, covariance = estimate((rows[:, places] - middle) / unit, estimator, ridge)
+    return Calibration(places, middle, unit, mean, covariance, tuple(columns))

@@ -1,0 +1,102 @@
+"""The diagnosis as one page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eccaht import __version__
+from eccaht.diagnose import pictures
+from eccaht.diagnose.report import Diagnosis
+from eccaht.diagnose.verdicts import Check, Verdict
+from eccaht.presentation.document import Badge, Block, Code, Grid, Heading, Items, Paragraph, Picture, Piece, Text, html
+
+_KINDS: dict[Verdict, str] = {"ok": "yes", "caution": "partly", "not fit": "no"}
+_SAYS: dict[Verdict, str] = {
+    "ok": "The model is fit for use.",
+    "caution": "The model can be used with care: see what to do.",
+    "not fit": "The model is not fit for use as it is: see what to do.",
+}
+
+
+def write(diagnosis: Diagnosis, title: str) -> str:
+    """The page as HTML."""
+    return html(f"Diagnosis of {title}", _blocks(diagnosis))
+
+
+def _blocks(diagnosis: Diagnosis) -> Iterator[Block]:
+    yield Paragraph(f"{diagnosis.about}. eccaht {__version__}.")
+    yield Heading("Verdict", "verdict")
+    yield Paragraph([_badge(diagnosis.verdict), f" {_SAYS[diagnosis.verdict]}"])
+    rows: list[list[Text]] = [
+        [
+            check.name.capitalize(),
+            check.shown,
+            _badge(check.verdict),
+            check.meaning,
+            _with_code(check.action or "Nothing."),
+        ]
+        for check in diagnosis.checks
+    ]
+    header = ("Check", "Number", "Verdict", "What it means", "What to do")
+    yield Grid(
+        "Every check with its number; the verdict on the whole is the worst of them", header, rows, kind="claims checks"
+    )
+    yield from _sensors(diagnosis.checks)
+    yield from _pictures(diagnosis)
+    yield Heading("Limits", "limits")
+    yield Items([f"{check.name.capitalize()}: {check.limits}." for check in diagnosis.checks])
+
+
+def _sensors(checks: tuple[Check, ...]) -> Iterator[Block]:
+    concerned = [check for check in checks if check.sensors]
+    if concerned:
+        yield Heading("Sensors concerned", "sensors")
+        yield Paragraph("All of them, worst first.")
+        yield Items([f"{check.name.capitalize()}: {', '.join(check.sensors)}" for check in concerned])
+
+
+def _pictures(diagnosis: Diagnosis) -> Iterator[Block]:
+    seen = diagnosis.evidence
+    yield Heading("Sensors that move together", "correlation")
+    yield Picture(
+        pictures.png(pictures.draw_correlation(seen)),
+        "Correlation matrix ordered by clustering",
+        "Correlations that the model believes in, sensors ordered so that similar ones stand together. Blocks are "
+        "groups with a common cause; noise that is common can be cancelled.",
+    )
+    yield Heading("Spectrum", "spectrum")
+    yield Picture(
+        pictures.png(pictures.draw_spectrum(seen)),
+        "Eigenvalues of the correlation matrix",
+        "Eigenvalues of the correlations. Those above the band are common causes; those far below it are combinations "
+        "of sensors that are nearly constant, which measurements rely on.",
+    )
+    yield Heading("Independence of windows", "whiteness")
+    yield Picture(
+        pictures.png(pictures.draw_whiteness(seen)),
+        "Autocorrelation between windows",
+        "Autocorrelation of the windows. What leaves the grey band is memory: consecutive windows then say less than "
+        "independent ones. What does not come back to it is drift.",
+    )
+    yield Heading("Normality", "normality")
+    yield Picture(
+        pictures.png(pictures.draw_quantiles(seen)),
+        "Quantile-quantile plots of the least normal sensors",
+        "The least normal sensors: on the line is normal; steeper ends are heavy tails, a step is two levels.",
+    )
+    yield Heading("Drift", "drift")
+    yield Picture(
+        pictures.png(pictures.draw_drift(seen)),
+        "Means of consecutive stretches of the history",
+        "The sensors that drift most: means of consecutive stretches of the history. The grey band holds 95 % of them "
+        "if only the memory between windows moves them.",
+    )
+
+
+def _with_code(text: str) -> Sequence[Piece]:
+    """What stands between backticks is code."""
+    return [Code(part) if place % 2 else part for place, part in enumerate(text.split("`"))]
+
+
+def _badge(verdict: Verdict) -> Badge:
+    return Badge(verdict, _KINDS[verdict])

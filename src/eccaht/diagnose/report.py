@@ -1,0 +1,95 @@
+"""All checks of a model, and the verdict on the whole."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from eccaht.diagnose.checks import CHECKS
+from eccaht.diagnose.expectation import Expectation, expect, impossible, judge
+from eccaht.diagnose.verdicts import ALPHA, Check, Verdict, broken_promise, percent, worst
+from eccaht.diagnose.view import ModelView
+from eccaht.model.model import Model
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The checks of a model and, if a search was described, what it would take."""
+
+    evidence: ModelView
+    checks: tuple[Check, ...]
+    expectation: Expectation | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all."""
+        return worst(check.verdict for check in self.checks)
+
+    @property
+    def caution(self) -> str:
+        """What a search with this model should be told, "" if it is fit for use."""
+        if self.verdict == "ok":
+            return ""
+        told = [f"{check.name} ({check.shown})" for check in self.checks if check.verdict == self.verdict]
+        state = "not fit for use" if self.verdict == "not fit" else "to be used with care"
+        text = f"the model is {state}: {', '.join(told)}."
+        if self.verdict == "not fit" and self.error > ALPHA:
+            text += f" A search that promises {percent(ALPHA)} errors errs in {percent(self.error)} or more."
+        return f"{text} 'eccaht diagnose' says what to do."
+
+    @property
+    def error(self) -> float:
+        """The share of searches that end wrong, or more, where ALPHA is promised: by the worst check that is not ok."""
+        factors = [check.factor for check in self.checks if check.verdict != "ok"]
+        return broken_promise(max(factors, default=1.0))
+
+    def brief(self) -> dict[str, Any]:
+        """The verdict, the checks that are not ok, and the error where so much is promised, for JSON."""
+        concerned = [check.name for check in self.checks if check.verdict != "ok"]
+        return {"verdict": self.verdict, "checks": concerned, "error": self.error, "promised_error": ALPHA}
+
+    @property
+    def about(self) -> str:
+        """The model in a sentence."""
+        model, clock = self.evidence.model, self.evidence.model.clock
+        return (
+            f"{len(model.names)} sensors, {model.n_windows} windows of {clock.length(model.seconds)} from "
+            f"{clock.show(model.first)} to {clock.show(model.last)}{clock.said}, covariance by {model.estimator}"
+            + (f" with ridge {model.ridge:g}" if model.ridge else "")
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        model = self.evidence.model
+        return {
+            "verdict": self.verdict,
+            "error": self.error,
+            "promised_error": ALPHA,
+            "model": {
+                "sensors": list(model.names),
+                "windows": model.n_windows,
+                "window_seconds": model.seconds,
+                "first": model.clock.exact(model.first),
+                "last": model.clock.exact(model.last),
+                "estimator": model.estimator,
+                "ridge": model.ridge,
+            },
+            "checks": [asdict(check) for check in self.checks],
+            "expectation": None if self.expectation is None else self.expectation.as_dict(),
+        }
+
+
+def diagnose(model: Model, *, advise: bool = True, **search: Any) -> Diagnosis:
+    """Check a model; with n_anomalies=, shift= and further arguments of `expect`, also simulate that search.
+
+    advise: whether to try out what would help; without it checks have no action.
+    """
+    seen = ModelView(model, advise=advise)
+    expectation, verdicts = None, []
+    if search:
+        try:
+            expectation = expect(model, **search)
+            verdicts = [judge(expectation)]
+        except ArithmeticError as error:
+            verdicts = [impossible(str(error))]
+    return Diagnosis(seen, (*(check(seen) for check in CHECKS), *verdicts), expectation)

@@ -1,0 +1,172 @@
+"""What a search found, and how sure its readings make it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from eccaht.arrays import Array, Index
+from eccaht.explain.plain import plain_cautions
+from eccaht.explain.signs import other_signs
+from eccaht.model.standstill import Culprit
+from eccaht.policies import Policy
+from eccaht.posterior import Confidence
+from eccaht.posterior.confidence import LEAST_FIT
+from eccaht.run.loop import ShiftEstimates, estimated_shifts
+from eccaht.run.record import Change, Record, name_of
+from eccaht.run.replay import Replay
+from eccaht.run.search import Entry, search
+
+if TYPE_CHECKING:
+    from eccaht.diagnose import Diagnosis
+
+Reason = Literal["stopped", "data_ended", "max_measurements"]
+LEVEL = 0.95  # of the intervals for the shifts
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The named sensors, perhaps none, with the evidence for them."""
+
+    anomalies: Index  # sorted
+    names: tuple[str, ...]
+    scores: Array  # (K,), what the policy ranks by
+    beliefs: Array  # (K,)
+    runner_up: int
+    margin: float  # score of the weakest named sensor minus that of the runner-up; NaN if none is named
+    confidence: Confidence | None  # the probability of the set; None where the policy cannot tell
+    shifts: ShiftEstimates  # of the named sensors; NaN where the readings cannot tell
+    fit: float  # the probability of readings as bad as these if the set is right
+    rival: Change  # the set one change away that the readings like best
+    rivals: tuple[Change, ...]  # for each named sensor the best set without it
+    n_measurements: int
+    n_windows: int
+    n_skipped: int  # windows passed over because every sensor asked for was missing
+    first: np.datetime64
+    last: np.datetime64  # start of the window of the last reading
+    settled: int  # the measurement since which the set has not changed
+    reason: Reason
+    entries: tuple[Entry, ...]
+    record: Record
+    cautions: tuple[str, ...] = ()  # what is plain from the data, and what the model's diagnosis says
+    culprits: tuple[Culprit, ...] = ()  # sensors that need no search: stuck or silent
+    n_short: int = 0  # windows passed over because the policy cannot weigh how few rows they have
+    diagnosis: Diagnosis | None = None  # of the model that prepared the windows, if it is known
+
+    @property
+    def refuted(self) -> bool:
+        """Does the model's own history refute it, so that no confidence can be relied on?"""
+        return self.diagnosis is not None and self.diagnosis.verdict == "not fit"
+
+    @property
+    def fits(self) -> bool:
+        """Could the readings come from this set at all?"""
+        return self.fit > LEAST_FIT
+
+    @property
+    def settled_time(self) -> np.datetime64:
+        """The window in which the set became what it is."""
+        return self.entries[self.settled - 1].time
+
+
+def investigate(
+    policy: Policy,
+    replay: Replay,
+    *,
+    max_measurements: int | None = None,
+    vectors: bool = False,
+    watch: Callable[[Entry], object] | None = None,
+) -> Finding:
+    """Run the policy over the windows and sum up; `watch` sees every entry as it comes.
+
+    vectors: tell each window whole instead of one weighted sum of it (joint policies).
+
+    >>> from eccaht import Problem, Simulator, make_policy
+    >>> problem = Problem(np.eye(6), shift=4.0, n_anomalies=1, budget=2.0, names=list("abcdef"))
+    >>> start, x = np.datetime64("2024-05-01T08:00"), Simulator(problem, anomalies=[4]).sample(60)
+    >>> windows = [(start + k, row) for k, row in enumerate(x)]
+    >>> finding = investigate(make_policy("joint", problem), Replay(windows, problem))
+    >>> finding.names, finding.reason, finding.confidence.how
+    (('e',), 'stopped', 'exact')
+    """
+    entries: list[Entry] = []
+    record = Record.of(policy)
+    for entry in search(policy, replay, max_measurements, vectors=vectors, record=record):
+        entries.append(entry)
+        if watch is not None:
+            watch(entry)
+    if not entries:
+        raise ValueError(_nothing_read(replay))
+    if policy.should_stop():
+        reason: Reason = "stopped"
+    else:
+        reason = "max_measurements" if len(entries) == max_measurements else "data_ended"
+    return _conclude(policy, replay, entries, record, reason)
+
+
+def _nothing_read(replay: Replay) -> str:
+    if replay.n_windows == 0:
+        return "there is no window to read: check the start and stop time and that the data have rows"
+    return f"no measurement could be read: its sensors are missing in all {replay.n_windows} windows"
+
+
+def _conclude(policy: Policy, replay: Replay, entries: Sequence[Entry], record: Record, reason: Reason) -> Finding:
+    problem, decision, scores = policy.problem, policy.decision, policy.scores.copy()
+    outside = np.setdiff1d(np.arange(problem.size), decision)
+    runner_up = int(outside[scores[outside].argmax()])
+    changes = [e.number for e in entries if not np.array_equal(e.held, e.decision)]
+    diagnosis = _diagnosed(replay)
+    cautions = list(plain_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
+    return Finding(
+        anomalies=decision,
+        names=tuple(name_of(problem, k) for k in decision),
+        scores=scores,
+        beliefs=policy.beliefs.copy(),
+        runner_up=runner_up,
+        margin=float(scores[decision].min() - scores[runner_up]) if decision.size else math.nan,
+        confidence=policy.confidence,
+        shifts=_shifts(policy, record),
+        fit=record.fit(decision),
+        rival=record.best_change(decision),
+        rivals=tuple(record.best_changes(decision)),
+        n_measurements=len(entries),
+        n_windows=entries[-1].window + 1,
+        n_skipped=replay.n_skipped,
+        first=entries[0].time,
+        last=entries[-1].time,
+        settled=changes[-1] if changes else 1,
+        reason=reason,
+        entries=tuple(entries),
+        record=record,
+        cautions=tuple([diagnosis.caution, *cautions] if diagnosis is not None and diagnosis.caution else cautions),
+        culprits=replay.culprits,
+        n_short=replay.n_short,
+        diagnosis=diagnosis,
+    )
+
+
+def _diagnosed(replay: Replay) -> Diagnosis | None:
+    """What the checks say of the model behind the windows."""
+    if replay.model is None:
+        return None
+    from eccaht.diagnose import diagnose
+
+    return diagnose(replay.model, advise=False)
+
+
+def _shifts(policy: Policy, record: Record) -> ShiftEstimates:
+    """Unknown shifts by their posterior; where all were assumed, what least squares makes of the readings."""
+    decision, problem = policy.decision, policy.problem
+    estimates = estimated_shifts(policy, LEVEL) if problem.unknown_shift else None
+    if estimates is not None:
+        known = problem.shift_spread[decision] == 0.0
+        values, low, high = (np.where(known, np.nan, column) for column in estimates[:3])
+        return ShiftEstimates(values, low, high, LEVEL)
+    sizes, errors = record.sizes(decision)
+    reach = ndtri(0.5 + 0.5 * LEVEL) * errors
+    return ShiftEstimates(sizes, sizes - reach, sizes + reach, LEVEL)

@@ -1,0 +1,185 @@
+"""The evidence over time, drawn from the entries of a search."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+
+from eccaht.arrays import Array
+from eccaht.data.clock import PLAIN, Clock
+from eccaht.data.windows import Times
+from eccaht.explain.finding import Finding
+from eccaht.explain.readings import read
+from eccaht.presentation.labels import End, label_ends
+from eccaht.presentation.style import PALETTE, TEXT_WIDTH
+from eccaht.problem import Problem
+from eccaht.run.record import name_of
+
+_NAMED = tuple(PALETTE[name] for name in ("blue", "vermillion", "green", "purple", "orange", "sky"))
+_RUNNER_UP, _OTHER = "#4D4D4D", "#D0D0D0"
+_RUNNERS_UP, _ROWS = 2, 9  # sensors drawn beside the named ones; sensors in the strip of sets
+_LONGEST_TITLE = 90
+_SCORES, _READINGS = 2.4, 1.2  # heights of panels in inches
+_NORMAL, _FAR, _LINEAR = 1.96, 25.0, 5.0  # deviations: of 95 % of normal windows; beyond which an axis is logarithmic
+_MARKED = 120  # windows up to which each has a dot
+
+
+def draw(
+    problem: Problem, finding: Finding, seconds: float, *, scores: str = "log-odds", clock: Clock = PLAIN
+) -> Figure:
+    """Draw every score over time with the named sensors in colour, who was in the set when, and what they read.
+
+    seconds: length of a window; a reading counts when its window is over. scores: what the policy's scores are called.
+    clock: what the times mean.
+    """
+    entries = finding.entries
+    times, zone = clock.axis(_times(finding, seconds))
+    track = np.array([entries[0].scores - entries[0].moved, *(entry.scores for entry in entries)])
+    colours, ever = _colours(finding), _ever_named(finding)
+    shown = {k: colour for k, colour in colours.items() if k in finding.anomalies} or colours
+    heights = [_SCORES, 0.25 + 0.17 * len(ever), *[max(_READINGS, 0.14 * len(shown))] * 2]
+    figure = Figure(figsize=(TEXT_WIDTH, sum(heights) + 1.0))
+    panels = figure.subplots(4, 1, sharex=True, height_ratios=heights)
+    panels[-1].set_xlim(times[0], times[-1])
+    top, sets, plain, alone = panels
+    _draw_scores(top, problem, times, track, colours)
+    top.set_ylabel(f"evidence ({scores})")
+    top.set_title(_title(finding))
+    _draw_sets(sets, problem, finding, times, ever, colours)
+    readings = read(problem, finding.entries, np.array(list(shown)))
+    whose = "the named sensors" if finding.names else "the sensors nearest to being named"
+    for axes, values in ((plain, readings.plain), (alone, readings.alone)):
+        _draw_readings(axes, problem, times[1:][readings.last], values, shown, heights[-1])
+    plain.set_title(f"what {whose} read, in standard deviations; grey: 95 % of normal windows")
+    alone.set_title("the same without the noise that other sensors share and explain")
+    for axes in panels:
+        axes.axvline(times[-1], color="black", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0.5)
+    if zone is None:
+        alone.set_xlabel("row")
+    else:
+        _date_axis(alone, zone)
+    return figure
+
+
+def _times(finding: Finding, seconds: float) -> Times:
+    """The beginning, then when each reading was there: readings of one window share its time."""
+    windows = np.array([entry.window for entry in finding.entries])
+    _, first, place, counts = np.unique(windows, return_index=True, return_inverse=True, return_counts=True)
+    shares = (np.arange(len(windows)) - first[place] + 1) / counts[place]
+    length = np.rint(shares * seconds * 1e6).astype("timedelta64[us]")
+    starts = np.array([entry.time for entry in finding.entries]).astype("datetime64[us]")
+    return np.concatenate([starts[:1], starts + length])
+
+
+def _title(finding: Finding) -> str:
+    ends = {"stopped": "stopped", "data_ended": "data end", "max_measurements": "measurements used up"}
+    plural = "" if finding.n_measurements == 1 else "s"
+    names = ", ".join(finding.names) or "no sensor named"
+    if len(names) > _LONGEST_TITLE:
+        names = f"{len(finding.names)} sensors named"
+    return f"{names}: {ends[finding.reason]} after {finding.n_measurements} measurement{plural}"
+
+
+def _colours(finding: Finding) -> dict[int, str]:
+    """Named sensors in colour, runners-up dark grey; the strongest first."""
+    order = np.argsort(-finding.scores, kind="stable")
+    named = [int(k) for k in order if k in finding.anomalies]
+    others = [int(k) for k in order if k not in finding.anomalies][:_RUNNERS_UP]
+    return {k: _NAMED[rank % len(_NAMED)] for rank, k in enumerate(named)} | dict.fromkeys(others, _RUNNER_UP)
+
+
+def _draw_scores(axes: Axes, problem: Problem, times: Times, track: Array, colours: dict[int, str]) -> None:
+    plain = [k for k in range(problem.size) if k not in colours]
+    step = max(1, len(plain) // 200)  # more lines than that are a grey block
+    for k in plain[::step]:
+        axes.plot(times, track[:, k], color=_OTHER, linewidth=0.5, zorder=1)
+    for rank, (k, colour) in enumerate(colours.items()):
+        axes.plot(times, track[:, k], color=colour, zorder=4 - 0.01 * rank, **_line(colour, rank))
+    axes.set_ylim(axes.get_ylim())
+    label_ends(axes, times[-1], _ends(problem, colours, track[-1, list(colours)]), _SCORES)
+
+
+def _draw_readings(
+    axes: Axes, problem: Problem, times: Times, values: Array, colours: dict[int, str], height: float
+) -> None:
+    """Deviations of some sensors, (windows, sensors), over the band of normal ones."""
+    axes.axhspan(-_NORMAL, _NORMAL, color=_OTHER, alpha=0.5, linewidth=0, zorder=0)
+    marker = "o" if len(times) <= _MARKED else ""
+    for rank, (colour, column) in enumerate(zip(colours.values(), values.T, strict=True)):
+        line = _line(colour, rank) | {"marker": marker, "markersize": 2, "zorder": 4 - 0.01 * rank, "clip_on": False}
+        axes.plot(times, column, color=colour, **line)
+    low, high = (1.2 * _NORMAL * sign for sign in (-1.0, 1.0))
+    axes.set_ylim(np.nanmin(1.1 * values, initial=low), np.nanmax(1.1 * values, initial=high))
+    _compress(axes)
+    last = np.array([np.append(0.0, column[~np.isnan(column)])[-1] for column in values.T])
+    label_ends(axes, axes.get_xlim()[1], _ends(problem, colours, last), height)
+    axes.set_ylabel("deviation")
+
+
+def _compress(axes: Axes) -> None:
+    """Make the axis logarithmic outside the normal where something is far outside it; few ticks, so that all fit."""
+    most = max(map(abs, axes.get_ylim()))
+    if most > _FAR:
+        decades = np.arange(1, int(np.log10(most)) + 1)
+        beyond = 10.0 ** decades[:: 1 + len(decades) // 4]
+        ticks = [*-beyond[::-1], 0.0, *beyond]
+        limits = axes.get_ylim()
+        axes.set_yscale("symlog", linthresh=_LINEAR)
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_yticks([], minor=True)
+        axes.set_ylim(limits)
+
+
+def _ends(problem: Problem, colours: dict[int, str], last: Array) -> list[End]:
+    return [
+        End(float(y), name_of(problem, k), colour, colour != _RUNNER_UP)
+        for (k, colour), y in zip(colours.items(), last, strict=True)
+    ]
+
+
+def _line(colour: str, rank: int) -> dict[str, Any]:
+    """Dashes for runners-up, and dots where the colours come round again."""
+    if colour == _RUNNER_UP:
+        return {"linestyle": (0, (4, 1.5)), "linewidth": 1.0}
+    return {"linestyle": (0, (1, 0.8))} if rank >= len(_NAMED) else {}
+
+
+def _ever_named(finding: Finding) -> list[int]:
+    """Sensors that were in the set at some time: the named ones, then the others by time in it."""
+    times_in: dict[int, int] = {}
+    for entry in finding.entries:
+        for k in entry.held.tolist():
+            times_in[k] = times_in.get(k, 0) + 1
+    named = [k for k in np.argsort(-finding.scores, kind="stable").tolist() if k in finding.anomalies]
+    others = sorted((k for k in times_in if k not in named), key=lambda k: -times_in[k])
+    return [*named, *others][: max(_ROWS, len(named))]
+
+
+def _draw_sets(
+    axes: Axes, problem: Problem, finding: Finding, times: Times, ever: list[int], colours: dict[int, str]
+) -> None:
+    for row, k in enumerate(ever):
+        held = [k in entry.held for entry in finding.entries]
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], held, [False]]).astype(int)))
+        spans = [(times[a], times[b] - times[a]) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        named = k in finding.anomalies
+        axes.broken_barh(spans, (row - 0.32, 0.64), color=colours[k] if named else "#8C8C8C", linewidth=0)
+        axes.axhline(row, color=_OTHER, linewidth=0.4, zorder=0.5)
+        if named and k not in finding.entries[-1].held:  # it came in with the last reading
+            axes.plot(times[-1], row, marker="o", markersize=3, color=colours[k], clip_on=False)
+    axes.set_yticks(range(len(ever)), [name_of(problem, k) for k in ever])
+    axes.set_ylim(len(ever) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_title("in the set" if ever else "in the set: nobody at any time")
+
+
+def _date_axis(axes: Axes, zone: tzinfo) -> None:
+    locator = AutoDateLocator(tz=zone, minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]

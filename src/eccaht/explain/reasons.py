@@ -1,0 +1,51 @@
+"""The measurement that speaks most for a set against another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from eccaht.arrays import Array, inner
+from eccaht.explain.finding import Finding
+from eccaht.problem import Problem
+from eccaht.run.record import Change
+from eccaht.run.search import Entry
+from eccaht.run.whole import WholeWindows
+
+
+class Argument(NamedTuple):
+    """One measurement, with the mean reading under the named set and under the changed one.
+
+    evidence: its log-likelihood ratio, with shifts as known or as all readings estimate them. Of a window told whole
+    it is that of the weighted sum which tells the two sets apart as well as the window does.
+    """
+
+    change: Change
+    entry: Entry
+    weights: Array
+    reading: float
+    noise: float
+    expected: float
+    expected_otherwise: float
+    evidence: float
+
+
+def strongest_argument(problem: Problem, finding: Finding, change: Change) -> Argument:
+    """Return the measurement that speaks most for the named set and against the changed one."""
+    return max(arguments(problem, finding, change), key=lambda argument: argument.evidence)
+
+
+def arguments(problem: Problem, finding: Finding, change: Change) -> list[Argument]:
+    """What each measurement says about the two sets."""
+    record, members, whole = finding.record, finding.anomalies, WholeWindows(problem)
+    near, far = record.shifts(members), record.shifts(change.of(members))
+    told = []
+    for entry in finding.entries:
+        c, y, noise = entry.weights, entry.reading, entry.noise
+        if entry.vector is not None:
+            c, y, noise = whole.contrast(entry.vector, near - far, entry.excess)
+        expected, otherwise = inner(c, problem.mean + near), inner(c, problem.mean + far)
+        evidence = 0.0
+        if noise > 0.0:
+            evidence = record.log_density((y - expected) / noise) - record.log_density((y - otherwise) / noise)
+        told.append(Argument(change, entry, c, y, noise, expected, otherwise, evidence))
+    return told

@@ -1,0 +1,218 @@
+"""What a model remembers of the history it was calibrated on: enough to judge it, small enough to carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.arrays import Array, Index
+from eccaht.model.rows import SHARES
+
+PROBABILITIES: Array = np.concatenate(
+    [[0.001, 0.0025, 0.005, 0.01, 0.0175], np.linspace(0.025, 0.975, 31), [0.9825, 0.99, 0.995, 0.9975, 0.999]]
+)
+PROBABILITIES.flags.writeable = False
+MOST_LAGS, MOST_BLOCKS, MOST_SENSORS, MOST_STRETCHES = 60, 20, 500, 1440
+_JOINED = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    1800,
+    3600,
+)  # windows that a stretch holds: they add up to usual lengths
+
+
+@dataclass(frozen=True)
+class History:
+    """Summaries of T windows of K sensors, all of the scaled windows except `stuck`, `gaps` and `raw_quantiles`.
+
+    autocorrelation: (L + 1, K), lags 0 to L = min(60, T // 4), between consecutive windows.
+    quantiles: (Q, K) at PROBABILITIES.
+    skewness, kurtosis: (K,), the latter in excess of the normal's.
+    block_means, block_sizes: (N, K) and (N,), means of N = min(20, T // 10) consecutive stretches.
+    half_covariances: (2, K, K), of the first and the second half; (0, K, K) for more than 500 sensors.
+    stuck: (K,), the longest share of the rows in which a sensor repeated one value.
+    raw_quantiles: (3, K), quartiles of the raw values.
+    coarse, coarse_windows: (C, K) and (1,), means of C consecutive stretches of so many windows each, from which longer
+        windows can be tried; C is at most 1440, and 0 for more than 500 sensors.
+    gaps: (K,), the longest share of the rows in which a sensor delivered nothing.
+    row_counts: (2,), rows of a usual window and of the whole history.
+    within: (1, K, K), covariance of scaled rows about the mean of their window; (0, K, K) for more than 500 sensors.
+    runs: (9,), how much more the mean of a run of rows errs than that of rows at random (data/rows.py).
+    """
+
+    autocorrelation: Array
+    quantiles: Array
+    skewness: Array
+    kurtosis: Array
+    block_means: Array
+    block_sizes: Array
+    half_covariances: Array
+    stuck: Array
+    raw_quantiles: Array
+    coarse: Array
+    coarse_windows: Array
+    gaps: Array
+    row_counts: Array
+    within: Array
+    runs: Array
+
+    def shapes(self, size: int) -> dict[str, tuple[int | None, ...]]:
+        """The shape that each array must have for `size` sensors; None is any length."""
+        return {
+            "autocorrelation": (None, size),
+            "quantiles": (PROBABILITIES.size, size),
+            "skewness": (size,),
+            "kurtosis": (size,),
+            "block_means": (len(self.block_sizes), size),
+            "block_sizes": (len(self.block_sizes),),
+            "half_covariances": (2 if len(self.half_covariances) else 0, size, size),
+            "stuck": (size,),
+            "raw_quantiles": (3, size),
+            "coarse": (None, size),
+            "coarse_windows": (1,),
+            "gaps": (size,),
+            "row_counts": (2,),
+            "within": (1 if len(self.within) else 0, size, size),
+            "runs": (SHARES.size,),
+        }
+
+    def check(self, size: int) -> None:
+        """Refuse arrays of the wrong shape or with values that are not finite."""
+        for name, shape in self.shapes(size).items():
+            array = getattr(self, name)
+            if array.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+                raise ValueError(f"its {name} has shape {array.shape}, which does not fit {size} sensors")
+            if not np.isfinite(array).all():
+                raise ValueError(f"its {name} holds values that are not finite")
+        if min(self.row_counts.min(), self.runs.min(), self.coarse_windows[0]) < 1.0:
+            raise ValueError("its counts of rows are damaged")
+        if not 0.0 <= self.gaps.min() <= self.gaps.max() <= 1.0:
+            raise ValueError("its gaps are no shares of the rows")
+        if len(self.within) and not _is_covariance(self.within[0]):
+            raise ValueError("its covariance of rows within windows is damaged")
+
+    def of(self, chosen: Index) -> History:
+        """The summaries of some of the sensors."""
+        arrays = self.arrays()
+        for name in ("autocorrelation", "quantiles", "skewness", "kurtosis", "block_means", "stuck", "raw_quantiles"):
+            arrays[name] = arrays[name][..., chosen]
+        arrays["coarse"] = self.coarse[:, chosen]
+        for name in ("half_covariances", "within"):
+            arrays[name] = arrays[name][:, chosen[:, None], chosen]
+        return History(**(arrays | {"gaps": self.gaps[chosen]}))
+
+    def arrays(self) -> dict[str, Array]:
+        """All arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The rows behind the windows: `gaps`, `row_counts`, `within` and `runs` of a History."""
+
+    gaps: Array
+    row_counts: Array
+    within: Array
+    runs: Array
+
+    @staticmethod
+    def single(windows: int, size: int) -> Behind:
+        """Windows of one row each."""
+        counts, within = np.array([1.0, windows]), np.zeros((0 if size > MOST_SENSORS else 1, size, size))
+        return Behind(np.zeros(size), counts, within, np.ones(SHARES.size))
+
+
+def summarise(values: Array, stuck: Array, raw_quantiles: Array, behind: Behind | None = None) -> History:
+    """Summarise scaled windows, shape (T, K), without gaps; of one row each unless told what is behind them."""
+    T, K = values.shape
+    behind = behind or Behind.single(T, K)
+    step = next((m for m in _JOINED if m * MOST_STRETCHES >= T), _JOINED[-1])
+    centred = values - values.mean(axis=0)
+    spread = np.sqrt(np.mean(centred**2, axis=0))
+    standard = centred / np.where(spread > 0, spread, 1.0)
+    edges = np.linspace(0, T, min(MOST_BLOCKS, T // 10) + 1).round().astype(np.intp)
+    halves = np.zeros((0, K, K))
+    if K <= MOST_SENSORS:
+        halves = np.stack([np.cov(half, rowvar=False).reshape(K, K) for half in (values[: T // 2], values[T // 2 :])])
+    return History(
+        autocorrelation=_autocorrelation(standard, min(MOST_LAGS, T // 4)),
+        quantiles=_quantiles(values),
+        skewness=np.einsum("tk,tk,tk->k", standard, standard, standard) / T,
+        kurtosis=np.einsum("tk,tk->k", standard * standard, standard * standard) / T - 3.0,
+        block_means=np.stack([values[a:b].mean(axis=0) for a, b in pairwise(edges)]),
+        block_sizes=np.diff(edges).astype(np.float64),
+        half_covariances=halves,
+        stuck=stuck,
+        raw_quantiles=raw_quantiles,
+        coarse=_joined(values, step) if K <= MOST_SENSORS else np.zeros((0, K)),
+        coarse_windows=np.array([float(step)]),
+        **vars(behind),
+    )
+
+
+def _joined(values: Array, step: int) -> Array:
+    """Means of so many consecutive windows each."""
+    T, K = values.shape
+    return values[: T // step * step].reshape(-1, step, K).mean(axis=1)
+
+
+def _is_covariance(W: Array) -> bool:
+    """Symmetric, with no negative variance and no correlation above 1."""
+    root = np.sqrt(np.maximum(W.diagonal(), 0.0))
+    return bool(
+        (W.diagonal() >= 0.0).all()
+        and np.allclose(W, W.T, rtol=1e-9, atol=0.0)
+        and (np.abs(W) <= 1.000001 * np.outer(root, root)).all()
+    )
+
+
+def _quantiles(values: Array) -> Array:
+    """What np.quantile gives, faster for so many probabilities."""
+    ordered = np.sort(values.T.copy(), axis=1).T
+    ranks = (len(values) - 1) * PROBABILITIES
+    below = ranks.astype(np.intp)
+    above = np.minimum(below + 1, len(values) - 1)
+    return ordered[below] + (ranks - below)[:, None] * (ordered[above] - ordered[below])
+
+
+def _autocorrelation(standard: Array, lags: int) -> Array:
+    """Lagged products over T, the usual estimate that never exceeds 1."""
+    T = len(standard)
+    return np.stack([np.einsum("tk,tk->k", standard[: T - lag], standard[lag:]) / T for lag in range(lags + 1)])
+
+
+def longest_run(column: Array) -> float:
+    """The longest share of the rows in which one value repeats.
+
+    >>> longest_run(np.array([1.0, 2.0, 2.0, 2.0]))
+    0.75
+    """
+    same = column[1:] == column[:-1]
+    if 2 * np.count_nonzero(same) < same.size:  # count along the fewer of repetitions and changes
+        repeats = np.flatnonzero(same)
+        ends = np.flatnonzero(np.diff(repeats, append=len(column) + 1) > 1)
+        longest = int(np.diff(ends, prepend=-1).max(initial=0)) + 1
+    else:
+        longest = int(np.diff(np.flatnonzero(~same) + 1, prepend=0, append=len(column)).max())
+    return longest / len(column)
+
+
+def longest_true(column: NDArray[np.bool_]) -> float:
+    """The longest share of the rows in a run that is true.
+
+    >>> longest_true(np.array([True, False, True, True]))
+    0.5
+    """
+    edges = np.flatnonzero(np.diff(column.astype(np.int8), prepend=0, append=0))
+    return int((edges[1::2] - edges[::2]).max(initial=0)) / len(column)

@@ -1,0 +1,294 @@
+"""A calibrated history as one object and one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.archive import check_keys, read_archive, rebuilding, write_archive
+from eccaht.arrays import Array, as_count, as_number, frozen
+from eccaht.covariance import Covariance, Dense, LowRankPlusDiagonal
+from eccaht.data.cleaning import ColumnReport
+from eccaht.data.clock import Clock
+from eccaht.data.durations import parse_duration
+from eccaht.data.windows import Windows
+from eccaht.model.estimators import check_estimator
+from eccaht.model.history import History
+from eccaht.model.plausible import check_scaling, check_summary, check_text
+from eccaht.problem import Problem
+from eccaht.shifts import Shift
+
+if TYPE_CHECKING:
+    from eccaht.model.preparing import Notation
+
+_KIND, _VERSION = "model", 2
+_VECTORS = ("center", "scale", "mean")
+_KEYS = {"names", "seconds", "operator", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"}
+_EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
+_OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """What a history of normal operation says: how to scale new readings, and how they vary together.
+
+    names: the K sensors. center, scale: readings are scaled as (reading - center) / scale.
+    seconds: length of a window. mean, covariance: of the scaled windows.
+    estimator, ridge, n_windows, first, last: how and from what they were estimated.
+    columns: what was decided about each column of the history. reading: how to read new data the same way.
+    summary: what `diagnose` needs.
+    """
+
+    names: tuple[str, ...]
+    center: Array
+    scale: Array
+    seconds: float
+    mean: Array
+    covariance: Covariance
+    estimator: str
+    ridge: float
+    n_windows: int
+    first: np.datetime64
+    last: np.datetime64
+    columns: tuple[ColumnReport, ...]
+    reading: dict[str, Any]
+    summary: History
+
+    def __post_init__(self) -> None:
+        _check_names(self.names)
+        size = len(self.names)
+        for name in _VECTORS:
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if array.shape != (size,) or not np.isfinite(array).all():
+                raise ValueError(f"{name} must hold {size} finite values, one for each sensor")
+            object.__setattr__(self, name, frozen(array))
+        if (self.scale <= 0).any():
+            raise ValueError(f"the scale of {self.names[int(np.argmin(self.scale))]!r} must be positive")
+        if not isinstance(self.covariance, Covariance) or self.covariance.size != size:
+            raise ValueError(f"the covariance does not fit {size} sensors")
+        parse_duration(self.seconds, "the length of a window")
+        as_count(self.n_windows, "the number of windows", least=1)
+        check_estimator(self.estimator)
+        if as_number(self.ridge, "ridge") < 0:
+            raise ValueError("the ridge must not be negative")
+        _check_times(self.first, self.last, (self.n_windows - 1) * self.seconds)
+        kept = [column.name for column in self.columns if column.kept]
+        if kept != list(self.names):
+            raise ValueError("the report of the columns does not agree with the sensors")
+        self.summary.check(size)
+        check_summary(self.summary, self.n_windows, self.mean)
+
+    def __repr__(self) -> str:
+        history = f"{self.n_windows} windows of {self.clock.length(self.seconds)} from {self.clock.show(self.first)}"
+        return f"Model({len(self.names)} sensors, {history}, {self.estimator})"
+
+    def problem(
+        self,
+        *,
+        shift: Shift,
+        n_anomalies: int | tuple[int, int],
+        budget: float,
+        names: Sequence[str] | None = None,
+        readout_noise: float = 0.0,
+    ) -> Problem:
+        """Pose the search among all sensors, or among `names` only, in that order.
+
+        shift: in robust units, that is in units of the scaled windows, one value or one per sensor of the problem.
+        """
+        options: dict[str, Any] = {
+            "shift": shift,
+            "n_anomalies": n_anomalies,
+            "budget": budget,
+            "readout_noise": readout_noise,
+        }
+        if names is None:
+            return Problem(self.covariance, mean=self.mean, names=self.names, **options)
+        chosen = self.places(names)
+        restricted = _restricted(self.covariance, chosen)
+        return Problem(restricted, mean=self.mean[chosen], names=[self.names[k] for k in chosen], **options)
+
+    def places(self, names: Sequence[str]) -> NDArray[np.intp]:
+        """Where these sensors are among the model's; an unknown name is refused with the nearest known one."""
+        known = {name: k for k, name in enumerate(self.names)}
+        for name in names:
+            if name not in known:
+                near = get_close_matches(str(name), self.names, n=1, cutoff=0.4)
+                hint = f": did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"the model has no sensor {name!r}{hint}")
+        return np.array([known[name] for name in names], dtype=np.intp)
+
+    def of(self, names: Sequence[str]) -> Model:
+        """The model of some of its sensors, in their order here, as if the others had been excluded."""
+        kept = set(names)
+        chosen = self.places([name for name in self.names if name in kept])
+        return replace(
+            self,
+            names=tuple(self.names[k] for k in chosen),
+            center=self.center[chosen],
+            scale=self.scale[chosen],
+            mean=self.mean[chosen],
+            covariance=_restricted(self.covariance, chosen),
+            columns=tuple(
+                column if column.name in kept or not column.kept else ColumnReport(column.name, False, "excluded")
+                for column in self.columns
+            ),
+            summary=self.summary.of(chosen),
+        )
+
+    def prepare(
+        self,
+        paths: Paths,
+        *,
+        start: Any = None,
+        stop: Any = None,
+        missing: Literal["refuse", "allow"] = "refuse",
+        bad: Literal["refuse", "skip"] = "refuse",
+        notation: Notation | None = None,
+    ) -> Windows:
+        """Read new data, scale it and cut it into windows exactly as the history was.
+
+        Columns are matched by name: their order is free, further columns are ignored (`unknown_columns` lists them),
+        absent ones are refused by name unless missing="allow". Gaps are not interpolated over: a sensor without any
+        reading in a window is NaN there. So is one whose value is no number if bad="skip", which also leaves out lines
+        that are no rows and says so in the notes of the windows. notation: how the data are written, if not as usual.
+        """
+        from eccaht.model.preparing import prepare
+
+        return prepare(self, paths, start=start, stop=stop, missing=missing, bad=bad, notation=notation)
+
+    def unknown_columns(self, paths: Paths, notation: Notation | None = None) -> tuple[str, ...]:
+        """The columns of new data that the history did not have; those that were dropped from it are not listed."""
+        from eccaht.model.preparing import unknown_columns
+
+        return unknown_columns(self, paths, notation)
+
+    @property
+    def clock(self) -> Clock:
+        """What the times of the history mean."""
+        return Clock.remembered(self.reading)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model; an existing file is replaced only once the new one is complete."""
+        operator = type(self.covariance).__name__
+        if operator not in _OPERATORS:
+            raise ValueError(f"a covariance of type {operator} cannot be saved: use {' or '.join(_OPERATORS)}")
+        header = {
+            "names": list(self.names),
+            "seconds": self.seconds,
+            "operator": operator,
+            "estimator": self.estimator,
+            "ridge": self.ridge,
+            "n_windows": self.n_windows,
+            "first": _microseconds(self.first),
+            "last": _microseconds(self.last),
+            "columns": [asdict(column) for column in self.columns],
+            "reading": self.reading,
+        }
+        arrays = {name: getattr(self, name) for name in _VECTORS}
+        arrays |= {f"covariance.{key}": value for key, value in self.covariance.parameters().items()}
+        arrays |= {f"summary.{key}": value for key, value in self.summary.arrays().items()}
+        write_archive(path, _KIND, _VERSION, header, arrays)
+
+
+def load_model(path: str | PathLike[str]) -> Model:
+    """Read a model file; whatever is wrong with it is one line that says so."""
+    header, arrays = read_archive(path, _KIND, _VERSION)
+    with rebuilding(path, _KIND):
+        return _build(header, arrays)
+
+
+def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
+    from eccaht.model.options import checked_reading
+
+    def part(prefix: str) -> dict[str, Array]:
+        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+    check_keys(header, _KEYS, "header")
+    operator = _OPERATORS[header["operator"]]
+    if not all(array.dtype == np.float64 for array in arrays.values()):
+        raise ValueError("its arrays are damaged")
+    if extra := [name for name in arrays if not name.startswith(("covariance.", "summary.", *_VECTORS))]:
+        raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
+    columns = tuple(_column(told) for told in header["columns"])
+    model = Model(
+        names=_listed_names(header["names"]),
+        center=arrays["center"],
+        scale=arrays["scale"],
+        seconds=as_number(header["seconds"], "the length of a window"),
+        mean=arrays["mean"],
+        covariance=operator(**part("covariance.")),
+        estimator=header["estimator"],
+        ridge=as_number(header["ridge"], "ridge"),
+        n_windows=header["n_windows"],
+        first=_time(header["first"]),
+        last=_time(header["last"]),
+        columns=columns,
+        reading=checked_reading(header["reading"], {column.name for column in columns}),
+        summary=History(**part("summary.")),
+    )
+    check_scaling(model.summary, model.center, model.scale, [column.scaled_by for column in columns if column.kept])
+    return model
+
+
+def _listed_names(told: Any) -> tuple[str, ...]:
+    if not isinstance(told, list):
+        raise ValueError("the names of the sensors must be a list")
+    return tuple(told)
+
+
+def _column(told: dict[str, Any]) -> ColumnReport:
+    column = ColumnReport(**told)
+    texts = (column.name, column.reason, column.kind, column.scaled_by)
+    if not all(isinstance(text, str) for text in texts) or type(column.kept) is not bool:
+        raise ValueError("its report of the columns is damaged")
+    check_text(column.reason, "a reason why a column was dropped")
+    if column.kept != bool(column.scaled_by) or column.kept == bool(column.reason):
+        raise ValueError("its report of the columns is damaged")
+    if column.kind not in ("continuous", "status", "") or column.scaled_by not in ("iqr", "std", ""):
+        raise ValueError("its report of the columns is damaged")
+    if not 0.0 <= as_number(column.imputed, "a share of imputed rows") <= 1.0:
+        raise ValueError("a share of imputed rows must be between 0 and 1")
+    return column
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("the names of the sensors must be texts")
+    if len(set(names)) != len(names):
+        raise ValueError("the names of the sensors must be distinct")
+    for name in names:
+        check_text(name, "the name of a sensor")
+
+
+def _check_times(first: np.datetime64, last: np.datetime64, seconds: float) -> None:
+    """The first and the last of windows that begin at least so many seconds apart."""
+    if np.isnat(first) or np.isnat(last) or last < first:
+        raise ValueError("the history must begin before it ends")
+    if not _EARLIEST <= first <= last <= _LATEST:
+        raise ValueError("the history must lie between the years 1 and 9999")
+    if (last - first) / np.timedelta64(1, "us") < 1e6 * seconds * (1.0 - 1e-9):
+        raise ValueError("the history is too short for its windows")
+
+
+def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:
+    if isinstance(covariance, LowRankPlusDiagonal):
+        told = covariance.parameters()
+        return LowRankPlusDiagonal(told["factors"][chosen], told["diagonal"][chosen], told["weights"])
+    return Dense(covariance.dense()[np.ix_(chosen, chosen)])
+
+
+def _microseconds(time: np.datetime64) -> int:
+    return int(time.astype("datetime64[us]").astype(np.int64))
+
+
+def _time(microseconds: Any) -> np.datetime64:
+    if type(microseconds) is not int or abs(microseconds) > 2**60:
+        raise ValueError("a time is damaged")
+    return np.datetime64(microseconds, "us")

@@ -1,0 +1,75 @@
+"""Could a history have left these numbers? What a model carries of one is checked, wherever it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from unicodedata import category
+
+import numpy as np
+
+from eccaht.arrays import Array
+from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History
+from eccaht.stored import check_bounded
+
+_ROUNDING = 1e-6
+_LONGEST = 500  # characters of a name
+_LARGEST = 1e60  # of raw readings, as in calibration
+
+
+def check_text(text: str, what: str) -> None:
+    """Refuse a text that a terminal or a page could not show as it is."""
+    if len(text) > _LONGEST:
+        raise ValueError(f"{what} is longer than {_LONGEST} characters: {text[:20]!r}...")
+    if any(category(letter) in ("Cc", "Cs") for letter in text):
+        raise ValueError(f"{what} holds control characters: {text[:60]!r}")
+
+
+def check_summary(history: History, n_windows: int, mean: Array) -> None:
+    """Refuse summaries that no such number of windows with this mean can have."""
+    T, sizes = n_windows, history.block_sizes
+    for name, array in history.arrays().items():
+        check_bounded(array, name, _LARGEST**2)
+    edges = np.linspace(0, T, min(MOST_BLOCKS, T // 10) + 1).round()
+    checks = {
+        "autocorrelation": _is_autocorrelation(history.autocorrelation, min(MOST_LAGS, T // 4)),
+        "quantiles": bool((np.diff(history.quantiles, axis=0) >= -_ROUNDING * np.abs(history.quantiles).max(0)).all()),
+        "block_sizes": np.array_equal(sizes, np.diff(edges)),
+        "skewness": bool((np.abs(history.skewness) <= T**0.5 * (1.0 + _ROUNDING)).all()),
+        "stuck": bool(((history.stuck > 0) & (history.stuck <= 1)).all()),
+        "half_covariances": all(map(_is_covariance, history.half_covariances)),
+    }
+    least = np.minimum(np.abs(history.skewness), T) ** 2 - 2.0  # Pearson: kurtosis is never below 1 + skewness^2
+    checks["kurtosis"] = bool(((history.kurtosis >= least - _ROUNDING * T) & (history.kurtosis <= T)).all())
+    if checks["block_sizes"] and sizes.size:
+        together = sizes @ history.block_means / T
+        scale = np.abs(history.block_means).max(axis=0) + np.abs(mean)
+        checks["block_means"] = bool((np.abs(together - mean) <= _ROUNDING * scale).all())
+    for name, good in checks.items():
+        if not good:
+            raise ValueError(f"its {name} are not those of {T} windows")
+
+
+def check_scaling(history: History, center: Array, scale: Array, scaled_by: Sequence[str]) -> None:
+    """Refuse a scaling that is not the robust one of the raw quartiles."""
+    low, middle, high = history.raw_quantiles
+    spread = high - low
+    by_range = np.array([how == "iqr" for how in scaled_by])
+    good = (low <= middle) & (middle <= high) & (center == middle) & (np.abs(history.raw_quantiles) <= _LARGEST).all(0)
+    good &= np.where(by_range, np.abs(scale - spread) <= _ROUNDING * scale, (spread == 0) & (scale <= _LARGEST))
+    if not good.all():
+        raise ValueError(f"the scaling of sensor {int(good.argmin())} does not agree with its quartiles")
+
+
+def _is_autocorrelation(lags: Array, most: int) -> bool:
+    if len(lags) != most + 1:
+        return False
+    return bool((np.abs(lags[0] - 1.0) <= _ROUNDING).all() and (np.abs(lags) <= 1.0 + _ROUNDING).all())
+
+
+def _is_covariance(matrix: Array) -> bool:
+    if (matrix.diagonal() < 0).any():
+        return False
+    deviations = np.sqrt(matrix.diagonal())
+    largest = np.outer(deviations, deviations)
+    symmetric = np.abs(matrix - matrix.T) <= _ROUNDING * largest
+    return bool(symmetric.all() and (np.abs(matrix) <= largest * (1.0 + _ROUNDING)).all())

@@ -1,0 +1,123 @@
+"""Sensors that stop moving or fall silent for longer than they ever did in the history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.arrays import Array
+from eccaht.data.clock import Clock
+from eccaht.data.windows import Sample, Windows
+
+if TYPE_CHECKING:
+    from eccaht.model.model import Model
+
+LONGER = 2.0  # times as long as ever in the history
+FEWEST_ROWS = 5  # and at least so long
+FEWEST_WINDOWS: dict[str, int] = {"stuck": 3, "silent": 10}  # three are enough where there is nothing else
+
+Kind = Literal["stuck", "silent"]
+Flags = NDArray[np.bool_]
+
+
+class Culprit(NamedTuple):
+    """A sensor that needs no search: it stopped moving, or delivers nothing, from the window at `since` on."""
+
+    sensor: str
+    kind: Kind
+    since: np.datetime64
+
+    def told(self, clock: Clock) -> str:
+        """What happened to it."""
+        if self.kind == "stuck":
+            return f"{self.sensor} stopped moving: one value from {clock.show(self.since)} on"
+        return f"{self.sensor} fell silent: no reading from {clock.show(self.since)} on"
+
+
+class Watcher:
+    """Looks at one window after the other and knows who stands still.
+
+    A sensor stands still once it repeats one value, or delivers nothing while others do, for more than twice as many
+    rows as ever in the history. It is a culprit if it still does at the end, or did in most windows: many sensors drop
+    out for a while. Statuses may stand still. Windows in which no sensor moves say nothing about any of them: the
+    record has stopped, not the sensors.
+    """
+
+    def __init__(self, model: Model, names: tuple[str, ...]) -> None:
+        chosen, kept = model.places(names), model.summary
+        self.names, self._usual = names, float(kept.row_counts[0])
+        total = float(kept.row_counts[1])
+        kinds = model.reading["kinds"]
+        status = np.array([kinds.get(name) == "status" for name in names])
+        self._limits: dict[Kind, Array] = {
+            "stuck": np.where(status, np.inf, _limit(kept.stuck[chosen] * total)),
+            "silent": _limit(kept.gaps[chosen] * total),
+        }
+        size = len(names)
+        self._runs: dict[Kind, Array] = {kind: np.zeros((2, size)) for kind in self._limits}  # rows, windows
+        self._since: dict[Kind, list[np.datetime64]] = {kind: [np.datetime64("NaT")] * size for kind in self._limits}
+        self._last = np.full(size, np.nan)
+        self._windows = 0
+        self._longest: dict[Kind, Array] = {kind: np.zeros(size) for kind in self._limits}  # windows
+        self._found: dict[tuple[str, Kind], Culprit] = {}
+
+    @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """Everybody found so far."""
+        place = {name: k for k, name in enumerate(self.names)}
+        return tuple(
+            culprit
+            for (name, kind), culprit in self._found.items()
+            if self._still(kind)[place[name]] or 2 * self._longest[kind][place[name]] > self._windows
+        )
+
+    def look(self, sample: Sample) -> Sample:
+        """Take a window; return it without the readings of those who stand still now."""
+        values, rows, flat = sample.values, sample.rows, sample.flat
+        if rows is None or flat is None:
+            return sample
+        silent, same = np.isnan(values), flat & np.isclose(values, self._last, rtol=1e-9, atol=1e-12)
+        if ((flat if self._usual > 1.0 else same) | silent).all():
+            return sample
+        self._windows += 1
+        self._go_on("stuck", flat & ~silent, same, rows, sample.start)
+        self._go_on("silent", silent, self._runs["silent"][0] > 0, np.full(values.shape, self._usual), sample.start)
+        self._last = np.where(silent, self._last, values)
+        still = self._note("stuck")
+        self._note("silent")
+        return sample._replace(values=np.where(still, np.nan, values)) if still.any() else sample
+
+    def _go_on(self, kind: Kind, now: Flags, before: Flags, rows: Array, start: np.datetime64) -> None:
+        """Lengthen the runs of those that go on, begin those that are new, end the others."""
+        run, since = self._runs[kind], self._since[kind]
+        for k in np.flatnonzero(now & ~before):
+            since[k] = start
+        run[:] = np.where(now, np.where(before, run, 0.0) + np.stack([rows, np.ones(rows.shape)]), 0.0)
+
+    def _note(self, kind: Kind) -> Flags:
+        still = self._still(kind)
+        for k in np.flatnonzero(still):
+            self._found[self.names[k], kind] = Culprit(self.names[k], kind, self._since[kind][k])
+        self._longest[kind] = np.maximum(self._longest[kind], self._runs[kind][1])
+        return still
+
+    def _still(self, kind: Kind) -> Flags:
+        rows, windows = self._runs[kind]
+        fewest = np.clip(self._windows, FEWEST_WINDOWS["stuck"], FEWEST_WINDOWS[kind])
+        return np.asarray((rows > self._limits[kind]) & (windows >= fewest))
+
+
+def culprits(windows: Windows) -> tuple[Culprit, ...]:
+    """Everybody who stands still in these windows; nobody where no model says what is usual."""
+    if windows.model is None:
+        return ()
+    watcher = Watcher(windows.model, windows.names)
+    for sample in windows.samples():
+        watcher.look(sample)
+    return watcher.culprits
+
+
+def _limit(rows: Array) -> Array:
+    return np.maximum(LONGER * rows, FEWEST_ROWS - 1.0)

@@ -1,0 +1,1 @@
+"""All that is about one paper: its experiments, figures, claims and the report."""

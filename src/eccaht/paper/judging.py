@@ -1,0 +1,169 @@
+"""How a claim becomes a verdict: numbers with intervals from the runs, and the rules that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eccaht.arrays import Array
+from eccaht.experiments.comparison import TARGET
+from eccaht.paper.results import Results
+from eccaht.randomness import rng_for
+from eccaht.statistics import estimate, first_reached, reached_for_good
+
+Word = Literal["holds", "does not hold", "holds only if", "not decided", "not tested here", "not run"]
+Answer = Literal["yes", "no", "open"]
+FEWEST = 5  # runs: an interval from fewer says nothing
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number with its 95 % interval, the values of the runs behind it, and what it says of the claim."""
+
+    name: str  # what the number is, read after it
+    value: float
+    interval: tuple[float, float] | None
+    sample: tuple[float, ...]  # one value a run; the number is their mean, of factors the geometric one
+    answer: Answer
+    when: str = ""  # the condition that this number stands for, for "holds only if"
+    note: str = ""  # censored runs
+
+    def __str__(self) -> str:
+        ends = "" if self.interval is None else f" [{', '.join(map(short, self.interval))}]"
+        return f"{short(self.value)}{ends} {self.name}" + (f" ({self.note})" if self.note else "")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim. The condition completes "holds only if", or says what is missing."""
+
+    word: Word
+    measures: tuple[Measure, ...] = ()
+    condition: str = ""
+    traced_to: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> str:
+        """Our numbers with their intervals, one a line."""
+        return "\n".join(map(str, self.measures))
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        between = " " if self.word == "holds only if" else ": "
+        return f"{self.word}{between}{self.condition}" if self.condition else self.word
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper in our words, the rule by which it is judged, and why it fails where it does."""
+
+    id: str
+    text: str
+    where: str  # in the paper
+    experiments: tuple[str, ...]
+    criterion: str
+    judge: Callable[[Mapping[str, Results]], Verdict]
+    why: str = ""
+    biased: bool = False  # whether runs that stay wrong for ever are part of the reason, where there are any
+
+    def verdict(self, results: Mapping[str, Results], directory: str = "DIR") -> Verdict:
+        """Judge the claim by the experiments that were run."""
+        missing = [id for id in self.experiments if id not in results]
+        if missing:
+            return Verdict("not run", condition=f"eccaht reproduce {' '.join(missing)} --out {directory}")
+        return self.judge(results)
+
+
+# -- from runs to numbers -----------------------------------------------------------------------------------
+
+
+def times(results: Results, policy: str, setting: int = 0, *, for_good: bool = False) -> tuple[Array, int]:
+    """Measurements to F1 >= 0.95, one a run, and how many runs were censored; those enter at the horizon."""
+    curves = results.f1(setting, policy)
+    reached = [(reached_for_good if for_good else first_reached)(curve, TARGET) for curve in curves]
+    return np.array([curves.shape[1] if time is None else time for time in reached], dtype=float), reached.count(None)
+
+
+def difference(results: Results, rival: str, policy: str = "ecc-aht", *, for_good: bool = False) -> Measure:
+    """How many measurements the rival needs more, run by run on the same set."""
+    (a, lost), (b, rivals_lost) = (times(results, name, for_good=for_good) for name in (policy, rival))
+    name = f"measurements fewer than {rival}" + (" until right for good" if for_good else "")
+    return judged(
+        b - a, results, name, f"the rival is {rival}", note=lost_runs({policy: lost, rival: rivals_lost}, rival)
+    )
+
+
+def judged(
+    sample: ArrayLike,
+    results: Results,
+    name: str,
+    when: str = "",
+    *,
+    above: float = 0.0,
+    factor: bool = False,
+    note: str = "",
+) -> Measure:
+    """Yes if the whole interval is above the level, no if it is below, else open; a factor is the exp of a mean."""
+    x = np.asarray(sample, dtype=float)
+    mean, interval = estimate(x, rng=rng_for(results.seed, "bootstrap"))
+    answer: Answer = "open"
+    if interval is not None and len(x) >= FEWEST:
+        level = np.log(above) if factor else above
+        answer = "yes" if interval[0] > level else "no" if interval[1] < level else "open"
+    if factor:
+        x, mean = np.exp(x), float(np.exp(mean))
+        interval = interval and (float(np.exp(interval[0])), float(np.exp(interval[1])))
+    return Measure(name, mean, interval, tuple(x.tolist()), answer, when, note)
+
+
+def lost_runs(lost: Mapping[str, int], rival: str = "") -> str:
+    """Say which policies have runs that never got there, and which bound that makes of a lead over the rival."""
+    named = [name for name, count in lost.items() if count]
+    if not named:
+        return ""
+    bound = "" if not rival or len(named) > 1 else "a lower bound, " if named == [rival] else "an upper bound, "
+    return f"{bound}censored: {', '.join(f'{lost[name]} of {name}' for name in named)}"
+
+
+def rank_correlation(x: Array, y: Array) -> float:
+    """Spearman's coefficient; 0 where one of the two does not vary."""
+    from scipy.stats import rankdata
+
+    a, b = (rankdata(values) for values in (x, y))
+    a, b = a - a.mean(), b - b.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else 0.0
+
+
+# -- from numbers to verdicts -------------------------------------------------------------------------------
+
+
+def conclude(measures: Iterable[Measure], *experiments: str) -> Verdict:
+    """All say yes: holds. Some do: holds only if. None does: does not hold if one says no, not decided if none does."""
+    parts = tuple(measures)
+    traced = (*(f"{id}/summary.csv" for id in experiments), "claims/runs.csv")
+    yes = [part for part in parts if part.answer == "yes"]
+    if len(yes) == len(parts):
+        return Verdict("holds", parts, "", traced)
+    if yes:
+        conditions = " or ".join(dict.fromkeys(part.when for part in yes if part.when))
+        rest = "" if any(part.answer == "no" for part in parts) else " (the rest is not decided)"
+        return Verdict("holds only if", parts, conditions + rest, traced)
+    if any(part.answer == "no" for part in parts):
+        return Verdict("does not hold", parts, "", traced)
+    runs = max((len(part.sample) for part in parts), default=0)
+    why = f"{runs} runs are too few" if runs < FEWEST else f"with {runs} runs no interval is on one side"
+    return Verdict("not decided", parts, why, traced)
+
+
+def short(value: float) -> str:
+    """Three figures, as a person would write them; the tables keep all."""
+    size = abs(value)
+    if size >= 100 or value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}"

@@ -1,0 +1,247 @@
+"""Run experiments: cells on many processes or machines, each stored when it is complete, then tables and figures.
+
+No number depends on how many processes there are, on what else runs, or on where an earlier call was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from eccaht import __version__
+from eccaht.arrays import as_count
+from eccaht.experiments.single_run import hits_of_run
+from eccaht.experiments.workers import Backend, Start, local, workers
+from eccaht.paper import storage
+from eccaht.paper.manifest import MANIFEST
+from eccaht.paper.results import Cell
+from eccaht.paper.spec import Experiment, Setting
+from eccaht.randomness import check_seed
+from eccaht.run.loop import EXACT
+
+_PIECE = 10_000  # measurements, under a second or two: so much is lost of what an interrupt finds unfinished
+# about how long a measurement takes, in microseconds: long cells go first, and the time left is told by it
+_COST = {"ecc-aht": 40, "cost-free": 40, "ttts-challenger": 80, "ttts": 150, "combgape": 120, "hds": 100}
+_EXACT_COST, _SETTLED_BY = 5000, 150  # these end when settled, mostly before so many measurements
+_OTHERS, _BINDING = 28, 400
+_STRUCTURED = ("block", "circulant", "graph", "kronecker")  # about twice as long
+_FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
+
+
+class Progress(NamedTuple):
+    """Where the work stands: cells that are stored, experiments whose tables and figures are, share of the time."""
+
+    cells: int
+    of_cells: int
+    finished: int
+    of_finished: int
+    share: float
+
+
+class Piece(NamedTuple):
+    """Some runs of one cell: all that a worker needs to know."""
+
+    id: str
+    cell: Cell
+    setting: Setting
+    options: dict[str, Any]
+    horizon: int
+    seed: int
+    runs: range
+    version: str = __version__
+
+    @property
+    def cost(self) -> float:
+        """Estimated microseconds."""
+        policy, setting = self.cell[1], self.setting
+        if policy in EXACT:
+            ends = min(self.horizon, _SETTLED_BY) if not self.options.get("regularize") else self.horizon
+            return float(_EXACT_COST * ends * len(self.runs))
+        step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
+        if setting.family in _STRUCTURED:
+            step *= 2
+        if policy == "ecc-aht" and setting.budget * setting.shift < 2:  # the limit binds: a path instead of a formula
+            step = _BINDING
+        return step * self.horizon * len(self.runs)
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    directory: Path,
+    *,
+    runs: int = 20,
+    seed: int = 0,
+    jobs: int = 1,
+    backend: Backend = "loky",
+    scheduler: str | None = None,
+    fresh: bool = False,
+    progress: Callable[[Progress], object] = lambda _: None,
+    note: Callable[[str], object] = lambda _: None,
+) -> None:
+    """Bring the results of some experiments in `directory` to completion; what is there already stays as it is.
+
+    backend: "loky" runs `jobs` processes on this machine, "dask" the workers of the scheduler at that address; tables
+    and figures are always made here. fresh: discard earlier results of these experiments first. note: is told which
+    cells are made again because their files are not those that were written.
+    """
+    runs, jobs = as_count(runs, "runs", least=1), as_count(jobs, "jobs", least=1)
+    (seed,) = check_seed(seed)
+    if not fresh:
+        for experiment in experiments:
+            storage.check(directory, experiment, runs, seed)
+    with ExitStack() as claims:
+        with workers(backend, scheduler, jobs) as start:
+            for experiment in experiments:
+                claims.enter_context(storage.claimed(directory, experiment))
+                storage.prepare(directory, experiment, runs, seed, fresh=fresh)
+            # what was added in an earlier call is shown too, so it has to be whole
+            shown = [storage.with_added(directory, experiment) for experiment in experiments]
+            work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
+            counter = _Counter(directory, shown, work, progress)
+            with closing(_whole_cells(start, work, runs, counter)) as whole:
+                for id, cell, hits in whole:
+                    storage.save_cell(directory, id, cell, hits)
+                    counter.stored()
+        finish = local(min(jobs, max(1, len(counter.stale))))
+        with closing(finish(_finish, [(directory, id) for id in counter.stale])) as finished:
+            for _ in finished:
+                counter.finished()
+
+
+class _Counter:
+    """Tell how far it is."""
+
+    def __init__(
+        self,
+        directory: Path,
+        experiments: Sequence[Experiment],
+        work: list[Piece],
+        progress: Callable[[Progress], object],
+    ) -> None:
+        unfinished = {piece.id for piece in work}
+        # long ones first here too
+        ordered = sorted(experiments, key=lambda experiment: -len(storage.cells(experiment)))
+        self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
+        cells = sum(len(storage.cells(experiment)) for experiment in experiments)
+        self._now = Progress(cells - len({(p.id, p.cell) for p in work}), cells, 0, len(self.stale), 0.0)
+        stale_cells = sum(len(storage.cells(experiment)) for experiment in experiments if experiment.id in self.stale)
+        self._finishing = _FINISHING + _FINISHING_CELL * stale_cells / max(1, len(self.stale))
+        self._total = sum(piece.cost for piece in work) + self._finishing * len(self.stale)
+        self._done, self._progress = 0.0, progress
+        progress(self._now)
+
+    def ran(self, piece: Piece) -> None:
+        self._advance(piece.cost)
+
+    def stored(self) -> None:
+        self._advance(0.0, cells=self._now.cells + 1)
+
+    def finished(self) -> None:
+        self._advance(self._finishing, finished=self._now.finished + 1)
+
+    def _advance(self, work: float, **counts: int) -> None:
+        self._done += work
+        self._now = self._now._replace(**counts, share=min(1.0, self._done / self._total) if self._total else 1.0)
+        self._progress(self._now)
+
+
+# -- cells ---------------------------------------------------------------------------------------------
+
+
+def _pieces(
+    directory: Path, experiment: Experiment, runs: int, seed: int, note: Callable[[str], object]
+) -> Iterator[Piece]:
+    """The runs that are missing or whose file is damaged, cell by cell."""
+    if again := storage.damaged(directory, experiment):
+        names = ", ".join(f"{k}-{policy}" for k, policy in again)
+        note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
+    for cell in sorted([*storage.missing(directory, experiment), *again], key=storage.cells(experiment).index):
+        size = 1 if cell[1] in EXACT else max(1, _PIECE // max(1, experiment.horizon))
+        setting = experiment.settings[cell[0]]
+        options = {**setting.options, **experiment.policy_options.get(cell[1], {})}
+        for first in range(0, runs, size):
+            some = range(first, min(first + size, runs))
+            yield Piece(experiment.id, cell, setting, options, experiment.horizon, seed, some)
+
+
+def _whole_cells(
+    start: Start, work: list[Piece], runs: int, counter: _Counter
+) -> Generator[tuple[str, Cell, NDArray[np.int32]], None, None]:
+    """Run all pieces, yielding a cell once the last of its runs is in."""
+    ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
+    hits: dict[tuple[str, Cell], NDArray[np.int32]] = {}
+    left: dict[tuple[str, Cell], int] = {}
+    with closing(start(_run, [(k, piece) for k, piece in enumerate(ordered)])) as results:
+        for k, found in results:
+            piece = ordered[k]
+            key = piece.id, piece.cell
+            hits.setdefault(key, np.zeros((runs, piece.horizon), np.int32))[piece.runs] = found
+            left[key] = left.get(key, runs) - len(piece.runs)
+            counter.ran(piece)
+            if not left[key]:
+                yield *key, hits.pop(key)
+
+
+def _run(k: int, piece: Piece) -> tuple[int, NDArray[np.int32]]:
+    """Run one piece, here or in a worker."""
+    if piece.version != __version__:
+        raise ValueError(f"a worker has eccaht {__version__}, not {piece.version}: install the same version everywhere")
+    # sums over several threads round differently: with one thread everywhere no number depends on the workers
+    with threadpool_limits(1):
+        problem = piece.setting.problem()
+        runs = ((piece.seed, run) for run in piece.runs)
+        policy = piece.cell[1]
+        try:
+            hits = [hits_of_run(problem, policy, piece.horizon, seed, piece.options) for seed in runs]
+        except (ValueError, ArithmeticError) as error:
+            raise type(error)(f"{piece.id}, {piece.setting.label}, {error}") from None
+        return k, np.stack(hits)
+
+
+# -- tables and figures --------------------------------------------------------------------------------
+
+
+def files(directory: Path, experiment: Experiment) -> list[Path]:
+    """Every file that is written for an experiment."""
+    cells = [storage.cell_path(directory, experiment.id, cell) for cell in storage.cells(experiment)]
+    home = directory / experiment.id
+    return [home / "spec.json", home / MANIFEST, *cells, *_derived(directory, experiment)]
+
+
+def _derived(directory: Path, experiment: Experiment) -> list[Path]:
+    home = directory / experiment.id
+    figure = [home / f"{experiment.id}.pdf", home / f"{experiment.id}.png"]
+    if experiment.kind == "panels":
+        return [home / f"{experiment.id}.csv", *figure]
+    tables = [home / "summary.csv", *([home / "curves.csv"] if experiment.kind == "curves" else [])]
+    return tables if experiment.kind == "table" else [*tables, *figure]
+
+
+def _up_to_date(directory: Path, experiment: Experiment) -> bool:
+    sources = [storage.cell_path(directory, experiment.id, cell) for cell in storage.cells(experiment)]
+    return storage.up_to_date(_derived(directory, experiment), [directory / experiment.id / "spec.json", *sources])
+
+
+def _finish(directory: Path, id: str) -> str:
+    """Make the tables and the figure of an experiment whose cells are all there."""
+    from eccaht.experiments.tables import save_table
+    from eccaht.paper import fig1, figures
+    from eccaht.presentation.style import save_figure
+
+    with threadpool_limits(1):
+        results = storage.load(directory, id)
+        if results.experiment.kind == "panels":
+            table = fig1.trace(results.seed)
+            save_table(table, directory / id / f"{id}.csv")
+            save_figure(fig1.draw(table), directory / id / id)
+        else:
+            storage.save_tables(directory, results)
+            if results.experiment.kind != "table":
+                save_figure(figures.draw(results), directory / id / id)
+    return id

@@ -1,0 +1,251 @@
+"""All that the readings say about every set of streams (docs/joint.md).
+
+With h = shift*c, r = y - c'mean and v = c'S c, a reading adds h r / v to b and h h' / v to M. The log-likelihood of a
+set with indicator z, against the empty set, is then b'z - z'M z / 2: exact, whatever was measured. Where shifts
+are not known h = c, and b'x - x'M x / 2 is the log-likelihood of shifts x.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eccaht.arrays import Array, Index
+from eccaht.covariance import Covariance, Dense
+from eccaht.covariance.ridge import with_ridge
+from eccaht.problem import Problem
+from eccaht.stored import check_bounded, check_gram, check_same, whole_numbers
+
+_MATRIX = 2048  # up to this many streams M is kept as a matrix; beyond, as the measurements that make it
+_LARGEST_MATRIX = 8192  # whole vectors have as many rows as streams: beyond this they are refused
+_PATTERNS = 8  # patterns of missing streams that are remembered
+
+
+class SufficientStatistics:
+    """The statistics b and M, for K streams and one more place that stands for "nobody" (b = 0, M = 0).
+
+    Sets are rows of stream numbers; an unused slot of a row holds K. For up to 2048 streams M is a matrix;
+    beyond that it stays a product of the t weighted measurements, t x K, until those would be larger than the matrix.
+
+    >>> problem = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0)
+    >>> evidence = SufficientStatistics(problem)
+    >>> evidence.add(np.array([1.0, 0.0, 0.0]), 2.0)
+    >>> evidence.log_likelihood(np.array([[0], [1], [3]]))
+    array([2., 0., 0.])
+    """
+
+    def __init__(self, problem: Problem, *, keep_readings: bool = False) -> None:
+        K = problem.size
+        self._kept: list[Array] | None = [] if keep_readings else None  # (h, r) / sqrt(v) of every reading
+        self.problem = problem
+        self.n_readings = 0  # numbers read so far; a whole vector counts K
+        self.n_vectors = 0  # whole vectors among them
+        self.linear = np.zeros(K + 1)  # b
+        self.half_diagonal = np.zeros(K + 1)  # M_kk / 2
+        self.misfit = 0.0  # sum of r^2 / v: twice the negative log-likelihood of the empty set
+        self._matrix: Array | None = np.zeros((K + 1, K + 1)) if K <= _MATRIX else None
+        self._couplings: Array | None = None  # M_ik - M_kk / 2, made when it is asked for
+        self._rows = np.zeros((0, K + 1))  # h / sqrt(v), one a reading, where there is no matrix
+        self._used = 0
+        self._vectors: dict[bytes, tuple[Covariance, Array]] = {}  # by the streams that are there
+        self._scale = np.ones(K) if problem.unknown_shift else problem.shift  # h = scale * c
+
+    def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
+        """Take one reading, of so many times the usual noise variance."""
+        problem = self.problem
+        K, scale = problem.size, (inflation * problem.noise_variance(c)) ** -0.5
+        r = (y - problem.mean_reading(c)) * scale
+        h = np.zeros(K + 1)
+        np.multiply(c, self._scale, out=h[:K])
+        h *= scale
+        self.linear += h * r
+        self.half_diagonal += 0.5 * h * h
+        self.misfit += r * r
+        self.n_readings += 1
+        self._couplings = None
+        if self._kept is not None:
+            self._kept.append(np.append(h, r))
+        if self._matrix is not None:
+            self._matrix += np.outer(h, h)
+        else:
+            self._append(h)
+
+    def add_vector(self, x: Array, excess: Array | None = None) -> None:
+        """Take a reading of all streams, or of those that are not NaN.
+
+        b += shift * S^-1 (x - mean), M += (shift shift') * S^-1, with S that of the streams that are there.
+        excess: (K, K), what the covariance of this reading has beyond S.
+        """
+        problem = self.problem
+        if self._kept is not None:
+            raise ValueError("a policy that is robust against outlying readings takes no whole vectors")
+        if problem.size > _LARGEST_MATRIX:
+            raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
+        there = np.flatnonzero(~np.isnan(x))
+        covariance, information = self._usual(there) if excess is None else self._noisy(there, excess)
+        residual = (x - problem.mean)[there]
+        solved = covariance.solve(residual)
+        matrix, self._couplings = self._as_matrix(), None
+        matrix[np.ix_(there, there)] += information
+        self.linear[there] += self._scale[there] * solved
+        self.half_diagonal[there] += 0.5 * information.diagonal()
+        self.misfit += float(residual @ solved)
+        self.n_readings += there.size
+        self.n_vectors += 1
+
+    def _usual(self, there: Index) -> tuple[Covariance, Array]:
+        """Covariance of what these streams read, and what one such reading adds to M; some are remembered."""
+        key = there.tobytes()
+        if key not in self._vectors:
+            whole = self._vector_covariance
+            covariance = whole if there.size == self.problem.size else Dense(whole.dense()[np.ix_(there, there)])
+            while len(self._vectors) >= _PATTERNS:
+                del self._vectors[next(iter(self._vectors))]
+            self._vectors[key] = covariance, self._information(covariance, there)
+        return self._vectors[key]
+
+    def _noisy(self, there: Index, excess: Array) -> tuple[Covariance, Array]:
+        """The same for a reading with more noise than usual."""
+        chosen = np.ix_(there, there)
+        covariance = Dense(self._vector_covariance.dense()[chosen] + excess[chosen])
+        return covariance, self._information(covariance, there)
+
+    def _information(self, covariance: Covariance, there: Index) -> Array:
+        inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
+        return np.asarray(0.5 * (inverse + inverse.T) * np.outer(scale, scale))
+
+    @property
+    def _vector_covariance(self) -> Covariance:
+        """Of a complete reading: each stream is read by an instrument with noise of its own."""
+        return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+
+    @property
+    def has_matrix(self) -> bool:
+        """Is M kept as a matrix?"""
+        return self._matrix is not None
+
+    def block(self, sets: Index) -> Array:
+        """M on the streams of each row, (N, n, n)."""
+        return self.entries(sets[:, :, None], sets[:, None, :])
+
+    def entries(self, i: Index, j: Index) -> Array:
+        """M_ij, broadcast."""
+        if self._matrix is not None:
+            return self._matrix[i, j]
+        told = self._rows[: self._used]
+        return np.asarray((told[:, i] * told[:, j]).sum(axis=0))
+
+    def rows(self, streams: Index) -> Array:
+        """M[streams], (N, K + 1)."""
+        if self._matrix is not None:
+            return self._matrix[streams]
+        told = self._rows[: self._used]
+        return told[:, streams].T @ told
+
+    def log_likelihood(self, sets: Index) -> Array:
+        """b'z - z'M z / 2 of every row."""
+        if self._matrix is not None:
+            pairs = self._matrix[sets[:, :, None], sets[:, None, :]]
+            return self.linear[sets].sum(1) - 0.5 * pairs.sum((1, 2))
+        predicted = self._rows[: self._used, sets].sum(2)
+        return self.linear[sets].sum(1) - 0.5 * np.einsum("tn,tn->n", predicted, predicted)
+
+    def coupling(self, streams: Index) -> Array:
+        """M_ik - M_kk / 2 for each i of `streams` and all k, (N, K + 1).
+
+        Added to the fields of a set that holds i, this is what k adds to the log-likelihood in the place of i.
+        """
+        if self._matrix is None:
+            told = self._rows[: self._used]
+            return told[:, streams].T @ told - self.half_diagonal
+        if self._couplings is None:
+            self._couplings = self._matrix - self.half_diagonal
+        return self._couplings[streams]
+
+    def fields(self, sets: Index) -> Array:
+        """g = b - M z of every row, (N, K + 1): what one more stream would add, but for its own M_kk / 2."""
+        if self._matrix is not None:
+            g = self._matrix[sets[:, 0]]
+            for slot in range(1, sets.shape[1]):
+                g += self._matrix[sets[:, slot]]
+            return np.subtract(self.linear, g, out=g)
+        told = self._rows[: self._used]
+        return self.linear - told[:, sets].sum(2).T @ told
+
+    @property
+    def readings(self) -> Array:
+        """All readings, (t, K + 2): weights times shift, and what was read beyond the mean, in units of the noise."""
+        return np.array(self._kept or []).reshape(-1, self.linear.size + 1)
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        kept = {"linear": self.linear, "half_diagonal": self.half_diagonal}
+        if self._kept is not None:
+            kept["readings"] = self.readings
+        whole = self._matrix is not None
+        kept["counts"] = np.array([float(self.n_readings), self.misfit, float(whole), float(self.n_vectors)])
+        return kept | {"table": self._matrix if self._matrix is not None else self._rows[: self._used]}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state."""
+        self.linear[:], self.half_diagonal[:] = state["linear"], state["half_diagonal"]
+        self._couplings = None
+        n_readings, as_matrix, n_vectors = whole_numbers(state["counts"][[0, 2, 3]], "counts of readings")
+        self.n_readings, self.n_vectors, self.misfit = int(n_readings), int(n_vectors), float(state["counts"][1])
+        table = state["table"]
+        if as_matrix == 1 and table.shape == (self.linear.size, self.linear.size):
+            self._matrix = table
+        elif as_matrix == 0 and self.problem.size > _MATRIX and len(table) == self.n_readings < self.problem.size:
+            self._matrix, self._rows, self._used = None, table, len(table)
+        else:
+            raise ValueError("its statistics are damaged")
+        self._check_restored(state.get("readings"))
+
+    def _check_restored(self, readings: Array | None) -> None:
+        """With r beside h, all statistics are inner products of readings; where those are kept, of exactly those."""
+        table = self._rows if self._matrix is None else self._matrix
+        for values in (self.linear, self.half_diagonal, np.array([self.misfit]), table):
+            check_bounded(values, "statistics")
+        if self.linear[-1] or table[:, -1].any() or self.misfit < 0:
+            raise ValueError("its statistics are damaged")
+        if not self.n_readings and (self.misfit or self.linear.any() or table.any()):
+            raise ValueError("its statistics moved without a reading")
+        squares = (table**2).sum(axis=0) if self._matrix is None else table.diagonal()
+        check_same(0.5 * squares, self.half_diagonal, "statistics")
+        if (np.abs(self.linear) > (1.0 + 1e-6) * np.sqrt(squares * self.misfit)).any():  # Cauchy and Schwarz
+            raise ValueError("its statistics do not agree with each other")
+        if self._matrix is None:
+            return
+        K = self.problem.size
+        whole = np.empty((K + 1, K + 1))  # r in the place of nobody
+        whole[:K, :K], whole[K, K] = table[:K, :K], self.misfit
+        whole[K, :K] = whole[:K, K] = self.linear[:K]
+        check_gram(whole, "statistics")
+        if self._kept is not None:
+            self._kept = _checked_readings(readings, self.n_readings, whole)
+
+    def _append(self, h: Array) -> None:
+        if self._used + 1 >= self.problem.size:  # as many rows as streams: the matrix is the smaller of the two
+            matrix = self._as_matrix()
+            matrix += np.outer(h, h)
+            return
+        if self._used == len(self._rows):
+            self._rows = np.vstack([self._rows, np.zeros((max(16, self._used), h.size))])
+        self._rows[self._used] = h
+        self._used += 1
+
+    def _as_matrix(self) -> Array:
+        if self._matrix is None:
+            told = self._rows[: self._used]
+            self._matrix = told.T @ told
+            self._rows, self._used = self._rows[:0], 0
+        return self._matrix
+
+
+def _checked_readings(readings: Array | None, count: int, inner: Array) -> list[Array]:
+    """Kept readings (h, 0, r) / sqrt(v), if the statistics are their inner products."""
+    if readings is None or len(readings) != count or readings[:, -2].any():
+        raise ValueError("its readings are damaged")
+    check_bounded(readings, "readings")
+    told = np.delete(readings, -2, axis=1)
+    check_same(told.T @ told, inner, "readings and statistics")
+    return list(readings)

@@ -1,0 +1,129 @@
+"""What all readings of a search say about sets of sensors, whatever the policy made of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eccaht.arrays import Array, Index
+from eccaht.policies import Policy
+from eccaht.posterior import Likelihood, SufficientStatistics, likelihood_of
+from eccaht.posterior.slots import neighbourhood
+from eccaht.problem import Problem
+from eccaht.sets import SetPrior
+
+EMPTY = -1
+_SOLVABLE = 1e-10  # reciprocal condition number of the normal equations of the sizes
+
+
+class Change(NamedTuple):
+    """A set one change away: `out` leaves and `into` comes, one of them EMPTY where the number of anomalies is open.
+
+    log_odds: of the set over the changed one, given all readings, exact whatever the policy's own scores are; if they
+    are negative, the readings speak for the other set.
+    """
+
+    out: int
+    into: int
+    log_odds: float
+
+    def of(self, members: Index) -> Index:
+        """The changed set."""
+        rest = members[members != self.out]
+        return rest if self.into == EMPTY else np.sort(np.append(rest, self.into))
+
+
+class Record:
+    """The exact likelihood of all readings: the policy's own, if it keeps one, so that search and report agree.
+
+    >>> record = Record(Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0))
+    >>> record.add(np.array([1.0, 0.0, 0.0]), 2.0)
+    >>> record.best_change(np.array([0])).log_odds
+    2.0
+    """
+
+    def __init__(self, problem: Problem, kept: Likelihood | None = None) -> None:
+        self.problem = problem
+        self._likelihood = likelihood_of(SufficientStatistics(problem)) if kept is None else kept
+        self._shared = kept is not None  # the policy adds the readings
+        self._sizes = SetPrior(problem.size, *problem.sizes)
+
+    @classmethod
+    def of(cls, policy: Policy) -> Record:
+        """The record of a search by this policy."""
+        return cls(policy.problem, policy.likelihood)
+
+    def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
+        """Take the reading of a weighted sum that the policy was told."""
+        if not self._shared:
+            self._likelihood.evidence.add(c, y, inflation)
+
+    def add_vector(self, x: Array, excess: Array | None = None) -> None:
+        """Take a window that the policy was told whole."""
+        if not self._shared:
+            self._likelihood.evidence.add_vector(x, excess)
+
+    def best_change(self, members: Index) -> Change:
+        """The set one change away that the readings like best."""
+        return min(self._changes(members), key=lambda change: change.log_odds)
+
+    def best_changes(self, members: Index) -> list[Change]:
+        """For each member the best set without it."""
+        return [change for change in self._changes(members) if change.out != EMPTY]
+
+    def log_odds(self, members: Index, others: Index) -> float:
+        """Of one set over another."""
+        rows = np.vstack([self._padded(members), self._padded(others)])
+        one, other = self._likelihood.log_likelihood(rows) + self._sizes.log_prior_of(rows)
+        return float(one - other)
+
+    def fit(self, members: Index) -> float:
+        """The probability of readings as bad as these, or worse, if this set is right; 1 if too few can tell."""
+        return self._likelihood.fit(members).chance
+
+    def log_density(self, z: float) -> float:
+        """Of a reading that lies z standard deviations off, but for a constant."""
+        return float(self._likelihood.log_density(np.array(z)))
+
+    def shifts(self, members: Index) -> Array:
+        """The shift of every sensor if these are the anomalous ones, (K,): as known, or as estimated so far."""
+        shifts = np.zeros(self.problem.size)
+        if members.size:
+            shifts[members] = self._likelihood.shifts_of(members)[0]
+        return shifts
+
+    def sizes(self, members: Index) -> tuple[Array, Array]:
+        """Weighted least squares for the shifts of a set, with standard errors; NaN if the readings cannot tell."""
+        scale = np.ones(members.size) if self.problem.unknown_shift else self.problem.shift[members]
+        matrix, side = self._likelihood.normal_equations(members)
+        normal = matrix / np.outer(scale, scale)
+        values = np.linalg.eigvalsh(normal) if members.size else np.ones(1)
+        if values[0] <= _SOLVABLE * values[-1]:
+            unknown = np.full(members.size, np.nan)
+            return unknown, unknown.copy()
+        inverse = np.linalg.inv(normal)
+        return inverse @ (side / scale), np.sqrt(np.diag(inverse))
+
+    def _padded(self, members: Index) -> Index:
+        K = self.problem.size
+        return np.concatenate([members, np.full(self._sizes.most - members.size, K, dtype=np.intp)])
+
+    def _changes(self, members: Index) -> list[Change]:
+        """The best change of each slot, without those that cannot be changed."""
+        K, padded = self.problem.size, self._padded(members)
+        _, slots, table = neighbourhood(self._likelihood, self._sizes, padded)
+        leaving = padded[slots]
+        best = table.argmax(axis=1)
+        return [
+            Change(EMPTY if out == K else int(out), EMPTY if into == K else int(into), -float(row[into]))
+            for row, out, into in zip(table, leaving, best, strict=True)
+            if np.isfinite(row[into])
+        ]
+
+
+def name_of(problem: Problem, k: int) -> str:
+    """The name of sensor k, its number if it has none, and nothing for nobody."""
+    if k == EMPTY:
+        return ""
+    return str(k) if problem.names is None else problem.names[k]

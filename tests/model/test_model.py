@@ -1,0 +1,193 @@
+"""A model survives its file exactly; a file that is damaged or hostile is refused in one line."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eccaht.covariance import LowRankPlusDiagonal
+from eccaht.model.calibration import calibrate
+from eccaht.model.model import Model, load_model
+from tests.checks.archives import Change, edit, packed, unpacked
+from tests.model.histories import history
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models")
+    history(path / "h.csv")
+    calibrate(path / "h.csv").save(path / "model.eccaht")
+    return path
+
+
+@pytest.fixture
+def model(folder: Path) -> Model:
+    return load_model(folder / "model.eccaht")
+
+
+@pytest.mark.parametrize("estimator", ["ledoit-wolf", "factor"])
+def test_a_model_survives(estimator: str, folder: Path, tmp_path: Path) -> None:
+    before = calibrate(folder / "h.csv", estimator=estimator, ridge=0.01)
+    before.save(tmp_path / "m")
+    after = load_model(tmp_path / "m")
+    assert type(after.covariance) is type(before.covariance)
+    assert np.array_equal(after.covariance.dense(), before.covariance.dense())
+    for name in ("center", "scale", "mean"):
+        assert np.array_equal(getattr(after, name), getattr(before, name))
+    for name in ("names", "seconds", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"):
+        assert getattr(after, name) == getattr(before, name)
+    for name, array in before.summary.arrays().items():
+        assert np.array_equal(after.summary.arrays()[name], array)
+    assert np.array_equal(after.prepare(folder / "h.csv").values, before.prepare(folder / "h.csv").values)
+
+
+def test_a_model_poses_problems(model: Model) -> None:
+    problem = model.problem(shift=3.0, n_anomalies=1, budget=2.0)
+    assert problem.names == ("s0", "s1", "s2", "s3")
+    assert np.array_equal(problem.mean, model.mean)
+    part = model.problem(shift=[1.0, -2.0], n_anomalies=1, budget=2.0, names=["s3", "s1"])
+    assert part.names == ("s3", "s1")
+    assert np.array_equal(part.covariance.dense(), model.covariance.dense()[np.ix_([3, 1], [3, 1])])
+    assert np.array_equal(part.mean, model.mean[[3, 1]])
+    with pytest.raises(ValueError, match=r"no sensor 's9': did you mean 's\d'"):
+        model.problem(shift=1.0, n_anomalies=1, budget=1.0, names=["s1", "s9"])
+
+
+def test_a_factor_model_stays_one_when_restricted(folder: Path) -> None:
+    model = calibrate(folder / "h.csv", estimator="factor")
+    part = model.problem(shift=1.0, n_anomalies=1, budget=1.0, names=["s2", "s0", "s1"])
+    assert isinstance(part.covariance, LowRankPlusDiagonal)
+    assert part.covariance.dense() == pytest.approx(model.covariance.dense()[np.ix_([2, 0, 1], [2, 0, 1])])
+
+
+def test_a_model_is_immutable(model: Model) -> None:
+    with pytest.raises(AttributeError):
+        model.seconds = 1.0  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        model.scale[0] = 1.0
+
+
+# -- files that are wrong ------------------------------------------------------------------------------
+
+
+def put(name: str, value: Any) -> Change:
+    return lambda header, arrays: (arrays if isinstance(value, np.ndarray) else header).__setitem__(name, value)
+
+
+def drop(name: str) -> Change:
+    return lambda header, arrays: (arrays if name in arrays else header).pop(name)
+
+
+def spoil(name: str, value: float) -> Change:
+    return lambda _, arrays: arrays[name].reshape(-1).__setitem__(1, value)
+
+
+def read_by(key: str, value: Any) -> Change:
+    return lambda header, _: header["reading"].__setitem__(key, value)
+
+
+def column(key: str, value: Any) -> Change:
+    return lambda header, _: header["columns"][1].__setitem__(key, value)
+
+
+WRONG: dict[str, Change] = {
+    "negative scale": spoil("scale", -1.0),
+    "zero scale": spoil("scale", 0.0),
+    "NaN centre": spoil("center", np.nan),
+    "NaN covariance": spoil("covariance.matrix", np.nan),
+    "asymmetric covariance": spoil("covariance.matrix", 1e6),
+    "indefinite covariance": put("covariance.matrix", -np.eye(4)),
+    "small covariance": put("covariance.matrix", np.eye(3)),
+    "too few names": put("names", ["s0", "s1", "s2"]),
+    "names twice": put("names", ["s0", "s1", "s2", "s2"]),
+    "names a text": put("names", "abcd"),
+    "names numbers": put("names", [1, 2, 3, 4]),
+    "no names": drop("names"),
+    "no mean": drop("mean"),
+    "mean of another length": put("mean", np.zeros(5)),
+    "no summary": drop("summary.stuck"),
+    "summary of another shape": put("summary.quantiles", np.zeros((41, 3))),
+    "further arrays": put("summary.more", np.zeros(3)),
+    "infinite summary": spoil("summary.kurtosis", np.inf),
+    "unknown operator": put("operator", "os.system"),
+    "unknown estimator": put("estimator", "magic"),
+    "window of no length": put("seconds", 0),
+    "window a text": put("seconds", "1min"),
+    "no windows": put("n_windows", 0),
+    "half a window": put("n_windows", 2.5),
+    "negative ridge": put("ridge", -1.0),
+    "huge ridge": put("ridge", 10**400),
+    "ends before it begins": put("last", 0),
+    "time a text": put("first", "2017"),
+    "time too large": put("first", 2**80),
+    "columns of others": put("columns", []),
+    "column without a name": column("name", None),
+    "column of an odd kind": column("kind", "magic"),
+    "column imputed twice": column("imputed", 2.0),
+    "column with more": column("code", "x"),
+    "reading a list": put("reading", []),
+    "reading without levels": lambda header, _: header["reading"].pop("levels"),
+    "levels of an unknown column": read_by("levels", {"x": ["a"]}),
+    "levels that are no texts": read_by("levels", {"s0": [1]}),
+    "levels twice": read_by("levels", {"s0": ["a", "a"]}),
+    "interval negative": read_by("interval", -1.0),
+    "time column a text": read_by("time_columns", "timestamp"),
+    "decimal comma a text": read_by("decimal_comma", "yes"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_contents_are_refused(name: str, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.eccaht"
+    path.write_bytes((folder / "model.eccaht").read_bytes())
+    edit(path, WRONG[name])
+    with pytest.raises(ValueError, match=r"model\.eccaht' is not a valid model file: ") as error:
+        load_model(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"version": 1}, "version is 1, this eccaht reads 2"), ({"format": "eccaht-policy"}, "but as 'policy'")],
+)
+def test_another_version_or_kind(change: dict[str, Any], words: str, folder: Path, tmp_path: Path) -> None:
+    told, arrays = unpacked((folder / "model.eccaht").read_bytes())
+    (tmp_path / "m").write_bytes(packed(told | change, arrays))
+    with pytest.raises(ValueError, match=words):
+        load_model(tmp_path / "m")
+
+
+def test_an_edited_but_sound_file_is_read(folder: Path, tmp_path: Path) -> None:
+    """So that the refusals above are not about the editing."""
+    path = tmp_path / "model.eccaht"
+    path.write_bytes((folder / "model.eccaht").read_bytes())
+    edit(path, lambda *_: None)
+    assert load_model(path).names == ("s0", "s1", "s2", "s3")
+
+
+def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
+    (tmp_path / "model.npz").write_bytes(pickle.dumps([1, 2]))
+    with pytest.raises(ValueError, match=r"model\.npz' is not a valid model file: it was not written by eccaht"):
+        load_model(tmp_path / "model.npz")
+
+
+def test_fuzzed_bytes(folder: Path, tmp_path: Path) -> None:
+    """A model that is valid, or one line."""
+    data = (folder / "model.eccaht").read_bytes()
+    rng = np.random.default_rng(1)
+    said = []
+    for _ in range(150):
+        changed = bytearray(data)
+        start = int(rng.integers(0, len(data)))
+        changed[start : start + int(rng.integers(1, 30))] = rng.bytes(int(rng.integers(0, 30)))
+        (tmp_path / "m").write_bytes(bytes(changed))
+        try:
+            load_model(tmp_path / "m")
+        except ValueError as error:
+            said.append(str(error))
+    assert len(said) > 100
+    assert not any("\n" in text for text in said)

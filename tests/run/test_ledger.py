@@ -1,0 +1,92 @@
+"""The ledger holds every measurement, for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from eccaht import Problem, Simulator, families, make_policy
+from eccaht.explain.finding import Finding, investigate
+from eccaht.explain.picture import draw
+from eccaht.run.ledger import save_ledger
+from eccaht.run.replay import Replay
+
+START = np.datetime64("2024-05-01T08:00", "us")
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    names = ["in, let", "out=let", "tank;1", "é", "x"]
+    return Problem(families.toeplitz(5, 0.6), shift=3.0, n_anomalies=2, budget=3.0, names=names)
+
+
+@pytest.fixture(scope="module")
+def finding(problem: Problem) -> Finding:
+    x = Simulator(problem, anomalies=[1, 4], seed=0).sample(25)
+    x[3, 1] = np.nan
+    rows = [(START + np.timedelta64(k * 500, "ms"), row) for k, row in enumerate(x)]
+    return investigate(make_policy("ecc-aht", problem, stopping=None), Replay(rows, problem, per_window=2))
+
+
+def test_scores_can_be_added_up_from_the_table(problem: Problem, finding: Finding, tmp_path: Path) -> None:
+    table = pl.read_parquet(save_ledger(problem, finding.entries, tmp_path / "l.parquet"))
+    assert len(table) == finding.n_measurements > 25
+    moved = table.select("moved").explode("moved").unnest("moved").group_by("sensor").agg(pl.col("value").sum())
+    total = dict(moved.iter_rows())
+    for k, name in enumerate(problem.names or ()):
+        # changes below 0.005 are not listed
+        assert total[name] == pytest.approx(finding.scores[k] - np.log(2 / 3), abs=len(table) * 0.005)
+    for entry, row in zip(finding.entries, table.iter_rows(named=True), strict=True):
+        c = np.zeros(5)
+        for pair in row["weights"]:
+            c[(problem.names or ()).index(pair["sensor"])] = pair["value"]
+        assert np.array_equal(c, entry.weights)
+        assert row["reading"] == entry.reading
+        assert row["time"] == entry.time.item()
+        assert (row["expected"], row["expected_if_swapped"]) == (entry.expected, entry.expected_swapped)
+
+
+def test_csv_and_parquet_say_the_same(problem: Problem, finding: Finding, tmp_path: Path) -> None:
+    table = pl.read_parquet(save_ledger(problem, finding.entries, tmp_path / "l.parquet"))
+    with save_ledger(problem, finding.entries, tmp_path / "l.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == table.columns
+    for told, row in zip(rows, table.iter_rows(named=True), strict=True):
+        assert float(told["reading"]) == row["reading"]
+        assert told["weights"] == "; ".join(f"{p['sensor']}={p['value']:.6g}" for p in row["weights"])
+        assert told["set"] == "; ".join(row["set"])
+    assert [told["time"] for told in rows[:3]] == [
+        "2024-05-01 08:00:00",
+        "2024-05-01 08:00:00",
+        "2024-05-01 08:00:00.500000",
+    ]
+
+
+def test_a_ledger_that_cannot_be_written_leaves_nothing(problem: Problem, finding: Finding, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
+        save_ledger(problem, finding.entries, tmp_path / "l.xlsx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_picture_shows_the_scores_over_time_and_the_set(problem: Problem, finding: Finding, tmp_path: Path) -> None:
+    figure = draw(problem, finding, 0.5)
+    top, bottom, *_ = figure.axes
+    drawn = {tuple(np.round(np.asarray(line.get_ydata(), dtype=float)[1:], 6)) for line in top.lines[:5]}
+    track = np.round(np.array([entry.scores for entry in finding.entries]), 6)
+    assert drawn == {tuple(track[:, k]) for k in range(5)}
+    assert {text.get_text() for text in top.texts} >= set(finding.names)
+    labels = [label.get_text() for label in bottom.get_yticklabels()]
+    assert set(labels[:2]) == set(finding.names)
+    title = top.get_title(loc="left") + top.get_title()
+    assert title == f"out=let, x: data end after {finding.n_measurements} measurements"
+    figure.savefig(tmp_path / "evidence.png")
+
+
+def test_one_measurement_can_be_drawn(problem: Problem, tmp_path: Path) -> None:
+    x = Simulator(problem, anomalies=[1, 4], seed=0).sample(1)
+    single = investigate(make_policy("ecc-aht", problem, stopping=None), Replay([(START, x[0])], problem))
+    draw(problem, single, 60.0).savefig(tmp_path / "evidence.png")
