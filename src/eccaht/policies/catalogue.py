@@ -16,7 +16,7 @@ from eccaht.policies.bandits import TransportationStop, compose_combgape, compos
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import compose_hds
 from eccaht.policies.joint import compose_exact, compose_joint, compose_joint_pair
-from eccaht.policies.parts import Parts
+from eccaht.policies.parts import Capabilities, Parts
 from eccaht.policies.policy import Policy
 from eccaht.posterior import EmpiricalMeans, Joint, PseudoLikelihood
 from eccaht.problem import Problem
@@ -43,6 +43,20 @@ class Entry:
     open_number: bool = False  # takes n_anomalies=(least, most)
     open_shift: bool = False  # takes an UnknownShift
     assured: bool = False  # knows the posterior of whole sets
+    whole_sets: bool = False  # keeps the exact likelihood of whole sets
+
+    @property
+    def can(self) -> Capabilities:
+        """What the algorithm can do."""
+        return Capabilities(
+            whole_vectors=self.whole_sets,
+            open_number=self.open_number,
+            unknown_shift=self.open_shift,
+            posterior=self.assured,
+            exact_lead=self.whole_sets,
+            log_odds=self.evidence and not self.whole_sets,
+            uses_covariance=self.compose is not compose_hds,
+        )
 
 
 def _diagonal(problem: Problem) -> Parts:
@@ -145,6 +159,7 @@ CATALOGUE: dict[str, Entry] = {
         "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
         "eccaht, docs/joint.md",
         compose_joint_pair,
+        whole_sets=True,
     ),
     "joint": Entry(
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
@@ -153,6 +168,7 @@ CATALOGUE: dict[str, Entry] = {
         open_number=True,
         open_shift=True,
         assured=True,
+        whole_sets=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
@@ -161,6 +177,7 @@ CATALOGUE: dict[str, Entry] = {
         open_number=True,
         open_shift=True,
         assured=True,
+        whole_sets=True,
     ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
@@ -222,6 +239,7 @@ def make_policy(
     assured = parts.belief if isinstance(parts.belief, Joint) and entry.assured else None
     rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, evidence=entry.evidence, assured=assured)
     policy = Policy(problem, parts, rule, rng)
+    policy.can = entry.can
     policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
     return policy
 

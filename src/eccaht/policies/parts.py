@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -9,6 +10,19 @@ import numpy as np
 from eccaht.arrays import Array
 from eccaht.posterior import Ranker, Ranking
 from eccaht.stopping import StoppingRule
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a policy can do."""
+
+    whole_vectors: bool = False  # takes readings of all streams at once
+    open_number: bool = False  # takes n_anomalies=(least, most)
+    unknown_shift: bool = False  # takes an UnknownShift
+    posterior: bool = False  # knows the posterior of whole sets
+    exact_lead: bool = False  # its lead is the exact log-likelihood ratio of the weakest swap
+    log_odds: bool = False  # its scores are log-odds of single streams
+    uses_covariance: bool = True
 
 
 class Belief(Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_count, as_positive, frozen, l1_norm
-from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
+from eccaht.policies.parts import Belief, Capabilities, Choice, Chooser, Parts, View
 from eccaht.policies.restoring import checked_choice, checked_generator
 from eccaht.posterior import Confidence, Joint, Likelihood, Ranker, Ranking
 from eccaht.problem import Problem
@@ -44,6 +44,7 @@ class Policy:
     def __init__(self, problem: Problem, parts: Parts, stopping: StoppingRule, rng: np.random.Generator) -> None:
         self.problem = problem
         self.recipe: Recipe | None = None  # set by make_policy; what a file needs to build the policy again
+        self.can = Capabilities()  # set by make_policy
         self.n_told = 0
         self._belief, self._chooser, self._stopping, self._rng = parts.belief, parts.chooser, stopping, rng
         self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
