@@ -12,7 +12,8 @@ from eccaht import Problem, Simulator, families, make_policy
 from eccaht.experiments import single_run
 from eccaht.experiments.single_run import hits_of_run
 from eccaht.policies import Policy
-from eccaht.run import loop as episode
+from eccaht.run import loop
+from eccaht.run.recorders import Hits
 
 HORIZON = 60
 PROBLEM = Problem(families.rbf(12, 1.5), shift=3.0, n_anomalies=2, budget=4.0)
@@ -36,21 +37,22 @@ def test_hits_are_those_of_the_whole_run(name: str) -> None:
     for run in range(4):
         policy = make_policy(name, PROBLEM, seed=(2, run), stopping=None)
         world = Simulator(PROBLEM, seed=(2, run), names=[name])
-        whole = [step.hits for step in episode.run_episode(policy, world, HORIZON)]
-        assert_array_equal(hits_of_run(PROBLEM, name, HORIZON, (2, run), {}), whole)
+        whole = Hits(PROBLEM, world.anomalies)
+        assert len(list(loop.steps(policy, world, HORIZON, recorders=[whole]))) == HORIZON
+        assert_array_equal(hits_of_run(PROBLEM, name, HORIZON, (2, run), {}), whole.counts)
 
 
 def test_a_settled_search_ends_and_others_do_not(asked: list[Policy], monkeypatch: pytest.MonkeyPatch) -> None:
     hits = hits_of_run(PROBLEM, "joint", HORIZON, (2, 0), {})
     (policy,) = asked
     assert policy.n_told < HORIZON
-    assert policy.lead >= episode.SETTLED
+    assert policy.lead >= loop.SAFE_LEAD
     assert set(hits[policy.n_told - 1 :]) == {2}
     hits_of_run(PROBLEM, "joint", HORIZON, (2, 0), {"regularize": 0.01})
     hits_of_run(PROBLEM, "ecc-aht", HORIZON, (2, 0), {})
     hopeless = PROBLEM.replace(shift=0.3)
     hits_of_run(hopeless, "joint", 20, (2, 0), {})
     assert [made.n_told for made in asked[1:]] == [HORIZON, HORIZON, 20]
-    monkeypatch.setattr(episode, "SETTLED", -np.inf)  # only a right set ends a run
+    monkeypatch.setattr(loop, "SAFE_LEAD", -np.inf)  # only a right set ends a run
     hits = hits_of_run(hopeless, "joint", 20, (2, 0), {})
     assert asked[-1].n_told == (1 + int(np.argmax(hits == 2)) if (hits == 2).any() else 20)

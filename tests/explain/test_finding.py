@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 from eccaht import Problem, Simulator, UnknownShift, families, make_policy, policy_names
 from eccaht.arrays import Array
-from eccaht.explain.finding import Finding, investigate
+from eccaht.explain.finding import Finding, Investigation, investigate
 from eccaht.explain.reasons import arguments, strongest_argument
 from eccaht.policies import Policy
+from eccaht.run.evidence import EMPTY, Change, Evidence
 from eccaht.run.loop import estimated_shifts
-from eccaht.run.record import EMPTY, Change, Record
+from eccaht.run.recorders import Entry, Ledger
 from eccaht.run.replay import Replay
-from eccaht.run.search import Entry, search
 
 START = np.datetime64("2024-05-01T08:00", "us")
 NAMES = tuple(f"s{k}" for k in range(8))
@@ -88,10 +90,10 @@ def test_every_policy_can_search_recorded_windows(name: str) -> None:
 def test_entries_tell_the_search_as_it_was() -> None:
     problem = pose()
     x = Simulator(problem, anomalies=[0, 7], seed=4).sample(40)
-    watched: list[Entry] = []
     policy, twin = (make_policy("ecc-aht", problem, stopping=None, seed=2) for _ in range(2))
-    finding = investigate(policy, Replay(windows(x), problem), watch=watched.append)
-    assert tuple(watched) == finding.entries
+    ledger = Ledger(policy)
+    finding = investigate(policy, Replay(windows(x), problem), ledger=ledger)
+    assert tuple(ledger.entries) == finding.entries
     before = twin.scores.copy()
     for t, entry in enumerate(finding.entries):
         held, c, pair = twin.decision, twin.ask(), twin.pair
@@ -126,7 +128,7 @@ def test_sizes_are_those_of_least_squares_and_their_errors_are_true() -> None:
         x = problem.mean + problem.covariance.sample(rng, 6)
         for k, size in true.items():
             x[:, k] += size
-        record = Record(problem)
+        record = Evidence(problem)
         for c, row in zip(designs, x, strict=True):
             record.add(c, float(c @ row))
         sizes, error = record.sizes(decision)
@@ -134,7 +136,7 @@ def test_sizes_are_those_of_least_squares_and_their_errors_are_true() -> None:
         errors.append(error)
     assert np.mean(estimates, axis=0) == pytest.approx(list(true.values()), abs=4 * np.max(errors) / 20)
     assert np.std(estimates, axis=0) == pytest.approx(errors[0], rel=0.15)
-    short = Record(problem)
+    short = Evidence(problem)
     for c in designs[:2]:
         short.add(c, 0.0)
     assert np.isnan(short.sizes(decision)).all()  # two readings cannot tell three sizes
@@ -186,12 +188,12 @@ def test_unknown_shifts_are_estimated_with_the_intervals_of_the_policy() -> None
     assert np.isnan(finding.shifts.values[1])  # it was known
     # what the readings add to the evidence, each given the earlier ones, adds up to the log-odds of the two sets
     held, other = np.array([1, 7]), np.array([4, 7])
-    record, total = Record(problem), 0.0
+    record, total = Evidence(problem), 0.0
     for entry in finding.entries:
         before = record.log_odds(held, other)
         record.add(entry.weights, entry.reading)
         total += record.log_odds(held, other) - before
-    assert total == pytest.approx(finding.record.log_odds(held, other))
+    assert total == pytest.approx(finding.evidence.log_odds(held, other))
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])
@@ -214,7 +216,7 @@ def test_windows_told_whole_say_what_their_present_sensors_say(noise: float) -> 
     rows = np.delete(x, 3, axis=0)
     for one, other in itertools.combinations(itertools.combinations(range(8), 2), 2):
         ratio = sum(fit(row, one) - fit(row, other) for row in rows)
-        assert finding.record.log_odds(np.array(one), np.array(other)) == pytest.approx(ratio, abs=1e-8)
+        assert finding.evidence.log_odds(np.array(one), np.array(other)) == pytest.approx(ratio, abs=1e-8)
     for entry, row in zip(finding.entries, rows, strict=True):  # each shown as a sum that says as much
         rival = Change(entry.champion, entry.challenger, 0.0).of(entry.held)
         assert entry.evidence == pytest.approx(fit(row, tuple(entry.held)) - fit(row, tuple(rival)), abs=1e-8)
@@ -239,7 +241,7 @@ def test_why_a_search_ended() -> None:
     with pytest.raises(ValueError, match="missing in all 3 windows"):
         found(make_policy("ecc-aht", problem), np.full((3, 8), np.nan))
     with pytest.raises(ValueError, match="max_measurements"):
-        next(search(make_policy("ecc-aht", problem), Replay(windows(x), problem), 0))
+        found(make_policy("ecc-aht", problem), x, max_measurements=0)
 
 
 def test_several_readings_a_window_need_fewer_windows() -> None:
@@ -250,3 +252,57 @@ def test_several_readings_a_window_need_fewer_windows() -> None:
     assert four.n_windows < one.n_windows
     used = [len(list(group)) for _, group in itertools.groupby(four.entries, key=lambda entry: entry.window)]
     assert max(used) == 4
+
+
+def told(finding: Finding) -> dict[str, Any]:
+    """All that a finding says, but for why the search ended and its evidence, which cannot be compared as they are."""
+    fields = {field.name: getattr(finding, field.name) for field in dataclasses.fields(finding)}
+    fields["entries"] = [dataclasses.asdict(entry) for entry in finding.entries]
+    fields["arguments"] = [strongest_argument(pose(), finding, change).evidence for change in finding.rivals]
+    return {name: value for name, value in fields.items() if name not in ("reason", "evidence")}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "vectors"),
+    [("ecc-aht", {}, False), ("joint", {}, False), ("joint", {}, True), ("joint", {"stopping": "posterior"}, False)],
+)
+@pytest.mark.parametrize("shift", [None, UnknownShift(3.0)])
+def test_a_finding_of_an_unfinished_search_is_that_of_one_stopped_there(
+    name: str, options: dict[str, Any], vectors: bool, shift: UnknownShift | None
+) -> None:
+    if shift is not None and name != "joint":
+        return
+    problem = pose() if shift is None else pose().replace(shift=shift)
+    x = Simulator(pose(), anomalies=[1, 5], seed=3).sample(14)
+    x[2, 4] = x[5, :3] = x[6] = np.nan
+
+    def search(**more: Any) -> Investigation:
+        policy = make_policy(name, problem, **{"stopping": None, **options})
+        return Investigation(policy, Replay(windows(x), problem), vectors=vectors, **more)
+
+    going_on = search()
+    with pytest.raises(ValueError, match="nothing was measured yet"):
+        going_on.finding()
+    asked = {step.number: going_on.finding() for step in going_on}
+    end = going_on.finding()
+    assert end.reason == ("stopped" if options else "data_ended")
+    np.testing.assert_equal(told(end), told(asked[max(asked)]))
+    undisturbed = search()
+    assert len(list(undisturbed)) == max(asked)
+    np.testing.assert_equal(told(end), told(undisturbed.finding()))  # asking changed nothing
+    for number in range(1, max(asked) + 1):
+        stopped = search(max_measurements=number)
+        assert len(list(stopped)) == number
+        assert asked[number].reason == "unfinished" or number == max(asked)
+        np.testing.assert_equal(told(asked[number]), told(stopped.finding()))
+
+
+def test_a_search_can_be_left_and_taken_up_again() -> None:
+    problem = pose()
+    x = Simulator(problem, anomalies=[1, 5], seed=3).sample(12)
+    search = Investigation(make_policy("ecc-aht", problem, stopping=None), Replay(windows(x), problem))
+    for step in search:
+        if step.number == 5:
+            break
+    assert search.finding().n_measurements == 5
+    assert [step.number for step in search] == list(range(6, 13))

@@ -11,11 +11,13 @@ import typer
 from eccaht.policies import DEFAULT_POLICY
 
 if TYPE_CHECKING:
+    from eccaht.data.clock import Clock
     from eccaht.explain.telling import Account
     from eccaht.model.model import Model
     from eccaht.model.preparing import Notation
     from eccaht.model.sources import Source
     from eccaht.policies import Policy
+    from eccaht.run.recorders import Ledger
 
 
 def identify(
@@ -94,7 +96,7 @@ def identify(
     from eccaht.explain.telling import Account, columns, opening
     from eccaht.model.model import load_model
     from eccaht.model.preparing import Notation
-    from eccaht.run.ledger import SUFFIXES
+    from eccaht.run.recorders import SUFFIXES, Ledger
 
     if not shift and shift_file is None:
         raise ValueError("give the size of an anomaly in robust units: --shift D, or --shift NAME=D for each sensor")
@@ -120,8 +122,11 @@ def identify(
     search = _policy(policy, calibrated, source.names, shifts, pose, options)
     for note in source.notes:
         typer.echo(f"Note: {note}", err=True)
-    with watching(source, search, calibrated, per_window, quiet=as_json) as (replay, watch):
-        finding = investigate(search, replay, max_measurements=max_measurements, vectors=vectors, watch=watch)
+    kept = Ledger(search)
+    with watching(source, search, calibrated, per_window, quiet=as_json) as (replay, shown):
+        finding = investigate(
+            search, replay, max_measurements=max_measurements, vectors=vectors, ledger=kept, recorders=shown
+        )
     scores = _name_of_scores(policy)
     account = Account(calibrated, search.problem, finding, scores, alpha, source.culprits, source.clock)
 
@@ -139,16 +144,15 @@ def identify(
         for note in source.follower.counts if source.follower is not None else ():
             typer.echo(f"Note: {note}", err=True)
 
-    writes = [_save_ledger(account, ledger), _save_plot(account, plot)]
+    writes = [_save_ledger(kept, ledger, source.clock), _save_plot(account, plot)]
     deliver(writes, tell=tell, document=document if as_json else None)
 
 
 def _name_of_scores(policy: str) -> str:
-    """Those of the exact policies weigh whole sets and are no log-odds of single sensors."""
+    """Those of policies that judge whole sets are no log-odds of single sensors."""
     from eccaht.policies import CATALOGUE
-    from eccaht.run.loop import EXACT
 
-    return "log-odds" if CATALOGUE[policy].evidence and policy not in EXACT else "score"
+    return "log-odds" if CATALOGUE[policy].can.log_odds else "score"
 
 
 def _left_to_find(number: int | tuple[int, int], apart: int, policy: str) -> int | tuple[int, int]:
@@ -156,10 +160,10 @@ def _left_to_find(number: int | tuple[int, int], apart: int, policy: str) -> int
 
     Policies that need one number look for all of them.
     """
-    from eccaht.run.loop import EXACT
+    from eccaht.policies import CATALOGUE
 
     least, most = (number, number) if isinstance(number, int) else number
-    return (max(least - apart, 0), most) if apart and policy in EXACT else number
+    return (max(least - apart, 0), most) if apart and CATALOGUE[policy].can.open_number else number
 
 
 def _stopping(text: str | None) -> str | int | None:
@@ -174,11 +178,11 @@ def _stopping(text: str | None) -> str | int | None:
 
 
 def _check_vectors(policy: str, per_window: int) -> None:
-    from eccaht.policies import policy_names
-    from eccaht.run.loop import EXACT
+    from eccaht.policies import CATALOGUE
 
-    if policy in policy_names() and policy not in EXACT:
-        raise ValueError(f"policy {policy!r} scores weighted sums alone: --vectors needs {', '.join(EXACT)}")
+    able = [name for name, entry in CATALOGUE.items() if entry.can.whole_vectors]
+    if policy in CATALOGUE and policy not in able:
+        raise ValueError(f"policy {policy!r} scores weighted sums alone: --vectors needs {', '.join(able)}")
     if per_window > 1:
         raise ValueError("--vectors takes all of each window at once: leave out --per-window")
 
@@ -226,11 +230,9 @@ def _source(
     )
 
 
-def _save_ledger(account: Account, path: Path | None) -> Iterator[Path]:
-    from eccaht.run.ledger import save_ledger
-
+def _save_ledger(kept: Ledger, path: Path | None, clock: Clock) -> Iterator[Path]:
     if path is not None:
-        yield save_ledger(account.problem, account.finding.entries, path, account.clock)
+        yield kept.save(path, clock)
 
 
 def _save_plot(account: Account, path: Path | None) -> Iterator[Path]:

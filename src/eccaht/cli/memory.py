@@ -16,9 +16,10 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 def check_memory(family: str, streams: int, policies: Iterable[str], *, processes: int = 1, records: int = 0) -> None:
     """Refuse a simulation that needs more memory than there is, and say how much it would be."""
-    from eccaht.run.loop import EXACT
+    from eccaht.policies import CATALOGUE
 
-    have, joint = free(), [name for name in policies if name in EXACT]
+    have = free()
+    joint = [name for name in policies if name in CATALOGUE and CATALOGUE[name].can.whole_vectors]
     if have is None:
         return
     if _RECORD * records > have:

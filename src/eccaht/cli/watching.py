@@ -11,51 +11,55 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eccaht.policies import Policy
+from eccaht.run.loop import Recorder, Step
+from eccaht.run.replay import Replay
+
 if TYPE_CHECKING:
     from eccaht.model.follow import Follower
     from eccaht.model.model import Model
     from eccaht.model.sources import Source
-    from eccaht.policies import Policy
-    from eccaht.problem import Problem
-    from eccaht.run.replay import Replay
-    from eccaht.run.search import Entry
 
 
 @contextmanager
 def watching(
     source: Source, policy: Policy, model: Model, per_window: int, *, quiet: bool
-) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
-    """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
-    from eccaht.run.replay import Replay
-
+) -> Iterator[tuple[Replay, list[Recorder]]]:
+    """The replay, and what shows each measurement: changes of the set while following, else a bar."""
     replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
     if source.follower is None:
-        with _bar(len(source.windows.starts) * per_window) as advance:  # type: ignore[union-attr]
-            yield replay, advance
+        with _bar(len(source.windows.starts) * per_window) as shown:  # type: ignore[union-attr]
+            yield replay, shown
         return
     with _ended_by_signals(source.follower):
-        yield replay, _silent if quiet else _Changes(policy.problem, source)
+        yield replay, [] if quiet else [_Changes(source)]
 
 
-def _silent(_: Entry) -> None:
-    """Show nothing."""
-
-
-class _Changes:
+class _Changes(Recorder):
     """One line whenever the set changes."""
 
-    def __init__(self, problem: Problem, source: Source) -> None:
-        self._problem, self._source, self._names = problem, source, ""
+    def __init__(self, source: Source) -> None:
+        self._source, self._names = source, ""
 
-    def __call__(self, entry: Entry) -> None:
-        from eccaht.run.record import name_of
-
-        names = ", ".join(name_of(self._problem, k) for k in entry.decision) or "no sensor"
+    def after(self, policy: Policy, step: Step) -> None:
+        """Show the set if it is another than before."""
+        names = ", ".join(policy.decision_names) or "no sensor"
         if names != self._names:
-            when = self._source.clock.show(entry.time)
-            typer.echo(f"{when}  measurement {entry.number}: {names} (lead {entry.lead:.2f})")
+            when = self._source.clock.show(step.time)
+            typer.echo(f"{when}  measurement {step.number}: {names} (lead {policy.lead:.2f})")
             sys.stdout.flush()
         self._names = names
+
+
+class _Bar(Recorder):
+    """One step of a bar for each measurement."""
+
+    def __init__(self, advance: Callable[[], object]) -> None:
+        self._advance = advance
+
+    def after(self, policy: Policy, step: Step) -> None:  # noqa: ARG002
+        """Advance."""
+        self._advance()
 
 
 @contextmanager
@@ -81,10 +85,10 @@ def _ended_by_signals(follower: Follower) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[Entry], object]]:
+def _bar(total: int) -> Iterator[list[Recorder]]:
     """A bar on a terminal; nothing where standard error goes to a file."""
     if not sys.stderr.isatty():
-        yield _silent
+        yield []
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -92,4 +96,4 @@ def _bar(total: int) -> Iterator[Callable[[Entry], object]]:
     parts = (BarColumn(), MofNCompleteColumn(), TextColumn("measurements at most"))
     with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda _: bar.advance(task)
+        yield [_Bar(lambda: bar.advance(task))]

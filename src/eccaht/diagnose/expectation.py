@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, Index, as_count
@@ -18,7 +19,8 @@ from eccaht.model.model import Model
 from eccaht.policies import DEFAULT_POLICY, make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import rng_for
-from eccaht.run.loop import settled
+from eccaht.run.loop import stays_right, steps
+from eccaht.run.recorders import Hits
 from eccaht.run.simulator import Simulator
 from eccaht.statistics import Delay, delay, reached_for_good
 
@@ -102,20 +104,16 @@ def expect(
     )
 
 
-def _search(problem: Problem, name: str, seed: tuple[int, int], horizon: int) -> tuple[Array, int | None]:
+def _search(problem: Problem, name: str, seed: tuple[int, int], horizon: int) -> tuple[NDArray[np.int32], int | None]:
     """Anomalies in the set after each measurement, and when the policy's own rule would have stopped."""
     policy, world = make_policy(name, problem, seed=seed), Simulator(problem, seed=seed, names=(name,))
-    hits, stop = np.zeros(horizon), None
-    for step in range(horizon):
-        c = policy.ask()
-        policy.tell(c, world.measure(c))
-        hits[step] = np.isin(policy.decision, world.anomalies).sum()
+    hits, stop = Hits(problem, world.anomalies), None
+    for step in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):
         if stop is None and policy.should_stop():
-            stop = step + 1
-        if stop is not None and settled(policy, world.anomalies):
-            hits[step:] = hits[step]
+            stop = step.number
+        if stop is not None and stays_right(policy, world.anomalies):
             break
-    return hits, stop
+    return hits.over(horizon), stop
 
 
 def fewest_measurements(problem: Problem, anomalies: Index, alpha: float = ALPHA) -> float:

@@ -18,7 +18,7 @@ from eccaht.experiments.workers import local
 from eccaht.policies import Policy, make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
-from eccaht.run.loop import estimated_shifts
+from eccaht.run.loop import estimated_shifts, steps
 from eccaht.run.simulator import Simulator
 from eccaht.statistics import Delay, Estimate, chance_of_as_many, clopper_pearson, delay, estimate, reached_for_good
 from eccaht.stopping import Gap, LikelihoodRatio, PosteriorProbability, check_alpha
@@ -237,13 +237,13 @@ def _search(plan: _Plan, problem: Problem, run: int) -> Search:
     world = _world(plan, problem, run)
     rules, stops, right = _rules(plan, policy), list[Stop](), list[bool]()
     try:
-        while len(right) < plan.horizon and len(stops) < len(rules):
-            c = policy.ask()
-            policy.tell(c, world.measure(c))
+        for _ in steps(policy, world, plan.horizon, obey_stopping=False):
             right.append(np.array_equal(policy.decision, world.anomalies))
             # who meets a rule meets it at every larger alpha: those that stopped are the first ones
             while len(stops) < len(rules) and rules[len(stops)].met(policy.lead, policy.n_told):
                 stops.append(_stop(policy, world, right=right[-1]))
+            if len(stops) == len(rules):
+                break
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{plan.policy}, run {run}, after {policy.n_told} measurements: {error}") from None
     never = [None] * (len(rules) - len(stops))

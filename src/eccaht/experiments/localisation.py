@@ -25,6 +25,8 @@ from eccaht.experiments.workers import local
 from eccaht.policies import Policy, make_policy, policy_names
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
+from eccaht.run.loop import steps
+from eccaht.run.recorders import Hits
 from eccaht.run.replay import Replay
 from eccaht.statistics import Estimate, estimate, reached_for_good
 
@@ -147,19 +149,12 @@ def follow(search: Search, policy: Policy, problem: Problem) -> NDArray[np.int32
 
     A row that cannot be read, because all sensors with weight are missing, leaves the decision as it was.
     """
-    truth = np.zeros(problem.size, dtype=bool)
-    truth[search.truth] = True
     T, each = len(search.rows), search.per_row
     replay = Replay(((np.datetime64(t, "s"), row) for t, row in enumerate(search.rows)), problem, per_window=each)
-    hits = np.zeros(T * each, dtype=np.int32)
-    done = 0
-    while (reading := replay.read(policy.ask())) is not None:
-        place = max(done, reading.window * each)
-        hits[done:place] = hits[done - 1] if done else 0
-        policy.tell(reading.weights, reading.value)
-        hits[place] = int(truth[policy.decision].sum())
-        done = place + 1
-    hits[done:] = hits[done - 1] if done else 0
+    counted, hits, place = Hits(problem, search.truth), np.zeros(T * each, dtype=np.int32), -1
+    for step in steps(policy, replay, obey_stopping=False, recorders=[counted]):
+        place = max(place + 1, step.window * each)
+        hits[place:] = counted.counts[-1]
     return hits
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
-from eccaht.run.loop import settled
+from eccaht.run.loop import stays_right, steps
+from eccaht.run.recorders import Hits
 from eccaht.run.simulator import Simulator
 
 
@@ -37,18 +38,12 @@ def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int],
     """
     policy = make_policy(name, problem, seed=seed, stopping=None, **options)
     world = Simulator(problem, seed=seed, names=[name])
-    truth = np.zeros(problem.size, dtype=bool)
-    truth[world.anomalies] = True
-    hits = np.empty(horizon, dtype=np.int32)
+    hits = Hits(problem, world.anomalies)
     start = perf_counter()
     try:
-        for step in range(horizon):
-            c = policy.ask()
-            policy.tell(c, world.measure(c))
-            hits[step] = np.count_nonzero(truth[policy.decision])
-            if settled(policy, world.anomalies):
-                hits[step:] = hits[step]
+        for _ in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):
+            if stays_right(policy, world.anomalies):
                 break
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{name}, run {seed[1]}, after {policy.n_told} measurements: {error}") from None
-    return Run(hits, (perf_counter() - start) / policy.n_told)
+    return Run(hits.over(horizon), (perf_counter() - start) / policy.n_told)

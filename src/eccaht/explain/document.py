@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eccaht.explain.reasons import Argument
-from eccaht.run.record import EMPTY, name_of
+from eccaht.run.evidence import EMPTY, name_of
 
 if TYPE_CHECKING:
     from eccaht.explain.telling import Account

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array, Index, as_count
 from eccaht.explain.plain import plain_cautions
 from eccaht.explain.signs import other_signs
 from eccaht.model.standstill import Culprit
 from eccaht.policies import Policy
 from eccaht.posterior import Confidence
 from eccaht.posterior.confidence import LEAST_FIT
-from eccaht.run.loop import ShiftEstimates, estimated_shifts
-from eccaht.run.record import Change, Record, name_of
+from eccaht.run.evidence import Change, Evidence, name_of
+from eccaht.run.loop import Recorder, ShiftEstimates, Step, estimated_shifts, steps
+from eccaht.run.recorders import Entry, Ledger
 from eccaht.run.replay import Replay
-from eccaht.run.search import Entry, search
 
 if TYPE_CHECKING:
     from eccaht.diagnose import Diagnosis
 
-Reason = Literal["stopped", "data_ended", "max_measurements"]
+Reason = Literal["stopped", "data_ended", "max_measurements", "unfinished"]
 LEVEL = 0.95  # of the intervals for the shifts
 
 
@@ -52,7 +53,7 @@ class Finding:
     settled: int  # the measurement since which the set has not changed
     reason: Reason
     entries: tuple[Entry, ...]
-    record: Record
+    evidence: Evidence
     cautions: tuple[str, ...] = ()  # what is plain from the data, and what the model's diagnosis says
     culprits: tuple[Culprit, ...] = ()  # sensors that need no search: stuck or silent
     n_short: int = 0  # windows passed over because the policy cannot weigh how few rows they have
@@ -74,39 +75,125 @@ class Finding:
         return self.entries[self.settled - 1].time
 
 
+class Investigation:
+    """A search over windows, one step after the other, that can be asked for its finding at any moment.
+
+    max_measurements: at most so many. vectors: tell each window whole instead of one weighted sum of it (policies that
+    can take whole vectors). ledger: keeps the entries, where others want to read them too. recorders: see every step.
+
+    >>> from eccaht import Problem, Simulator, make_policy
+    >>> problem = Problem(np.eye(6), shift=4.0, n_anomalies=1, budget=2.0, names=list("abcdef"))
+    >>> start, x = np.datetime64("2024-05-01T08:00"), Simulator(problem, anomalies=[4]).sample(60)
+    >>> windows = [(start + k, row) for k, row in enumerate(x)]
+    >>> search = Investigation(make_policy("joint", problem), Replay(windows, problem))
+    >>> step = next(search)
+    >>> search.finding().reason
+    'unfinished'
+    >>> for step in search:
+    ...     pass
+    >>> finding = search.finding()
+    >>> finding.names, finding.reason, finding.confidence.how
+    (('e',), 'stopped', 'exact')
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        replay: Replay,
+        *,
+        max_measurements: int | None = None,
+        vectors: bool = False,
+        ledger: Ledger | None = None,
+        recorders: Sequence[Recorder] = (),
+    ) -> None:
+        self._most = None if max_measurements is None else as_count(max_measurements, "max_measurements", least=1)
+        self._policy, self._replay, self._ledger = policy, replay, Ledger(policy) if ledger is None else ledger
+        self._steps = steps(policy, replay, self._most, whole=vectors, recorders=[self._ledger, *recorders])
+        self._ended = False
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        step = next(self._steps, None)
+        if step is None:
+            self._ended = True
+            raise StopIteration
+        return step
+
+    def finding(self) -> Finding:
+        """What the search has found so far, or at its end; asking changes nothing."""
+        policy, replay, entries = self._policy, self._replay, tuple(self._ledger.entries)
+        if not entries:
+            raise ValueError(_nothing_read(replay) if self._ended else "nothing was measured yet: take a step first")
+        problem, decision, scores = policy.problem, policy.decision, policy.scores.copy()
+        # an unfinished search goes on, and its finding stays as it is
+        evidence = self._ledger.evidence if self._ended else self._ledger.evidence.now()
+        outside = np.setdiff1d(np.arange(problem.size), decision)
+        runner_up = int(outside[scores[outside].argmax()])
+        changes = [e.number for e in entries if not np.array_equal(e.held, e.decision)]
+        diagnosis = self._diagnosis
+        cautions = list(plain_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
+        return Finding(
+            anomalies=decision,
+            names=tuple(name_of(problem, k) for k in decision),
+            scores=scores,
+            beliefs=policy.beliefs.copy(),
+            runner_up=runner_up,
+            margin=float(scores[decision].min() - scores[runner_up]) if decision.size else math.nan,
+            confidence=policy.confidence,
+            shifts=_shifts(policy, evidence),
+            fit=evidence.fit(decision),
+            rival=evidence.best_change(decision),
+            rivals=tuple(evidence.best_changes(decision)),
+            n_measurements=len(entries),
+            n_windows=entries[-1].window + 1,
+            n_skipped=replay.n_skipped,
+            first=entries[0].time,
+            last=entries[-1].time,
+            settled=changes[-1] if changes else 1,
+            reason=self._reason(),
+            entries=entries,
+            evidence=evidence,
+            cautions=tuple([diagnosis.caution, *cautions] if diagnosis is not None and diagnosis.caution else cautions),
+            culprits=replay.culprits,
+            n_short=replay.n_short,
+            diagnosis=diagnosis,
+        )
+
+    @cached_property
+    def _diagnosis(self) -> Diagnosis | None:
+        """What the checks say of the model behind the windows."""
+        if self._replay.model is None:
+            return None
+        from eccaht.diagnose import diagnose
+
+        return diagnose(self._replay.model, advise=False)
+
+    def _reason(self) -> Reason:
+        if self._policy.should_stop():
+            return "stopped"
+        if len(self._ledger.entries) == self._most:
+            return "max_measurements"
+        return "data_ended" if self._ended else "unfinished"
+
+
 def investigate(
     policy: Policy,
     replay: Replay,
     *,
     max_measurements: int | None = None,
     vectors: bool = False,
-    watch: Callable[[Entry], object] | None = None,
+    ledger: Ledger | None = None,
+    recorders: Sequence[Recorder] = (),
 ) -> Finding:
-    """Run the policy over the windows and sum up; `watch` sees every entry as it comes.
-
-    vectors: tell each window whole instead of one weighted sum of it (joint policies).
-
-    >>> from eccaht import Problem, Simulator, make_policy
-    >>> problem = Problem(np.eye(6), shift=4.0, n_anomalies=1, budget=2.0, names=list("abcdef"))
-    >>> start, x = np.datetime64("2024-05-01T08:00"), Simulator(problem, anomalies=[4]).sample(60)
-    >>> windows = [(start + k, row) for k, row in enumerate(x)]
-    >>> finding = investigate(make_policy("joint", problem), Replay(windows, problem))
-    >>> finding.names, finding.reason, finding.confidence.how
-    (('e',), 'stopped', 'exact')
-    """
-    entries: list[Entry] = []
-    record = Record.of(policy)
-    for entry in search(policy, replay, max_measurements, vectors=vectors, record=record):
-        entries.append(entry)
-        if watch is not None:
-            watch(entry)
-    if not entries:
-        raise ValueError(_nothing_read(replay))
-    if policy.should_stop():
-        reason: Reason = "stopped"
-    else:
-        reason = "max_measurements" if len(entries) == max_measurements else "data_ended"
-    return _conclude(policy, replay, entries, record, reason)
+    """Run an `Investigation` to its end and sum it up."""
+    search = Investigation(
+        policy, replay, max_measurements=max_measurements, vectors=vectors, ledger=ledger, recorders=recorders
+    )
+    for _ in search:
+        pass
+    return search.finding()
 
 
 def _nothing_read(replay: Replay) -> str:
@@ -115,51 +202,7 @@ def _nothing_read(replay: Replay) -> str:
     return f"no measurement could be read: its sensors are missing in all {replay.n_windows} windows"
 
 
-def _conclude(policy: Policy, replay: Replay, entries: Sequence[Entry], record: Record, reason: Reason) -> Finding:
-    problem, decision, scores = policy.problem, policy.decision, policy.scores.copy()
-    outside = np.setdiff1d(np.arange(problem.size), decision)
-    runner_up = int(outside[scores[outside].argmax()])
-    changes = [e.number for e in entries if not np.array_equal(e.held, e.decision)]
-    diagnosis = _diagnosed(replay)
-    cautions = list(plain_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
-    return Finding(
-        anomalies=decision,
-        names=tuple(name_of(problem, k) for k in decision),
-        scores=scores,
-        beliefs=policy.beliefs.copy(),
-        runner_up=runner_up,
-        margin=float(scores[decision].min() - scores[runner_up]) if decision.size else math.nan,
-        confidence=policy.confidence,
-        shifts=_shifts(policy, record),
-        fit=record.fit(decision),
-        rival=record.best_change(decision),
-        rivals=tuple(record.best_changes(decision)),
-        n_measurements=len(entries),
-        n_windows=entries[-1].window + 1,
-        n_skipped=replay.n_skipped,
-        first=entries[0].time,
-        last=entries[-1].time,
-        settled=changes[-1] if changes else 1,
-        reason=reason,
-        entries=tuple(entries),
-        record=record,
-        cautions=tuple([diagnosis.caution, *cautions] if diagnosis is not None and diagnosis.caution else cautions),
-        culprits=replay.culprits,
-        n_short=replay.n_short,
-        diagnosis=diagnosis,
-    )
-
-
-def _diagnosed(replay: Replay) -> Diagnosis | None:
-    """What the checks say of the model behind the windows."""
-    if replay.model is None:
-        return None
-    from eccaht.diagnose import diagnose
-
-    return diagnose(replay.model, advise=False)
-
-
-def _shifts(policy: Policy, record: Record) -> ShiftEstimates:
+def _shifts(policy: Policy, evidence: Evidence) -> ShiftEstimates:
     """Unknown shifts by their posterior; where all were assumed, what least squares makes of the readings."""
     decision, problem = policy.decision, policy.problem
     estimates = estimated_shifts(policy, LEVEL) if problem.unknown_shift else None
@@ -167,6 +210,6 @@ def _shifts(policy: Policy, record: Record) -> ShiftEstimates:
         known = problem.shift_spread[decision] == 0.0
         values, low, high = (np.where(known, np.nan, column) for column in estimates[:3])
         return ShiftEstimates(values, low, high, LEVEL)
-    sizes, errors = record.sizes(decision)
+    sizes, errors = evidence.sizes(decision)
     reach = ndtri(0.5 + 0.5 * LEVEL) * errors
     return ShiftEstimates(sizes, sizes - reach, sizes + reach, LEVEL)

@@ -18,7 +18,7 @@ from eccaht.explain.readings import read
 from eccaht.presentation.labels import End, label_ends
 from eccaht.presentation.style import PALETTE, TEXT_WIDTH
 from eccaht.problem import Problem
-from eccaht.run.record import name_of
+from eccaht.run.evidence import name_of
 
 _NAMED = tuple(PALETTE[name] for name in ("blue", "vermillion", "green", "purple", "orange", "sky"))
 _RUNNER_UP, _OTHER = "#4D4D4D", "#D0D0D0"
@@ -78,6 +78,7 @@ def _times(finding: Finding, seconds: float) -> Times:
 
 def _title(finding: Finding) -> str:
     ends = {"stopped": "stopped", "data_ended": "data end", "max_measurements": "measurements used up"}
+    ends |= {"unfinished": "so far"}
     plural = "" if finding.n_measurements == 1 else "s"
     names = ", ".join(finding.names) or "no sensor named"
     if len(names) > _LONGEST_TITLE:

@@ -10,8 +10,8 @@ from eccaht.data.clock import Clock
 from eccaht.explain.signs import OtherSigns
 from eccaht.model.standstill import Culprit
 from eccaht.problem import Problem
+from eccaht.run.recorders import Entry
 from eccaht.run.replay import Replay
-from eccaht.run.search import Entry
 
 
 def plain_cautions(problem: Problem, replay: Replay, others: OtherSigns | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from eccaht.arrays import Array, Index
 from eccaht.covariance.ridge import with_ridge
 from eccaht.problem import Problem
-from eccaht.run.search import Entry
+from eccaht.run.recorders import Entry
 
 _LEAST = 1e-12  # share of a sensor's variance that is left of it where the others explain all: below, it is rounding
 

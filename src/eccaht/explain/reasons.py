@@ -7,9 +7,8 @@ from typing import NamedTuple
 from eccaht.arrays import Array, inner
 from eccaht.explain.finding import Finding
 from eccaht.problem import Problem
-from eccaht.run.record import Change
-from eccaht.run.search import Entry
-from eccaht.run.whole import WholeWindows
+from eccaht.run.evidence import Change, WholeWindows
+from eccaht.run.recorders import Entry
 
 
 class Argument(NamedTuple):
@@ -36,8 +35,8 @@ def strongest_argument(problem: Problem, finding: Finding, change: Change) -> Ar
 
 def arguments(problem: Problem, finding: Finding, change: Change) -> list[Argument]:
     """What each measurement says about the two sets."""
-    record, members, whole = finding.record, finding.anomalies, WholeWindows(problem)
-    near, far = record.shifts(members), record.shifts(change.of(members))
+    known, members, whole = finding.evidence, finding.anomalies, WholeWindows(problem)
+    near, far = known.shifts(members), known.shifts(change.of(members))
     told = []
     for entry in finding.entries:
         c, y, noise = entry.weights, entry.reading, entry.noise
@@ -46,6 +45,6 @@ def arguments(problem: Problem, finding: Finding, change: Change) -> list[Argume
         expected, otherwise = inner(c, problem.mean + near), inner(c, problem.mean + far)
         evidence = 0.0
         if noise > 0.0:
-            evidence = record.log_density((y - expected) / noise) - record.log_density((y - otherwise) / noise)
+            evidence = known.log_density((y - expected) / noise) - known.log_density((y - otherwise) / noise)
         told.append(Argument(change, entry, c, y, noise, expected, otherwise, evidence))
     return told

@@ -11,7 +11,7 @@ import numpy as np
 from eccaht.arrays import Array, Index
 from eccaht.posterior import SufficientStatistics
 from eccaht.problem import Problem
-from eccaht.run.replay import Window
+from eccaht.run.loop import Window
 from eccaht.sets import SetPrior
 
 ODDS = math.log(20.0)  # log-odds of free signs over the assumed ones, from which they are worth a word

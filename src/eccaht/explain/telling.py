@@ -17,7 +17,7 @@ from eccaht.explain.plain import culprit_caution, misfit_caution, short_windows
 from eccaht.explain.reasons import Argument, strongest_argument
 from eccaht.model.standstill import Culprit
 from eccaht.problem import Problem
-from eccaht.run.record import EMPTY, Change, name_of
+from eccaht.run.evidence import EMPTY, Change, name_of
 from eccaht.run.replay import ALIKE
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _ADVICE = {
     "stopped": "measure on (another --stopping)",
     "data_ended": "give more data, or take more from each window (--per-window, --vectors)",
     "max_measurements": "allow more measurements",
+    "unfinished": "let the search go on",
 }
 _HOW = {
     "exact": "exact: every possible set was weighed",
@@ -144,6 +145,7 @@ class Account:
             "stopped": f"stopped at {until} after {spent}",
             "data_ended": f"the data ended at {until} after {spent}, with no reason to stop before",
             "max_measurements": f"all measurements were used by {until}, {spent}",
+            "unfinished": f"so far, at {until} after {spent}",
         }
         skipped = finding.n_skipped
         passed = f"; {_count(skipped, 'window')} without the sensors asked for" if skipped else ""

@@ -13,6 +13,7 @@ from eccaht.limits.action import best_action
 from eccaht.paper.spec import Setting
 from eccaht.paper.stopping_errors import EXPERIMENT, LONGEST, POLICY
 from eccaht.policies import make_policy
+from eccaht.run.loop import steps
 from eccaht.run.simulator import Simulator
 from eccaht.stopping import Gap
 
@@ -39,14 +40,12 @@ def _slope(setting: Setting, seed: tuple[int, int]) -> float | None:
     problem = setting.problem()
     world = Simulator(problem, seed=seed, names=[POLICY])
     policy = make_policy(POLICY, problem, seed=seed, stopping=None)
-    times = []
+    search, times = steps(policy, world, LONGEST, obey_stopping=False), []
     for alpha in ALPHAS:
         rule = Gap(alpha, rivals=setting.n_anomalies * (problem.size - setting.n_anomalies))
         while not rule.met(policy.lead, policy.n_told):
-            if policy.n_told == LONGEST:
+            if next(search, None) is None:
                 return None
-            c = policy.ask()
-            policy.tell(c, world.measure(c))
         times.append(policy.n_told)
     nats = math.log(ALPHAS[0] / ALPHAS[1])
     return (times[1] - times[0]) / nats * best_action(problem, world.anomalies, limited=True).rate

@@ -13,6 +13,7 @@ from eccaht.covariance import families
 from eccaht.experiments.tables import Table
 from eccaht.policies import Policy, make_policy
 from eccaht.problem import Problem
+from eccaht.run.loop import Step, steps
 from eccaht.run.simulator import Simulator
 from eccaht.statistics import f1_score, first_reached, reached_for_good
 from eccaht.stopping import Gap
@@ -60,27 +61,21 @@ def watch(seed: int) -> Iterator[Moment]:
     setting = problem()
     policy = make_policy(POLICY, setting, seed=seed, stopping="gap", alpha=ALPHA)
     world = Simulator(setting, seed=seed)
-    nothing = np.zeros(STREAMS)
-    yield _moment(policy, world, (-1, -1), np.nan, nothing, nothing)
-    for _ in range(HORIZON):
-        c, pair = policy.ask(), policy.pair
-        assert pair is not None  # this policy always compares two streams
-        reading = world.measure(c)
-        policy.tell(c, reading)
-        yield _moment(policy, world, pair, reading, c, setting.covariance.column(pair[0]))
+    yield _moment(policy, world, Step(0, np.zeros(STREAMS), np.nan))
+    for step in steps(policy, world, HORIZON, obey_stopping=False):
+        yield _moment(policy, world, step)
 
 
-def _moment(
-    policy: Policy, world: Simulator, pair: tuple[int, int], reading: float, weights: Array, correlation: Array
-) -> Moment:
+def _moment(policy: Policy, world: Simulator, step: Step) -> Moment:
     assert isinstance(policy.stopping, Gap)
+    column = policy.problem.covariance.column
     return Moment(
-        step=policy.n_told,
-        champion=pair[0],
-        challenger=pair[1],
-        reading=reading,
-        weights=weights.copy(),
-        correlation=correlation.copy(),
+        step=step.number,
+        champion=step.champion,
+        challenger=step.challenger,
+        reading=step.reading,
+        weights=step.weights,
+        correlation=column(step.champion) if step.number else np.zeros(STREAMS),
         beliefs=policy.beliefs.copy(),
         scores=policy.scores.copy(),
         decision=policy.decision,

@@ -22,8 +22,8 @@ from eccaht.paper import storage
 from eccaht.paper.manifest import MANIFEST
 from eccaht.paper.results import Cell
 from eccaht.paper.spec import Experiment, Setting
+from eccaht.policies import CATALOGUE
 from eccaht.randomness import check_seed
-from eccaht.run.loop import EXACT
 
 _PIECE = 10_000  # measurements, under a second or two: so much is lost of what an interrupt finds unfinished
 # about how long a measurement takes, in microseconds: long cells go first, and the time left is told by it
@@ -60,7 +60,7 @@ class Piece(NamedTuple):
     def cost(self) -> float:
         """Estimated microseconds."""
         policy, setting = self.cell[1], self.setting
-        if policy in EXACT:
+        if CATALOGUE[policy].can.exact_lead:
             ends = min(self.horizon, _SETTLED_BY) if not self.options.get("regularize") else self.horizon
             return float(_EXACT_COST * ends * len(self.runs))
         step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
@@ -162,7 +162,7 @@ def _pieces(
         names = ", ".join(f"{k}-{policy}" for k, policy in again)
         note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
     for cell in sorted([*storage.missing(directory, experiment), *again], key=storage.cells(experiment).index):
-        size = 1 if cell[1] in EXACT else max(1, _PIECE // max(1, experiment.horizon))
+        size = 1 if CATALOGUE[cell[1]].can.exact_lead else max(1, _PIECE // max(1, experiment.horizon))
         setting = experiment.settings[cell[0]]
         options = {**setting.options, **experiment.policy_options.get(cell[1], {})}
         for first in range(0, runs, size):

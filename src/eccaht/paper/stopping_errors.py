@@ -14,7 +14,7 @@ from eccaht.experiments.tables import save_table
 from eccaht.paper.results import Results
 from eccaht.paper.spec import Experiment, Setting
 from eccaht.policies import make_policy
-from eccaht.run.loop import run_episode
+from eccaht.run.loop import identify
 from eccaht.run.simulator import Simulator
 
 ALPHA, LONGEST, RUNS, SEED = 0.05, 1000, 200, 0
@@ -61,8 +61,9 @@ def load_or_count(directory: Path, runs: int = RUNS, seed: int = SEED) -> Result
 def _announced(setting: Setting, seed: tuple[int, int]) -> tuple[int, int]:
     problem = setting.problem()
     policy = make_policy(POLICY, problem, seed=seed, stopping="gap", alpha=ALPHA)
-    steps = list(run_episode(policy, Simulator(problem, seed=seed, names=[POLICY]), LONGEST))
-    return steps[-1].hits, len(steps)
+    world = Simulator(problem, seed=seed, names=[POLICY])
+    found = identify(policy, world.measure, LONGEST)
+    return int(np.isin(found.anomalies, world.anomalies).sum()), found.n_measurements
 
 
 def _save(counts: np.ndarray, directory: Path, seed: int) -> None:

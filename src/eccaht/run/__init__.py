@@ -1,19 +1,23 @@
 """A policy against a world: the loop, where readings come from, and what is kept of a search."""
 
-from eccaht.run.loop import Identification, Step, identify, run_episode
-from eccaht.run.replay import EndOfData, Reading, Replay
-from eccaht.run.search import Entry, search
+from eccaht.run.loop import Identification, Instrument, Reading, Recorder, Step, World, identify, steps
+from eccaht.run.recorders import Entry, Hits, Ledger
+from eccaht.run.replay import EndOfData, Replay
 from eccaht.run.simulator import Simulator
 
 __all__ = [
     "EndOfData",
     "Entry",
+    "Hits",
     "Identification",
+    "Instrument",
+    "Ledger",
     "Reading",
+    "Recorder",
     "Replay",
     "Simulator",
     "Step",
+    "World",
     "identify",
-    "run_episode",
-    "search",
+    "steps",
 ]

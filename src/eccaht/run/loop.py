@@ -1,57 +1,166 @@
-"""One policy against one world: the loop, as a generator of records and as a single call."""
+"""The loop: a policy asks, a world is read, the policy is told. Everything that searches goes through `steps`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtri
 
-from eccaht.arrays import Array, Index, as_count
+from eccaht.arrays import Array, Index, as_count, frozen
 from eccaht.policies import Policy
 from eccaht.posterior import Confidence
-from eccaht.run.simulator import Simulator
 from eccaht.stopping import Never
 
-EXACT = ("joint", "joint-pair", "exact")  # their lead is the exact log-likelihood ratio of the weakest swap
-SETTLED = 50.0  # nats
+if TYPE_CHECKING:
+    from eccaht.model.rows import Excess
+
+SAFE_LEAD = 50.0  # nats
+NO_TIME = np.datetime64("NaT", "us")
+
+Pair = tuple[int, int]  # champion and challenger
+
+
+class Reading(NamedTuple):
+    """The weights really used, (K,) and read-only, what they read, and from which window, if there is one."""
+
+    weights: Array
+    value: float
+    window: int = -1  # counted from 0
+    time: np.datetime64 = NO_TIME  # start of the window
+    inflation: float = 1.0  # of the noise variance, where the window has fewer rows than usual
+    values: Array | None = None  # all that the window holds, NaN where a sensor delivered nothing
+
+
+class Window(NamedTuple):
+    """All values of a window, NaN where a sensor delivered nothing, and when."""
+
+    values: Array
+    window: int = -1  # counted from 0
+    time: np.datetime64 = NO_TIME  # start of the window
+    excess: Excess | None = None  # noise that missing rows add
+
+
+class World(Protocol):
+    """Where readings come from: a `Simulator`, a `Replay` of recorded windows, or an `Instrument`."""
+
+    def read(self, c: Array, *, short: bool = True) -> Reading | None:
+        """Read the measurement c; None where the data end. short: may the reading be noisier than usual?"""
+
+    def whole(self) -> Window | None:
+        """Read all streams at once; None where the data end."""
+
+
+class Instrument:
+    """Any function from weights to a reading as a world."""
+
+    def __init__(self, measure: Callable[[Array], float]) -> None:
+        self._measure = measure
+
+    def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
+        """Read exactly the weights c."""
+        return Reading(c, self._measure(c))
+
+    def whole(self) -> Window:
+        """Refuse: the function knows weighted sums only."""
+        raise ValueError("a function of weights cannot read whole vectors: use a Simulator or a Replay")
 
 
 class Step(NamedTuple):
-    """What one measurement did. Flat, so that a list of steps is a table.
+    """One measurement: what was read, and where. Flat, so that a list of steps is a table.
 
-    `champion` and `challenger` are the pair that was measured (-1 without one); `hits` counts the true anomalies in
-    the decision after the reading, of which F1 and every delay are functions.
+    What the policy made of it (`decision`, `lead`, `scores`) can be asked of the policy, or kept by a recorder.
     """
 
-    step: int
-    champion: int
-    challenger: int
-    reading: float
-    lead: float
-    hits: int
+    number: int  # from 1
+    weights: Array  # really used, (K,) and read-only; 0 where a window was told whole
+    reading: float  # NaN where a window was told whole
+    champion: int = -1  # the pair that was measured, -1 without one
+    challenger: int = -1
+    window: int = -1  # counted from 0, -1 where readings come from no window
+    time: np.datetime64 = NO_TIME  # start of the window
+    inflation: float = 1.0  # noise variance over the usual one, as it was told
+    values: Array | None = None  # all that the window holds, NaN where a sensor delivered nothing
+    whole: bool = False  # were these values told, instead of a weighted sum of them?
+    excess: Excess | None = None  # noise that missing rows add to a window told whole
 
 
-def run_episode(policy: Policy, world: Simulator, horizon: int) -> Iterator[Step]:
-    """Measure until the policy stops or `horizon` readings were told, yielding one record a reading.
+class Recorder(Protocol):
+    """Keeps what it needs of every step; one that needs nothing `before` a reading inherits that."""
 
-    >>> from eccaht import Problem, families, make_policy
+    def before(self, policy: Policy, pair: Pair | None) -> None:  # noqa: ARG002
+        """Look at the policy before a reading; `pair`: what the reading is to tell apart, if it was chosen for one."""
+        return
+
+    def after(self, policy: Policy, step: Step) -> None:
+        """Look at the policy after it was told the reading."""
+
+
+def steps(
+    policy: Policy,
+    world: World | Callable[[Array], float],
+    limit: int | None = None,
+    *,
+    whole: bool = False,
+    obey_stopping: bool = True,
+    recorders: Sequence[Recorder] = (),
+) -> Iterator[Step]:
+    """Measure until the policy stops, the data end or `limit` measurements were made, yielding one step each.
+
+    world: where readings come from; a function from weights to a reading will do.
+    whole: tell all streams at once instead of a weighted sum of them (policies that can take whole vectors).
+    obey_stopping: whether the policy's stopping rule ends the search.
+
+    >>> from eccaht import Problem, Simulator, families, make_policy
     >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
-    >>> steps = list(run_episode(make_policy("ecc-aht", problem, stopping=None), Simulator(problem), horizon=10))
-    >>> len(steps), steps[-1].hits
-    (10, 1)
+    >>> policy, world = make_policy("ecc-aht", problem), Simulator(problem, anomalies=[5])
+    >>> for step in steps(policy, world, limit=100):
+    ...     last = step.number, policy.lead > 0
+    >>> policy.decision, last
+    (array([5]), (14, True))
     """
-    truth = np.zeros(policy.problem.size, dtype=bool)
-    truth[world.anomalies] = True
-    for step in range(1, as_count(horizon, "horizon", least=1) + 1):
-        if policy.should_stop():
+    most = math.inf if limit is None else as_count(limit, "limit", least=0)
+    source = Instrument(world) if callable(world) else world
+    take, number = _take_whole if whole else _take_sum, 0
+    while number < most and not (obey_stopping and policy.should_stop()):
+        number += 1
+        step = take(policy, source, number, recorders)
+        if step is None:
             return
-        c, pair = policy.ask(), policy.pair or (-1, -1)
-        reading = world.measure(c)
-        policy.tell(c, reading)
-        yield Step(step, *pair, reading, policy.lead, int(truth[policy.decision].sum()))
+        for recorder in recorders:
+            recorder.after(policy, step)
+        yield step
+
+
+def _take_sum(policy: Policy, world: World, number: int, recorders: Sequence[Recorder]) -> Step | None:
+    c, pair = policy.ask(), policy.pair
+    for recorder in recorders:
+        recorder.before(policy, pair)
+    weighs = policy.takes_inflation
+    reading = world.read(c, short=weighs)
+    if reading is None:
+        return None
+    weights, value, window, time, inflation, values = reading
+    if not weighs:
+        inflation = 1.0
+    policy.tell(weights, value, inflation=inflation)
+    champion, challenger = pair or (-1, -1)
+    return Step(number, weights, value, champion, challenger, window, time, inflation, values)
+
+
+def _take_whole(policy: Policy, world: World, number: int, recorders: Sequence[Recorder]) -> Step | None:
+    for recorder in recorders:
+        recorder.before(policy, None)
+    taken = world.whole()
+    if taken is None:
+        return None
+    x, window, time, excess = taken
+    policy.observe(x, excess=None if excess is None else excess.dense())
+    nothing = frozen(np.zeros(policy.problem.size))
+    return Step(number, nothing, math.nan, window=window, time=time, values=x, whole=True, excess=excess)
 
 
 class ShiftEstimates(NamedTuple):
@@ -66,16 +175,16 @@ class ShiftEstimates(NamedTuple):
     level: float
 
 
-def settled(policy: Policy, anomalies: Index) -> bool:
+def stays_right(policy: Policy, anomalies: Index) -> bool:
     """Is the set right, and will it stay so? For simulations, where the truth is known and time is short.
 
     The likelihood of a wrong set over that of the true one is a martingale: one that trails by 50 nats ever catches up
-    with probability exp(-50). Only the exact policies know how far a swap trails, and only where they
+    with probability exp(-50). Only policies whose lead is exact know how far a swap trails, and only where they
     believe the covariance of the world.
     """
     made = policy.recipe
-    exact = made is not None and made.name in EXACT and not made.options.get("regularize")
-    return exact and policy.lead >= SETTLED and np.array_equal(policy.decision, anomalies)
+    exact = policy.can.exact_lead and made is not None and not made.options.get("regularize")
+    return exact and policy.lead >= SAFE_LEAD and np.array_equal(policy.decision, anomalies)
 
 
 @dataclass(frozen=True)
@@ -109,22 +218,16 @@ def identify(policy: Policy, measure: Callable[[Array], float], max_measurements
     >>> identify(make_policy("ecc-aht", problem), world.measure, max_measurements=200).anomalies
     array([7])
     """
-    if max_measurements is None:
-        if isinstance(policy.stopping, Never):
-            raise ValueError("the policy has no stopping rule: give max_measurements, or make it with stopping=...")
-        limit = np.inf
-    else:
-        limit = as_count(max_measurements, "max_measurements", least=0)
-    count = 0
-    while not (stopped := policy.should_stop()) and count < limit:
-        c = policy.ask()
-        policy.tell(c, measure(c))
-        count += 1
+    if max_measurements is not None:
+        as_count(max_measurements, "max_measurements", least=0)
+    elif isinstance(policy.stopping, Never):
+        raise ValueError("the policy has no stopping rule: give max_measurements, or make it with stopping=...")
+    count = sum(1 for _ in steps(policy, measure, max_measurements))
     decision, names = policy.decision, policy.problem.names
     return Identification(
         anomalies=decision,
         n_measurements=count,
-        reason="stopped" if stopped else "max_measurements",
+        reason="stopped" if policy.should_stop() else "max_measurements",
         names=None if names is None else tuple(names[k] for k in decision),
         confidence=policy.confidence,
         fit=policy.fit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from eccaht.arrays import Array, as_count, frozen, inner, l1_norm
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.problem import Problem
+from eccaht.run.loop import Reading, Window
 
 if TYPE_CHECKING:
     from eccaht.data.windows import Sample, Windows
@@ -20,25 +21,6 @@ if TYPE_CHECKING:
 
 _NOTHING_NEW = 1e-8  # share of the weights that is left after projection: below, it is rounding
 ALIKE = 1.1  # noise variance up to which a window counts as a full one for those who cannot weigh it
-
-
-class Reading(NamedTuple):
-    """The weights really used, (K,) and read-only, what they read, and when."""
-
-    weights: Array
-    value: float
-    window: int  # counted from 0
-    time: np.datetime64  # start of the window
-    inflation: float = 1.0  # of the noise variance, where the window has fewer rows than usual
-
-
-class Window(NamedTuple):
-    """All values of a window, NaN where a sensor delivered nothing, and when."""
-
-    values: Array
-    window: int  # counted from 0
-    time: np.datetime64  # start of the window
-    excess: Excess | None = None  # noise that missing rows add
 
 
 class EndOfData(ValueError):
@@ -117,7 +99,7 @@ class Replay:
             if weights is not None and (short or inflation <= ALIKE):
                 self._remember(weights)
                 value = inner(weights, np.nan_to_num(x, nan=0.0))
-                return Reading(weights, value, self.n_windows - 1, time, inflation)
+                return Reading(weights, value, self.n_windows - 1, time, inflation, x)
             self.n_short += weights is not None and self._n_read == 0
             self._close()
 
@@ -131,13 +113,6 @@ class Replay:
                 return self._keep()
             self._close()
         return None
-
-    @property
-    def values(self) -> Array:
-        """All values of the window last read from, NaN where a sensor delivered nothing."""
-        if self._window is None:
-            raise ValueError("no window was read yet: values are there after read() or whole()")
-        return self._window[1]
 
     def measure(self, c: ArrayLike) -> float:
         """Return the reading of exactly the weights c: for complete windows and one reading a window.

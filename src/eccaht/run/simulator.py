@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from eccaht.arrays import Array, Index, as_count, as_floats, as_vector, check_finite, inner
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, rng_for
+from eccaht.run.loop import Reading, Window
 from eccaht.sets import SetPrior
 
 
@@ -58,6 +59,14 @@ class Simulator:
             check_finite(weights, "measurement")
         noise = float(self._noise.standard_normal()) * math.sqrt(variance)
         return inner(weights, self._means) + noise
+
+    def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
+        """One reading of the measurement c, as the loop takes it."""
+        return Reading(c, self.measure(c))
+
+    def whole(self) -> Window:
+        """One reading of all streams, as the loop takes it."""
+        return Window(self.sample(1)[0])
 
     def sample(self, size: int) -> Array:
         """Draw whole vectors of all streams, (size, K), from the anomalous state."""

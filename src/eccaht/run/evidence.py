@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from copy import deepcopy
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from eccaht.arrays import Array, Index
+from eccaht.covariance.ridge import with_ridge
 from eccaht.policies import Policy
 from eccaht.posterior import Likelihood, SufficientStatistics, likelihood_of
 from eccaht.posterior.slots import neighbourhood
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
+
+if TYPE_CHECKING:
+    from eccaht.model.rows import Excess
 
 EMPTY = -1
 _SOLVABLE = 1e-10  # reciprocal condition number of the normal equations of the sizes
@@ -34,35 +40,38 @@ class Change(NamedTuple):
         return rest if self.into == EMPTY else np.sort(np.append(rest, self.into))
 
 
-class Record:
-    """The exact likelihood of all readings: the policy's own, if it keeps one, so that search and report agree.
+class Evidence:
+    """The exact likelihood of all readings of a search.
 
-    >>> record = Record(Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0))
-    >>> record.add(np.array([1.0, 0.0, 0.0]), 2.0)
-    >>> record.best_change(np.array([0])).log_odds
+    A policy that judges whole sets keeps it already, and then it is the policy's own: search and report use one object.
+    Other policies have no use for it; the sufficient statistics are then kept here, and `add` takes the readings.
+
+    >>> evidence = Evidence(Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0))
+    >>> evidence.add(np.array([1.0, 0.0, 0.0]), 2.0)
+    >>> evidence.best_change(np.array([0])).log_odds
     2.0
     """
 
-    def __init__(self, problem: Problem, kept: Likelihood | None = None) -> None:
+    def __init__(self, problem: Problem, shared: Likelihood | None = None) -> None:
         self.problem = problem
-        self._likelihood = likelihood_of(SufficientStatistics(problem)) if kept is None else kept
-        self._shared = kept is not None  # the policy adds the readings
+        self._shared = shared is not None
+        self._likelihood = likelihood_of(SufficientStatistics(problem)) if shared is None else shared
         self._sizes = SetPrior(problem.size, *problem.sizes)
 
     @classmethod
-    def of(cls, policy: Policy) -> Record:
-        """The record of a search by this policy."""
+    def of(cls, policy: Policy) -> Evidence:
+        """Of a search by this policy."""
         return cls(policy.problem, policy.likelihood)
 
     def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Take the reading of a weighted sum that the policy was told."""
+        """Take a reading that the policy was told, unless the policy itself has added it."""
         if not self._shared:
             self._likelihood.evidence.add(c, y, inflation)
 
-    def add_vector(self, x: Array, excess: Array | None = None) -> None:
-        """Take a window that the policy was told whole."""
-        if not self._shared:
-            self._likelihood.evidence.add_vector(x, excess)
+    def now(self) -> Evidence:
+        """A copy that later readings do not change."""
+        believed = self._likelihood.evidence.problem
+        return Evidence(self.problem, deepcopy(self._likelihood, {id(believed): believed}))
 
     def best_change(self, members: Index) -> Change:
         """The set one change away that the readings like best."""
@@ -122,8 +131,43 @@ class Record:
         ]
 
 
+class WholeWindows:
+    """The noise of whole windows, each sensor with the instrument's own on top; values may be missing (NaN).
+
+    excess: what missing rows add to that noise.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._covariance: Array | None = None
+        self._factors: dict[bytes, Array] = {}
+
+    def contrast(self, x: Array, difference: Array, excess: Excess | None = None) -> tuple[Array, float, float]:
+        """The weighted sum that tells two mean vectors apart as well as the window does: weights, reading, noise."""
+        present = np.flatnonzero(~np.isnan(x))
+        c, factor = np.zeros(self._problem.size), self._factor(present, excess)
+        solved = cho_solve((factor, True), difference[present])
+        if (size := np.abs(solved).sum()) > 0:
+            c[present] = solved * (self._problem.budget / size)
+        noise = float(np.linalg.norm(factor.T @ c[present]))
+        return c, float(c[present] @ x[present]), noise
+
+    def _factor(self, present: Index, excess: Excess | None) -> Array:
+        """The Cholesky factor of the present sensors' covariance; those of full windows are kept."""
+        if self._covariance is None:
+            problem = self._problem
+            self._covariance = with_ridge(problem.covariance, problem.readout_noise**2).dense()
+        block = self._covariance[np.ix_(present, present)]
+        if excess is not None:
+            return np.asarray(np.tril(cho_factor(block + excess.block(present), lower=True)[0]))
+        key = present.tobytes()
+        if key not in self._factors:
+            self._factors[key] = np.tril(cho_factor(block, lower=True)[0])
+        return self._factors[key]
+
+
 def name_of(problem: Problem, k: int) -> str:
-    """The name of sensor k, its number if it has none, and nothing for nobody."""
+    """The name of sensor k, its number if it has none, and nothing for EMPTY."""
     if k == EMPTY:
         return ""
     return str(k) if problem.names is None else problem.names[k]

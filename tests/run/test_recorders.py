@@ -12,7 +12,7 @@ import pytest
 from eccaht import Problem, Simulator, families, make_policy
 from eccaht.explain.finding import Finding, investigate
 from eccaht.explain.picture import draw
-from eccaht.run.ledger import save_ledger
+from eccaht.run.recorders import Ledger
 from eccaht.run.replay import Replay
 
 START = np.datetime64("2024-05-01T08:00", "us")
@@ -25,15 +25,29 @@ def problem() -> Problem:
 
 
 @pytest.fixture(scope="module")
-def finding(problem: Problem) -> Finding:
+def search(problem: Problem) -> tuple[Finding, Ledger]:
     x = Simulator(problem, anomalies=[1, 4], seed=0).sample(25)
     x[3, 1] = np.nan
     rows = [(START + np.timedelta64(k * 500, "ms"), row) for k, row in enumerate(x)]
-    return investigate(make_policy("ecc-aht", problem, stopping=None), Replay(rows, problem, per_window=2))
+    policy = make_policy("ecc-aht", problem, stopping=None)
+    ledger = Ledger(policy)
+    return investigate(policy, Replay(rows, problem, per_window=2), ledger=ledger), ledger
 
 
-def test_scores_can_be_added_up_from_the_table(problem: Problem, finding: Finding, tmp_path: Path) -> None:
-    table = pl.read_parquet(save_ledger(problem, finding.entries, tmp_path / "l.parquet"))
+@pytest.fixture(scope="module")
+def finding(search: tuple[Finding, Ledger]) -> Finding:
+    return search[0]
+
+
+@pytest.fixture(scope="module")
+def ledger(search: tuple[Finding, Ledger]) -> Ledger:
+    return search[1]
+
+
+def test_scores_can_be_added_up_from_the_table(
+    problem: Problem, finding: Finding, ledger: Ledger, tmp_path: Path
+) -> None:
+    table = pl.read_parquet(ledger.save(tmp_path / "l.parquet"))
     assert len(table) == finding.n_measurements > 25
     moved = table.select("moved").explode("moved").unnest("moved").group_by("sensor").agg(pl.col("value").sum())
     total = dict(moved.iter_rows())
@@ -50,9 +64,9 @@ def test_scores_can_be_added_up_from_the_table(problem: Problem, finding: Findin
         assert (row["expected"], row["expected_if_swapped"]) == (entry.expected, entry.expected_swapped)
 
 
-def test_csv_and_parquet_say_the_same(problem: Problem, finding: Finding, tmp_path: Path) -> None:
-    table = pl.read_parquet(save_ledger(problem, finding.entries, tmp_path / "l.parquet"))
-    with save_ledger(problem, finding.entries, tmp_path / "l.csv").open(encoding="utf-8", newline="") as file:
+def test_csv_and_parquet_say_the_same(ledger: Ledger, tmp_path: Path) -> None:
+    table = pl.read_parquet(ledger.save(tmp_path / "l.parquet"))
+    with ledger.save(tmp_path / "l.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == table.columns
     for told, row in zip(rows, table.iter_rows(named=True), strict=True):
@@ -66,9 +80,9 @@ def test_csv_and_parquet_say_the_same(problem: Problem, finding: Finding, tmp_pa
     ]
 
 
-def test_a_ledger_that_cannot_be_written_leaves_nothing(problem: Problem, finding: Finding, tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_written_leaves_nothing(ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
-        save_ledger(problem, finding.entries, tmp_path / "l.xlsx")
+        ledger.save(tmp_path / "l.xlsx")
     assert list(tmp_path.iterdir()) == []
 
 
