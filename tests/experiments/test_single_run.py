@@ -37,7 +37,7 @@ def test_hits_are_those_of_the_whole_run(name: str) -> None:
     for run in range(4):
         policy = make_policy(name, PROBLEM, seed=(2, run), stopping=None)
         world = Simulator(PROBLEM, seed=(2, run), names=[name])
-        whole = Hits(PROBLEM, world.anomalies)
+        whole = Hits(world.anomalies)
         assert len(list(loop.steps(policy, world, HORIZON, recorders=[whole]))) == HORIZON
         assert_array_equal(hits_of_run(PROBLEM, name, HORIZON, (2, run), {}), whole.counts)
 

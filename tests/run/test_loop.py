@@ -28,7 +28,7 @@ def windows(x: Array) -> list[tuple[np.datetime64, Array]]:
 def test_one_step_a_reading(name: str) -> None:
     policy, world = make_policy(name, PROBLEM, seed=1, stopping=None), Simulator(PROBLEM, seed=1)
     by_hand, same_world = make_policy(name, PROBLEM, seed=1), Simulator(PROBLEM, seed=1)
-    hits, made = Hits(PROBLEM, world.anomalies), 0
+    hits, made = Hits(world.anomalies), 0
     for made, step in enumerate(steps(policy, world, 25, recorders=[hits]), start=1):
         c, pair = by_hand.ask(), by_hand.pair or (-1, -1)
         reading = same_world.measure(c)
@@ -136,7 +136,7 @@ def test_only_the_loop_asks_and_tells() -> None:
 
 def test_hits_are_padded_with_the_last() -> None:
     policy, world = make_policy("ecc-aht", PROBLEM, stopping=6), Simulator(PROBLEM)
-    hits = Hits(PROBLEM, world.anomalies)
+    hits = Hits(world.anomalies)
     assert len(list(steps(policy, world, recorders=[hits]))) == 6
     assert hits.over(9).tolist() == [*hits.counts, *[hits.counts[-1]] * 3]
 

@@ -107,7 +107,7 @@ def expect(
 def _search(problem: Problem, name: str, seed: tuple[int, int], horizon: int) -> tuple[NDArray[np.int32], int | None]:
     """Anomalies in the set after each measurement, and when the policy's own rule would have stopped."""
     policy, world = make_policy(name, problem, seed=seed), Simulator(problem, seed=seed, names=(name,))
-    hits, stop = Hits(problem, world.anomalies), None
+    hits, stop = Hits(world.anomalies), None
     for step in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):
         if stop is None and policy.should_stop():
             stop = step.number

@@ -38,7 +38,7 @@ def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int],
     """
     policy = make_policy(name, problem, seed=seed, stopping=None, **options)
     world = Simulator(problem, seed=seed, names=[name])
-    hits = Hits(problem, world.anomalies)
+    hits = Hits(world.anomalies)
     start = perf_counter()
     try:
         for _ in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):

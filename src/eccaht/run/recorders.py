@@ -38,20 +38,19 @@ class Hits(Recorder):
     >>> from eccaht.run import steps
     >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
     >>> policy, world = make_policy("ecc-aht", problem, stopping=None), Simulator(problem)
-    >>> hits = Hits(problem, world.anomalies)
+    >>> hits = Hits(world.anomalies)
     >>> table = [(*step, policy.lead, hits.counts[-1]) for step in steps(policy, world, limit=10, recorders=[hits])]
     >>> len(table), hits.counts[-1]
     (10, 1)
     """
 
-    def __init__(self, problem: Problem, anomalies: Index) -> None:
+    def __init__(self, anomalies: Index) -> None:
         self.counts: list[int] = []
-        self._truth = np.zeros(problem.size, dtype=bool)
-        self._truth[anomalies] = True
+        self._truth = frozenset(anomalies.tolist())
 
     def after(self, policy: Policy, step: Step) -> None:  # noqa: ARG002
         """Count."""
-        self.counts.append(int(np.count_nonzero(self._truth[policy.decision])))
+        self.counts.append(len(self._truth.intersection(policy.decision.tolist())))
 
     def over(self, horizon: int) -> NDArray[np.int32]:
         """The counts of so many measurements, with the last one for those that were not made."""

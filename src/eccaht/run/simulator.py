@@ -57,15 +57,14 @@ class Simulator:
         variance = self.problem.noise_variance(weights)
         if not math.isfinite(variance):
             check_finite(weights, "measurement")
-        noise = float(self._noise.standard_normal()) * math.sqrt(variance)
-        return inner(weights, self._means) + noise
+        return self._drawn(weights, variance)
 
     def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
-        """One reading of the measurement c, as the loop takes it."""
-        return Reading(c, self.measure(c))
+        """One reading of weights that a policy chose, which are trusted."""
+        return Reading(c, self._drawn(c, self.problem.noise_variance(c)))
 
     def whole(self) -> Window:
-        """One reading of all streams, as the loop takes it."""
+        """One reading of all streams."""
         return Window(self.sample(1)[0])
 
     def sample(self, size: int) -> Array:
@@ -75,6 +74,9 @@ class Simulator:
         if self.problem.readout_noise:
             drawn += self.problem.readout_noise * self._noise.standard_normal(drawn.shape)
         return drawn
+
+    def _drawn(self, c: Array, variance: float) -> float:
+        return inner(c, self._means) + float(self._noise.standard_normal()) * math.sqrt(variance)
 
 
 def _random_number(problem: Problem, rng: np.random.Generator) -> int:
