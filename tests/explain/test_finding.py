@@ -16,7 +16,7 @@ from eccaht.explain.reasons import arguments, strongest_argument
 from eccaht.policies import Policy
 from eccaht.run.evidence import EMPTY, Change, Evidence
 from eccaht.run.loop import estimated_shifts
-from eccaht.run.recorders import Entry, Ledger
+from eccaht.run.recorders import Ledger, LedgerEntry
 from eccaht.run.replay import Replay
 
 START = np.datetime64("2024-05-01T08:00", "us")
@@ -36,10 +36,10 @@ def windows(x: Array) -> list[tuple[np.datetime64, Array]]:
 
 def found(policy: Policy, x: Array, **options: int | None) -> Finding:
     per_window = int(options.pop("per_window", 1) or 1)
-    return investigate(policy, Replay(windows(x), policy.problem, per_window=per_window), **options)  # type: ignore[arg-type]
+    return investigate(policy, Replay(windows(x), policy.problem, per_window=per_window), **options)
 
 
-def log_likelihood(problem: Problem, entries: tuple[Entry, ...], anomalies: tuple[int, ...]) -> float:
+def log_likelihood(problem: Problem, entries: tuple[LedgerEntry, ...], anomalies: tuple[int, ...]) -> float:
     S = problem.covariance.dense()
     total = 0.0
     for entry in entries:

@@ -177,14 +177,7 @@ def _document(seed: int, moments: list[Moment], end: Outcome, files: list[str]) 
 
 
 def _step(moment: Moment) -> dict[str, Any]:
-    return {
-        "step": moment.step,
-        "champion": moment.champion,
-        "challenger": moment.challenger,
-        "weights": moment.weights.tolist(),
-        "reading": moment.reading,
-        "scores": moment.scores.tolist(),
-        "beliefs": moment.beliefs.tolist(),
-        "decision": moment.decision.tolist(),
-        "lead": moment.lead,
-    }
+    import numpy as np
+
+    names = ("step", "champion", "challenger", "weights", "reading", "scores", "beliefs", "decision", "lead")
+    return {name: np.asarray(getattr(moment, name)).tolist() for name in names}

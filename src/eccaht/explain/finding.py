@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from eccaht.arrays import Array, Index, as_count
 from eccaht.explain.plain import plain_cautions
@@ -20,7 +19,7 @@ from eccaht.posterior import Confidence
 from eccaht.posterior.confidence import LEAST_FIT
 from eccaht.run.evidence import Change, Evidence, name_of
 from eccaht.run.loop import Recorder, ShiftEstimates, Step, estimated_shifts, steps
-from eccaht.run.recorders import Entry, Ledger
+from eccaht.run.recorders import Ledger, LedgerEntry
 from eccaht.run.replay import Replay
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Finding:
     last: np.datetime64  # start of the window of the last reading
     settled: int  # the measurement since which the set has not changed
     reason: Reason
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     evidence: Evidence
     cautions: tuple[str, ...] = ()  # what is plain from the data, and what the model's diagnosis says
     culprits: tuple[Culprit, ...] = ()  # sensors that need no search: stuck or silent
@@ -178,19 +177,9 @@ class Investigation:
         return "data_ended" if self._ended else "unfinished"
 
 
-def investigate(
-    policy: Policy,
-    replay: Replay,
-    *,
-    max_measurements: int | None = None,
-    vectors: bool = False,
-    ledger: Ledger | None = None,
-    recorders: Sequence[Recorder] = (),
-) -> Finding:
-    """Run an `Investigation` to its end and sum it up."""
-    search = Investigation(
-        policy, replay, max_measurements=max_measurements, vectors=vectors, ledger=ledger, recorders=recorders
-    )
+def investigate(policy: Policy, replay: Replay, **options: Any) -> Finding:
+    """Run an `Investigation`, which has the same options, to its end and sum it up."""
+    search = Investigation(policy, replay, **options)
     for _ in search:
         pass
     return search.finding()
@@ -210,6 +199,4 @@ def _shifts(policy: Policy, evidence: Evidence) -> ShiftEstimates:
         known = problem.shift_spread[decision] == 0.0
         values, low, high = (np.where(known, np.nan, column) for column in estimates[:3])
         return ShiftEstimates(values, low, high, LEVEL)
-    sizes, errors = evidence.sizes(decision)
-    reach = ndtri(0.5 + 0.5 * LEVEL) * errors
-    return ShiftEstimates(sizes, sizes - reach, sizes + reach, LEVEL)
+    return ShiftEstimates.of(*evidence.sizes(decision), LEVEL)

@@ -10,7 +10,7 @@ from eccaht.data.clock import Clock
 from eccaht.explain.signs import OtherSigns
 from eccaht.model.standstill import Culprit
 from eccaht.problem import Problem
-from eccaht.run.recorders import Entry
+from eccaht.run.recorders import LedgerEntry
 from eccaht.run.replay import Replay
 
 
@@ -42,7 +42,7 @@ def misfit_caution(fit: float) -> str:
     )
 
 
-def short_windows(entries: Sequence[Entry], passed_over: int, alike: float) -> str:
+def short_windows(entries: Sequence[LedgerEntry], passed_over: int, alike: float) -> str:
     """How many windows had fewer rows than usual, "" if none to speak of."""
     short = {entry.window: entry.inflation for entry in entries if entry.inflation > alike}
     texts = []

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from eccaht.arrays import Array, Index
 from eccaht.covariance.ridge import with_ridge
 from eccaht.problem import Problem
-from eccaht.run.recorders import Entry
+from eccaht.run.recorders import LedgerEntry
 
 _LEAST = 1e-12  # share of a sensor's variance that is left of it where the others explain all: below, it is rounding
 
@@ -27,7 +27,7 @@ class Readings(NamedTuple):
     alone: Array
 
 
-def read(problem: Problem, entries: Sequence[Entry], sensors: Index) -> Readings:
+def read(problem: Problem, entries: Sequence[LedgerEntry], sensors: Index) -> Readings:
     """Return the readings of some sensors; they do not explain each other, all others do."""
     last = np.array(list({entry.window: place for place, entry in enumerate(entries)}.values()))
     noise = with_ridge(problem.covariance, problem.readout_noise**2)

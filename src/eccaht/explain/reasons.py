@@ -8,7 +8,7 @@ from eccaht.arrays import Array, inner
 from eccaht.explain.finding import Finding
 from eccaht.problem import Problem
 from eccaht.run.evidence import Change, WholeWindows
-from eccaht.run.recorders import Entry
+from eccaht.run.recorders import LedgerEntry
 
 
 class Argument(NamedTuple):
@@ -19,7 +19,7 @@ class Argument(NamedTuple):
     """
 
     change: Change
-    entry: Entry
+    entry: LedgerEntry
     weights: Array
     reading: float
     noise: float

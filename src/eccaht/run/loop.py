@@ -172,6 +172,12 @@ class ShiftEstimates(NamedTuple):
     high: Array
     level: float
 
+    @classmethod
+    def of(cls, values: Array, deviations: Array, level: float = 0.95) -> ShiftEstimates:
+        """With intervals of Gaussian estimates."""
+        reach = ndtri(0.5 + 0.5 * level) * deviations
+        return cls(values, values - reach, values + reach, level)
+
 
 def stays_right(policy: Policy, anomalies: Index) -> bool:
     """Is the set right, and will it stay so? For simulations, where the truth is known and time is short.
@@ -221,12 +227,11 @@ def identify(policy: Policy, measure: Callable[[Array], float], max_measurements
     elif isinstance(policy.stopping, Never):
         raise ValueError("the policy has no stopping rule: give max_measurements, or make it with stopping=...")
     count = sum(1 for _ in steps(policy, measure, max_measurements))
-    decision, names = policy.decision, policy.problem.names
     return Identification(
-        anomalies=decision,
+        anomalies=policy.decision,
         n_measurements=count,
         reason="stopped" if policy.should_stop() else "max_measurements",
-        names=None if names is None else tuple(names[k] for k in decision),
+        names=None if policy.problem.names is None else policy.decision_names,
         confidence=policy.confidence,
         fit=policy.fit,
         shifts=estimated_shifts(policy) if policy.problem.unknown_shift else None,
@@ -235,8 +240,4 @@ def identify(policy: Policy, measure: Callable[[Array], float], max_measurements
 
 def estimated_shifts(policy: Policy, level: float = 0.95) -> ShiftEstimates | None:
     """Estimates of the decided streams' shifts, where the policy keeps a joint belief."""
-    if policy.shifts is None:
-        return None
-    mean, deviation = policy.shifts
-    reach = ndtri(0.5 + 0.5 * level) * deviation
-    return ShiftEstimates(mean, mean - reach, mean + reach, level)
+    return None if policy.shifts is None else ShiftEstimates.of(*policy.shifts, level)

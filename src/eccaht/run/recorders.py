@@ -6,7 +6,7 @@ import csv
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class Hits(Recorder):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One measurement.
 
     Two hypotheses are compared: the set held before the reading, and the same set with its `champion` replaced by its
@@ -92,18 +92,6 @@ class Entry:
     excess: Excess | None = None  # noise that missing rows add to a window told whole
 
 
-class _Before(NamedTuple):
-    """The two sets that a reading is to tell apart, and what was known of them before it."""
-
-    held: Index
-    scores: Array
-    change: Change
-    other: Index
-    log_odds: float
-    shifts: Array  # of every sensor under the set held
-    shifts_swapped: Array  # and under the other
-
-
 class Ledger(Recorder):
     """Keeps every measurement of a policy with what it was to tell apart and what it changed.
 
@@ -112,18 +100,17 @@ class Ledger(Recorder):
 
     def __init__(self, policy: Policy) -> None:
         self.problem, self.evidence = policy.problem, Evidence.of(policy)
-        self.entries: list[Entry] = []
+        self.entries: list[LedgerEntry] = []
         self._windows = WholeWindows(policy.problem)
 
     def before(self, policy: Policy, pair: Pair | None) -> None:
         """Compare the measured pair if it straddles the edge of the set, else the change hardest to rule out."""
         held, evidence = policy.decision, self.evidence
-        members = set(held.tolist())
-        straddles = pair is not None and pair[0] in members and pair[1] not in members
+        straddles = pair is not None and pair[0] in held and pair[1] not in held
         change = Change(*pair, 0.0) if pair is not None and straddles else evidence.best_change(held)
         other = change.of(held)
         odds, near, far = evidence.log_odds(held, other), evidence.shifts(held), evidence.shifts(other)
-        self._before = _Before(held, policy.scores.copy(), change, other, odds, near, far)
+        self._before = held, policy.scores.copy(), change, other, odds, near, far
 
     def after(self, policy: Policy, step: Step) -> None:
         """Keep what was read and what it changed."""
@@ -133,7 +120,7 @@ class Ledger(Recorder):
         c, y, noise, inflation = self._shown(step, held, other)
         scores = policy.scores.copy()
         self.entries.append(
-            Entry(
+            LedgerEntry(
                 number=step.number,
                 window=step.window,
                 time=step.time,
@@ -193,7 +180,7 @@ class Ledger(Recorder):
 # -- the ledger as a table -----------------------------------------------------------------------------
 
 
-def _row(problem: Problem, entry: Entry) -> dict[str, Any]:
+def _row(problem: Problem, entry: LedgerEntry) -> dict[str, Any]:
     """An entry with names in place of numbers; lists where a cell holds several."""
     return {
         "measurement": entry.number,
