@@ -152,7 +152,8 @@ def _name_of_scores(policy: str) -> str:
     """Those of policies that judge whole sets are no log-odds of single sensors."""
     from eccaht.policies import CATALOGUE
 
-    return "log-odds" if CATALOGUE[policy].can.log_odds else "score"
+    can = CATALOGUE[policy].can
+    return "log-odds" if can.log_odds and not can.exact_lead else "score"
 
 
 def _left_to_find(number: int | tuple[int, int], apart: int, policy: str) -> int | tuple[int, int]:
