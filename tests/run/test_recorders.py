@@ -12,6 +12,7 @@ import pytest
 from eccaht import Problem, Simulator, families, make_policy
 from eccaht.explain.finding import Finding, investigate
 from eccaht.explain.picture import draw
+from eccaht.run.loop import steps
 from eccaht.run.recorders import Ledger
 from eccaht.run.replay import Replay
 
@@ -104,3 +105,15 @@ def test_one_measurement_can_be_drawn(problem: Problem, tmp_path: Path) -> None:
     x = Simulator(problem, anomalies=[1, 4], seed=0).sample(1)
     single = investigate(make_policy("ecc-aht", problem, stopping=None), Replay([(START, x[0])], problem))
     draw(problem, single, 60.0).savefig(tmp_path / "evidence.png")
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_simulated_search_has_a_ledger_without_times(problem: Problem, whole: bool, tmp_path: Path) -> None:
+    policy = make_policy("joint", problem, stopping=None)
+    ledger = Ledger(policy)
+    made = list(steps(policy, Simulator(problem, anomalies=[1, 4]), 5, whole=whole, recorders=[ledger]))
+    assert len(pl.read_parquet(ledger.save(tmp_path / "l.parquet"))) == len(made) == len(ledger.entries) == 5
+    assert len(ledger.save(tmp_path / "l.csv").read_text(encoding="utf-8").splitlines()) == 6
+    assert np.array_equal(ledger.entries[-1].decision, policy.decision)
+    rival = ledger.evidence.best_change(policy.decision)
+    assert rival.log_odds == pytest.approx(policy.lead)  # search and report have one evidence

@@ -61,7 +61,7 @@ def watch(seed: int) -> Iterator[Moment]:
     setting = problem()
     policy = make_policy(POLICY, setting, seed=seed, stopping="gap", alpha=ALPHA)
     world = Simulator(setting, seed=seed)
-    yield _moment(policy, world, Step(0, np.zeros(STREAMS), np.nan))
+    yield _moment(policy, world, Step(0, np.zeros(setting.size), np.nan))
     for step in steps(policy, world, HORIZON, obey_stopping=False):
         yield _moment(policy, world, step)
 
@@ -75,7 +75,7 @@ def _moment(policy: Policy, world: Simulator, step: Step) -> Moment:
         challenger=step.challenger,
         reading=step.reading,
         weights=step.weights,
-        correlation=column(step.champion) if step.number else np.zeros(STREAMS),
+        correlation=column(step.champion) if step.number else np.zeros(step.weights.size),
         beliefs=policy.beliefs.copy(),
         scores=policy.scores.copy(),
         decision=policy.decision,

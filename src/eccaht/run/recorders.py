@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".parquet")
 _MOVED = 0.005  # a score that moved less is not listed
 _SEPARATOR = "; "
-
-Pairs = list[tuple[str, float]]  # sensor and number
+_PAIRED = ("weights", "moved")  # columns whose cells hold sensors with a number each
 
 
 class Hits(Recorder):
@@ -189,7 +188,7 @@ def _row(problem: Problem, entry: LedgerEntry) -> dict[str, Any]:
         "weights": _pairs(problem, entry.weights, np.flatnonzero(entry.weights)),
         "reading": entry.reading,
         "noise": entry.noise,
-        "set": _names(problem, entry.held),
+        "set": [name_of(problem, k) for k in entry.held],
         "champion": name_of(problem, entry.champion),
         "challenger": name_of(problem, entry.challenger),
         "expected": entry.expected,
@@ -197,16 +196,19 @@ def _row(problem: Problem, entry: LedgerEntry) -> dict[str, Any]:
         "evidence": entry.evidence,
         "moved": _pairs(problem, entry.moved, np.flatnonzero(np.abs(entry.moved) >= _MOVED)),
         "lead": entry.lead,
-        "set_after": _names(problem, entry.decision),
+        "set_after": [name_of(problem, k) for k in entry.decision],
     }
 
 
 def _frame(table: list[dict[str, Any]], clock: Clock) -> pl.DataFrame:
     import polars as pl
 
-    rows = [row | {key: _structs(row[key]) for key in ("weights", "moved")} for row in table]
-    for row in rows:  # rows without times have numbers
-        row["time"] = row["time"].item() if clock.row_interval is None else clock.show(row["time"])
+    rows = []
+    for row in table:
+        lists = {key: [{"sensor": name, "value": value} for name, value in row[key]] for key in _PAIRED}
+        # rows without times have numbers
+        time = row["time"].item() if clock.row_interval is None else clock.show(row["time"])
+        rows.append(row | lists | {"time": time})
     pairs = pl.List(pl.Struct({"sensor": pl.String, "value": pl.Float64}))
     kind = pl.Datetime("us") if clock.row_interval is None else pl.String()
     frame = pl.DataFrame(rows, schema_overrides={"weights": pairs, "moved": pairs, "time": kind})
@@ -221,22 +223,12 @@ def _csv(table: list[dict[str, Any]], clock: Clock) -> str:
     writer.writeheader()
     for row in table:
         lists = {key: _SEPARATOR.join(row[key]) for key in ("set", "set_after")}
-        lists |= {
-            key: _SEPARATOR.join(f"{name}={value:.6g}" for name, value in row[key]) for key in ("weights", "moved")
-        }
+        lists |= {key: _SEPARATOR.join(f"{name}={value:.6g}" for name, value in row[key]) for key in _PAIRED}
         writer.writerow(row | lists | {"time": clock.exact(row["time"])})
     return text.getvalue()
 
 
-def _names(problem: Problem, streams: Index) -> list[str]:
-    return [name_of(problem, k) for k in streams]
-
-
-def _pairs(problem: Problem, values: Array, which: Index) -> Pairs:
+def _pairs(problem: Problem, values: Array, which: Index) -> list[tuple[str, float]]:
     """Sensors and their values, the largest first."""
     order = which[np.argsort(-np.abs(values[which]), kind="stable")]
     return [(name_of(problem, k), float(values[k])) for k in order]
-
-
-def _structs(pairs: Pairs) -> list[dict[str, Any]]:
-    return [{"sensor": name, "value": value} for name, value in pairs]
