@@ -11,7 +11,7 @@ import typer
 from eccaht.policies import DEFAULT_POLICY
 
 if TYPE_CHECKING:
-    from eccaht.explain.telling import Account
+    from eccaht.explain.account import Account
     from eccaht.model.model import Model
     from eccaht.model.preparing import Notation
     from eccaht.model.sources import Source
@@ -90,8 +90,8 @@ def identify(
     from eccaht.cli.parsing import parse_number
     from eccaht.cli.shifts import parse_shifts
     from eccaht.cli.watching import watching
+    from eccaht.explain.account import Account, columns, opening
     from eccaht.explain.finding import investigate
-    from eccaht.explain.telling import Account, columns, opening
     from eccaht.model.model import load_model
     from eccaht.model.preparing import Notation
     from eccaht.run.ledger import SUFFIXES
@@ -235,10 +235,8 @@ def _save_ledger(account: Account, path: Path | None) -> Iterator[Path]:
 
 def _save_plot(account: Account, path: Path | None) -> Iterator[Path]:
     from eccaht.explain.picture import draw
-    from eccaht.presentation.style import figure_style, save_picture
+    from eccaht.presentation.style import save_picture
 
     if path is not None:
         options: dict[str, Any] = {"scores": account.scores, "clock": account.clock}
-        with figure_style():
-            figure = draw(account.problem, account.finding, account.model.seconds, **options)
-        yield save_picture(figure, path)
+        yield save_picture(draw(account.problem, account.finding, account.model.seconds, **options), path)
