@@ -87,8 +87,7 @@ def identify(
     """
     from eccaht.arrays import as_positive
     from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver
-    from eccaht.cli.parsing import parse_number
-    from eccaht.cli.shifts import parse_shifts
+    from eccaht.cli.parsing import parse_number, parse_shifts
     from eccaht.cli.watching import watching
     from eccaht.explain.account import Account, columns, opening
     from eccaht.explain.finding import investigate
