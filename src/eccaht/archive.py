@@ -86,16 +86,7 @@ def rebuilding(path: str | PathLike[str], kind: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        ArithmeticError,
-        RecursionError,
-        MemoryError,
-    ) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a valid {kind} file: {_one_line(error)}") from None
     except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be read as a {kind} file: {_one_line(error)}") from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eccaht.explain.arguments import Argument
+from eccaht.explain.arguments import Argument, ranked
 from eccaht.run.record import name_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def document(account: Account) -> dict[str, Any]:
     """Everything that the lines and the table say, and the rest of the numbers."""
     finding, rival, clock = account.finding, account.finding.rival, account.clock
     confidence = finding.confidence
-    sensors = [*_not_searched(account), *(_sensor(account, k) for k in account.ranked())]
+    sensors = [*_not_searched(account), *(_sensor(account, k) for k in ranked(finding))]
     return {
         "named": [sensor for sensor in sensors if sensor["named"]],
         "cautions": account.cautions,

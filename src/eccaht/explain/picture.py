@@ -16,6 +16,7 @@ from eccaht.arrays import Array, Index
 from eccaht.covariance.ridge import with_ridge
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.windows import Times
+from eccaht.explain.arguments import ranked
 from eccaht.explain.finding import Finding
 from eccaht.presentation.labels import End, label_ends
 from eccaht.presentation.style import PALETTE, TEXT_WIDTH, figure_style
@@ -94,10 +95,9 @@ def _title(finding: Finding) -> str:
 
 def _colours(finding: Finding) -> dict[int, str]:
     """Named sensors in colour, runners-up dark grey; the strongest first."""
-    order = np.argsort(-finding.scores, kind="stable")
-    named = [int(k) for k in order if k in finding.anomalies]
-    others = [int(k) for k in order if k not in finding.anomalies][:_RUNNERS_UP]
-    return {k: _NAMED[rank % len(_NAMED)] for rank, k in enumerate(named)} | dict.fromkeys(others, _RUNNER_UP)
+    order, n = ranked(finding), len(finding.anomalies)
+    named = {k: _NAMED[rank % len(_NAMED)] for rank, k in enumerate(order[:n])}
+    return named | dict.fromkeys(order[n : n + _RUNNERS_UP], _RUNNER_UP)
 
 
 def _draw_scores(axes: Axes, problem: Problem, times: Times, track: Array, colours: dict[int, str]) -> None:
@@ -158,7 +158,7 @@ def _line(colour: str, rank: int) -> dict[str, Any]:
 
 def _ever_named(finding: Finding) -> list[int]:
     """Sensors that were in the set at some time: the named ones, then the others by time in it."""
-    named = [k for k in np.argsort(-finding.scores, kind="stable").tolist() if k in finding.anomalies]
+    named = ranked(finding)[: len(finding.anomalies)]
     often = Counter(k for entry in finding.entries for k in entry.held.tolist()).most_common()
     return [*named, *(k for k, _ in often if k not in named)][: max(_ROWS, len(named))]
 
