@@ -51,7 +51,7 @@ def check_windows(view: ModelView) -> Check:
 
 
 def check_independence(view: ModelView) -> Check:
-    """Integrated autocorrelation time of the windows, which 9 of 10 sensors do not exceed."""
+    """The integrated autocorrelation time of windows that 9 of 10 sensors do not exceed."""
     time, limits = float(np.quantile(view.memory.time, MOST)), time_limits(view.n_windows)
     verdict = limits.verdict(time)
     sensors = _above(view.names, view.memory.time, limits.ok) if verdict != "ok" else ()
@@ -94,7 +94,7 @@ def check_drift(view: ModelView) -> Check:
 
 
 def check_stability(view: ModelView) -> Check:
-    """Noise of the method's own measurements in one half over that in the other, not exceeded by 9 of 10 pairs."""
+    """The ratio between the noise of a pair measurement in the two halves that 9 of 10 pairs do not exceed."""
     # log variances estimated from T/2 windows each differ by sqrt(8/T), and the quantile itself is uncertain
     chance = 1.5 * ndtri(0.5 + 0.5 * MOST) * np.sqrt(8.0 * np.median(view.memory.time_of_products) / view.n_windows)
     limits = stable_limits(float(chance))
@@ -141,7 +141,7 @@ def pair_variances(view: ModelView) -> tuple[Array, Array]:
 
 
 def check_normality(view: ModelView) -> Check:
-    """Share of sensors whose quantile-quantile plot is no line."""
+    """Share of sensors whose quantile-quantile plot is far from a line."""
     sensors = _above(view.names, view.deviation, NORMAL.ok)
     share = len(sensors) / view.size
     verdict: Verdict = "not fit" if share > NORMAL.not_fit else "caution" if sensors else "ok"
@@ -234,7 +234,7 @@ def check_rank(view: ModelView) -> Check:
 
 
 def check_stuck(view: ModelView) -> Check:
-    """The longest share of the history in which a sensor repeated one value; statuses may."""
+    """The longest share of the history in which a sensor repeated one value; statuses are not counted."""
     status = np.array([kind == "status" for kind in view.reported("kind", "")])
     share = np.where(status, 0.0, view.history.stuck)
     top, sensors = float(share.max()), _above(view.names, share, STUCK.ok)

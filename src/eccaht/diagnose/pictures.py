@@ -29,9 +29,7 @@ def clustered(correlation: Array) -> Index:
     """An order in which sensors that move together, in either direction, stand together."""
     if len(correlation) < 3:
         return np.arange(len(correlation))
-    apart = np.clip(1.0 - np.abs(correlation), 0.0, None)
-    np.fill_diagonal(apart, 0.0)
-    distances = squareform(apart, checks=False)
+    distances = squareform(np.clip(1.0 - np.abs(correlation), 0.0, None), checks=False)
     tree = linkage(distances, method="average")
     if len(correlation) <= _ORDERED:
         tree = optimal_leaf_ordering(tree, distances)
@@ -46,8 +44,7 @@ def draw_correlation(view: ModelView) -> Figure:
     figure, axes = _single(0.86)
     shown = view.believed[np.ix_(order, order)]
     image = axes.imshow(shown, cmap=_BLUE_RED, vmin=-1.0, vmax=1.0, interpolation="nearest")
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     if view.size <= _LABELLED:
         names = [_short(view.names[k]) for k in order]
         size = min(6.5, 230.0 / view.size)
@@ -55,9 +52,7 @@ def draw_correlation(view: ModelView) -> Figure:
         axes.set_yticks(range(view.size), names, fontsize=size)
         axes.tick_params(length=0)
     else:
-        axes.set_xlabel("sensors, similar ones together")
-        axes.set_xticks([])
-        axes.set_yticks([])
+        axes.set(xlabel="sensors, similar ones together", xticks=[], yticks=[])
     bar = figure.colorbar(image, ax=axes, shrink=0.6, ticks=[-1, -0.5, 0, 0.5, 1])
     bar.outline.set_visible(False)
     bar.set_label("correlation")
@@ -74,15 +69,12 @@ def draw_spectrum(view: ModelView) -> Figure:
         low, high = (1.0 - np.sqrt(ratio)) ** 2, (1.0 + np.sqrt(ratio)) ** 2
         axes.axhspan(low, high, color=NEUTRAL, alpha=0.35, lw=0, label="independent sensors, by chance")
     axes.semilogy(np.arange(1, view.size + 1), values, "o-", ms=2.5, color=PALETTE["blue"], label="eigenvalues")
-    label = f"effective rank {view.rank:.3g}"
-    axes.axvline(view.rank, color=PALETTE["vermillion"], lw=1, ls="--", label=label)
+    axes.axvline(view.rank, color=PALETTE["vermillion"], lw=1, ls="--", label=f"effective rank {view.rank:.3g}")
     steps = (1.0, 2.0, 5.0) if values[0] < 200.0 * values[-1] else (1.0,)
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlim(0.5, view.size + 0.5)
-    axes.set_xlabel("number, from the largest")
-    axes.set_ylabel("eigenvalue")
+    axes.set(xlim=(0.5, view.size + 0.5), xlabel="number, from the largest", ylabel="eigenvalue")
     figure.legend(loc="outside upper right", ncols=3)
     return figure
 
@@ -100,11 +92,8 @@ def draw_whiteness(view: ModelView) -> Figure:
     slowest = int(np.argmax(view.memory.time + len(rho) * view.memory.plateau))
     label = f"slowest: {_short(view.names[slowest])}"
     axes.plot(lags[1:], rho[1:, slowest], color=PALETTE["vermillion"], lw=0.9, label=label)
-    axes.set_xlim(1, max(len(rho) - 1, 2))
-    top = max(float(rho[1:].max(initial=0.0)), 0.25)
-    axes.set_ylim(min(float(rho[1:].min(initial=0.0)), -0.1) * 1.05, min(top * 1.1, 1.02))
-    axes.set_xlabel("lag in windows")
-    axes.set_ylabel("autocorrelation")
+    heights = 1.05 * rho[1:].min(initial=-0.1), min(1.1 * rho[1:].max(initial=0.25), 1.02)
+    axes.set(xlim=(1, max(len(rho) - 1, 2)), ylim=heights, xlabel="lag in windows", ylabel="autocorrelation")
     figure.legend(loc="outside upper right", ncols=4)  # memory or drift fill the panel
     return figure
 
@@ -118,8 +107,7 @@ def draw_quantiles(view: ModelView) -> Figure:
         centre = float(view.history.block_means[:, k].mean())
         axes.plot([-3.4, 3.4], [-3.4, 3.4], color=NEUTRAL, lw=1)
         axes.plot(z, (q - centre) / spread[k], ".", ms=3, color=PALETTE["blue"])
-        axes.set_xlim(-3.4, 3.4)
-        axes.set_title(f"{_short(view.names[k], 18)}\n1 - W' = {view.deviation[k]:.2g}")
+        axes.set(xlim=(-3.4, 3.4), title=f"{_short(view.names[k], 18)}\n1 - W' = {view.deviation[k]:.2g}")
 
     figure = _panels(view, np.argsort(-view.deviation, kind="stable"), one)
     figure.supxlabel("normal quantile", fontsize=7.5)
@@ -132,9 +120,8 @@ def draw_drift(view: ModelView) -> Figure:
     (share, expected), spread = view.drift, _spread(view)
     model, sizes = view.model, view.history.block_sizes
     days = (model.last - model.first) / np.timedelta64(1, "D")
-    unit, name = next(
-        (u, n) for u, n in ((1.0, "days"), (24.0, "hours"), (1440.0, "minutes")) if days * u >= 2 or u > 24
-    )
+    units = ((1.0, "days"), (24.0, "hours"), (1440.0, "minutes"))
+    unit, name = next((u, n) for u, n in units if days * u >= 2 or n == "minutes")
     middle = (np.cumsum(sizes) - 0.5 * sizes) / sizes.sum() * days * unit
 
     def one(axes: Axes, k: int) -> None:
@@ -159,8 +146,7 @@ def _single(height: float = 0.5) -> tuple[Figure, Axes]:
 def _panels(view: ModelView, order: Index, one: Callable[[Axes, int], object], **shared: Any) -> Figure:
     """Small multiples of the first sensors of an order."""
     count = min(PANELS, view.size)
-    columns = min(3, count)
-    rows = -(-count // columns)
+    rows, columns = -(-count // 3), min(3, count)
     figure = Figure(figsize=(WIDTH, 0.15 + 1.55 * rows))
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, **shared).ravel()
     for axes, k in zip(grid, order, strict=False):

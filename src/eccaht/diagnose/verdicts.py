@@ -34,7 +34,7 @@ class Check:
 
 
 class Limits(NamedTuple):
-    """Of a number that is bad when large (ok < not_fit) or bad when small (ok > not_fit).
+    """Where the verdict on a number changes, be it bad when large (ok < not_fit) or bad when small (ok > not_fit).
 
     >>> Limits(1.3, 3.0).verdict(2.0), Limits(10.0, 3.0).verdict(2.0)
     ('caution', 'not fit')

@@ -75,12 +75,12 @@ class ModelView:
 
     @cached_property
     def covariance(self) -> Array:
-        """The model's, (K, K)."""
+        """Covariance of the model, (K, K)."""
         return self.model.covariance.dense()
 
     @cached_property
     def believed(self) -> Array:
-        """The model's correlations, (K, K)."""
+        """Correlations of the model, (K, K)."""
         return _correlation(self.covariance)
 
     @cached_property
@@ -90,7 +90,7 @@ class ModelView:
 
     @cached_property
     def eigenvalues(self) -> Array:
-        """Of the model's correlations, ascending."""
+        """Eigenvalues of the model's correlations, ascending."""
         return np.asarray(np.linalg.eigvalsh(self.believed), dtype=np.float64)
 
     @cached_property
@@ -110,18 +110,18 @@ class ModelView:
 
     @cached_property
     def memory(self) -> Memory:
-        """What the windows remember of each other."""
+        """Autocorrelation of the windows, its short part and its plateau."""
         return memory(self.history.autocorrelation, self.n_windows)
 
     @cached_property
     def variance(self) -> Array:
-        """Of the windows, before any shrinkage, (K,)."""
+        """Variance of the windows before any shrinkage, (K,)."""
         if not self.has_halves:
             return self.covariance.diagonal()
         means, half = self.history.block_means, len(self.history.block_means) // 2
-        apart = means[:half].mean(axis=0) - means[half:].mean(axis=0) if half else np.zeros(self.size)
+        between = means[:half].mean(axis=0) - means[half:].mean(axis=0) if half else np.zeros(self.size)
         within: Array = self.history.half_covariances.diagonal(axis1=1, axis2=2).mean(axis=0)
-        return within + 0.25 * apart**2
+        return within + 0.25 * between**2
 
     @cached_property
     def deviation(self) -> Array:
@@ -134,7 +134,7 @@ class ModelView:
 
     @cached_property
     def drift(self) -> tuple[Array, Array]:
-        """Share of each variance between stretches beyond what the fast part explains, and what that explains; (K,)."""
+        """Shares of variance between stretches of the history, each (K,): beyond short memory, and due to it."""
         means, sizes = self.history.block_means, self.history.block_sizes
         if len(sizes) < 3:
             return np.zeros(self.size), np.zeros(self.size)

@@ -74,7 +74,7 @@ class Account:
 
     @property
     def reached(self) -> bool:
-        """Do the readings reach the error level, if the model holds? Without a probability, as far as swaps go."""
+        """Do the readings reach the error level, if the model holds? Without a probability, single swaps decide."""
         confidence = self.finding.confidence
         if confidence is not None:
             return confidence.how != "unsettled" and confidence.probability >= 1.0 - self.alpha

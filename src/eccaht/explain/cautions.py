@@ -31,8 +31,8 @@ def data_cautions(problem: Problem, replay: Replay, others: OtherSigns | None) -
 def failed_caution(culprit: Culprit, clock: Clock) -> str:
     """A sensor that stopped moving or fell silent, and was not searched."""
     return (
-        f"{culprit.told(clock)}, longer than ever in the history. It is named apart; the confidence is about the other "
-        "sensors."
+        f"{culprit.told(clock)}, longer than ever in the history. It is named without a search; the confidence is "
+        "about the other sensors."
     )
 
 

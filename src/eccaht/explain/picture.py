@@ -32,14 +32,14 @@ _LONGEST_TITLE = 90
 _SCORES, _READINGS = 2.4, 1.2  # heights of panels in inches
 _NORMAL, _FAR, _LINEAR = 1.96, 25.0, 5.0  # deviations: of 95 % of normal windows; beyond which an axis is logarithmic
 _MARKED = 120  # windows up to which each has a dot
-_LEAST = 1e-12  # share of a sensor's variance that is left of it where the others explain all: below, it is rounding
+_LEAST = 1e-12  # smallest share of a sensor's variance that others leave unexplained: less is rounding error
 
 
 @figure_style()
 def draw(
     problem: Problem, finding: Finding, seconds: float, *, scores: str = "log-odds", clock: Clock = PLAIN
 ) -> Figure:
-    """Draw every score over time with the named sensors in colour, which sensors were in the set when, and readings.
+    """Draw the scores over time, which sensors were in the set when, and what the named sensors read.
 
     seconds: length of a window; a reading counts when its window is over. scores: what the policy's scores are called.
     clock: what the times mean.
@@ -55,8 +55,7 @@ def draw(
     panels[-1].set_xlim(times[0], times[-1])
     top, sets, plain, alone = panels
     _draw_scores(top, problem, times, track, colours)
-    top.set_ylabel(f"evidence ({scores})")
-    top.set_title(_title(finding))
+    top.set(ylabel=f"evidence ({scores})", title=_title(finding))
     _draw_sets(sets, problem, finding, times, ever, colours)
     readings = read(problem, finding.entries, np.array(list(shown)))
     whose = "the named sensors" if finding.names else "the sensors nearest to being named"
@@ -76,7 +75,7 @@ def draw(
 
 
 def _times(finding: Finding, seconds: float) -> Times:
-    """The beginning, then when each reading was there: readings of one window share its time."""
+    """The start of the search, then the time of each reading; several readings of one window divide its length."""
     windows = np.array([entry.window for entry in finding.entries])
     _, first, place, counts = np.unique(windows, return_index=True, return_inverse=True, return_counts=True)
     shares = (np.arange(len(windows)) - first[place] + 1) / counts[place]
@@ -120,8 +119,8 @@ def _draw_readings(
     for rank, (colour, column) in enumerate(zip(colours.values(), values.T, strict=True)):
         line = _line(colour, rank) | {"marker": marker, "markersize": 2, "zorder": 4 - 0.01 * rank, "clip_on": False}
         axes.plot(times, column, color=colour, **line)
-    low, high = (1.2 * _NORMAL * sign for sign in (-1.0, 1.0))
-    axes.set_ylim(np.nanmin(1.1 * values, initial=low), np.nanmax(1.1 * values, initial=high))
+    edge = 1.2 * _NORMAL
+    axes.set_ylim(np.nanmin(1.1 * values, initial=-edge), np.nanmax(1.1 * values, initial=edge))
     _compress(axes)
     last = np.array([np.append(0.0, column[~np.isnan(column)])[-1] for column in values.T])
     label_ends(axes, axes.get_xlim()[1], _ends(problem, colours, last), height)
@@ -129,7 +128,7 @@ def _draw_readings(
 
 
 def _compress(axes: Axes) -> None:
-    """Make the axis logarithmic outside the normal where something is far outside it; few ticks, so that all fit."""
+    """Make the axis logarithmic beyond the normal band where a reading is far outside it; few ticks, so they fit."""
     most = max(map(abs, axes.get_ylim()))
     if most > _FAR:
         decades = np.arange(1, int(np.log10(most)) + 1)

@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 
 
 class Culprit(NamedTuple):
-    """A sensor that stopped moving, or delivers nothing, from the window at `since` on: it is named without a search."""
+    """A sensor that stopped moving, or delivers nothing, from the window at `since` on: named without a search."""
 
     sensor: str
     kind: Kind

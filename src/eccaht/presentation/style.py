@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from eccaht.files import replacing
 
-COLUMN_WIDTH, TEXT_WIDTH = 3.25, 6.75  # inches: figures are drawn at the size they are printed at
+TEXT_WIDTH = 6.75  # inches: figures are drawn at the size they are printed at
 
 # Okabe & Ito: told apart with every common kind of colour vision
 PALETTE = {
