@@ -28,8 +28,8 @@ def check_outputs(
     endings: Mapping[str, Sequence[str]] = _NONE,
 ) -> None:
     """Refuse, before any work, a file that cannot be written or that would cost another one, each by its option."""
-    wanted = {option: path for option, path in outputs.items() if path is not None}
-    for option, path in wanted.items():
+    wanted = [(option, path) for option, path in outputs.items() if path is not None]
+    for option, path in wanted:
         if option in endings and path.suffix not in endings[option]:
             raise ValueError(f"{option} {path} must end in {' or '.join(endings[option])}")
         _check_place(option, path)
@@ -45,9 +45,10 @@ def writable_directory(
     """Return the directory, made if need be, after proving that a file, and each of these files, can be written."""
     if path.exists() and not path.is_dir():
         raise ValueError(f"{option} {path} is a file: give a directory")
-    for name in files:
-        destination(path / name)
-        _check_distinct({option: path / name}, inputs)
+    inside = [path / name for name in files]
+    for file in inside:
+        destination(file)
+    _check_distinct([(option, file) for file in inside], inputs)
     try:
         path.mkdir(parents=True, exist_ok=True)
         _prove_writable(path)
@@ -75,11 +76,11 @@ def _prove_writable(directory: Path) -> None:
         pass
 
 
-def _check_distinct(outputs: Mapping[str, Path], inputs: Inputs) -> None:
+def _check_distinct(outputs: Iterable[tuple[str, Path]], inputs: Inputs) -> None:
     """No output is an input, another output, or the file that standard output or standard error goes to."""
     several = {option: [given] if isinstance(given, Path) else given or () for option, given in inputs.items()}
     seen = [(option, path) for option, paths in several.items() for path in paths if path is not None]
-    for option, path in outputs.items():
+    for option, path in outputs:
         for other, taken in seen:
             if same_file(path, taken):
                 raise ValueError(f"{option} {path} would overwrite {other} {taken}: give another file")

@@ -117,7 +117,9 @@ class Account:
     def size_of(self, k: int) -> tuple[Array, Array]:
         """Estimated shift with its interval (value, low, high), and the same in raw units."""
         place = np.flatnonzero(self.finding.anomalies == k)
-        values = np.array([column[place[0]] if place.size else np.nan for column in self.finding.shifts[:3]])
+        if not place.size:
+            return np.full(3, np.nan), np.full(3, np.nan)
+        values = np.array([column[place[0]] for column in self.finding.shifts[:3]])
         return values, values * self.model.scale[self.model.names.index(name_of(self.problem, k))]
 
     def _verdict(self) -> str:
