@@ -57,7 +57,7 @@ def test_every_picture_can_be_drawn_for_any_number_of_sensors(size: int) -> None
         pictures.draw_correlation,
         pictures.draw_spectrum,
         pictures.draw_whiteness,
-        pictures.draw_quantiles,
+        pictures.draw_normality,
         pictures.draw_drift,
     ):
         assert embedded_png(draw(seen)).startswith(PNG)

@@ -90,6 +90,7 @@ def identify(
     from eccaht.cli.parsing import parse_number, parse_shifts
     from eccaht.cli.watching import watching
     from eccaht.explain.account import Account, columns, opening
+    from eccaht.explain.document import as_document
     from eccaht.explain.finding import investigate
     from eccaht.model.model import load_model
     from eccaht.model.preparing import Notation
@@ -128,7 +129,7 @@ def identify(
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
         settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
         settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
-        told = {"settings": settings, **account.document(), "timezone": source.clock.zone}
+        told = {"settings": settings, **as_document(account), "timezone": source.clock.zone}
         return told | {"notes": source.all_notes, "files": files}
 
     def tell() -> None:

@@ -21,7 +21,6 @@ _SAYS: dict[Verdict, str] = {
 _PICTURES = (
     (
         "Sensors that move together",
-        "correlation",
         pictures.draw_correlation,
         "Correlation matrix ordered by clustering",
         "Correlations that the model believes in, sensors ordered so that similar ones stand together. Blocks are "
@@ -29,7 +28,6 @@ _PICTURES = (
     ),
     (
         "Spectrum",
-        "spectrum",
         pictures.draw_spectrum,
         "Eigenvalues of the correlation matrix",
         "Eigenvalues of the correlations. Those above the band are common causes; those far below it are combinations "
@@ -37,7 +35,6 @@ _PICTURES = (
     ),
     (
         "Independence of windows",
-        "whiteness",
         pictures.draw_whiteness,
         "Autocorrelation between windows",
         "Autocorrelation of the windows. What leaves the grey band is memory: consecutive windows then say less than "
@@ -45,14 +42,12 @@ _PICTURES = (
     ),
     (
         "Normality",
-        "normality",
-        pictures.draw_quantiles,
+        pictures.draw_normality,
         "Quantile-quantile plots of the least normal sensors",
         "The least normal sensors: on the line is normal; steeper ends are heavy tails, a step is two levels.",
     ),
     (
         "Drift",
-        "drift",
         pictures.draw_drift,
         "Means of consecutive stretches of the history",
         "The sensors that drift most: means of consecutive stretches of the history. The grey band holds 95 % of them "
@@ -88,8 +83,8 @@ def _blocks(diagnosis: Diagnosis) -> Iterator[Block]:
         yield Heading("Sensors concerned", "sensors")
         yield Paragraph("All of them, worst first.")
         yield Items([f"{check.name.capitalize()}: {', '.join(check.sensors)}" for check in concerned])
-    for heading, id, draw, alt, caption in _PICTURES:
-        yield Heading(heading, id)
+    for heading, draw, alt, caption in _PICTURES:
+        yield Heading(heading, draw.__name__.removeprefix("draw_"))
         yield Picture(embedded_png(draw(diagnosis.view)), alt, caption)
     yield Heading("Limits", "limits")
     yield Items([f"{check.name.capitalize()}: {check.limits}." for check in diagnosis.checks])

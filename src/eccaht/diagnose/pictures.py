@@ -98,7 +98,7 @@ def draw_whiteness(view: ModelView) -> Figure:
     return figure
 
 
-def draw_quantiles(view: ModelView) -> Figure:
+def draw_normality(view: ModelView) -> Figure:
     """Quantiles of the least normal sensors against those of the normal distribution."""
     z, spread = ndtri(PROBABILITIES), _spread(view)
 

@@ -103,12 +103,6 @@ class Account:
         options: dict[str, Any] = {"subsequent_indent": "    ", "break_on_hyphens": False}
         return [line for text in texts for line in textwrap.wrap(text, _WIDTH, **options)]
 
-    def document(self) -> dict[str, Any]:
-        """The same for programs."""
-        from eccaht.explain.document import document
-
-        return document(self)
-
     def arguments(self) -> list[Argument]:
         """The strongest for each named sensor, in the order of the table."""
         rivals = {change.out: change for change in self.finding.rivals}

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from eccaht.explain.account import Account
 from eccaht.explain.arguments import Argument, ranked
 from eccaht.run.record import name_of
-
-if TYPE_CHECKING:
-    from eccaht.explain.account import Account
 
 _SIZES = ("size", "size_low", "size_high"), ("size_raw", "size_raw_low", "size_raw_high")
 
 
-def document(account: Account) -> dict[str, Any]:
+def as_document(account: Account) -> dict[str, Any]:
     """Everything that the lines and the table say, and the rest of the numbers."""
     finding, rival, clock = account.finding, account.finding.rival, account.clock
     confidence = finding.confidence
