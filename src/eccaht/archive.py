@@ -17,16 +17,17 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.files import regular_file, replacing
+
+Built = TypeVar("Built")
 
 _MAGIC = b"eccaht\x01\n"
 _DIGEST, _LENGTH = 32, 8
@@ -64,10 +65,19 @@ def write_archive(
         file.writelines([_MAGIC, digest.digest(), *parts])
 
 
-def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write_archive` wrote for the same kind and version; anything else is a ValueError of one line."""
-    with rebuilding(path, kind), regular_file(path, f"{kind} file") as file:
-        text, data = _checked_bytes(file)
+def read_archive(
+    path: str | PathLike[str],
+    kind: str,
+    version: int,
+    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+) -> Built:
+    """Build from the header and arrays that `write_archive` wrote for the same kind and version.
+
+    Whatever goes wrong, also while building, is the file's fault: a ValueError of one line that names it.
+    """
+    try:
+        with regular_file(path, f"{kind} file") as file:
+            text, data = _checked_bytes(file)
         document = _parsed(text, _FRONT + len(text) + len(data))
         if not isinstance(document, dict) or document.get("format") != f"eccaht-{kind}":
             raise ValueError("it was not written by eccaht" + _instead(document))
@@ -76,14 +86,7 @@ def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[di
         check_keys(document, {"format", "version", "content", "arrays"}, "header")
         if not isinstance(document["content"], dict):
             raise ValueError("its header is damaged")
-        return document["content"], _arrays(document["arrays"], data)
-
-
-@contextmanager
-def rebuilding(path: str | PathLike[str], kind: str) -> Iterator[None]:
-    """Whatever goes wrong while building from a file is the file's fault: say so in one line."""
-    try:
-        yield
+        return build(document["content"], _arrays(document["arrays"], data))
     except FileNotFoundError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
