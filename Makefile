@@ -64,7 +64,7 @@ build:                      ## a wheel in dist/, installed into an empty environ
 
 docs: $(VENV)/.docs         ## the site, in site/
 	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	@echo "open site/index.html, or with its search: python3 -m http.server --directory site"
 
 picture: $(VENV)/.all       ## the pictures of README and docs, drawn again
 	$(VENV)/bin/python docs/pictures.py
