@@ -70,13 +70,14 @@ def test_a_missing_extra_is_one_line_in_the_library(missing: str, code: str, tmp
         ("typer", ["policies"]),
         ("polars", ["example", "--out", "plant"]),
         ("matplotlib", ["demo", "--json", "--out", "demo"]),
-        ("joblib", ["compare", "--streams", "8", "--runs", "1", "--json"]),
+        ("matplotlib", ["compare", "--streams", "8", "--anomalies", "1", "--runs", "1", "--plot", "compare.png"]),
+        ("joblib", ["compare", "--streams", "8", "--anomalies", "1", "--runs", "1", "--json"]),
     ],
 )
 def test_a_missing_extra_is_one_line_at_the_command_line(missing: str, arguments: list[str], tmp_path: Path) -> None:
     purpose, package, extra = PACKAGES[missing]
     result = run_without((missing,), COMMAND.format(arguments=arguments), tmp_path)
-    assert result.returncode == 2
+    assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"eccaht: {purpose} needs {package}: pip install 'eccaht[{extra}]'\n"
 
 

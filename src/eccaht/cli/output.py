@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -63,6 +64,8 @@ def _paths(given: Iterable[Path | None] | Path | None) -> Iterator[Path]:
 
 
 def _check_place(option: str, path: Path) -> None:
+    if path.suffix in PLOTS:
+        find_spec("matplotlib")  # if it is missing, that is said before the work starts
     try:
         target = destination(path)
     except ValueError as error:
