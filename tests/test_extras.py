@@ -69,7 +69,6 @@ def test_a_missing_extra_is_one_line_in_the_library(missing: str, code: str, tmp
         ("typer", []),
         ("typer", ["policies"]),
         ("polars", ["example", "--out", "plant"]),
-        ("matplotlib", ["demo", "--json", "--out", "demo"]),
         ("matplotlib", ["compare", "--streams", "8", "--anomalies", "1", "--runs", "1", "--plot", "compare.png"]),
         ("joblib", ["compare", "--streams", "8", "--anomalies", "1", "--runs", "1", "--json"]),
     ],
