@@ -26,7 +26,8 @@ from scipy.special import expit
 
 from eccaht.arrays import Array, Index, as_count, as_floats, as_number, check_finite, frozen, support_of
 from eccaht.covariance import Covariance, Diagonal
-from eccaht.policies.parts import Choice, Parts, View
+from eccaht.policies.parts import Capabilities, Choice, Parts, View
+from eccaht.posterior import PerStream
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded, check_unmeasured, whole_numbers
 
@@ -76,7 +77,7 @@ def llr(thetas: Array, readings: Array, variance: float) -> Array:
     return theta * (total - 0.5 * theta * count) / variance
 
 
-class TreeWalk:
+class TreeWalk(PerStream):
     """Where the walk is and what it has read: the belief and the chooser of HDS.
 
     In units of one leaf, with the signs of the shifts taken into the weights, the sum of m leaves reads
@@ -91,8 +92,12 @@ class TreeWalk:
     declaration is ever taken back.
     """
 
+    can = Capabilities(log_odds=False, uses_covariance=False)
+    takes_inflation = False  # its tests are worked out for one noise
+
     def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
-        self._problem, self._sign, self._variance = problem, np.sign(problem.shift), variance
+        super().__init__(problem)
+        self._sign, self._variance = np.sign(problem.shift), variance
         self._thetas, self._readings, self._threshold = thetas, readings, threshold
         self._node, self._allr = _ROOT, 0.0
         self._visit = np.zeros((2, 2))  # number and sum of this visit's readings, one column a child (leaf: column 0)
@@ -125,8 +130,6 @@ class TreeWalk:
         weights = np.zeros(self._problem.size)
         weights[leaves] = self._problem.budget / leaves.size * self._sign[leaves]
         return Choice(weights)
-
-    takes_inflation = False  # its tests are worked out for one noise
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:  # noqa: ARG002
         """Take a reading; the walk goes on if it is of the node sum asked for."""

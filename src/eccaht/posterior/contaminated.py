@@ -13,8 +13,8 @@ from eccaht.posterior.likelihood import (
     Fit,
     KnownShifts,
     Likelihood,
-    Opened,
     PlainWalk,
+    SlotShifts,
     Walk,
     likelihood_of,
     without_slots,
@@ -45,6 +45,8 @@ class Contaminated:
     are no statistics to sum up: every reading is looked at again.
     """
 
+    quadratic = False
+
     def __init__(self, evidence: SufficientStatistics, share: float) -> None:
         self.evidence = evidence
         self._known = KnownShifts(evidence)
@@ -62,21 +64,23 @@ class Contaminated:
         h, r = self._readings()
         return self.log_density(r - h[:, sets].sum(axis=2).T).sum(axis=1) - self.log_density(r).sum()
 
-    def gains(self, sets: Index, slots: Index) -> Array:
-        """What each stream adds to the rest, row by row."""
+    def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
+        """Against an EMPTY slot, row by row."""
         h, r = self._readings()
         rest = r - h[:, without_slots(sets, slots)].sum(axis=2).T
-        gains = np.empty((len(sets), h.shape[1]))
+        wanted = None if among is None else np.broadcast_to(among, (len(sets), among.shape[-1]))
+        gains = np.empty((len(sets), h.shape[1] if wanted is None else wanted.shape[1]))
         for row, left in enumerate(rest):
-            gains[row] = self.log_density(left[:, None] - h).sum(axis=0)
-        gains -= gains[:, -1:].copy()
+            streams = h if wanted is None else h[:, wanted[row]]
+            gains[row] = self.log_density(left[:, None] - streams).sum(axis=0)
+        gains -= gains[:, -1:].copy() if wanted is None else self.log_density(rest).sum(axis=1, keepdims=True)
         return gains
 
     def walk(self, sets: Index) -> Walk:
         """Every slot is worked out anew."""
         return PlainWalk(self, sets)
 
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
         """What they are known to be."""
         return self._known.draw_shifts(sets, slots, rng)
 
@@ -96,7 +100,7 @@ class Contaminated:
         return np.logaddexp(self._clean - 0.5 * z * z, self._outlying - np.log1p((z / _WIDE) ** 2))
 
     def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """Each reading counts as far as it is likely to be no outlying one."""
+        """Each reading counts by its probability of not being an outlying one."""
         h, r = self._readings()
         own = h[:, members]
         z = r - own.sum(axis=1)

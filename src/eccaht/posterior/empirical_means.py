@@ -6,12 +6,14 @@ import numpy as np
 from scipy.special import expit
 
 from eccaht.arrays import Array, frozen
+from eccaht.posterior.marginal import PerStream
+from eccaht.posterior.protocol import Capabilities
 from eccaht.problem import Problem
 from eccaht.scales import SMALLEST
 from eccaht.stored import check_bounded, check_unmeasured
 
 
-class EmpiricalMeans:
+class EmpiricalMeans(PerStream):
     """Marginal least squares: mean_k = sum(c_k r / v) / sum(c_k^2 / v), r = y - c'mean, v = c'S c.
 
     For single-stream readings this is the average reading, and the sum of c_k^2 / v is the number of readings over the
@@ -25,10 +27,10 @@ class EmpiricalMeans:
     (array([0., 1.]), array([   inf, 0.03125]))
     """
 
-    takes_inflation = True
+    can = Capabilities(log_odds=False)
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        super().__init__(problem)
         self._sums = np.zeros(problem.size)  # sum of c_k r / v
         self._precisions = np.zeros(problem.size)  # sum of c_k^2 / v
         self._scores: Array | None = None
@@ -57,7 +59,7 @@ class EmpiricalMeans:
     def beliefs(self) -> Array:
         """Posterior probability of the shift given the stream's own mean."""
         problem = self._problem
-        n, K = problem.known_number, problem.size
+        n, K = self._n, problem.size
         evidence = problem.shift * (self._sums - 0.5 * problem.shift * self._precisions)
         beliefs: Array = expit(np.log(n / (K - n)) + evidence)
         return beliefs

@@ -6,13 +6,14 @@ import numpy as np
 from scipy.special import expit
 
 from eccaht.arrays import Array, frozen, support_of
+from eccaht.posterior.marginal import PerStream
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded
 
 _SHORT = 512  # up to here all streams at once are faster than those with weight
 
 
-class PseudoLikelihood:
+class PseudoLikelihood(PerStream):
     """Scores l(k) = log(n/(K-n)) + sum over readings of (h_k r - h_k^2/2) / v.
 
     h = shift*c, r = y - c'mean, v = c'S c. A stream without weight in c keeps its score.
@@ -24,11 +25,9 @@ class PseudoLikelihood:
     array([2., 0., 0.])
     """
 
-    takes_inflation = True
-
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        n, K = problem.known_number, problem.size
+        super().__init__(problem)
+        n, K = self._n, problem.size
         self._scores = np.full(K, np.log(n / (K - n)))
         self._view = frozen(self._scores.view())
 

@@ -21,9 +21,9 @@ _PATTERNS = 8  # patterns of missing streams that are remembered
 
 
 class SufficientStatistics:
-    """The statistics b and M, for K streams and one more place that stands for "nobody" (b = 0, M = 0).
+    """The statistics b and M, for K streams and one more place, that of an EMPTY slot (b = 0, M = 0).
 
-    Sets are rows of stream numbers; an unused slot of a row holds K. For up to 2048 streams M is a matrix;
+    Sets are rows of stream numbers; an EMPTY slot of a row holds K. For up to 2048 streams M is a matrix;
     beyond that it stays a product of the t weighted measurements, t x K, until those would be larger than the matrix.
 
     >>> problem = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0)
@@ -119,6 +119,11 @@ class SufficientStatistics:
         return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
 
     @property
+    def _used_rows(self) -> Array:
+        """h / sqrt(v) of every reading, where there is no matrix."""
+        return self._rows[: self._used]
+
+    @property
     def has_matrix(self) -> bool:
         """Is M kept as a matrix?"""
         return self._matrix is not None
@@ -131,22 +136,21 @@ class SufficientStatistics:
         """M_ij, broadcast."""
         if self._matrix is not None:
             return self._matrix[i, j]
-        told = self._rows[: self._used]
-        return np.asarray((told[:, i] * told[:, j]).sum(axis=0))
+        h = self._used_rows
+        return np.asarray((h[:, i] * h[:, j]).sum(axis=0))
 
     def rows(self, streams: Index) -> Array:
         """M[streams], (N, K + 1)."""
         if self._matrix is not None:
             return self._matrix[streams]
-        told = self._rows[: self._used]
-        return told[:, streams].T @ told
+        return self._used_rows[:, streams].T @ self._used_rows
 
     def log_likelihood(self, sets: Index) -> Array:
         """b'z - z'M z / 2 of every row."""
         if self._matrix is not None:
             pairs = self._matrix[sets[:, :, None], sets[:, None, :]]
             return self.linear[sets].sum(1) - 0.5 * pairs.sum((1, 2))
-        predicted = self._rows[: self._used, sets].sum(2)
+        predicted = self._used_rows[:, sets].sum(2)
         return self.linear[sets].sum(1) - 0.5 * np.einsum("tn,tn->n", predicted, predicted)
 
     def coupling(self, streams: Index) -> Array:
@@ -155,8 +159,7 @@ class SufficientStatistics:
         Added to the fields of a set that holds i, this is what k adds to the log-likelihood in the place of i.
         """
         if self._matrix is None:
-            told = self._rows[: self._used]
-            return told[:, streams].T @ told - self.half_diagonal
+            return self.rows(streams) - self.half_diagonal
         if self._couplings is None:
             self._couplings = self._matrix - self.half_diagonal
         return self._couplings[streams]
@@ -168,8 +171,7 @@ class SufficientStatistics:
             for slot in range(1, sets.shape[1]):
                 g += self._matrix[sets[:, slot]]
             return np.subtract(self.linear, g, out=g)
-        told = self._rows[: self._used]
-        return self.linear - told[:, sets].sum(2).T @ told
+        return self.linear - self._used_rows[:, sets].sum(2).T @ self._used_rows
 
     @property
     def readings(self) -> Array:
@@ -183,7 +185,7 @@ class SufficientStatistics:
             kept["readings"] = self.readings
         whole = self._matrix is not None
         kept["counts"] = np.array([float(self.n_readings), self.misfit, float(whole), float(self.n_vectors)])
-        return kept | {"table": self._matrix if self._matrix is not None else self._rows[: self._used]}
+        return kept | {"table": self._used_rows if self._matrix is None else self._matrix}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state."""
@@ -216,7 +218,7 @@ class SufficientStatistics:
         if self._matrix is None:
             return
         K = self.problem.size
-        whole = np.empty((K + 1, K + 1))  # r in the place of nobody
+        whole = np.empty((K + 1, K + 1))  # r in the place of EMPTY
         whole[:K, :K], whole[K, K] = table[:K, :K], self.misfit
         whole[K, :K] = whole[:K, K] = self.linear[:K]
         check_gram(whole, "statistics")
@@ -235,8 +237,7 @@ class SufficientStatistics:
 
     def _as_matrix(self) -> Array:
         if self._matrix is None:
-            told = self._rows[: self._used]
-            self._matrix = told.T @ told
+            self._matrix = self._used_rows.T @ self._used_rows
             self._rows, self._used = self._rows[:0], 0
         return self._matrix
 
@@ -246,6 +247,6 @@ def _checked_readings(readings: Array | None, count: int, inner: Array) -> list[
     if readings is None or len(readings) != count or readings[:, -2].any():
         raise ValueError("its readings are damaged")
     check_bounded(readings, "readings")
-    told = np.delete(readings, -2, axis=1)
-    check_same(told.T @ told, inner, "readings and statistics")
+    held = np.delete(readings, -2, axis=1)
+    check_same(held.T @ held, inner, "readings and statistics")
     return list(readings)
