@@ -1,0 +1,248 @@
+"""What every posterior over sets must do, whatever it is made of: compared with all sets on small problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from eccaht.arrays import Array, Index
+from eccaht.covariance import families
+from eccaht.policies.parts import check_able
+from eccaht.posterior import (
+    Confidence,
+    Enumeration,
+    Likelihood,
+    Neighbourhood,
+    Posterior,
+    SufficientStatistics,
+    likelihood_of,
+    neighbourhood,
+)
+from eccaht.problem import Problem
+from eccaht.sets import SetPrior
+from eccaht.shifts import UnknownShift
+
+Build = Callable[[Likelihood, SetPrior, np.random.Generator], Posterior]
+
+_K, _SEEDS = 12, 8
+_ROUNDING = 1e-9  # of what is called exact
+_ESTIMATED, _CAUTIOUS = 0.1, 0.3  # of estimates, on average over seeds; a confidence may be so much too low
+_PLAIN = 0.2  # a MAP set of at least this probability must be among the candidates
+_NO_POSTERIOR = "it declares no posterior"
+
+
+@dataclass(frozen=True)
+class _World:
+    """A problem, and what was read of it: weighted sums, or whole vectors where `c` is None."""
+
+    name: str
+    problem: Problem
+    readings: tuple[tuple[Array | None, Array], ...]
+
+    @property
+    def prior(self) -> SetPrior:
+        return SetPrior(_K, *self.problem.sizes)
+
+
+def check_posterior(build: Build) -> dict[str, str]:
+    """Check a posterior: build(likelihood, prior, rng) makes it, as for make_policy("joint", posterior=build).
+
+    On problems whose sets can all be enumerated: marginals, confidence and advantage (what is called "exact" to
+    rounding, what is called "estimated" to 0.1 on average over seeds; a confidence may be lower), the MAP set among the
+    candidates, hypotheses that add up to 1 and differ, the same answers from the same seed, and a saved state that goes
+    on bit for bit. Returns what it declares it cannot do, with the reason; the first property that does not hold
+    raises an AssertionError of one line.
+
+    >>> check_posterior(Enumeration)
+    {}
+    """
+    left_out = {}
+    for world in _worlds():
+        reason = _cannot(build, world)
+        if reason:
+            left_out[world.name] = reason
+            continue
+        _check_candidates(build, world)
+        if _Run(build, world, 0).posterior.can.posterior:
+            _check_probabilities(build, world)
+        else:
+            left_out["probabilities"] = _NO_POSTERIOR
+        _check_seed(build, world)
+        _check_restored(build, world)
+    return left_out
+
+
+def _worlds() -> Iterator[_World]:
+    """Small problems of every kind; few readings leave much in doubt, many leave little."""
+    known = Problem(families.toeplitz(_K, rho=0.6), shift=2.0, n_anomalies=2, budget=3.0)
+    yield _world("few readings", known, 3, seed=1)
+    yield _world("many readings", known, 20, seed=2)
+    yield _world("open number", known.replace(n_anomalies=(0, 3)), 8, seed=3)
+    yield _world("unknown shifts", known.replace(shift=UnknownShift(3.0)), 12, seed=4)
+    yield _world("whole vectors", known.replace(n_anomalies=(0, 3)), 2, seed=5, vectors=True)
+
+
+def _world(name: str, problem: Problem, count: int, *, seed: int, vectors: bool = False) -> _World:
+    rng = np.random.default_rng(seed)
+    moved = problem.mean.copy()
+    moved[[2, 7]] += 2.0
+    if vectors:
+        x = moved + problem.covariance.sample(rng, count)
+        return _World(name, problem, tuple((None, row) for row in x))
+    weights = [problem.covariance.solve(rng.standard_normal(_K)) for _ in range(count)]  # cancels common noise
+    noise = [np.sqrt(problem.noise_variance(c)) * rng.standard_normal() for c in weights]
+    return _World(name, problem, tuple((c, c @ moved + e) for c, e in zip(weights, noise, strict=True)))
+
+
+def _cannot(build: Build, world: _World) -> str | None:
+    """Why a posterior leaves this world out, as it declares."""
+    can = _Run(build, world, 0).posterior.can
+    try:
+        check_able(can, world.problem, "it declares that it")
+    except ValueError as error:
+        return str(error)
+    whole = world.readings[0][0] is None
+    return "it declares that it takes no whole vectors" if whole and not can.whole_vectors else None
+
+
+class _Run:
+    """A posterior that is told the readings of a world."""
+
+    def __init__(self, build: Build, world: _World, seed: int) -> None:
+        self.world, self.rng, self.n_told = world, np.random.default_rng(seed), 0
+        self.likelihood = likelihood_of(SufficientStatistics(world.problem))
+        self.posterior = build(self.likelihood, world.prior, self.rng)
+
+    def tell(self, count: int | None = None) -> _Run:
+        """The next so many readings, or all."""
+        evidence = self.likelihood.evidence
+        for c, y in self.world.readings[self.n_told :][:count]:
+            if c is None:
+                evidence.add_vector(y)
+            else:
+                evidence.add(c, float(y))
+            self.n_told += 1
+            self.posterior.update()
+        return self
+
+    def answers(self, around: Neighbourhood) -> dict[str, Array]:
+        """All that it says of a set and its rivals."""
+        posterior, said = self.posterior, {"candidates": self.posterior.candidates().astype(float)}
+        if not posterior.can.posterior:
+            return said
+        marginals, confidence, hypotheses = self.marginals(), self.confidence(around), posterior.in_doubt(around)
+        said |= {"marginals": marginals, "confidence": np.array(confidence.probability)}
+        said |= {"advantage": np.array(posterior.advantage(around))}
+        return said | {f"in_doubt.{name}": np.asarray(part) for name, part in hypotheses._asdict().items()}
+
+    def marginals(self) -> Array:
+        """Those that a declared posterior must have."""
+        marginals = self.posterior.marginals()
+        if marginals is None:
+            raise AssertionError("marginals are None, although it declares a posterior")
+        return marginals
+
+    def confidence(self, around: Neighbourhood) -> Confidence:
+        """That which a declared posterior must have."""
+        confidence = self.posterior.confidence(around)
+        if confidence is None:
+            raise AssertionError("the confidence is None, although it declares a posterior")
+        return confidence
+
+
+def _truth(world: _World) -> tuple[Enumeration, Neighbourhood, float]:
+    """All sets, the neighbourhood of the MAP set and its probability."""
+    likelihood = _Run(Enumeration, world, 0).tell().likelihood
+    exact = Enumeration(likelihood, world.prior, np.random.default_rng(0))
+    exact.update()
+    around = neighbourhood(likelihood, world.prior, exact.candidates()[0])
+    return exact, around, exact.confidence(around).probability
+
+
+def _check_candidates(build: Build, world: _World) -> None:
+    """They are possible sets, and a MAP set that is plain is among them."""
+    prior, (_, around, truth) = world.prior, _truth(world)
+    for seed in range(_SEEDS):
+        run = _Run(build, world, seed).tell()
+        sets = _possible(prior, run.posterior.candidates(), f"the candidates on the problem {world.name!r}")
+        there = bool((prior.keys(sets) == prior.keys(around.members[None])).any())
+        lacking = f"the MAP set, of probability {truth:.2g}, is not among the candidates on the problem {world.name!r}"
+        _require(there or truth < _PLAIN, lacking)
+
+
+def _check_probabilities(build: Build, world: _World) -> None:
+    """Marginals, confidence and advantage against all sets; asking changes nothing."""
+    where, (exact, around, truth) = f"on the problem {world.name!r}", _truth(world)
+    runs = [_Run(build, world, seed).tell() for seed in range(_SEEDS)]
+    said = [run.confidence(around) for run in runs]
+    how = "exact" if all(confidence.how == "exact" for confidence in said) else "estimated"
+    reach, cautious = (_ROUNDING, _ROUNDING) if how == "exact" else (_ESTIMATED, _CAUTIOUS)
+    error = np.abs(np.mean([run.marginals() for run in runs], axis=0) - exact.marginals())
+    wrong = f"{how} marginals {where} are off by {error.max():.2g} (stream {error.argmax()}), allowed is {reach:g}"
+    _require(error.max() <= reach, wrong)
+    claimed = [confidence.probability for confidence in said if confidence.how != "unsettled"]
+    mean = float(np.mean(claimed)) if claimed else truth
+    wrong = f"the {how} confidence {where} is {mean:.4g}, but of all sets the probability is {truth:.4g}"
+    _require(truth - cautious <= mean <= truth + reach, wrong)
+    lead, most = exact.advantage(around), max(run.posterior.advantage(around) for run in runs)
+    wrong = f"the advantage {where} is {most:.6g}, although the best rival leaves {lead:.6g}"
+    _require(most <= max(lead, 0.0) + 1e-6, wrong)
+    for run in runs:
+        _check_hypotheses(run, around, where)
+    for name, array in _Run(Enumeration, world, 0).tell().likelihood.evidence.state().items():
+        same = np.array_equal(array, runs[0].likelihood.evidence.state()[name])
+        _require(same, f"the posterior changes the statistics of its likelihood ({name}) {where}")
+
+
+def _check_hypotheses(run: _Run, around: Neighbourhood, where: str) -> None:
+    """They are possible sets whose probabilities add up to 1, and some differ."""
+    prior, hypotheses = run.world.prior, run.posterior.in_doubt(around)
+    total = float(hypotheses.chance.sum())
+    _require(abs(total - 1.0) <= 1e-6, f"the probabilities of in_doubt add up to {total:.6g} {where}, not to 1")
+    _require((hypotheses.chance >= 0.0).all(), f"in_doubt has negative probabilities {where}")
+    rows = np.hstack([hypotheses.rest[hypotheses.row], hypotheses.stream[:, None]])
+    sets = _possible(prior, rows, f"in_doubt {where}")
+    _require(len(prior.distinct(sets)[0]) > 1, f"in_doubt leaves one set {where}: there is nothing to separate")
+    empty = hypotheses.shift[hypotheses.stream == prior.n_streams]
+    _require(not empty.any(), f"in_doubt has shifts of EMPTY slots {where}")
+
+
+def _check_seed(build: Build, world: _World) -> None:
+    first, second = (_Run(build, world, 3).tell() for _ in range(2))
+    _require_same(first, second, f"two posteriors of the same seed differ on the problem {world.name!r}")
+
+
+def _check_restored(build: Build, world: _World) -> None:
+    """Half of the readings, then a state that is kept and goes on."""
+    where, half = f"on the problem {world.name!r}", len(world.readings) // 2
+    first, second = _Run(build, world, 4).tell(half), _Run(build, world, 4)
+    state = {name: array.copy() for name, array in first.posterior.state().items()}
+    for name, array in state.items():
+        plain = array.dtype == np.float64 and array.ndim <= 2 and np.isfinite(array).all()
+        _require(plain, f"the state {name!r} is no vector or table of finite float64 numbers {where}")
+    second.likelihood.evidence.restore({k: a.copy() for k, a in first.likelihood.evidence.state().items()})
+    second.posterior.restore(state)
+    second.rng.bit_generator.state = first.rng.bit_generator.state
+    second.n_told = half
+    _require_same(first.tell(), second.tell(), f"a restored posterior goes on differently {where}")
+
+
+def _require_same(first: _Run, second: _Run, message: str) -> None:
+    around = neighbourhood(first.likelihood, first.world.prior, first.posterior.candidates()[0])
+    others = second.answers(around)
+    for name, answer in first.answers(around).items():
+        _require(np.array_equal(answer, others[name]), f"{message}: {name}")
+
+
+def _possible(prior: SetPrior, rows: Index, what: str) -> Index:
+    try:
+        return prior.checked(rows.astype(float))
+    except ValueError as error:
+        raise AssertionError(f"{what}: {error}") from None
+
+
+def _require(holds: object, message: str) -> None:
+    if not holds:
+        raise AssertionError(message)
