@@ -131,6 +131,7 @@ def test_a_posterior_that_was_named_is_saved_with_the_policy(tmp_path: Path) -> 
         ("zzz", "unknown posterior 'zzz': use auto, enumeration, population, or a function"),
         (3, "unknown posterior 3: use"),
         (LocalSearch, "LocalSearch keeps no posterior"),
+        (lambda *_: np.zeros(3), "posterior= built a ndarray without can, update, candidates"),
     ],
 )
 def test_other_posteriors_are_refused(posterior: Any, message: str) -> None:
@@ -142,7 +143,7 @@ def test_too_many_sets_are_not_enumerated() -> None:
     large = Problem(families.toeplitz(128, 0.5), shift=4.0, n_anomalies=3, budget=2.0)
     with pytest.raises(ValueError, match="takes up to 200,000 sets, not 341,376: use 'population'"):
         make_policy("joint", large, posterior="enumeration")
-    with pytest.raises(ValueError, match="there are 341,376 possible sets.*: use the policy 'joint'"):
+    with pytest.raises(ValueError, match=r"there are 341,376 possible sets.*: use the policy 'joint'"):
         make_policy("exact", large)
 
 

@@ -22,12 +22,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from eccaht.arrays import Array, Index, as_count, as_floats, as_number, check_finite, frozen, support_of
 from eccaht.covariance import Covariance, Diagonal
 from eccaht.policies.parts import Capabilities, Choice, Parts, View
-from eccaht.posterior import PerStream
+from eccaht.posterior import Belief
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded, check_unmeasured, whole_numbers
 
@@ -77,7 +76,7 @@ def llr(thetas: Array, readings: Array, variance: float) -> Array:
     return theta * (total - 0.5 * theta * count) / variance
 
 
-class TreeWalk(PerStream):
+class TreeWalk(Belief):
     """Where the walk is and what it has read: the belief and the chooser of HDS.
 
     In units of one leaf, with the signs of the shifts taken into the weights, the sum of m leaves reads
@@ -96,7 +95,7 @@ class TreeWalk(PerStream):
     takes_inflation = False  # its tests are worked out for one noise
 
     def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
-        super().__init__(problem)
+        self.problem = problem
         self._sign, self._variance = np.sign(problem.shift), variance
         self._thetas, self._readings, self._threshold = thetas, readings, threshold
         self._node, self._allr = _ROOT, 0.0
@@ -118,24 +117,18 @@ class TreeWalk(PerStream):
             scores[declared] += max(lift, 0.0)
         return frozen(scores)
 
-    @property
-    def beliefs(self) -> Array:
-        """1 / (1 + exp(-score))."""
-        beliefs: Array = expit(self.scores)
-        return beliefs
-
     def choose(self, view: View) -> Choice:  # noqa: ARG002
         """Return the node sum to read next, of |c|_1 = budget."""
         leaves = self._pending
-        weights = np.zeros(self._problem.size)
-        weights[leaves] = self._problem.budget / leaves.size * self._sign[leaves]
+        weights = np.zeros(self.problem.size)
+        weights[leaves] = self.problem.budget / leaves.size * self._sign[leaves]
         return Choice(weights)
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:  # noqa: ARG002
         """Take a reading; the walk goes on if it is of the node sum asked for."""
         support = support_of(c)
         weights, asked = c[support] * self._sign[support], np.array_equal(support, self._pending)
-        x = (y - float(c[support] @ self._problem.mean[support])) / float(weights[0])  # in units of one leaf
+        x = (y - float(c[support] @ self.problem.mean[support])) / float(weights[0])  # in units of one leaf
         if support.size == 1:
             self._alone[:, support[0]] += 1.0, x
         if asked and not self._over and np.allclose(weights, weights[0], rtol=_ROUNDING, atol=0.0):
@@ -158,7 +151,7 @@ class TreeWalk(PerStream):
             check_bounded(sums, "sums of readings", 1e100)
         self._visit[:], self._alone[:] = state["visit"], state["alone"]
         self._declared[:] = whole_numbers(state["declared"], "declared leaves", most=1)
-        (self._node,) = whole_numbers(state["walk"][:1], "nodes", least=_ROOT, most=2 * self._problem.size - 1).tolist()
+        (self._node,) = whole_numbers(state["walk"][:1], "nodes", least=_ROOT, most=2 * self.problem.size - 1).tolist()
         self._allr = float(state["walk"][1])
         if self._alone[0].sum() > n_told or not self._possible:
             raise ValueError(f"a walk cannot be in such a state at node {self._node}")
@@ -167,14 +160,14 @@ class TreeWalk(PerStream):
     def _possible(self) -> bool:
         """Can a walk be where this one is?"""
         first, second = self._visit[0]
-        if self.declared.size > self._problem.known_number or (self._alone[0, self.declared] < 2).any():
+        if self.declared.size > self.problem.known_number or (self._alone[0, self.declared] < 2).any():
             return False
         if not _below(self._node, self._declared).size:
             return False
         if self._over:
             return self._node == _ROOT and not self._visit.any() and self._allr == 0.0
         if self._at_leaf:
-            read = first <= self._alone[0, self._node - self._problem.size] and second == 0
+            read = first <= self._alone[0, self._node - self.problem.size] and second == 0
             return bool(read) and (0.0 <= self._allr < self._threshold if first > 1 else self._allr == 0.0)
         wanted = [self._wanted(child) for child in (0, 1)]
         in_order = first == wanted[0] or second == 0
@@ -183,16 +176,16 @@ class TreeWalk(PerStream):
 
     @property
     def _evidence(self) -> Array:
-        n, K = self._problem.known_number, self._problem.size
+        n, K = self.problem.known_number, self.problem.size
         return np.log(n / (K - n)) + llr(self._thetas, self._alone, self._variance).max(axis=0)
 
     @property
     def _over(self) -> bool:
-        return int(self._declared.sum()) >= self._problem.known_number
+        return int(self._declared.sum()) >= self.problem.known_number
 
     @property
     def _at_leaf(self) -> bool:
-        return self._node >= self._problem.size
+        return self._node >= self.problem.size
 
     @property
     def _pending(self) -> Index:
@@ -237,7 +230,7 @@ class TreeWalk(PerStream):
         self._allr += float(theta * (x - 0.5 * theta)) / self._variance
         earlier += 1.0, x
         if self._allr >= self._threshold:  # step 5
-            self._declared[self._node - self._problem.size] = True
+            self._declared[self._node - self.problem.size] = True
             self._enter(_ROOT)  # step 6
         elif self._allr < 0:
             self._enter(self._node // 2)

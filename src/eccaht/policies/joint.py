@@ -57,6 +57,9 @@ def compose_joint(
     """
     likelihood, prior = robust_likelihood(problem, outliers), SetPrior(problem.size, *problem.sizes)
     made = _builder(posterior, prior)(likelihood, prior, rng)
+    missing = [name for name in vars(Posterior) if not name.startswith("_") and not hasattr(made, name)]
+    if missing:
+        raise ValueError(f"posterior= built a {type(made).__name__} without {', '.join(missing)}")
     if not made.can.posterior:
         raise ValueError(f"{type(made).__name__} keeps no posterior: joint measures what is in doubt and needs one")
     belief = Joint(likelihood, prior, made, rng)

@@ -1,4 +1,4 @@
-"""What a policy is made of: protocols for beliefs and choosers, and what passes between them."""
+"""What a policy is made of: a belief, a chooser, and what passes between them."""
 
 from __future__ import annotations
 
@@ -7,62 +7,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.posterior import Capabilities, Confidence, Likelihood, Ranker, Ranking
-from eccaht.posterior.likelihood import Fit
+from eccaht.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
 __all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Memoryless", "Parts", "View", "check_able"]
-
-
-class Belief(Protocol):
-    """What all readings say, changed by `update` and `observe` alone.
-
-    One score a stream: inherit `posterior.PerStream`, which answers what only whole sets can tell with None.
-    takes_inflation: can it weigh readings of unequal noise?
-    """
-
-    takes_inflation: bool
-
-    @property
-    def can(self) -> Capabilities:
-        """What a policy with this belief can do."""
-
-    @property
-    def scores(self) -> Array:
-        """What streams are ranked by, read-only."""
-
-    @property
-    def beliefs(self) -> Array:
-        """The probability of each stream of being anomalous."""
-
-    @property
-    def likelihood(self) -> Likelihood | None:
-        """What all readings say about sets of streams."""
-
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Add one reading, of so many times the usual noise variance."""
-
-    def observe(self, x: Array, excess: Array | None = None) -> None:
-        """Add a reading of all streams, NaN where one was not read; a ValueError where the belief cannot."""
-
-    def ranking(self, rank: Ranker) -> Ranking:
-        """The set, its weakest swap and the lead of it; `rank` breaks ties."""
-
-    def confidence(self) -> Confidence | None:
-        """The posterior probability of the set."""
-
-    def fit(self) -> Fit | None:
-        """How well the readings fit the set."""
-
-    def shifts(self) -> tuple[Array, Array] | None:
-        """Posterior mean and standard deviation of the shifts of the set."""
-
-    def state(self) -> dict[str, Array]:
-        """What a file must keep."""
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
 
 
 class View(NamedTuple):

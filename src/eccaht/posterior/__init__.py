@@ -1,5 +1,6 @@
 """What the readings say about each stream and about sets of streams."""
 
+from eccaht.posterior.belief import Belief
 from eccaht.posterior.contaminated import robust_likelihood
 from eccaht.posterior.empirical_means import EmpiricalMeans
 from eccaht.posterior.enumeration import Enumeration
@@ -7,7 +8,6 @@ from eccaht.posterior.gibbs import Neighbourhood, neighbourhood
 from eccaht.posterior.joint import Joint
 from eccaht.posterior.likelihood import Likelihood, likelihood_of
 from eccaht.posterior.local_search import LocalSearch
-from eccaht.posterior.marginal import PerStream
 from eccaht.posterior.population import Population
 from eccaht.posterior.protocol import Capabilities, Confidence, Posterior
 from eccaht.posterior.pseudo_likelihood import PseudoLikelihood
@@ -15,6 +15,7 @@ from eccaht.posterior.ranking import Ranker, Ranking
 from eccaht.posterior.statistics import SufficientStatistics
 
 __all__ = [
+    "Belief",
     "Capabilities",
     "Confidence",
     "EmpiricalMeans",
@@ -23,7 +24,6 @@ __all__ = [
     "Likelihood",
     "LocalSearch",
     "Neighbourhood",
-    "PerStream",
     "Population",
     "Posterior",
     "PseudoLikelihood",

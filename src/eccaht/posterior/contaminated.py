@@ -14,7 +14,6 @@ from eccaht.posterior.likelihood import (
     KnownShifts,
     Likelihood,
     PlainWalk,
-    SlotShifts,
     Walk,
     likelihood_of,
     without_slots,
@@ -37,7 +36,7 @@ def robust_likelihood(problem: Problem, outliers: float) -> Likelihood:
     return Contaminated(SufficientStatistics(problem, keep_readings=True), share)
 
 
-class Contaminated:
+class Contaminated(KnownShifts):
     """Known shifts, but a share e of the readings is outlying: no single reading can decide against a set.
 
     A residual z, in units of the noise, has the density (1 - e) N(z; 0, 1) + e Cauchy(z; 0, 10). How far out a reading
@@ -48,8 +47,7 @@ class Contaminated:
     quadratic = False
 
     def __init__(self, evidence: SufficientStatistics, share: float) -> None:
-        self.evidence = evidence
-        self._known = KnownShifts(evidence)
+        super().__init__(evidence)
         self._share = share
         self._clean = math.log1p(-share)
         self._outlying = math.log(share / _WIDE * math.sqrt(2.0 / math.pi))  # beside exp(-z^2/2)
@@ -79,14 +77,6 @@ class Contaminated:
     def walk(self, sets: Index) -> Walk:
         """Every slot is worked out anew."""
         return PlainWalk(self, sets)
-
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
-        """What they are known to be."""
-        return self._known.draw_shifts(sets, slots, rng)
-
-    def shifts_of(self, members: Index) -> tuple[Array, Array]:
-        """What they are known to be."""
-        return self._known.shifts_of(members)
 
     def fit(self, members: Index) -> Fit:
         """Fisher's combination of how likely each reading is to lie as far off or farther."""

@@ -8,7 +8,7 @@ from eccaht.arrays import Array, Index
 from eccaht.posterior.confidence import advantage
 from eccaht.posterior.gibbs import Neighbourhood
 from eccaht.posterior.likelihood import Likelihood
-from eccaht.posterior.protocol import WHOLE_POSTERIOR, Confidence
+from eccaht.posterior.protocol import WHOLE_POSTERIOR, Confidence, Posterior
 from eccaht.sets import Hypotheses, SetPrior
 
 LARGEST = 200_000  # sets
@@ -18,7 +18,7 @@ _NEVER = 1e-7  # a set less probable than this is left out
 _RATIO = 0.4  # how much flatter the posterior is made until it leaves something in doubt
 
 
-class Enumeration:
+class Enumeration(Posterior):
     """All sets. Nothing is approximate, except that measurements are designed for draws where more than 1024 matter."""
 
     can = WHOLE_POSTERIOR
@@ -79,10 +79,6 @@ class Enumeration:
     def _with_shifts(self, sets: Index, weights: Array) -> Hypotheses:
         last = np.full(len(sets), self._prior.most - 1)
         return Hypotheses.of_sets(sets, weights, *self._likelihood.draw_shifts(sets, last, self._rng))
-
-    def state(self) -> dict[str, Array]:
-        """Nothing beyond the sufficient statistics."""
-        return {}
 
     def restore(self, state: dict[str, Array]) -> None:  # noqa: ARG002
         """Weigh the sets by the restored statistics."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index, frozen
+from eccaht.posterior.belief import Belief
 from eccaht.posterior.gibbs import Neighbourhood, log_posterior, neighbourhood
 from eccaht.posterior.likelihood import Fit, Likelihood
-from eccaht.posterior.protocol import Capabilities, Confidence, Posterior
+from eccaht.posterior.protocol import Confidence, Posterior
 from eccaht.posterior.ranking import Ranker, Ranking
-from eccaht.problem import Problem
 from eccaht.sets import Hypotheses, SetPrior
 from eccaht.stored import whole_numbers
 
 
-class Joint:
+class Joint(Belief):
     """The exact joint belief; `posterior` finds the sets that matter.
 
     The MAP set is the most probable one found, improved by single changes until none helps. Scores are log-odds given
@@ -32,26 +32,17 @@ class Joint:
     (array([ 1., -1., -1.]), array([0.787, 0.107, 0.107]))
     """
 
-    takes_inflation = True
+    likelihood: Likelihood
 
     def __init__(self, likelihood: Likelihood, prior: SetPrior, posterior: Posterior, rng: np.random.Generator) -> None:
-        self._likelihood, self._evidence = likelihood, likelihood.evidence
+        self.likelihood, self._evidence = likelihood, likelihood.evidence
+        self.problem, self.can = likelihood.evidence.problem, posterior.can
         self._prior, self.posterior = prior, posterior
         self._order = np.append(rng.permutation(prior.n_streams), prior.n_streams)  # breaks ties
         self._slots = np.argsort(self._order)[: prior.most]  # the MAP set
         if not prior.fixed:
             self._slots[prior.least :] = prior.n_streams
         self._around: Neighbourhood | None = None
-
-    @property
-    def can(self) -> Capabilities:
-        """What its posterior can do."""
-        return self.posterior.can
-
-    @property
-    def problem(self) -> Problem:
-        """The problem that the readings are about."""
-        return self._evidence.problem
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading."""
@@ -116,14 +107,9 @@ class Joint:
         """How far the MAP set is ahead of every other."""
         return self.posterior.advantage(self._now, needed)
 
-    @property
-    def likelihood(self) -> Likelihood:
-        """What all readings say about sets."""
-        return self._likelihood
-
     def fit(self) -> Fit:
         """How well the readings fit the MAP set."""
-        return self._likelihood.fit(self.map_set)
+        return self.likelihood.fit(self.map_set)
 
     def fits(self) -> bool:
         """Could the readings come from the MAP set? Not if there are too few to tell."""
@@ -131,7 +117,7 @@ class Joint:
 
     def shifts(self) -> tuple[Array, Array]:
         """Mean and standard deviation of the shifts of the MAP set, in its order."""
-        return self._likelihood.shifts_of(self.map_set)
+        return self.likelihood.shifts_of(self.map_set)
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
@@ -171,7 +157,7 @@ class Joint:
     def _found(self) -> tuple[Index, Array]:
         """The MAP set so far and all candidates, with their log-posteriors."""
         found = np.vstack([self._slots, self.posterior.candidates()])
-        return found, log_posterior(self._likelihood, self._prior, found)
+        return found, log_posterior(self.likelihood, self._prior, found)
 
     def _refresh(self) -> None:
         """Find the MAP set again."""
@@ -179,7 +165,7 @@ class Joint:
         found, heights = self._found()
         self._slots = found[heights.argmax()]
         self._around = None
-        while self._now.best > self._likelihood.tolerance:
+        while self._now.best > self.likelihood.tolerance:
             _, slots, change = self._now
             row, stream = np.unravel_index(change.argmax(), change.shape)
             self._slots = self._slots.copy()
@@ -189,5 +175,5 @@ class Joint:
     @property
     def _now(self) -> Neighbourhood:
         if self._around is None:
-            self._around = neighbourhood(self._likelihood, self._prior, self._slots)
+            self._around = neighbourhood(self.likelihood, self._prior, self._slots)
         return self._around

@@ -106,7 +106,21 @@ def likelihood_of(evidence: SufficientStatistics) -> Likelihood:
     return UnknownShifts(evidence) if evidence.problem.unknown_shift else KnownShifts(evidence)
 
 
-class KnownShifts:
+class _Gaussian:
+    """What Gaussian noise gives, whether shifts are known or not."""
+
+    evidence: SufficientStatistics
+
+    def log_density(self, z: Array) -> Array:
+        """Gaussian."""
+        return -0.5 * z * z
+
+    def normal_equations(self, members: Index) -> tuple[Array, Array]:
+        """M and b of the members."""
+        return self.evidence.block(members[None])[0], self.evidence.linear[members]
+
+
+class KnownShifts(_Gaussian):
     """b'z - z'M z / 2."""
 
     quadratic = True
@@ -152,14 +166,6 @@ class KnownShifts:
         explained = 2.0 * float(self.log_likelihood(members[None])[0])
         return _chi_square(self.evidence.misfit - explained, self.evidence.n_readings)
 
-    def log_density(self, z: Array) -> Array:
-        """Gaussian."""
-        return _gaussian(z)
-
-    def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """M and b of the members."""
-        return self.evidence.block(members[None])[0], self.evidence.linear[members]
-
 
 class _KnownWalk:
     def __init__(self, evidence: SufficientStatistics, sets: Index) -> None:
@@ -179,7 +185,7 @@ class _KnownWalk:
         self._fields[moved] += change
 
 
-class UnknownShifts:
+class UnknownShifts(_Gaussian):
     """Shifts N(m_k, s_k^2), integrated out; s_k = 0 where one is known.
 
     The evidence keeps plain weights (h = c), so that the readings say b'x - x'M x / 2 of shifts x. Integrating
@@ -254,14 +260,6 @@ class UnknownShifts:
         explained = float(field @ np.linalg.lstsq(block, field, rcond=None)[0])
         return _chi_square(evidence.misfit - explained, max(evidence.n_readings - field.size, 0))
 
-    def log_density(self, z: Array) -> Array:
-        """Gaussian."""
-        return _gaussian(z)
-
-    def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """M and b of the members."""
-        return self.evidence.block(members[None])[0], self.evidence.linear[members]
-
     def _posterior(self, sets: Index) -> tuple[Array, Array]:
         """Posterior mean of the shifts of each row and a root of their covariance s (I + s M s)^-1 s."""
         evidence = self.evidence
@@ -290,7 +288,7 @@ class UnknownShifts:
 
 
 class PlainWalk:
-    """A walk that works out every slot anew."""
+    """A walk that works out the gains of every slot anew."""
 
     def __init__(self, likelihood: Likelihood, sets: Index) -> None:
         self._likelihood, self._sets = likelihood, sets
@@ -302,10 +300,6 @@ class PlainWalk:
     def put(self, slot: int, new: Index) -> None:
         """Fill a slot of every set."""
         self._sets[:, slot] = new
-
-
-def _gaussian(z: Array) -> Array:
-    return -0.5 * z * z
 
 
 def _chi_square(misfit: float, degrees: int) -> Fit:

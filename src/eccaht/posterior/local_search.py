@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.posterior.gibbs import Neighbourhood, weigh
+from eccaht.posterior.gibbs import weigh
 from eccaht.posterior.likelihood import Likelihood
-from eccaht.posterior.protocol import Capabilities, Confidence
-from eccaht.sets import Hypotheses, SetPrior
+from eccaht.posterior.protocol import Posterior
+from eccaht.sets import SetPrior
 
 KEPT, FRESH = 16, 16  # local optima remembered, and random starts a reading
 
 
-class LocalSearch:
-    """Local optima of the exact likelihood under swaps; no posterior.
+class LocalSearch(Posterior):
+    """Local optima of the exact likelihood under swaps; they are no sample of the posterior.
 
     After each reading the optima found so far climb again, together with random starts, so that no poor optimum
     lasts: the best are kept.
     """
-
-    can = Capabilities(whole_vectors=True, exact_lead=True)
 
     def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
         self._likelihood, self._prior, self._rng = likelihood, prior, rng
@@ -42,22 +38,6 @@ class LocalSearch:
     def candidates(self) -> Index:
         """The local optima."""
         return self.sets
-
-    def marginals(self) -> Array | None:
-        """Not known: optima are no sample."""
-        return None
-
-    def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
-        """Refuse."""
-        raise ValueError("a local search keeps no posterior")
-
-    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:  # noqa: ARG002
-        """Not known."""
-        return None
-
-    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:  # noqa: ARG002
-        """Not known: sets more than one change away are not looked at."""
-        return -math.inf
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""

@@ -18,7 +18,7 @@ from eccaht.posterior.confidence import advantage, close_rivals, differences, es
 from eccaht.posterior.gibbs import Neighbourhood, conditional_hypotheses, conditionals, log_posterior, sweep
 from eccaht.posterior.likelihood import Likelihood
 from eccaht.posterior.local_search import climb
-from eccaht.posterior.protocol import WHOLE_POSTERIOR, Confidence
+from eccaht.posterior.protocol import WHOLE_POSTERIOR, Confidence, Posterior
 from eccaht.posterior.survey import Survey, Vicinity, explore, survey
 from eccaht.sets import Hypotheses, SetPrior
 from eccaht.stored import whole_numbers
@@ -33,7 +33,7 @@ _NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves 
 _HOPELESS = 10.0  # nats below a set just found at which a set is given up
 
 
-class Population:
+class Population(Posterior):
     """Rows of stream numbers, each on a level of the ladder."""
 
     can = WHOLE_POSTERIOR

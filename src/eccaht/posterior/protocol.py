@@ -45,13 +45,11 @@ class Confidence(NamedTuple):
 class Posterior(Protocol):
     """The posterior over sets, kept up to date with the sufficient statistics of a likelihood.
 
-    `build(likelihood, prior, rng)` makes one, and `eccaht.checks.check_posterior` tests it. Where `can.posterior` is
-    False it finds the MAP set only: `marginals` and `confidence` are None and `in_doubt` is never asked for.
+    `build(likelihood, prior, rng)` makes one, and `eccaht.checks.check_posterior` tests it. One that inherits from this
+    class and says no more finds the MAP set only.
     """
 
-    @property
-    def can(self) -> Capabilities:
-        """What a policy with this posterior can do."""
+    can: Capabilities = Capabilities(whole_vectors=True, exact_lead=True)
 
     def update(self) -> None:
         """Take account of readings that were added to the statistics."""
@@ -61,18 +59,23 @@ class Posterior(Protocol):
 
     def marginals(self) -> Array | None:
         """Posterior probability of each stream, (K,)."""
+        return None
 
-    def in_doubt(self, around: Neighbourhood) -> Hypotheses:
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
         """Sets and their probabilities, for the next measurement to separate; `around` is that of the MAP set."""
+        raise ValueError(f"{type(self).__name__} keeps no posterior")
 
-    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:  # noqa: ARG002
         """The posterior probability of the set of `around`; where it is below `needed` a rough figure will do."""
+        return None
 
-    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:
+    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:  # noqa: ARG002
         """How far the log-likelihood of the set is above that of every other, less the cost of their number."""
+        return -math.inf
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
+        return {}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state; the statistics are restored before."""
