@@ -58,7 +58,9 @@ def compose_hds(
     AllDeclared(n_anomalies=2)
     """
     levels = _levels(problem.size)
-    variance, shift = _common_variance(problem.covariance), _common_shift(problem)
+    variance = _common(problem.covariance.diagonal(), "streams of one variance", "variance")
+    _check_independent(problem.covariance)
+    shift = _common(np.abs(problem.shift), "shifts of one size (either sign)", "shift")
     cost = as_number(error, "error")
     if not 0 < cost < 1:
         raise ValueError(f"error must lie strictly between 0 and 1, not {error!r}")
@@ -159,20 +161,20 @@ class TreeWalk(Belief):
     @property
     def _possible(self) -> bool:
         """Can a walk be where this one is?"""
-        first, second = self._visit[0]
-        if self.declared.size > self.problem.known_number or (self._alone[0, self.declared] < 2).any():
+        (first, second), declared = self._visit[0], self.declared
+        if declared.size > self.problem.known_number or (self._alone[0, declared] < 2).any():
             return False
-        if not _below(self._node, self._declared).size:
+        if not self._below(self._node).size:
             return False
         if self._over:
             return self._node == _ROOT and not self._visit.any() and self._allr == 0.0
         if self._at_leaf:
             read = first <= self._alone[0, self._node - self.problem.size] and second == 0
             return bool(read) and (0.0 <= self._allr < self._threshold if first > 1 else self._allr == 0.0)
-        wanted = [self._wanted(child) for child in (0, 1)]
-        in_order = first == wanted[0] or second == 0
-        left = self._unread_child() is not None
-        return bool(in_order and left and first <= wanted[0] and second <= wanted[1] and self._allr == 0.0)
+        one, other = self._wanted
+        in_order = first == one or second == 0
+        left = self._unread_child is not None
+        return bool(in_order and left and first <= one and second <= other and self._allr == 0.0)
 
     @property
     def _evidence(self) -> Array:
@@ -193,35 +195,40 @@ class TreeWalk(Belief):
         if self._over:
             declared = self.declared
             return declared[[self._evidence[declared].argmin()]]
-        child = self._unread_child()
-        return _below(self._node if child is None else 2 * self._node + child, self._declared)
+        child = self._unread_child
+        return self._below(self._node if child is None else 2 * self._node + child)
 
+    def _below(self, node: int) -> Index:
+        """The leaves below a node that are not declared."""
+        depth = node.bit_length() - 1
+        width = self.problem.size >> depth
+        start = (node - (1 << depth)) * width
+        return start + (~self._declared[start : start + width]).nonzero()[0]
+
+    @property
+    def _wanted(self) -> list[int]:
+        """How many readings each child needs: none if it has no leaves."""
+        level = self._readings.size - self._node.bit_length()  # of the children; the leaves have level 0
+        sizes = [self._below(2 * self._node + child).size for child in (0, 1)]
+        return [int(self._readings[level]) if size else 0 for size in sizes]
+
+    @property
     def _unread_child(self) -> int | None:
         """The first child that still has leaves and too few readings (step 2); None at a leaf or if there is none."""
         if self._at_leaf:
             return None
-        return next((child for child in (0, 1) if self._visit[0, child] < self._wanted(child)), None)
-
-    def _wanted(self, child: int) -> int:
-        """How many readings a child needs: none if it has no leaves."""
-        level = self._readings.size - self._node.bit_length()  # of the children; the leaves have level 0
-        return int(self._readings[level]) if _below(2 * self._node + child, self._declared).size else 0
+        return next((child for child, wanted in enumerate(self._wanted) if self._visit[0, child] < wanted), None)
 
     def _test_children(self, x: float) -> None:
-        child = self._unread_child()
-        self._visit[:, child] += 1.0, x
-        if self._unread_child() is not None:
+        self._visit[:, self._unread_child] += 1.0, x
+        if self._unread_child is not None:
             return
-        gllr = [self._gllr(child) for child in (0, 1)]
+        gllr = [-math.inf, -math.inf]  # a child without leaves is never entered
+        for child in (0, 1):
+            if leaves := self._below(2 * self._node + child).size:
+                gllr[child] = float(llr(self._thetas, self._visit[:, child], leaves * self._variance).max())
         best = int(gllr[1] > gllr[0])
         self._enter(2 * self._node + best if gllr[best] > 0 else self._node // 2)  # step 3
-
-    def _gllr(self, child: int) -> float:
-        """Largest log-likelihood ratio over Theta1; a child without leaves is never entered."""
-        leaves = _below(2 * self._node + child, self._declared).size
-        if leaves == 0:
-            return -math.inf
-        return float(llr(self._thetas, self._visit[:, child], leaves * self._variance).max())
 
     def _test_leaf(self, x: float) -> None:
         earlier = self._visit[:, 0]
@@ -256,14 +263,6 @@ class AllDeclared:
         return self.walk.declared.size >= self.n_anomalies
 
 
-def _below(node: int, declared: NDArray[np.bool_]) -> Index:
-    """The leaves below a node that are not declared."""
-    depth = node.bit_length() - 1
-    width = declared.size >> depth
-    start = (node - (1 << depth)) * width
-    return start + (~declared[start : start + width]).nonzero()[0]
-
-
 def _levels(K: int) -> int:
     if K & (K - 1):
         below = 1 << (K.bit_length() - 1)
@@ -274,35 +273,25 @@ def _levels(K: int) -> int:
     return K.bit_length() - 1
 
 
-def _common_variance(S: Covariance) -> float:
-    """The s of S = s I."""
-    variances = S.diagonal()
-    s = float(variances[0])
-    if np.abs(variances - s).max() > _ROUNDING * s:
+def _common(values: Array, what: str, unit: str) -> float:
+    """The value that all have."""
+    if np.ptp(values) > _ROUNDING * values.max():
         raise ValueError(
-            f"HDS needs streams of one variance, but they range from {variances.min():.6g} to {variances.max():.6g}: "
-            "scale the streams to one variance, or use another policy"
+            f"HDS needs {what}, but they range from {values.min():.6g} to {values.max():.6g}: "
+            f"scale the streams to one {unit}, or use another policy"
         )
-    if not isinstance(S, Diagonal):
-        for k in range(S.size):
-            column = np.abs(S.column(k))
-            column[k] = 0.0
-            if column.max() > _ROUNDING * s:
-                raise ValueError(
-                    f"HDS needs independent streams, but streams {k} and {column.argmax()} are correlated: "
-                    "use a policy that knows the covariance, such as 'ecc-aht'"
-                )
-    return s
+    return float(values[0])
 
 
-def _common_shift(problem: Problem) -> float:
-    sizes = np.abs(problem.shift)
-    if np.ptp(sizes) > _ROUNDING * sizes.max():
-        raise ValueError(
-            f"HDS needs shifts of one size (either sign), but they range from {sizes.min():.6g} to {sizes.max():.6g}: "
-            "scale the streams to one shift, or use another policy"
-        )
-    return float(sizes[0])
+def _check_independent(S: Covariance) -> None:
+    for k in () if isinstance(S, Diagonal) else range(S.size):
+        column = np.abs(S.column(k))
+        variance, column[k] = column[k], 0.0
+        if column.max() > _ROUNDING * variance:
+            raise ValueError(
+                f"HDS needs independent streams, but streams {k} and {column.argmax()} are correlated: "
+                "use a policy that knows the covariance, such as 'ecc-aht'"
+            )
 
 
 def _sizes(shifts: ArrayLike) -> Array:

@@ -13,7 +13,6 @@ from eccaht.posterior.likelihood import (
     Fit,
     KnownShifts,
     Likelihood,
-    PlainWalk,
     Walk,
     likelihood_of,
     without_slots,
@@ -76,7 +75,7 @@ class Contaminated(KnownShifts):
 
     def walk(self, sets: Index) -> Walk:
         """Every slot is worked out anew."""
-        return PlainWalk(self, sets)
+        return Walk(self, sets)
 
     def fit(self, members: Index) -> Fit:
         """Fisher's combination of how likely each reading is to lie as far off or farther."""

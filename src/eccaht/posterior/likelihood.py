@@ -19,16 +19,6 @@ ROUNDING = 1e-9  # relative, of sums of log-likelihoods
 LEAST_FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 
 
-class Walk(Protocol):
-    """Sets that change slot by slot."""
-
-    def gains(self, slot: int) -> Array:
-        """What each stream adds to the log-likelihood of the other slots, (N, K + 1); EMPTY (K) adds 0."""
-
-    def put(self, slot: int, new: Index) -> None:
-        """Fill a slot of every set."""
-
-
 class SlotShifts(NamedTuple):
     """Shifts for one slot of each set: of the rest (N, n - 1) and of each stream that may fill the slot (N, K + 1)."""
 
@@ -58,16 +48,13 @@ class Fit(NamedTuple):
 
 
 class Likelihood(Protocol):
-    """The log-likelihood of sets, against the empty one.
+    """The log-likelihood of sets, against the empty one; what is given here holds for Gaussian noise.
 
     quadratic: is it b'z - z'M z / 2 in the indicator z of the set, with the b and M of `evidence`?
     """
 
     evidence: SufficientStatistics
-
-    @property
-    def quadratic(self) -> bool:
-        """Can sums over very many sets be worked out from b and M?"""
+    quadratic: bool = False
 
     @property
     def tolerance(self) -> float:
@@ -79,11 +66,12 @@ class Likelihood(Protocol):
     def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
         """What each stream adds in the place of one slot of each row, (N, K + 1); EMPTY (K) adds 0.
 
-        among: a shortlist of streams, (w,) or (w of each row,) (N, w); then only these are worked out, (N, w).
+        among: a shortlist of streams, (w,), or one of each row, (N, w); then only these are worked out, (N, w).
         """
 
     def walk(self, sets: Index) -> Walk:
-        """Change these sets in place."""
+        """Change these sets in place, slot by slot."""
+        return Walk(self, sets)
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
         """Shifts as probable as the readings make them, one draw a row."""
@@ -96,9 +84,26 @@ class Likelihood(Protocol):
 
     def log_density(self, z: Array) -> Array:
         """Of a reading that lies z standard deviations off, but for a constant."""
+        return -0.5 * z * z
 
     def normal_equations(self, members: Index) -> tuple[Array, Array]:
         """Matrix and right side of the least squares for the members' shifts, each in units of what is assumed."""
+        return self.evidence.block(members[None])[0], self.evidence.linear[members]
+
+
+class Walk:
+    """Sets that change slot by slot."""
+
+    def __init__(self, likelihood: Likelihood, sets: Index) -> None:
+        self._likelihood, self._sets = likelihood, sets
+
+    def gains(self, slot: int) -> Array:
+        """What each stream adds to the log-likelihood of the other slots, (N, K + 1); EMPTY (K) adds 0."""
+        return self._likelihood.gains(self._sets, np.full(len(self._sets), slot))
+
+    def put(self, slot: int, new: Index) -> None:
+        """Fill a slot of every set."""
+        self._sets[:, slot] = new
 
 
 def likelihood_of(evidence: SufficientStatistics) -> Likelihood:
@@ -106,21 +111,7 @@ def likelihood_of(evidence: SufficientStatistics) -> Likelihood:
     return UnknownShifts(evidence) if evidence.problem.unknown_shift else KnownShifts(evidence)
 
 
-class _Gaussian:
-    """What Gaussian noise gives, whether shifts are known or not."""
-
-    evidence: SufficientStatistics
-
-    def log_density(self, z: Array) -> Array:
-        """Gaussian."""
-        return -0.5 * z * z
-
-    def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """M and b of the members."""
-        return self.evidence.block(members[None])[0], self.evidence.linear[members]
-
-
-class KnownShifts(_Gaussian):
+class KnownShifts(Likelihood):
     """b'z - z'M z / 2."""
 
     quadratic = True
@@ -150,7 +141,7 @@ class KnownShifts(_Gaussian):
 
     def walk(self, sets: Index) -> Walk:
         """Fields are kept up to date from slot to slot."""
-        return _KnownWalk(self.evidence, sets)
+        return _KnownWalk(self, sets)
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:  # noqa: ARG002
         """What they are known to be."""
@@ -167,10 +158,11 @@ class KnownShifts(_Gaussian):
         return _chi_square(self.evidence.misfit - explained, self.evidence.n_readings)
 
 
-class _KnownWalk:
-    def __init__(self, evidence: SufficientStatistics, sets: Index) -> None:
-        self._evidence, self._sets = evidence, sets
-        self._fields = evidence.fields(sets)
+class _KnownWalk(Walk):
+    def __init__(self, likelihood: KnownShifts, sets: Index) -> None:
+        super().__init__(likelihood, sets)
+        self._evidence = likelihood.evidence
+        self._fields = self._evidence.fields(sets)
         self._left = np.empty((0, 0))
 
     def gains(self, slot: int) -> Array:
@@ -185,7 +177,7 @@ class _KnownWalk:
         self._fields[moved] += change
 
 
-class UnknownShifts(_Gaussian):
+class UnknownShifts(Likelihood):
     """Shifts N(m_k, s_k^2), integrated out; s_k = 0 where one is known.
 
     The evidence keeps plain weights (h = c), so that the readings say b'x - x'M x / 2 of shifts x. Integrating
@@ -194,8 +186,6 @@ class UnknownShifts(_Gaussian):
 
         m b~ - m^2 M~ / 2 + (s (b~ - M~ m))^2 / (2 (1 + s^2 M~)) - log(1 + s^2 M~) / 2.
     """
-
-    quadratic = False
 
     def __init__(self, evidence: SufficientStatistics) -> None:
         problem = evidence.problem
@@ -225,10 +215,6 @@ class UnknownShifts(_Gaussian):
         gain = mean * field - 0.5 * mean**2 * curvature
         gain += 0.5 * (spread * (field - curvature * mean)) ** 2 / open_ - 0.5 * np.log(open_)
         return np.asarray(gain)
-
-    def walk(self, sets: Index) -> Walk:
-        """Every slot is worked out anew."""
-        return PlainWalk(self, sets)
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
         """One draw a row for the rest, and one for every stream that may join it.
@@ -285,21 +271,6 @@ class UnknownShifts(_Gaussian):
         field = evidence.linear[wanted] - np.einsum("nr,nrk->nk", mean, rows)
         curvature = np.maximum(2.0 * evidence.half_diagonal[wanted] - (through**2).sum(axis=1), 0.0)
         return field, curvature, wanted
-
-
-class PlainWalk:
-    """A walk that works out the gains of every slot anew."""
-
-    def __init__(self, likelihood: Likelihood, sets: Index) -> None:
-        self._likelihood, self._sets = likelihood, sets
-
-    def gains(self, slot: int) -> Array:
-        """What each stream adds to the log-likelihood of the other slots."""
-        return self._likelihood.gains(self._sets, np.full(len(self._sets), slot))
-
-    def put(self, slot: int, new: Index) -> None:
-        """Fill a slot of every set."""
-        self._sets[:, slot] = new
 
 
 def _chi_square(misfit: float, degrees: int) -> Fit:
