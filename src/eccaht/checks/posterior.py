@@ -30,7 +30,6 @@ _K, _SEEDS = 12, 8
 _ROUNDING = 1e-9  # of what is called exact
 _ESTIMATED, _CAUTIOUS = 0.1, 0.3  # of estimates, on average over seeds; a confidence may be so much too low
 _PLAIN = 0.2  # a MAP set of at least this probability must be among the candidates
-_NO_POSTERIOR = "it declares no posterior"
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,20 @@ class _World:
     @property
     def prior(self) -> SetPrior:
         return SetPrior(_K, *self.problem.sizes)
+
+    def statistics(self, count: int) -> SufficientStatistics:
+        """Those of the first so many readings."""
+        evidence = SufficientStatistics(self.problem)
+        for place in range(count):
+            self.tell(evidence, place)
+        return evidence
+
+    def tell(self, evidence: SufficientStatistics, place: int) -> None:
+        c, y = self.readings[place]
+        if c is None:
+            evidence.add_vector(y)
+        else:
+            evidence.add(c, float(y))
 
 
 def check_posterior(build: Build) -> dict[str, str]:
@@ -64,11 +77,12 @@ def check_posterior(build: Build) -> dict[str, str]:
         if reason:
             left_out[world.name] = reason
             continue
-        _check_candidates(build, world)
-        if _Run(build, world, 0).posterior.can.posterior:
-            _check_probabilities(build, world)
+        truth, runs = _Truth(world), [_Run(build, world, seed).tell() for seed in range(_SEEDS)]
+        _check_candidates(runs, truth)
+        if runs[0].posterior.can.posterior:
+            _check_probabilities(runs, truth)
         else:
-            left_out["probabilities"] = _NO_POSTERIOR
+            left_out["probabilities"] = "it declares no posterior"
         _check_seed(build, world)
         _check_restored(build, world)
     return left_out
@@ -110,19 +124,15 @@ def _cannot(build: Build, world: _World) -> str | None:
 class _Run:
     """A posterior that is told the readings of a world."""
 
-    def __init__(self, build: Build, world: _World, seed: int) -> None:
-        self.world, self.rng, self.n_told = world, np.random.default_rng(seed), 0
-        self.likelihood = likelihood_of(SufficientStatistics(world.problem))
+    def __init__(self, build: Build, world: _World, seed: int, n_told: int = 0) -> None:
+        self.world, self.rng, self.n_told = world, np.random.default_rng(seed), n_told
+        self.likelihood = likelihood_of(world.statistics(n_told))
         self.posterior = build(self.likelihood, world.prior, self.rng)
 
     def tell(self, count: int | None = None) -> _Run:
         """The next so many readings, or all."""
-        evidence = self.likelihood.evidence
-        for c, y in self.world.readings[self.n_told :][:count]:
-            if c is None:
-                evidence.add_vector(y)
-            else:
-                evidence.add(c, float(y))
+        for _ in self.world.readings[self.n_told :][:count]:
+            self.world.tell(self.likelihood.evidence, self.n_told)
             self.n_told += 1
             self.posterior.update()
         return self
@@ -152,30 +162,31 @@ class _Run:
         return confidence
 
 
-def _truth(world: _World) -> tuple[Enumeration, Neighbourhood, float]:
-    """All sets, the neighbourhood of the MAP set and its probability."""
-    likelihood = _Run(Enumeration, world, 0).tell().likelihood
-    exact = Enumeration(likelihood, world.prior, np.random.default_rng(0))
-    exact.update()
-    around = neighbourhood(likelihood, world.prior, exact.candidates()[0])
-    return exact, around, exact.confidence(around).probability
+class _Truth:
+    """All sets with their probabilities, and the neighbourhood of the MAP set."""
+
+    def __init__(self, world: _World) -> None:
+        self.where, self.evidence = f"on the problem {world.name!r}", world.statistics(len(world.readings))
+        likelihood = likelihood_of(self.evidence)
+        self.exact = Enumeration(likelihood, world.prior, np.random.default_rng(0))
+        self.exact.update()
+        self.around = neighbourhood(likelihood, world.prior, self.exact.candidates()[0])
+        self.probability = self.exact.confidence(self.around).probability
 
 
-def _check_candidates(build: Build, world: _World) -> None:
+def _check_candidates(runs: list[_Run], truth: _Truth) -> None:
     """They are possible sets, and a MAP set that is plain is among them."""
-    prior, (_, around, truth) = world.prior, _truth(world)
-    for seed in range(_SEEDS):
-        run = _Run(build, world, seed).tell()
-        sets = _possible(prior, run.posterior.candidates(), f"the candidates on the problem {world.name!r}")
-        there = bool((prior.keys(sets) == prior.keys(around.members[None])).any())
-        lacking = f"the MAP set, of probability {truth:.2g}, is not among the candidates on the problem {world.name!r}"
-        _require(there or truth < _PLAIN, lacking)
+    for run in runs:
+        prior = run.world.prior
+        sets = _possible(prior, run.posterior.candidates(), f"the candidates {truth.where}")
+        there = bool((prior.keys(sets) == prior.keys(truth.around.members[None])).any())
+        lacking = f"the MAP set, of probability {truth.probability:.2g}, is not among the candidates {truth.where}"
+        _require(there or truth.probability < _PLAIN, lacking)
 
 
-def _check_probabilities(build: Build, world: _World) -> None:
+def _check_probabilities(runs: list[_Run], truth: _Truth) -> None:
     """Marginals, confidence and advantage against all sets; asking changes nothing."""
-    where, (exact, around, truth) = f"on the problem {world.name!r}", _truth(world)
-    runs = [_Run(build, world, seed).tell() for seed in range(_SEEDS)]
+    where, exact, around, right = truth.where, truth.exact, truth.around, truth.probability
     said = [run.confidence(around) for run in runs]
     how = "exact" if all(confidence.how == "exact" for confidence in said) else "estimated"
     reach, cautious = (_ROUNDING, _ROUNDING) if how == "exact" else (_ESTIMATED, _CAUTIOUS)
@@ -183,15 +194,15 @@ def _check_probabilities(build: Build, world: _World) -> None:
     wrong = f"{how} marginals {where} are off by {error.max():.2g} (stream {error.argmax()}), allowed is {reach:g}"
     _require(error.max() <= reach, wrong)
     claimed = [confidence.probability for confidence in said if confidence.how != "unsettled"]
-    mean = float(np.mean(claimed)) if claimed else truth
-    wrong = f"the {how} confidence {where} is {mean:.4g}, but of all sets the probability is {truth:.4g}"
-    _require(truth - cautious <= mean <= truth + reach, wrong)
+    mean = float(np.mean(claimed)) if claimed else right
+    wrong = f"the {how} confidence {where} is {mean:.4g}, but of all sets the probability is {right:.4g}"
+    _require(right - cautious <= mean <= right + reach, wrong)
     lead, most = exact.advantage(around), max(run.posterior.advantage(around) for run in runs)
     wrong = f"the advantage {where} is {most:.6g}, although the best rival leaves {lead:.6g}"
     _require(most <= max(lead, 0.0) + 1e-6, wrong)
     for run in runs:
         _check_hypotheses(run, around, where)
-    for name, array in _Run(Enumeration, world, 0).tell().likelihood.evidence.state().items():
+    for name, array in truth.evidence.state().items():
         same = np.array_equal(array, runs[0].likelihood.evidence.state()[name])
         _require(same, f"the posterior changes the statistics of its likelihood ({name}) {where}")
 
@@ -217,15 +228,13 @@ def _check_seed(build: Build, world: _World) -> None:
 def _check_restored(build: Build, world: _World) -> None:
     """Half of the readings, then a state that is kept and goes on."""
     where, half = f"on the problem {world.name!r}", len(world.readings) // 2
-    first, second = _Run(build, world, 4).tell(half), _Run(build, world, 4)
+    first, second = _Run(build, world, 4).tell(half), _Run(build, world, 4, n_told=half)
     state = {name: array.copy() for name, array in first.posterior.state().items()}
     for name, array in state.items():
         plain = array.dtype == np.float64 and array.ndim <= 2 and np.isfinite(array).all()
         _require(plain, f"the state {name!r} is no vector or table of finite float64 numbers {where}")
-    second.likelihood.evidence.restore({k: a.copy() for k, a in first.likelihood.evidence.state().items()})
     second.posterior.restore(state)
     second.rng.bit_generator.state = first.rng.bit_generator.state
-    second.n_told = half
     _require_same(first.tell(), second.tell(), f"a restored posterior goes on differently {where}")
 
 

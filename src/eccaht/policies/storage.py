@@ -70,19 +70,19 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     for part, keys in _KEYS.items():
         check_keys(header[part] if part else header, keys, part or "header")
-    told, recipe, state = header["problem"], header["policy"], header["state"]
+    saved, recipe, state = header["problem"], header["policy"], header["state"]
     capacity = sum(array.size for array in arrays.values())  # a bound for every size that the header claims
-    operator = _unpack(told["covariance"], arrays, capacity)
+    operator = _unpack(saved["covariance"], arrays, capacity)
     if not isinstance(operator, Covariance) or operator.size > capacity:
         raise ValueError("its covariance is larger than what it holds values for")
     problem = Problem(
         operator,
-        shift=ShiftPrior(_vector(told["shift"], arrays), _vector(told["shift_spread"], arrays)),
-        n_anomalies=told["n_anomalies"],
-        readout_noise=told["readout_noise"],
-        budget=told["budget"],
-        mean=_vector(told["mean"], arrays),
-        names=told["names"],
+        shift=ShiftPrior(_vector(saved["shift"], arrays), _vector(saved["shift_spread"], arrays)),
+        n_anomalies=saved["n_anomalies"],
+        readout_noise=saved["readout_noise"],
+        budget=saved["budget"],
+        mean=_vector(saved["mean"], arrays),
+        names=saved["names"],
     )
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
     _check_state(_state(policy)[0], arrays, problem.size)
@@ -147,19 +147,19 @@ def _checked_choice(problem: Problem, weights: Array, pair: Any) -> Choice:
     return Choice(frozen(weights), (_below(pair[0], problem.size), _below(pair[1], problem.size)))
 
 
-def _checked_generator(told: Any, fresh: Any) -> dict[str, Any]:
+def _checked_generator(saved: Any, fresh: Any) -> dict[str, Any]:
     """The state of a generator, if it is one that `fresh`, the state that the seed gives, can come to.
 
     Drawing changes `state` alone, and the half of a number that may be left over.
     """
-    check_keys(told, set(fresh), "generator")
-    check_keys(told["state"], set(fresh["state"]), "generator")
-    if told["bit_generator"] != fresh["bit_generator"] or told["state"]["inc"] != fresh["state"]["inc"]:
+    check_keys(saved, set(fresh), "generator")
+    check_keys(saved["state"], set(fresh["state"]), "generator")
+    if saved["bit_generator"] != fresh["bit_generator"] or saved["state"]["inc"] != fresh["state"]["inc"]:
         raise ValueError("its generator is not the one of its seed")
-    _below(told["state"]["state"], 1 << 128)
-    _below(told["has_uint32"], 2)
-    _below(told["uinteger"], 1 << 32)
-    return dict(told)
+    _below(saved["state"]["state"], 1 << 128)
+    _below(saved["has_uint32"], 2)
+    _below(saved["uinteger"], 1 << 32)
+    return dict(saved)
 
 
 def _below(value: Any, limit: int) -> int:
@@ -222,9 +222,9 @@ def _pack_vector(vector: Array, name: str, arrays: dict[str, Array]) -> Any:
     return float(vector[0]) if vector.strides == (0,) else _pack(vector, name, arrays)
 
 
-def _vector(told: Any, arrays: dict[str, Array]) -> Any:
+def _vector(saved: Any, arrays: dict[str, Array]) -> Any:
     """What `_pack_vector` wrote."""
-    return arrays.pop(told["array"]) if isinstance(told, dict) else as_number(told, "a number")
+    return arrays.pop(saved["array"]) if isinstance(saved, dict) else as_number(saved, "a number")
 
 
 def _plain(value: Any) -> Any:

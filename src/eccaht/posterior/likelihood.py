@@ -211,9 +211,9 @@ class UnknownShifts(Likelihood):
         """The stream's part of the integral over all shifts."""
         field, curvature, wanted = self._given_rest(sets, slots, among)
         mean, spread = self._mean[wanted], self._spread[wanted]
-        open_ = 1.0 + spread**2 * curvature
+        factor = 1.0 + spread**2 * curvature
         gain = mean * field - 0.5 * mean**2 * curvature
-        gain += 0.5 * (spread * (field - curvature * mean)) ** 2 / open_ - 0.5 * np.log(open_)
+        gain += 0.5 * (spread * (field - curvature * mean)) ** 2 / factor - 0.5 * np.log(factor)
         return np.asarray(gain)
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
@@ -228,8 +228,8 @@ class UnknownShifts(Likelihood):
         drawn = mean + np.where(certain, 0.0, np.einsum("nij,nj->ni", root, rng.standard_normal(mean.shape)))
         field, curvature, wanted = self._given_rest(sets, slots, None)
         prior, spread = self._mean[wanted], self._spread[wanted]
-        open_ = 1.0 + spread**2 * curvature
-        filling, deviation = prior + spread**2 * (field - curvature * prior) / open_, spread / np.sqrt(open_)
+        factor = 1.0 + spread**2 * curvature
+        filling, deviation = prior + spread**2 * (field - curvature * prior) / factor, spread / np.sqrt(factor)
         certain = np.abs(filling) > _CERTAIN * deviation
         filling += np.where(certain, 0.0, deviation * rng.standard_normal(filling.shape))
         return SlotShifts(drawn, filling)
