@@ -163,31 +163,29 @@ def stopping_rule(
     >>> round(stopping_rule("gap", 0.05, problem).beta, 3)
     2.996
     """
-    fixed = problem.sizes[0] == problem.sizes[1]
-    gap = can.log_odds and fixed
-    rules = [("'posterior'", can.posterior), ("'glr'", can.posterior), ("'gap'", gap), ("'own'", own is not None)]
-    known = [*(name for name, there in rules if there), "a number of measurements", "None"]
-    choices = f"use {', '.join(known[:-1])} or None"
     if option is None:
         return Never()
-    if can.posterior and option == "posterior":
-        return PosteriorProbability(alpha, belief, margin=1.0 if fixed else _OPEN_MARGIN)
-    if can.posterior and option == "glr":
-        return LikelihoodRatio(alpha, belief)
-    if option == "gap" and gap:
-        return Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
+    if not isinstance(option, str):
+        return Horizon(as_count(option, "stopping", least=1))
+    fixed, rules = problem.sizes[0] == problem.sizes[1], dict[str, StoppingRule]()
+    if can.posterior:
+        rules["posterior"] = PosteriorProbability(alpha, belief, margin=1.0 if fixed else _OPEN_MARGIN)
+        rules["glr"] = LikelihoodRatio(alpha, belief)
+    if can.log_odds and fixed:
+        rules["gap"] = Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
+    if own is not None:
+        rules["own"] = own
+    if option in rules:
+        return rules[option]
+    choices = f"use {', '.join([*map(repr, rules), 'a number of measurements'])} or None"
     if option == "gap" and can.log_odds:
         raise ValueError(f"stopping='gap' compares swaps and needs a known number of anomalies: {choices}")
     if option == "gap":
         raise ValueError(f"stopping='gap' needs scores that are log-likelihood ratios, not means: {choices}")
-    if option == "own" and own:
-        return own
     if option == "own":
         raise ValueError(f"this policy has no stopping rule of its own: {choices}")
     if option in ("posterior", "glr"):
         raise ValueError(
             f"stopping={option!r} needs the posterior of whole sets, which joint and exact keep: here {choices}"
         )
-    if isinstance(option, str):
-        raise ValueError(f"unknown stopping rule {option!r}: {choices}")
-    return Horizon(as_count(option, "stopping", least=1))
+    raise ValueError(f"unknown stopping rule {option!r}: {choices}")

@@ -178,5 +178,5 @@ def test_a_set_that_no_independent_search_finds_again_is_not_settled(monkeypatch
     around = neighbourhood(likelihood, prior, best)
     assert population.confidence(around).how == "estimated"
     others = np.setdiff1d(np.arange(14), best)[None, :3]
-    monkeypatch.setattr(population, "_searched", lambda: others)
+    monkeypatch.setattr(population, "_found", others)
     assert population.confidence(around) == Confidence(0.0, "unsettled")

@@ -197,7 +197,7 @@ def test_a_survey_that_has_not_settled_says_so_and_does_not_stop() -> None:
     assert rule.met(belief.lead, 3)
     search = belief.posterior
     assert isinstance(search, Population)
-    search._surveyed = Survey(belief.beliefs, search._survey().log_total, agreed=False)
+    search._survey = Survey(belief.beliefs, search._survey.log_total, agreed=False)
     told = belief.confidence()
     assert told is not None
     assert told.how == "unsettled"

@@ -10,6 +10,7 @@ The ladder grows as the likelihood gets sharper.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -45,7 +46,6 @@ class Population(Posterior):
         self.sets = prior.random_sets(rng, COLD + HOT)
         self.level: Index = np.repeat(np.arange(2), [COLD, HOT])
         self.recent = self.sets[self.level == 0]  # the coldest sets
-        self._forget()
 
     def update(self) -> None:
         """Move the population to the present posterior."""
@@ -59,10 +59,8 @@ class Population(Posterior):
 
     def _forget(self) -> None:
         """Drop what was worked out from fewer readings."""
-        self._marginals: Array | None = None
-        self._found: Index | None = None
-        self._near: Vicinity | None = None
-        self._surveyed: Survey | None = None
+        for name in ("_averages", "_found", "_vicinity", "_survey"):
+            self.__dict__.pop(name, None)
 
     def candidates(self) -> Index:
         """The sets of the coldest level."""
@@ -91,18 +89,19 @@ class Population(Posterior):
         return conditional_hypotheses(self._likelihood, self._prior, sets, slots, beta, self._rng)
 
     def marginals(self) -> Array:
-        """Posterior probability of each stream, averaged over the coldest sets' conditional distributions."""
-        if self._likelihood.evidence.n_vectors:
-            return self._survey().marginals
-        if self._marginals is None:
-            sets, prior = self.recent, self._prior
-            total = np.bincount(sets.ravel(), minlength=prior.n_streams + 1) * (prior.most - 1.0)
-            for slot in range(prior.most):
-                slots = np.full(len(sets), slot)
-                chances = conditionals(self._likelihood, prior, sets, slots, np.ones(len(sets)))
-                total += chances.sum(axis=0, dtype=float)
-            self._marginals = total[:-1] / (prior.most * len(sets))
-        return self._marginals
+        """Posterior probability of each stream."""
+        return self._survey.marginals if self._likelihood.evidence.n_vectors else self._averages
+
+    @cached_property
+    def _averages(self) -> Array:
+        """Marginals as averages over the coldest sets' conditional distributions."""
+        sets, prior = self.recent, self._prior
+        total = np.bincount(sets.ravel(), minlength=prior.n_streams + 1) * (prior.most - 1.0)
+        for slot in range(prior.most):
+            slots = np.full(len(sets), slot)
+            chances = conditionals(self._likelihood, prior, sets, slots, np.ones(len(sets)))
+            total += chances.sum(axis=0, dtype=float)
+        return np.asarray(total[:-1] / (prior.most * len(sets)))
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:
         """The probability of a set: its share, checked by independent searches where that is half or more."""
@@ -110,7 +109,7 @@ class Population(Posterior):
             return self._surveyed_confidence(around.members, needed)
         share = share_of(self._likelihood, self._prior, self.recent, around)
         if share >= max(needed, 0.5):
-            share = estimate(self._likelihood, self._prior, self.recent, self._searched(), around)
+            share = estimate(self._likelihood, self._prior, self.recent, self._found, around)
             if not share:  # no independent search has found the set again
                 return Confidence(0.0, "unsettled")
         return Confidence(share, "estimated")
@@ -125,39 +124,37 @@ class Population(Posterior):
         least = advantage(self._likelihood, self._prior, members, near)
         if least < needed:
             return least
-        found, own = self._searched(), self._prior.keys(members[None])
+        found, own = self._found, self._prior.keys(members[None])
         least = min(least, float((self._prior.keys(found) == own).sum()))
         others, _ = self._prior.distinct(np.vstack([self.sets, found]))
         others = others[self._prior.keys(others) != own]
         return min(least, advantage(self._likelihood, self._prior, members, others)) if others.size else least
 
-    def _searched(self) -> Index:
+    @cached_property
+    def _found(self) -> Index:
         """Where independent searches end, the same whenever they are asked for."""
-        if self._found is None:
-            rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
-            self._found = self._prior.random_sets(rng, CHECKERS)
-            climb(self._likelihood, self._prior, self._found)
-        return self._found
+        rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
+        found = self._prior.random_sets(rng, CHECKERS)
+        climb(self._likelihood, self._prior, found)
+        return found
 
     def _surveyed_confidence(self, members: Index, needed: float) -> Confidence:
         """After whole vectors: over the summed probability of all sets, also of those that were not looked at."""
         height = float(log_posterior(self._likelihood, self._prior, members[None])[0])
-        rough = math.exp(min(height - self._vicinity().log_weight, 0.0))
+        rough = math.exp(min(height - self._vicinity.log_weight, 0.0))
         if rough < needed:  # other sets can only lower it
             return Confidence(rough, "estimated")
-        _, log_total, agreed = self._survey()
+        _, log_total, agreed = self._survey
         return Confidence(math.exp(min(height - log_total, 0.0)), "estimated" if agreed else "unsettled")
 
+    @cached_property
     def _survey(self) -> Survey:
-        if self._surveyed is None:
-            rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings, 1])
-            self._surveyed = survey(self._likelihood, self._prior, self._vicinity(), rng)
-        return self._surveyed
+        rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings, 1])
+        return survey(self._likelihood, self._prior, self._vicinity, rng)
 
+    @cached_property
     def _vicinity(self) -> Vicinity:
-        if self._near is None:
-            self._near = explore(self._likelihood, self._prior, np.vstack([self.sets, self._searched()]))
-        return self._near
+        return explore(self._likelihood, self._prior, np.vstack([self.sets, self._found]))
 
     @property
     def n_levels(self) -> int:
