@@ -22,6 +22,7 @@ class Joint(Belief):
     against the best change that drops it, an outsider's minus half that of the best change that takes it in. So members
     are above 0, outsiders below, and the lead is the exact log-likelihood ratio of the weakest change.
 
+    >>> from eccaht import Problem
     >>> from eccaht.posterior import Enumeration, SufficientStatistics, likelihood_of
     >>> problem = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0)
     >>> likelihood, prior = likelihood_of(SufficientStatistics(problem)), SetPrior(3, 1, 1)
