@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import methodcaller
 
 import numpy as np
 
@@ -34,29 +35,23 @@ _PLAIN = 0.2  # a MAP set of at least this probability must be among the candida
 
 @dataclass(frozen=True)
 class _World:
-    """A problem, and what was read of it: weighted sums, or whole vectors where `c` is None."""
+    """A problem and its readings, each of which adds itself to the statistics."""
 
     name: str
     problem: Problem
-    readings: tuple[tuple[Array | None, Array], ...]
+    readings: tuple[Callable[[SufficientStatistics], None], ...]
+    whole: bool  # are they whole vectors?
 
     @property
     def prior(self) -> SetPrior:
         return SetPrior(_K, *self.problem.sizes)
 
-    def statistics(self, count: int) -> SufficientStatistics:
-        """Those of the first so many readings."""
+    def statistics(self, count: int | None = None) -> SufficientStatistics:
+        """Those of the first so many readings, or of all."""
         evidence = SufficientStatistics(self.problem)
-        for place in range(count):
-            self.tell(evidence, place)
+        for add in self.readings[:count]:
+            add(evidence)
         return evidence
-
-    def tell(self, evidence: SufficientStatistics, place: int) -> None:
-        c, y = self.readings[place]
-        if c is None:
-            evidence.add_vector(y)
-        else:
-            evidence.add(c, float(y))
 
 
 def check_posterior(build: Build) -> dict[str, str]:
@@ -95,19 +90,22 @@ def _worlds() -> Iterator[_World]:
     yield _world("many readings", known, 20, seed=2)
     yield _world("open number", known.replace(n_anomalies=(0, 3)), 8, seed=3)
     yield _world("unknown shifts", known.replace(shift=UnknownShift(3.0)), 12, seed=4)
-    yield _world("whole vectors", known.replace(n_anomalies=(0, 3)), 2, seed=5, vectors=True)
+    yield _world("whole vectors", known.replace(n_anomalies=(0, 3)), 2, seed=5, whole=True)
 
 
-def _world(name: str, problem: Problem, count: int, *, seed: int, vectors: bool = False) -> _World:
+def _world(name: str, problem: Problem, count: int, *, seed: int, whole: bool = False) -> _World:
     rng = np.random.default_rng(seed)
     moved = problem.mean.copy()
     moved[[2, 7]] += 2.0
-    if vectors:
-        x = moved + problem.covariance.sample(rng, count)
-        return _World(name, problem, tuple((None, row) for row in x))
-    weights = [problem.covariance.solve(rng.standard_normal(_K)) for _ in range(count)]  # cancels common noise
-    noise = [np.sqrt(problem.noise_variance(c)) * rng.standard_normal() for c in weights]
-    return _World(name, problem, tuple((c, c @ moved + e) for c, e in zip(weights, noise, strict=True)))
+    readings: list[Callable[[SufficientStatistics], None]] = []
+    for _ in range(count):
+        if whole:
+            readings.append(methodcaller("add_vector", moved + problem.covariance.sample(rng, 1)[0]))
+        else:
+            c = problem.covariance.solve(rng.standard_normal(_K))  # cancels common noise
+            noise = np.sqrt(problem.noise_variance(c)) * rng.standard_normal()
+            readings.append(methodcaller("add", c, float(c @ moved + noise)))
+    return _World(name, problem, tuple(readings), whole)
 
 
 def _cannot(build: Build, world: _World) -> str | None:
@@ -117,8 +115,7 @@ def _cannot(build: Build, world: _World) -> str | None:
         check_able(can, world.problem, "it declares that it")
     except ValueError as error:
         return str(error)
-    whole = world.readings[0][0] is None
-    return "it declares that it takes no whole vectors" if whole and not can.whole_vectors else None
+    return "it declares that it takes no whole vectors" if world.whole and not can.whole_vectors else None
 
 
 class _Run:
@@ -131,10 +128,10 @@ class _Run:
 
     def tell(self, count: int | None = None) -> _Run:
         """The next so many readings, or all."""
-        for _ in self.world.readings[self.n_told :][:count]:
-            self.world.tell(self.likelihood.evidence, self.n_told)
-            self.n_told += 1
+        for add in self.world.readings[self.n_told :][:count]:
+            add(self.likelihood.evidence)
             self.posterior.update()
+            self.n_told += 1
         return self
 
     def answers(self, around: Neighbourhood) -> dict[str, Array]:
@@ -166,7 +163,7 @@ class _Truth:
     """All sets with their probabilities, and the neighbourhood of the MAP set."""
 
     def __init__(self, world: _World) -> None:
-        self.where, self.evidence = f"on the problem {world.name!r}", world.statistics(len(world.readings))
+        self.where, self.evidence = f"on the problem {world.name!r}", world.statistics()
         likelihood = likelihood_of(self.evidence)
         self.exact = Enumeration(likelihood, world.prior, np.random.default_rng(0))
         self.exact.update()

@@ -81,7 +81,7 @@ class SufficientStatistics:
         if problem.size > _LARGEST_MATRIX:
             raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
         there = np.flatnonzero(~np.isnan(x))
-        covariance, information = self._usual(there) if excess is None else self._noisy(there, excess)
+        covariance, information = self._of_vector(there, excess)
         residual = (x - problem.mean)[there]
         solved = covariance.solve(residual)
         matrix, self._couplings = self._as_matrix(), None
@@ -92,31 +92,24 @@ class SufficientStatistics:
         self.n_readings += there.size
         self.n_vectors += 1
 
-    def _usual(self, there: Index) -> tuple[Covariance, Array]:
-        """Covariance of what these streams read, and what one such reading adds to M; some are remembered."""
+    def _of_vector(self, there: Index, excess: Array | None) -> tuple[Covariance, Array]:
+        """Covariance of what these streams read, and what one such reading adds to M; the usual ones are remembered."""
         key = there.tobytes()
-        if key not in self._vectors:
-            whole = self._vector_covariance
-            covariance = whole if there.size == self.problem.size else Dense(whole.dense()[np.ix_(there, there)])
+        if excess is None and key in self._vectors:
+            return self._vectors[key]
+        # each stream is read by an instrument with noise of its own
+        covariance = with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+        if excess is not None or there.size < self.problem.size:
+            chosen = np.ix_(there, there)
+            usual = covariance.dense()[chosen]
+            covariance = Dense(usual if excess is None else usual + excess[chosen])
+        inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
+        information = np.asarray(0.5 * (inverse + inverse.T) * np.outer(scale, scale))
+        if excess is None:
             while len(self._vectors) >= _PATTERNS:
                 del self._vectors[next(iter(self._vectors))]
-            self._vectors[key] = covariance, self._information(covariance, there)
-        return self._vectors[key]
-
-    def _noisy(self, there: Index, excess: Array) -> tuple[Covariance, Array]:
-        """The same for a reading with more noise than usual."""
-        chosen = np.ix_(there, there)
-        covariance = Dense(self._vector_covariance.dense()[chosen] + excess[chosen])
-        return covariance, self._information(covariance, there)
-
-    def _information(self, covariance: Covariance, there: Index) -> Array:
-        inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
-        return np.asarray(0.5 * (inverse + inverse.T) * np.outer(scale, scale))
-
-    @property
-    def _vector_covariance(self) -> Covariance:
-        """Of a complete reading: each stream is read by an instrument with noise of its own."""
-        return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+            self._vectors[key] = covariance, information
+        return covariance, information
 
     @property
     def _used_rows(self) -> Array:
