@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from eccaht.arrays import as_number
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
+from eccaht.labels import did_you_mean
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
@@ -223,9 +223,8 @@ def make_policy(
 def _entry(name: str) -> Entry:
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
-    near = get_close_matches(str(name), CATALOGUE, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CATALOGUE)}"
-    raise ValueError(f"unknown policy {name!r}: {hint}")
+    hint = did_you_mean(name, CATALOGUE, f": known: {', '.join(CATALOGUE)}", cutoff=0.5)
+    raise ValueError(f"unknown policy {name!r}{hint}")
 
 
 def _checked_ridge(name: str, can: Capabilities, regularize: float) -> float:

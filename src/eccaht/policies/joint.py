@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 import numpy as np
 
+from eccaht.labels import did_you_mean
 from eccaht.measure import InformationDesign, PairDesign
 from eccaht.policies.choosers import Pair, champion_challenger
 from eccaht.policies.parts import Choice, Memoryless, Parts, View
@@ -89,6 +89,5 @@ def _builder(option: str | BuildPosterior, prior: SetPrior) -> BuildPosterior:
     if isinstance(option, str) and option in POSTERIORS:
         return POSTERIORS[option]
     known = ["auto", *POSTERIORS]
-    near = get_close_matches(str(option), known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}, or a function that builds one"
-    raise ValueError(f"unknown posterior {option!r}: {hint}")
+    hint = did_you_mean(option, known, f": use {', '.join(known)}, or a function that builds one", cutoff=0.5)
+    raise ValueError(f"unknown posterior {option!r}{hint}")
