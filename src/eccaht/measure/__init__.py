@@ -3,7 +3,7 @@
 from eccaht.measure.coordinates import Coordinates, single_stream
 from eccaht.measure.difference import Difference
 from eccaht.measure.information import InformationDesign
-from eccaht.measure.pair import Design, PairDesign, forget_designs, pair_design
+from eccaht.measure.pair import Design, PairDesign, pair_design
 from eccaht.measure.tree import Tree
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "InformationDesign",
     "PairDesign",
     "Tree",
-    "forget_designs",
     "pair_design",
     "single_stream",
 ]

@@ -12,6 +12,7 @@ from eccaht.arrays import as_number
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
+from eccaht.measurements import Unlimited
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import compose_hds
@@ -69,7 +70,9 @@ CATALOGUE: dict[str, Entry] = {
     "cost-free": Entry(
         "ecc-aht whose pair design has no L1 limit",
         f"{PAPER}, appendix ECC-AHT-CostFree",
-        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p, limited=False))),
+        lambda p: Parts(
+            PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p.replace(measurements=Unlimited(p.budget))))
+        ),
     ),
     "simple-difference": Entry(
         "ecc-aht that measures the plain difference of the pair (No-QP)",
