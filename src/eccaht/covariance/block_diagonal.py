@@ -94,6 +94,11 @@ class BlockDiagonal(Covariance):
         """Block by block."""
         return self._apply(z, lambda block, part: block.color(part))
 
+    def plus_identity(self, a: float) -> BlockDiagonal:
+        """Each distinct block once, so that equal neighbours stay one object."""
+        ridged = {id(block): block.plus_identity(a) for block in {id(b): b for b in self.blocks}.values()}
+        return BlockDiagonal([ridged[id(block)] for block in self.blocks])
+
     def parameters(self) -> dict[str, Any]:
         """The blocks."""
         return {"blocks": list(self.blocks)}

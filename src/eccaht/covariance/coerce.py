@@ -10,4 +10,10 @@ from eccaht.covariance.dense import Dense
 
 def as_covariance(value: Covariance | ArrayLike) -> Covariance:
     """Return an operator as it is and a matrix as `Dense`."""
-    return value if isinstance(value, Covariance) else Dense(value)
+    if isinstance(value, Covariance):
+        return value
+    if hasattr(value, "matvec"):
+        raise ValueError(
+            f"{type(value).__name__} is no covariance operator: derive it from eccaht.covariance.Covariance"
+        )
+    return Dense(value)

@@ -89,6 +89,10 @@ class Dense(Covariance):
         """L z with S = L L'."""
         return np.tril(self._factor) @ z
 
+    def plus_identity(self, a: float) -> Dense:
+        """A full matrix, too."""
+        return Dense(self._matrix + a * np.eye(self.size))
+
     def parameters(self) -> dict[str, Any]:
         """The matrix."""
         return {"matrix": self._matrix}

@@ -108,7 +108,7 @@ def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -
 def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     """Describe an operator by its parameters; arrays go to the archive and leave their name."""
     if isinstance(value, Covariance):
-        if type(value).__name__ not in _OPERATORS:
+        if _OPERATORS.get(type(value).__name__) is not type(value):
             raise ValueError(f"a covariance of type {type(value).__name__} cannot be saved: use one of eccaht's")
         inner = {key: _pack(part, f"{name}.{key}", arrays) for key, part in value.parameters().items()}
         return {"operator": type(value).__name__, "parameters": inner}
