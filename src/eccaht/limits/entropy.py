@@ -14,9 +14,9 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import gammaln
 
-from eccaht.arrays import Array
-from eccaht.eigen import largest_eigenvalue
-from eccaht.limits.checks import check_level, check_limits
+from eccaht.arrays import Array, check_alpha
+from eccaht.covariance.spectrum import largest_eigenvalue
+from eccaht.limits.checks import check_limits
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 
@@ -47,7 +47,7 @@ def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
     >>> round(bound.entropy, 2), round(bound.first_reading, 3), bound.fixed_plan, round(bound.measurements, 1)
     (19.39, 0.147, 125, 11.5)
     """
-    check_level(alpha)
+    check_alpha(alpha)
     check_limits(problem)
     sizes = SetPrior(problem.size, *problem.sizes)
     entropy = _entropy(sizes)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from eccaht.arrays import Array
-from eccaht.eigen import largest_eigenvalue, smallest_eigenvalue
+from eccaht.covariance.spectrum import largest_eigenvalue, smallest_eigenvalue
 
 _STEPS = 100
 _SHARE = 0.95  # of the way to the boundary
@@ -39,8 +39,7 @@ def best_mix(d: Array, tolerance: float) -> Mix:
     for _ in range(_STEPS):
         try:
             step = _Newton(point)
-            if best is None or _closer(step.bounds, best):
-                best = _merged(step.bounds, best)
+            best = step.bounds if best is None else _merged(step.bounds, best)
             if best.upper - best.lower <= tolerance * best.upper:
                 break
             point = step.taken()
@@ -117,14 +116,8 @@ class _Newton:
         return float((W * Z).sum() + s @ q)
 
 
-def _closer(bounds: Mix, best: Mix) -> bool:
-    return bounds.lower > best.lower or bounds.upper < best.upper
-
-
-def _merged(bounds: Mix, best: Mix | None) -> Mix:
+def _merged(bounds: Mix, best: Mix) -> Mix:
     """The better of each bound, with what attains it."""
-    if best is None:
-        return bounds
     low = bounds if bounds.lower > best.lower else best
     high = bounds if bounds.upper < best.upper else best
     return Mix(low.lower, high.upper, low.W, high.p)

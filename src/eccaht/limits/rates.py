@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array, Index, check_alpha
 from eccaht.limits.action import best_action
-from eccaht.limits.checks import check_anomalies, check_level, check_limits
+from eccaht.limits.checks import check_anomalies, check_limits
 from eccaht.limits.mixture import Mix, best_mix
 from eccaht.limits.rivals import Hardest, hardest_rivals
 from eccaht.problem import Problem
@@ -88,7 +88,7 @@ def least_measurements(rate: float, alpha: float) -> float:
     >>> round(least_measurements(1.0, 0.05), 3), round(math.log(1 / 0.05), 3)
     (2.65, 2.996)
     """
-    check_level(alpha)
+    check_alpha(alpha)
     return max(1.0 - 2.0 * alpha, 0.0) * math.log((1.0 - alpha) / alpha) / rate
 
 

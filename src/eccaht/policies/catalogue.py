@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from eccaht.arrays import as_number
+from eccaht.arrays import as_number, check_alpha
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
@@ -22,7 +22,7 @@ from eccaht.policies.policy import Policy
 from eccaht.posterior import EmpiricalMeans, Joint, PseudoLikelihood
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed, rng_for
-from eccaht.stopping import StoppingOption, check_alpha, stopping_rule
+from eccaht.stopping import StoppingOption, stopping_rule
 
 PAPER = "Yang & Xing"
 DEFAULT_POLICY = "joint"  # what searches of data run if no other is named
