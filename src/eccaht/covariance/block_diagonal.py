@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, support_of
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.coerce import as_covariance
+from eccaht.covariance.dense import as_covariance
 
 
 class BlockDiagonal(Covariance):

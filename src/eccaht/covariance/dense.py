@@ -110,3 +110,14 @@ def _check_symmetric(S: Array) -> None:
             f"covariance is not symmetric: entries ({i}, {j}) and ({j}, {i}) are {S[i, j]:.6g} and {S[j, i]:.6g}; "
             "pass (S + S.T)/2 if the difference is rounding"
         )
+
+
+def as_covariance(value: Covariance | ArrayLike) -> Covariance:
+    """Return an operator as it is and a matrix as `Dense`."""
+    if isinstance(value, Covariance):
+        return value
+    if hasattr(value, "matvec"):
+        raise ValueError(
+            f"{type(value).__name__} is no covariance operator: derive it from eccaht.covariance.Covariance"
+        )
+    return Dense(value)

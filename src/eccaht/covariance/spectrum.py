@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.coerce import as_covariance
+from eccaht.covariance.dense import as_covariance
 
 
 def effective_rank(cov: Covariance | ArrayLike, kind: Literal["shannon", "participation"] = "shannon") -> float:

@@ -8,6 +8,7 @@ log(1 + var(c'x) / c'S c) / 2, x the shifted part of the mean: for a given varia
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,15 +114,7 @@ def _planned(ratios: Array, needed: float) -> int:
     Their joint information is at most log det(I + G W)/2 with G the signal-to-noise ratios and W psd of rank and trace
     T: weight is poured over the T largest ratios until 1/ratio + weight is level.
     """
-    if needed <= 0.0:
-        return 0
-    low, high = 0, 1
-    while _poured(ratios, high) < needed:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _poured(ratios, middle) >= needed else (middle, high)
-    return high
+    return 1 + bisect_left(range(1, 1 << 53), needed, key=lambda T: _poured(ratios, T)) if needed > 0.0 else 0
 
 
 def _poured(ratios: Array, readings: int) -> float:

@@ -14,7 +14,7 @@ from eccaht.arrays import Array, Index, check_alpha
 from eccaht.limits.action import best_action
 from eccaht.limits.checks import check_anomalies, check_limits
 from eccaht.limits.mixture import Mix, best_mix
-from eccaht.limits.rivals import Hardest, hardest_rivals
+from eccaht.limits.rivals import Hardest, hardest_rivals, signs
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 
@@ -105,7 +105,7 @@ def _mixed(problem: Problem, truth: Index) -> Rate:
     rivals = _singles(columns, truth, problem.size)
     lower, found, upper = 0.0, 0.0, math.inf
     for _ in range(_ROUNDS):
-        differences = columns @ _signs(rivals, truth, problem.size)
+        differences = columns @ signs(rivals, truth, problem.size).T
         mix: Mix = best_mix(differences, 0.2 * _TOLERANCE)
         upper = min(upper, 0.5 * mix.upper)
         hardest: Hardest = hardest_rivals(columns.T @ mix.W @ columns, truth, 0.5 * mix.lower * (1.0 - 1e-9))
@@ -126,13 +126,5 @@ def _singles(columns: Array, truth: Index, size: int) -> Index:
     rows = np.array([np.append(np.delete(truth, k), j) for k in range(truth.size) for j in others], dtype=np.intp)
     if len(rows) <= _FIRST:
         return rows
-    distance = ((columns @ _signs(rows, truth, size)) ** 2).sum(axis=0)
+    distance = ((columns @ signs(rows, truth, size).T) ** 2).sum(axis=0)
     return rows[np.argpartition(distance, _FIRST)[:_FIRST]]
-
-
-def _signs(rivals: Index, truth: Index, size: int) -> Array:
-    """1_A - 1_A' for each rival, shape (K, N)."""
-    signs = np.zeros((len(rivals), size))
-    signs[:, truth] = 1.0
-    np.put_along_axis(signs, rivals, np.take_along_axis(signs, rivals, axis=1) - 1.0, axis=1)
-    return signs.T
