@@ -78,7 +78,7 @@ def own(size: int = 16, **changes: Any) -> Problem:
     return Problem(families.toeplitz(size, 0.7), **told)
 
 
-ABLE = [name for name in policy_names() if CATALOGUE[name].can.constraints]
+ABLE = [name for name in policy_names() if CATALOGUE[name].constraints]
 
 
 def test_a_budget_is_short_for_a_constraint() -> None:

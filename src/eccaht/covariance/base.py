@@ -142,10 +142,10 @@ class Covariance(ABC):
             )
         return self._matrix_form
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        """Travel to other processes as parameters, where there are any: factorisations cannot."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes as parameters: factorisations cannot. Without parameters(), as attributes."""
         if type(self).parameters is Covariance.parameters:
-            return super().__reduce__()
+            return _copied, (type(self), vars(self))
         return _rebuild, (type(self), self.parameters())
 
     def __repr__(self) -> str:
@@ -157,6 +157,12 @@ def _units(size: int, places: Index) -> Array:
     units = np.zeros((size, places.size))
     units[places, np.arange(places.size)] = 1.0
     return units
+
+
+def _copied(kind: type[Covariance], attributes: dict[str, Any]) -> Covariance:
+    copy = kind.__new__(kind)
+    vars(copy).update(attributes)
+    return copy
 
 
 def _rebuild(kind: Any, parameters: dict[str, Any]) -> Covariance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,7 +17,7 @@ from eccaht.policies.bandits import TransportationStop, compose_combgape, compos
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import compose_hds
 from eccaht.policies.joint import compose_exact, compose_joint, compose_joint_pair
-from eccaht.policies.parts import Capabilities, Parts
+from eccaht.policies.parts import Parts
 from eccaht.policies.policy import Policy
 from eccaht.posterior import EmpiricalMeans, Joint, PseudoLikelihood
 from eccaht.problem import Problem
@@ -44,7 +44,7 @@ class Entry:
     open_number: bool = False  # takes n_anomalies=(least, most)
     open_shift: bool = False  # takes an UnknownShift
     assured: bool = False  # knows the posterior of whole sets
-    can: Capabilities = field(default_factory=Capabilities)
+    constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
 
 
 def _diagonal(problem: Problem) -> Parts:
@@ -67,7 +67,7 @@ CATALOGUE: dict[str, Entry] = {
         "pseudo-likelihood, champion against challenger, optimal noise-cancelling pair design",
         f"{PAPER}, Algorithm 1",
         _ecc_aht,
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
     "cost-free": Entry(
         "ecc-aht whose pair design has no L1 limit",
@@ -86,13 +86,13 @@ CATALOGUE: dict[str, Entry] = {
         f"{PAPER}, appendix ECC-AHT-SimpleDiff",
         _mean_difference,
         evidence=False,
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
     "diagonal": Entry(
         "ecc-aht that takes the streams for independent (No-Correlation)",
         f"{PAPER}, appendix ECC-AHT-Diagonal",
         _diagonal,
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
     "random-sparse": Entry(
         "ceil(B) random streams with Gaussian weights (RSP, No-Active)",
@@ -118,7 +118,7 @@ CATALOGUE: dict[str, Entry] = {
         "ecc-aht whose pair is drawn from Beta posteriors",
         f"{PAPER}, Algorithm TTTS-Challenger",
         lambda p: Parts(PseudoLikelihood(p), Pair(thompson_pair, PairDesign(p))),
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
     "base-arm-combgape": Entry(
         "champion or challenger alone, whichever was measured less",
@@ -153,7 +153,7 @@ CATALOGUE: dict[str, Entry] = {
         "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
         "eccaht, docs/joint.md",
         compose_joint_pair,
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
     "joint": Entry(
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
@@ -162,7 +162,7 @@ CATALOGUE: dict[str, Entry] = {
         open_number=True,
         open_shift=True,
         assured=True,
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
@@ -171,14 +171,14 @@ CATALOGUE: dict[str, Entry] = {
         open_number=True,
         open_shift=True,
         assured=True,
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
         f"{PAPER}, appendix on regularization",
         _ecc_aht,
         regularize=0.01,
-        can=Capabilities(constraints=True),
+        constraints=True,
     ),
 }
 
@@ -225,6 +225,7 @@ def make_policy(
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
     entry, alpha = _entry(name), check_alpha(alpha)
     _check_able(name, entry, problem)
+    _check_constraint(name, entry, problem)
     ridge = entry.regularize if regularize is None else _checked_ridge(name, regularize)
     believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
     rng = rng_for(seed, "policy", name)
@@ -254,8 +255,12 @@ def _check_able(name: str, entry: Entry, problem: Problem) -> None:
     if problem.unknown_shift and not entry.open_shift:
         able = " and ".join(other for other, e in CATALOGUE.items() if e.open_shift)
         raise ValueError(f"policy {name!r} needs known shifts: {able} do without")
-    if not isinstance(problem.measurements, Budget) and not entry.can.constraints:
-        able = ", ".join(other for other, e in CATALOGUE.items() if e.can.constraints)
+
+
+def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
+    """Refuse another constraint than the L1 budget where the algorithm spends it in its own way."""
+    if not isinstance(problem.measurements, Budget) and not entry.constraints:
+        able = ", ".join(other for other, e in CATALOGUE.items() if e.constraints)
         raise ValueError(f"policy {name!r} needs an L1 budget, not {problem.measurements!r}: {able} do without")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -10,16 +9,6 @@ import numpy as np
 from eccaht.arrays import Array
 from eccaht.posterior import Ranker, Ranking
 from eccaht.stopping import StoppingRule
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """What an algorithm can do beyond the paper's setting.
-
-    constraints: honours any constraint on the weights, not only the L1 budget.
-    """
-
-    constraints: bool = False
 
 
 class Belief(Protocol):
