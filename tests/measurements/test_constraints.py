@@ -18,6 +18,7 @@ from eccaht.policies.catalogue import CATALOGUE
 from eccaht.policies.policy import BudgetWarning
 from tests.checks.covariances import wishart
 from tests.checks.reference import contrast as contrast_of
+from tests.test_docs import code_of
 
 
 class TwoBlocks(Constraint):
@@ -199,3 +200,7 @@ def test_only_a_budget_is_saved(tmp_path: Path) -> None:
         make_policy("ecc-aht", own()).save(tmp_path / "policy")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "policy").exists()
+
+
+def test_the_page_about_own_parts_runs_as_printed() -> None:
+    exec(compile(code_of("docs/own-parts.md"), "docs/own-parts.md", "exec"), {"__name__": "__main__"})
