@@ -29,12 +29,8 @@ _ACCEPTABLE = 1e-6  # a KKT residual above this is refused, not handed out
 
 
 @dataclass(frozen=True)
-class Budget(Constraint):
-    """|c|_1 <= limit, also per unit of contrast, as in the paper; every measurement uses all of it.
-
-    >>> Budget(2.0).scaled(np.array([3.0, -1.0]))
-    array([ 1.5, -0.5])
-    """
+class _L1(Constraint):
+    """|c|_1 <= limit; every measurement uses all of it."""
 
     limit: float
 
@@ -47,18 +43,30 @@ class Budget(Constraint):
         """All on one stream."""
         return self.limit
 
-    @property
-    def least_contrast(self) -> float:
-        """Unit contrast takes |c|_1 >= 1 / max|D|."""
-        return 1.0 / self.limit
-
     def allows(self, c: Array) -> bool:
-        """Is |c|_1 within the budget?"""
+        """Is |c|_1 within the limit?"""
         return l1_norm(c) <= self.limit * (1.0 + 1e-9)
 
     def scaled(self, direction: Array) -> Array:
         """The direction with |c|_1 = limit."""
         return direction * (self.limit / l1_norm(direction))
+
+    def beyond(self, c: Array) -> str:
+        """By how much."""
+        return f"weights of |c|_1 = {l1_norm(c):g} were told, beyond the budget of {self.limit:g}"
+
+
+class Budget(_L1):
+    """|c|_1 <= limit, also per unit of contrast, as in the paper (eq. 2).
+
+    >>> Budget(2.0).scaled(np.array([3.0, -1.0]))
+    array([ 1.5, -0.5])
+    """
+
+    @property
+    def least_contrast(self) -> float:
+        """Unit contrast takes |c|_1 >= 1 / max|D|."""
+        return 1.0 / self.limit
 
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
         """Solve exactly, by a formula or along the lasso path."""
@@ -77,31 +85,13 @@ class Budget(Constraint):
                 f"unit contrast needs an L1 norm of at least {rounded_up(least)}; raise the budget to that or the shift"
             )
 
-    def beyond(self, c: Array) -> str:
-        """By how much."""
-        return f"weights of |c|_1 = {l1_norm(c):g} were told, beyond the budget of {self.limit:g}"
 
-
-@dataclass(frozen=True)
-class Unlimited(Constraint):
-    """Any direction, at |c|_1 = scale: no limit on what cancels noise (paper, appendix ECC-AHT-CostFree)."""
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
-
-    def allows(self, c: Array) -> bool:
-        """Is it no larger than the scale?"""
-        return l1_norm(c) <= self.scale * (1.0 + 1e-9)
-
-    def scaled(self, direction: Array) -> Array:
-        """The direction with |c|_1 = scale."""
-        return direction * (self.scale / l1_norm(direction))
+class Unlimited(_L1):
+    """|c|_1 <= limit, but not per unit of contrast: any direction that cancels noise (appendix ECC-AHT-CostFree)."""
 
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
         """S^-1 D."""
-        return _solved(covariance, indices, values, np.inf, self.scale, _limited)
+        return _solved(covariance, indices, values, np.inf, self.limit, _limited)
 
 
 class L1Solution(NamedTuple):
