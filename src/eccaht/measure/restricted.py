@@ -30,7 +30,7 @@ def single_stream(problem: Problem, k: int) -> Array:
     array([0., 2., 0.])
     """
     c = np.zeros(problem.size)
-    c[k] = problem.measurements.largest_weight
+    c[k] = problem.budget
     return c
 
 

@@ -81,7 +81,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def scaled(self, direction: Array) -> Array:
-        """Return the largest allowed multiple of a direction."""
+        """Return the largest allowed multiple of a direction; a ValueError if none is allowed."""
 
     @abstractmethod
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
