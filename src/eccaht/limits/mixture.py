@@ -17,6 +17,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from eccaht.arrays import Array
 from eccaht.covariance.spectrum import largest_eigenvalue, smallest_eigenvalue
+from eccaht.limits.action import room
 
 _STEPS = 100
 _SHARE = 0.95  # of the way to the boundary
@@ -107,8 +108,8 @@ class _Newton:
         return dW, mu / q - s - s * dq / q - bend_s, dq, dZ
 
     def _room(self, dW: Array, ds: Array, dq: Array, dZ: Array, share: float) -> tuple[float, float]:
-        primal = min(_to_boundary(self.roots[0], dW), _to_zero(self.point.s, ds))
-        dual = min(_to_boundary(self.roots[1], dZ), _to_zero(self.point.q, dq))
+        primal = min(_to_boundary(self.roots[0], dW), room(self.point.s, ds))
+        dual = min(_to_boundary(self.roots[1], dZ), room(self.point.q, dq))
         return min(1.0, share * primal), min(1.0, share * dual)
 
     @staticmethod
@@ -132,8 +133,3 @@ def _to_boundary(root: Array, dX: Array) -> float:
     half = solve_triangular(root, dX, lower=True)
     lowest = smallest_eigenvalue(_symmetric(solve_triangular(root, half.T, lower=True)))
     return np.inf if lowest >= 0.0 else -1.0 / lowest
-
-
-def _to_zero(x: Array, dx: Array) -> float:
-    falling = dx < 0.0
-    return float((x[falling] / -dx[falling]).min(initial=np.inf))
