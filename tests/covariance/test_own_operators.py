@@ -178,6 +178,13 @@ def test_a_wrong_solution_is_refused_not_used() -> None:
         pair_design(Problem(Careless(K), shift=2.0, n_anomalies=1, budget=50.0), 0, 1)
 
 
+def test_what_is_no_covariance_is_refused_when_its_matrix_is_formed() -> None:
+    with pytest.raises(ValueError, match="not symmetric"):
+        ProductOnly(np.triu(np.ones((3, 3)))).solve(np.ones(3))
+    with pytest.raises(ValueError, match="not positive definite"):
+        ProductOnly(-np.eye(3)).color(np.ones(3))
+
+
 class Large(Covariance):
     """More streams than a full matrix may have."""
 

@@ -131,8 +131,7 @@ class Covariance(ABC):
     def _matrix_form(self) -> Dense:
         from eccaht.covariance.dense import Dense
 
-        S = self.dense()
-        return Dense(0.5 * (S + S.T))
+        return Dense(self.dense())
 
     def _full(self, method: str) -> Dense:
         """The full matrix, for a default of `method`."""
