@@ -79,7 +79,7 @@ def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:
 
 
 def least_measurements(rate: float, alpha: float) -> float:
-    """Return kl(alpha, 1 - alpha) / rate, the lower bound on the expected number of measurements.
+    """Return kl(alpha, 1 - alpha) / rate, the lower bound on the expected number of measurements (paper, eq. 7).
 
     It holds for every search that is wrong with probability at most alpha < 1/2 whatever the true set, however it
     chooses measurements and when to stop, if `rate` is an upper bound of Gamma* for a mix (Kaufmann, Cappe & Garivier

@@ -87,7 +87,7 @@ class Constraint(ABC):
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
         """Solve for the contrast D that is zero but for `values` at the distinct `indices`.
 
-        The weights maximise (c'D)^2 / c'S c over all that are allowed, so that the sign of c'D does not matter. A
+        The weights maximise (c'D)^2 / c'S c over all that are allowed (paper, eq. 2): either sign of c'D will do. A
         contrast that no allowed measurement shows is a ValueError.
         """
 
