@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -58,6 +59,8 @@ def writable_directory(
 
 
 def _check_place(option: str, path: Path) -> None:
+    if path.suffix in PLOTS:
+        find_spec("matplotlib")  # if it is missing, that is said before the work starts
     try:
         target = destination(path)
     except ValueError as error:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, as_count
 from eccaht.diagnose.verdicts import ALPHA, LATE, WRONG, Check, Verdict
+from eccaht.extras import one_thread
 from eccaht.limits import fewest_measurements
 from eccaht.model.model import Model
 from eccaht.policies import DEFAULT_POLICY, make_policy
@@ -75,14 +75,14 @@ def expect(
     stopped: list[int | None] = []
     wrong = 0
     for run in range(runs):
-        with threadpool_limits(1):  # a step is too small to be shared
+        with one_thread():  # a step is too small to be shared
             hits, stop = _search(problem, policy, (seed, run), horizon)
         right.append(reached_for_good(hits, level=n_anomalies))
         stopped.append(stop)
         wrong += int(stop is not None and hits[stop - 1] < n_anomalies)
         progress(1)
     sets = [Simulator(problem, seed=(seed, run)).anomalies for run in range(min(runs, _SETS))]
-    with threadpool_limits(1):
+    with one_thread():
         bound = float(np.mean([fewest_measurements(problem, anomalies, ALPHA) for anomalies in sets]))
     return Expectation(
         policy=policy,
