@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from eccaht.arrays import as_number
+from eccaht.arrays import as_number, check_alpha
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
 from eccaht.labels import did_you_mean
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
+from eccaht.measurements import Budget, Unlimited
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import TreeWalk, compose_hds
@@ -21,7 +22,7 @@ from eccaht.policies.policy import Policy
 from eccaht.posterior import EmpiricalMeans, Enumeration, LocalSearch, Population, PseudoLikelihood
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed, rng_for
-from eccaht.stopping import StoppingOption, check_alpha, stopping_rule
+from eccaht.stopping import StoppingOption, stopping_rule
 
 PAPER = "Yang & Xing"
 DEFAULT_POLICY = "joint"  # what searches of data run if no other is named
@@ -40,6 +41,7 @@ class Entry:
     compose: Callable[..., Parts]
     can: Capabilities = PseudoLikelihood.can
     regularize: float = 0.0  # default ridge
+    constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
 
 
 def _diagonal(problem: Problem) -> Parts:
@@ -62,11 +64,14 @@ CATALOGUE: dict[str, Entry] = {
         "pseudo-likelihood, champion against challenger, optimal noise-cancelling pair design",
         f"{PAPER}, Algorithm 1",
         _ecc_aht,
+        constraints=True,
     ),
     "cost-free": Entry(
         "ecc-aht whose pair design has no L1 limit",
         f"{PAPER}, appendix ECC-AHT-CostFree",
-        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p, limited=False))),
+        lambda p: Parts(
+            PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p.replace(measurements=Unlimited(p.budget))))
+        ),
     ),
     "simple-difference": Entry(
         "ecc-aht that measures the plain difference of the pair (No-QP)",
@@ -78,11 +83,13 @@ CATALOGUE: dict[str, Entry] = {
         f"{PAPER}, appendix ECC-AHT-SimpleDiff",
         _mean_difference,
         EmpiricalMeans.can,
+        constraints=True,
     ),
     "diagonal": Entry(
         "ecc-aht that takes the streams for independent (No-Correlation)",
         f"{PAPER}, appendix ECC-AHT-Diagonal",
         _diagonal,
+        constraints=True,
     ),
     "random-sparse": Entry(
         "ceil(B) random streams with Gaussian weights (RSP, No-Active)",
@@ -108,6 +115,7 @@ CATALOGUE: dict[str, Entry] = {
         "ecc-aht whose pair is drawn from Beta posteriors",
         f"{PAPER}, Algorithm TTTS-Challenger",
         lambda p: Parts(PseudoLikelihood(p), Pair(thompson_pair, PairDesign(p))),
+        constraints=True,
     ),
     "base-arm-combgape": Entry(
         "champion or challenger alone, whichever was measured less",
@@ -143,24 +151,28 @@ CATALOGUE: dict[str, Entry] = {
         "eccaht, docs/joint.md",
         compose_joint_pair,
         LocalSearch.can,
+        constraints=True,
     ),
     "joint": Entry(
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
         "eccaht, docs/joint.md",
         compose_joint,
         Population.can,
+        constraints=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
         "eccaht, docs/joint.md",
         compose_exact,
         Enumeration.can,
+        constraints=True,
     ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
         f"{PAPER}, appendix on regularization",
         _ecc_aht,
         regularize=0.01,
+        constraints=True,
     ),
 }
 
@@ -207,6 +219,7 @@ def make_policy(
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
     entry, alpha = _entry(name), check_alpha(alpha)
     check_able(entry.can, problem, f"policy {name!r}")
+    _check_constraint(name, entry, problem)
     ridge = entry.regularize if regularize is None else _checked_ridge(name, entry.can, regularize)
     believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
     rng = rng_for(seed, "policy", name)
@@ -225,6 +238,13 @@ def _entry(name: str) -> Entry:
         return CATALOGUE[name]
     hint = did_you_mean(name, CATALOGUE, f": known: {', '.join(CATALOGUE)}", cutoff=0.5)
     raise ValueError(f"unknown policy {name!r}{hint}")
+
+
+def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
+    """Refuse another constraint than the L1 budget where the algorithm spends it in its own way."""
+    if not isinstance(problem.measurements, Budget) and not entry.constraints:
+        able = ", ".join(other for other, e in CATALOGUE.items() if e.constraints)
+        raise ValueError(f"policy {name!r} needs an L1 budget, not {problem.measurements!r}: {able} do without")
 
 
 def _checked_ridge(name: str, can: Capabilities, regularize: float) -> float:

@@ -123,8 +123,8 @@ class TreeWalk(Belief):
         """Return the node sum to read next, of |c|_1 = budget."""
         leaves = self._pending
         weights = np.zeros(self.problem.size)
-        weights[leaves] = self.problem.budget / leaves.size * self._sign[leaves]
-        return Choice(weights)
+        weights[leaves] = self._sign[leaves]
+        return Choice(self.problem.measurements.scaled(weights))
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:  # noqa: ARG002
         """Take a reading; the walk goes on if it is of the node sum asked for."""

@@ -12,8 +12,9 @@ import numpy as np
 
 from eccaht import covariance as operators
 from eccaht.archive import check_keys, read_archive, write_archive
-from eccaht.arrays import Array, as_count, as_number, frozen, l1_norm
+from eccaht.arrays import Array, as_count, as_number, frozen
 from eccaht.covariance import Covariance, SparsePrecision
+from eccaht.measurements import Budget
 from eccaht.policies.catalogue import make_policy
 from eccaht.policies.parts import Belief, Choice, Chooser
 from eccaht.policies.policy import Policy
@@ -42,6 +43,8 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     for option, value in recipe.options.items():
         if callable(value):
             raise ValueError(f"{option}={value!r} cannot be saved: a file names the recipe, not the code")
+    if not isinstance(problem.measurements, Budget):
+        raise ValueError(f"a policy under {problem.measurements!r} cannot be saved: only that of an L1 budget can")
     arrays, plain = _state(policy)
     header = {
         "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
@@ -136,7 +139,7 @@ def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -
 def _checked_choice(problem: Problem, weights: Array, pair: Any) -> Choice:
     """A measurement that was asked for, if a policy could have asked for it."""
     weights = problem.checked_measurement(weights)
-    if l1_norm(weights) > problem.budget * (1.0 + 1e-9):
+    if not problem.measurements.allows(weights):
         raise ValueError("its pending measurement exceeds the budget")
     if pair is None:
         return Choice(frozen(weights))
@@ -172,7 +175,7 @@ def _below(value: Any, limit: int) -> int:
 def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     """Describe an operator by its parameters; arrays go to the archive and leave their name."""
     if isinstance(value, Covariance):
-        if type(value).__name__ not in _OPERATORS:
+        if _OPERATORS.get(type(value).__name__) is not type(value):
             raise ValueError(f"a covariance of type {type(value).__name__} cannot be saved: use one of eccaht's")
         inner = {key: _pack(part, f"{name}.{key}", arrays) for key, part in value.parameters().items()}
         return {"operator": type(value).__name__, "parameters": inner}
