@@ -16,7 +16,7 @@ from eccaht.explain.signs import other_signs
 from eccaht.model.standstill import Culprit
 from eccaht.policies import Policy
 from eccaht.posterior import Confidence
-from eccaht.posterior.confidence import LEAST_FIT
+from eccaht.posterior.likelihood import LEAST_FIT
 from eccaht.run.evidence import Change, Evidence, name_of
 from eccaht.run.loop import Recorder, ShiftEstimates, Step, estimated_shifts, steps
 from eccaht.run.recorders import Ledger, LedgerEntry

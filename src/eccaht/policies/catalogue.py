@@ -5,23 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from eccaht.arrays import as_number
+from eccaht.arrays import as_number, check_alpha
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
+from eccaht.labels import did_you_mean
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
+from eccaht.measurements import Budget, Unlimited
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
-from eccaht.policies.hierarchical import compose_hds
+from eccaht.policies.hierarchical import TreeWalk, compose_hds
 from eccaht.policies.joint import compose_exact, compose_joint, compose_joint_pair
-from eccaht.policies.parts import Capabilities, Parts
+from eccaht.policies.parts import Capabilities, Parts, check_able
 from eccaht.policies.policy import Policy
-from eccaht.posterior import EmpiricalMeans, Joint, PseudoLikelihood
+from eccaht.posterior import EmpiricalMeans, Enumeration, LocalSearch, Population, PseudoLikelihood
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed, rng_for
-from eccaht.stopping import StoppingOption, check_alpha, stopping_rule
+from eccaht.stopping import StoppingOption, stopping_rule
 
 PAPER = "Yang & Xing"
 DEFAULT_POLICY = "joint"  # what searches of data run if no other is named
@@ -32,31 +33,15 @@ class Entry:
     """One algorithm: where it comes from and what it is made of.
 
     compose(problem, **options) puts the parts together; its keyword arguments are the policy's options, except
-    `alpha` and `rng`, which every policy has. `evidence`: the scores are log-likelihood ratios; the gap rule applies.
+    `alpha` and `rng`, which every policy has. `can` is what its belief declares: known before anything is composed.
     """
 
     summary: str
     source: str
     compose: Callable[..., Parts]
-    evidence: bool = True
+    can: Capabilities = PseudoLikelihood.can
     regularize: float = 0.0  # default ridge
-    open_number: bool = False  # takes n_anomalies=(least, most)
-    open_shift: bool = False  # takes an UnknownShift
-    assured: bool = False  # knows the posterior of whole sets
-    whole_sets: bool = False  # keeps the exact likelihood of whole sets
-
-    @property
-    def can(self) -> Capabilities:
-        """What the algorithm can do."""
-        return Capabilities(
-            whole_vectors=self.whole_sets,
-            open_number=self.open_number,
-            unknown_shift=self.open_shift,
-            posterior=self.assured,
-            exact_lead=self.whole_sets,
-            log_odds=self.evidence and not self.whole_sets,
-            uses_covariance=self.compose is not compose_hds,
-        )
+    constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
 
 
 def _diagonal(problem: Problem) -> Parts:
@@ -79,11 +64,14 @@ CATALOGUE: dict[str, Entry] = {
         "pseudo-likelihood, champion against challenger, optimal noise-cancelling pair design",
         f"{PAPER}, Algorithm 1",
         _ecc_aht,
+        constraints=True,
     ),
     "cost-free": Entry(
         "ecc-aht whose pair design has no L1 limit",
         f"{PAPER}, appendix ECC-AHT-CostFree",
-        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p, limited=False))),
+        lambda p: Parts(
+            PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p.replace(measurements=Unlimited(p.budget))))
+        ),
     ),
     "simple-difference": Entry(
         "ecc-aht that measures the plain difference of the pair (No-QP)",
@@ -94,12 +82,14 @@ CATALOGUE: dict[str, Entry] = {
         "ecc-aht that ranks streams by marginal least-squares means",
         f"{PAPER}, appendix ECC-AHT-SimpleDiff",
         _mean_difference,
-        evidence=False,
+        EmpiricalMeans.can,
+        constraints=True,
     ),
     "diagonal": Entry(
         "ecc-aht that takes the streams for independent (No-Correlation)",
         f"{PAPER}, appendix ECC-AHT-Diagonal",
         _diagonal,
+        constraints=True,
     ),
     "random-sparse": Entry(
         "ceil(B) random streams with Gaussian weights (RSP, No-Active)",
@@ -125,6 +115,7 @@ CATALOGUE: dict[str, Entry] = {
         "ecc-aht whose pair is drawn from Beta posteriors",
         f"{PAPER}, Algorithm TTTS-Challenger",
         lambda p: Parts(PseudoLikelihood(p), Pair(thompson_pair, PairDesign(p))),
+        constraints=True,
     ),
     "base-arm-combgape": Entry(
         "champion or challenger alone, whichever was measured less",
@@ -135,55 +126,53 @@ CATALOGUE: dict[str, Entry] = {
         "best set against the set of largest confidence bound, one stream at a time",
         "Nakamura & Sugiyama 2025, Algorithm 1",
         compose_combgape,
-        evidence=False,
+        EmpiricalMeans.can,
     ),
     "ttts": Entry(
         "top-two Thompson sampling over sets, one stream at a time",
         "Russo 2016, section 3",
         compose_ttts,
-        evidence=False,
+        EmpiricalMeans.can,
     ),
     "t3c": Entry(
         "top-two sampling over sets, challenger of smallest transportation cost",
         "Shang et al. 2020, section 2",
         compose_t3c,
-        evidence=False,
+        EmpiricalMeans.can,
     ),
     "hds": Entry(
         "hierarchical dynamic search on a binary tree, independent streams only",
         "Gafni et al. 2023, Algorithm 1",
         compose_hds,
-        evidence=False,
+        TreeWalk.can,
     ),
     "joint-pair": Entry(
         "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
         "eccaht, docs/joint.md",
         compose_joint_pair,
-        whole_sets=True,
+        LocalSearch.can,
+        constraints=True,
     ),
     "joint": Entry(
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
         "eccaht, docs/joint.md",
         compose_joint,
-        open_number=True,
-        open_shift=True,
-        assured=True,
-        whole_sets=True,
+        Population.can,
+        constraints=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
         "eccaht, docs/joint.md",
         compose_exact,
-        open_number=True,
-        open_shift=True,
-        assured=True,
-        whole_sets=True,
+        Enumeration.can,
+        constraints=True,
     ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
         f"{PAPER}, appendix on regularization",
         _ecc_aht,
         regularize=0.01,
+        constraints=True,
     ),
 }
 
@@ -220,26 +209,26 @@ def make_policy(
 
     seed: the policy's own generator is derived from it and the name.
     stopping: "posterior" or "glr" (joint and exact), "gap", "own" (the rule of the algorithm's source), a number of
-        measurements, or None (the caller decides); by default "posterior" where the policy knows whole sets, "gap"
+        measurements, or None (the caller decides); by default "posterior" where the policy knows that of sets, "gap"
         where its scores are log-likelihood ratios, and "own" elsewhere.
     alpha: error level of the stopping rule.
     regularize: the policy believes S + regularize I; the world keeps S.
-    options: what the algorithm itself leaves open, e.g. `readings` of hds.
+    options: what the algorithm itself leaves open, e.g. `readings` of hds or `posterior` of joint.
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
     entry, alpha = _entry(name), check_alpha(alpha)
-    _check_able(name, entry, problem)
-    ridge = entry.regularize if regularize is None else _checked_ridge(name, regularize)
+    check_able(entry.can, problem, f"policy {name!r}")
+    _check_constraint(name, entry, problem)
+    ridge = entry.regularize if regularize is None else _checked_ridge(name, entry.can, regularize)
     believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
     rng = rng_for(seed, "policy", name)
     parts = entry.compose(believed, **_checked_options(name, entry, options, alpha=alpha, rng=rng))
-    default = "posterior" if entry.assured else "gap" if entry.evidence else "own"
+    can = parts.belief.can
+    default = "posterior" if can.posterior else "gap" if can.log_odds else "own"
     chosen = default if stopping == "default" else stopping
-    assured = parts.belief if isinstance(parts.belief, Joint) and entry.assured else None
-    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, evidence=entry.evidence, assured=assured)
+    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, can=can, belief=parts.belief)
     policy = Policy(problem, parts, rule, rng)
-    policy.can = entry.can
     policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
     return policy
 
@@ -247,27 +236,23 @@ def make_policy(
 def _entry(name: str) -> Entry:
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
-    near = get_close_matches(str(name), CATALOGUE, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CATALOGUE)}"
-    raise ValueError(f"unknown policy {name!r}: {hint}")
+    hint = did_you_mean(name, CATALOGUE, f": known: {', '.join(CATALOGUE)}", cutoff=0.5)
+    raise ValueError(f"unknown policy {name!r}{hint}")
 
 
-def _check_able(name: str, entry: Entry, problem: Problem) -> None:
-    """Refuse what the algorithm cannot honour."""
-    if problem.sizes[0] != problem.sizes[1] and not entry.open_number:
-        able = " and ".join(other for other, e in CATALOGUE.items() if e.open_number)
-        raise ValueError(f"policy {name!r} needs a known number of anomalies, not {problem.sizes}: {able} do without")
-    if problem.unknown_shift and not entry.open_shift:
-        able = " and ".join(other for other, e in CATALOGUE.items() if e.open_shift)
-        raise ValueError(f"policy {name!r} needs known shifts: {able} do without")
+def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
+    """Refuse another constraint than the L1 budget where the algorithm spends it in its own way."""
+    if not isinstance(problem.measurements, Budget) and not entry.constraints:
+        able = ", ".join(other for other, e in CATALOGUE.items() if e.constraints)
+        raise ValueError(f"policy {name!r} needs an L1 budget, not {problem.measurements!r}: {able} do without")
 
 
-def _checked_ridge(name: str, regularize: float) -> float:
+def _checked_ridge(name: str, can: Capabilities, regularize: float) -> float:
     ridge = as_number(regularize, "regularize")
     if ridge < 0:
         raise ValueError(f"regularize must not be negative, not {regularize!r}")
-    if ridge and name == "hds":
-        raise ValueError("hds knows no covariance: it cannot regularize one")
+    if ridge and not can.uses_covariance:
+        raise ValueError(f"{name} knows no covariance: it cannot regularize one")
     return ridge
 
 

@@ -12,7 +12,7 @@ from eccaht.arrays import Array, Index
 from eccaht.covariance.ridge import with_ridge
 from eccaht.policies import Policy
 from eccaht.posterior import Likelihood, SufficientStatistics, likelihood_of
-from eccaht.posterior.slots import neighbourhood
+from eccaht.posterior.gibbs import neighbourhood
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 
