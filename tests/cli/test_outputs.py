@@ -19,8 +19,7 @@ from eccaht.cli.main import app, run
 from eccaht.datasets.example import STATUS, write_example
 from eccaht.diagnose import page
 from eccaht.model.calibration import calibrate
-from eccaht.paper import fig1, figures, report
-from eccaht.paper.stopping_errors import load_or_count
+from eccaht.paper import fig1, figures
 from tests.datasets.smd_format import write_collection
 from tests.datasets.wadi_format import plant, write
 from tests.test_files import full_disk, odd_file
@@ -307,7 +306,6 @@ def test_results_that_cannot_be_written_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(figures, "draw", lambda _: Figure(figsize=(1, 1)))
-    monkeypatch.setattr(report, "load_or_count", lambda directory: load_or_count(directory, runs=1))
     for arguments, lost in (
         (["example"], "example/history.csv"),
         (["reproduce", "table1"], "results/table1/spec.json"),
@@ -319,7 +317,7 @@ def test_results_that_cannot_be_written_are_named(
     capsys.readouterr()
     with full_disk(8):
         assert run(["report", "results"]) == 1
-    assert "eccaht: cannot write results/stopping/summary.csv" in capsys.readouterr().err
+    assert "eccaht: cannot write results/claims/verdicts.csv" in capsys.readouterr().err
     assert not [*Path().rglob("*.part")]
 
 

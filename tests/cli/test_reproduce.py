@@ -111,7 +111,7 @@ def test_an_interrupt_keeps_what_is_finished(
     assert capsys.readouterr().err.endswith("cells\neccaht: interrupted\n")
     assert len(list((tmp_path / "fig5a" / "cells").iterdir())) == 2
     assert run([*QUICK, "--out", str(tmp_path)]) == 0
-    assert len(storage.load(tmp_path, "fig5a").hits) == 3
+    assert len(storage.load(tmp_path, "fig5a").cells) == 3
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:

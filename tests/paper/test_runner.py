@@ -22,6 +22,7 @@ from eccaht.experiments.comparison import compare
 from eccaht.files import NotWritten
 from eccaht.paper import fig1, figures, runner, storage
 from eccaht.paper.catalogue import EXPERIMENTS
+from eccaht.paper.results import curve_steps
 from eccaht.paper.runner import Progress, reproduce
 from eccaht.paper.spec import Experiment, Setting
 from tests.test_files import full_disk
@@ -88,8 +89,8 @@ def test_hits_are_those_of_a_comparison(whole: Path) -> None:
         options = {"runs": RUNS, "horizon": SMALL.horizon, "seed": SEED, "options": setting.options}
         records = compare(setting.problem(), SMALL.policies, **options)  # type: ignore[arg-type]
         for policy in SMALL.policies:
-            assert results.hits[k, policy].dtype == np.int32
-            assert_array_equal(results.hits[k, policy], records.hits[policy])
+            assert results.cells[k, policy].dtype == np.int32
+            assert_array_equal(results.cells[k, policy], records.hits[policy])
 
 
 def test_a_cell_is_a_table_of_runs_and_steps(whole: Path) -> None:
@@ -127,8 +128,8 @@ def test_one_run_has_no_intervals(tmp_path: Path) -> None:
 
 
 def test_curves_have_about_300_steps() -> None:
-    assert storage.curve_steps(30).tolist()[:3] == [1, 2, 3]
-    steps = storage.curve_steps(5000)
+    assert curve_steps(30).tolist()[:3] == [1, 2, 3]
+    steps = curve_steps(5000)
     assert (steps[0], steps[-1]) == (1, 5000)
     assert 200 < len(steps) <= 300
 
@@ -196,7 +197,7 @@ def test_added_policies_leave_everything_else_as_it_was(
     for k, setting in enumerate(SMALL.settings):
         options = {"runs": RUNS, "horizon": SMALL.horizon, "seed": SEED, "options": setting.options}
         found = compare(setting.problem(), ["joint"], **options).hits  # type: ignore[arg-type]
-        assert_array_equal(results.hits[k, "joint"], found["joint"])
+        assert_array_equal(results.cells[k, "joint"], found["joint"])
     summary, plain = (pl.read_csv(home / "small" / "summary.csv") for home in (tmp_path, whole))
     assert summary.filter(pl.col("policy") != "joint").equals(plain)
     assert set(summary["policy"]) == {*SMALL.policies, "joint"}

@@ -95,6 +95,7 @@ _ENTRIES = [
         _still("fig1", "One search seen from inside", "panels", _toeplitz(15, 0.6, 3, 3.0, 4.0)),
         policies=("ecc-aht",),
         horizon=20,
+        policy_options={"ecc-aht": {"stopping": "gap", "alpha": 0.05}},
     ),
     _curves("fig5a", "Independent streams", BASELINES, 500, _identity(100, 3, 5.0, 4.0)),
     _curves("fig5b", "Moderate correlation", BASELINES, 500, _toeplitz(100, 0.5, 3, 5.0, 4.0)),
@@ -135,6 +136,34 @@ _ENTRIES = [
     *(
         _curves(f"fig{22 + k}", f"{name.capitalize()} with regularization", BANDITS, 2000, _family(name, ridge=True))
         for k, name in enumerate(("toeplitz", "block", "circulant", "exponential", "graph"))
+    ),
+]
+
+# what the two theorems say of the gap rule, which the paper shows in no figure
+_THEOREM = (
+    Setting("independent streams", "identity", {"K": 100}, 3, 5.0, 4.0),
+    _toeplitz(100, 0.5, 3, 5.0, 4.0),
+    _toeplitz(100, 0.8, 3, 5.0, 4.0),
+)
+_ENTRIES += [
+    Experiment(
+        "stopping",
+        "Wrong sets announced by the gap rule at alpha = 0.05",
+        "stopping",
+        _THEOREM,
+        ("ecc-aht",),
+        1000,
+        policy_options={"ecc-aht": {"stopping": "gap", "alpha": 0.05}},
+    ),
+    Experiment(
+        "asymptotics",
+        "Measurements for each nat of log(1/alpha), times Gamma*, from alpha = 1e-20 to 1e-80",
+        "asymptotics",
+        _THEOREM,
+        ("ecc-aht",),
+        1000,
+        # so small that what comes before the last stretch of a search does not count
+        policy_options={"ecc-aht": {"alphas": [1e-20, 1e-80]}},
     ),
 ]
 
