@@ -6,10 +6,11 @@ Neither library is imported: what has columns, or an index of names, says so its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+
+from eccaht.naming import did_you_mean
 
 
 def unlabelled(matrix: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -41,10 +42,7 @@ def by_name(value: Any, names: Sequence[str] | None, what: str, *, absent: float
     known = set(names)
     for name in told:
         if name not in known:
-            near = get_close_matches(str(name), names, n=1, cutoff=0.4)
-            raise ValueError(
-                f"{what} has an unknown stream {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
-            )
+            raise ValueError(f"{what} has an unknown stream {name!r}{did_you_mean(name, names)}")
     if absent is None and (lacking := [name for name in names if name not in told]):
         more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
         raise ValueError(f"{what} lacks {', '.join(map(repr, lacking[:5]))}{more}: give one value for each stream")

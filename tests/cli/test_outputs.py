@@ -35,7 +35,7 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
         ["plant.model", "a.csv", "b.csv", "s.csv"],
     ),
     "compare": (["--covariance", "S.npy"], {"--plot": ".png", "--csv": ".csv"}, ["S.npy"]),
-    "calibration": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
+    "count-errors": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
 }
 CASES = [(command, option) for command, (_, options, _) in FILES.items() for option in options]
 # command -> its arguments before the directory, and a file that it writes there
@@ -211,9 +211,9 @@ LOST: dict[str, tuple[list[str], str, list[str]]] = {
     "ledger": ([*IDENTIFY, "--ledger", "l.parquet"], "named", ["l.parquet"]),
     "both": ([*IDENTIFY, "--ledger", "l.csv", "--plot", "p.png"], "named", ["l.csv", "p.png"]),
     "compare": (["compare", "--streams", "8", *SMALL, "--csv", "c.csv"], "final F1", ["c.csv"]),
-    "calibration": (
+    "count-errors": (
         [
-            "calibration",
+            "count-errors",
             "--family",
             "identity",
             "--streams",
@@ -333,7 +333,7 @@ def test_results_that_cannot_be_written_are_named(
         ),
         (["compare", "--family", "rbf", "--streams", "100000000", "--policies", "ecc-aht"], "a family other than rbf"),
         (["compare", "--runs", "1000000000000"], "use fewer runs or a smaller horizon"),
-        (["calibration", "--family", "toeplitz", "--streams", "100000000", *SEARCH], "policies other than joint"),
+        (["count-errors", "--family", "toeplitz", "--streams", "100000000", *SEARCH], "policies other than joint"),
     ],
 )
 def test_what_cannot_fit_is_refused_at_once(

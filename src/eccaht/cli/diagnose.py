@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eccaht.cli.options import Json
 from eccaht.cli.output import check_outputs, counting, deliver
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def diagnose(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Another seed is other searches.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page with pictures.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check whether a model can carry a search, and what to do.
 

@@ -91,9 +91,10 @@ def identify(
     from eccaht.cli.shifts import parse_shifts
     from eccaht.cli.watching import watching
     from eccaht.explain.finding import investigate
-    from eccaht.explain.telling import Account, columns, opening
+    from eccaht.explain.telling import Account, opening
     from eccaht.model.model import load_model
     from eccaht.model.preparing import Notation
+    from eccaht.presentation.text import columns
     from eccaht.run.ledger import SUFFIXES
 
     if not shift and shift_file is None:

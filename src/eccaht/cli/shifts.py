@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eccaht.cli.parsing import parse_shift
 from eccaht.files import regular_file
+from eccaht.naming import did_you_mean
 
 if TYPE_CHECKING:
     from eccaht.shifts import UnknownShift
@@ -89,8 +89,7 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, Size]:
 def _known(name: str, names: Sequence[str], where: str) -> str:
     if name in names:
         return name
-    near = get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f": did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, names)
     raise ValueError(f"{where} names the sensor {name!r}, which the model does not have{hint}")
 
 

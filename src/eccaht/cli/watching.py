@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eccaht.cli.output import shown_progress
+
 if TYPE_CHECKING:
     from eccaht.model.follow import Follower
     from eccaht.model.model import Model
@@ -83,13 +85,5 @@ def _ended_by_signals(follower: Follower) -> Iterator[None]:
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[Entry], object]]:
     """A bar on a terminal; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield _silent
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    parts = (BarColumn(), MofNCompleteColumn(), TextColumn("measurements at most"))
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda _: bar.advance(task)
+    with shown_progress("measurements at most", total) as bar:
+        yield lambda _: bar.advance()

@@ -172,6 +172,15 @@ def _row(records: Records, name: str) -> Row:
     )
 
 
+def as_entry(row: Row) -> dict[str, Any]:
+    """A row for JSON."""
+    first, for_good = (
+        {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
+        for delay in (row.first, row.for_good)
+    )
+    return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}
+
+
 def _bootstrap(records: Records) -> np.random.Generator:
     """The same resamples for every number: none depends on which others are asked for."""
     return rng_for(records.seed, "bootstrap")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -269,12 +268,6 @@ def _percent(probability: float) -> str:
     if probability > 0.9990001:
         return "above 99.9 %"
     return "below 0.1 %" if probability < 0.001 else f"{math.floor(1000.0 * probability + 1e-9) / 10.0:g} %"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as aligned plain lines."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _weights(problem: Problem, c: Array) -> str:

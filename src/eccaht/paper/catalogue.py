@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from eccaht.naming import unknown
 from eccaht.paper.spec import Experiment, Kind, Setting
 from eccaht.policies import make_policy, policy_names
 
@@ -178,8 +178,7 @@ def choose(names: Iterable[str]) -> list[Experiment]:
     """
     wanted = set(names)
     for name in sorted(wanted - EXPERIMENTS.keys() - {"all"}):
-        (near,) = get_close_matches(name, [*EXPERIMENTS, "all"], n=1, cutoff=0.0)
-        raise ValueError(f"unknown experiment {name!r}: did you mean {near!r}? known: all, {', '.join(EXPERIMENTS)}")
+        raise unknown(name, ["all", *EXPERIMENTS], "experiment", cutoff=0.0)
     return [entry for entry in EXPERIMENTS.values() if "all" in wanted or entry.id in wanted]
 
 
@@ -192,8 +191,7 @@ def beside(experiments: Iterable[Experiment], names: Iterable[str]) -> list[Expe
     wanted, plain = list(dict.fromkeys(names)), list(experiments)
     for name in wanted:
         if name not in policy_names():
-            (near,) = get_close_matches(name, policy_names(), n=1, cutoff=0.0)
-            raise ValueError(f"unknown policy {name!r}: did you mean {near!r}? known: {', '.join(policy_names())}")
+            raise unknown(name, policy_names(), "policy", cutoff=0.0)
     more = [experiment.beside(*wanted) for experiment in plain]
     if wanted and not any({*wanted} <= {*experiment.shown} for experiment in more):
         ids = ", ".join(experiment.id for experiment in more)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from eccaht.arrays import as_number
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
+from eccaht.naming import unknown
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import compose_hds
@@ -229,9 +229,7 @@ def make_policy(
 def _entry(name: str) -> Entry:
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
-    near = get_close_matches(str(name), CATALOGUE, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CATALOGUE)}"
-    raise ValueError(f"unknown policy {name!r}: {hint}")
+    raise unknown(name, CATALOGUE, "policy")
 
 
 def _check_able(name: str, entry: Entry, problem: Problem) -> None:
