@@ -12,7 +12,7 @@ import typer
 from eccaht.cli.memory import check_memory
 from eccaht.cli.noise import FAMILIES, STREAMS, build_family, given, read_covariance
 from eccaht.cli.options import AlphaMix, Budget, Jobs, Json, LengthScale, Rho, Runs, Seed, Streams
-from eccaht.cli.output import check_outputs, counting, deliver, picture, show_lines, show_mean
+from eccaht.cli.output import check_outputs, counting, deliver, grid, picture, show_lines, show_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -178,17 +178,14 @@ def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) ->
 def table(rows: list[Parts], refused: dict[str, str], *, wide: bool) -> Group:
     """The table for a terminal, with one line a policy if it is wide enough."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, *_ in HEADER:
-        grid.add_column(title, no_wrap=title == "policy", justify="right" if title == "us/step" else "left")
+    lines = grid(*(title for title, *_ in HEADER), right=["us/step"], unbroken=["policy"])
     for (name,), *columns in rows:
         cells = ((" " if wide else "\n").join(filter(None, column)) for column in columns)
-        grid.add_row(Text(name, style="bold"), *map(Text, cells))
+        lines.add_row(Text(name, style="bold"), *map(Text, cells))
     others = (Text.assemble((name, "bold"), f"  does not apply: {reason}") for name, reason in refused.items())
-    return Group(grid, *others)
+    return Group(lines, *others)
 
 
 def _parts(row: Row) -> Parts:

@@ -18,6 +18,7 @@ from eccaht.files import NotWritten, destination
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.table import Table
 
     from eccaht.statistics import Delay, Estimate
 
@@ -191,7 +192,8 @@ def shown_progress(stage: str = "reading", total: float | None = None) -> Iterat
     from rich.console import Console
 
     counted = progress.TaskProgressColumn() if total == 1.0 else progress.MofNCompleteColumn()
-    columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), counted, progress.TimeRemainingColumn())
+    stage_now = progress.TextColumn("{task.description}, time left")
+    columns = (progress.BarColumn(), counted, stage_now, progress.TimeRemainingColumn())
     # pieces of work may differ in length: with a short memory of the speed the time left would swing
     with progress.Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         task = bar.add_task(stage, total=total)
@@ -214,6 +216,16 @@ def show_lines(rows: Sequence[Sequence[str]]) -> None:
 
     for line in columns(rows):
         typer.echo(line)
+
+
+def grid(*columns: str, header: bool = True, right: Sequence[str] = (), unbroken: Sequence[str] = ()) -> Table:
+    """An empty table for a terminal with these columns."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=header)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=name in unbroken)
+    return table
 
 
 def show_mean(value: Delay | Estimate, places: int | None = None) -> str:

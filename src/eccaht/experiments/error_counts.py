@@ -6,15 +6,13 @@ import pickle
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import as_count
-from eccaht.experiments.workers import local
+from eccaht.experiments.workers import batches, unpacked
 from eccaht.policies import Policy, make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
@@ -27,7 +25,6 @@ RULES = ("posterior", "glr", "gap")
 LEVEL = 0.95  # of every interval
 SIGNIFICANCE = 0.01  # of the test whether errors are compatible with alpha
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_BATCHES = 64  # for each worker
 
 Rule = PosteriorProbability | LikelihoodRatio | Gap
 
@@ -152,10 +149,8 @@ def count_errors(
     _check_truth(truth, problem)
     plan = _Plan(pickle.dumps(problem), policy, stopping, check_alphas(alphas), horizon, seed, truth)
     _rules(plan, _policy(plan, problem, 0))  # what does not apply is said before the work starts
-    size = -(-runs // (_BATCHES * jobs))
-    batches = [range(start, min(start + size, runs)) for start in range(0, runs, size)]
     finished: dict[int, CountedSearch] = {}
-    with closing(local(min(jobs, len(batches)))(_run, [(plan, batch) for batch in batches])) as results:
+    with closing(batches(_run, plan, range(runs), jobs)) as results:
         for searches in results:
             finished.update(searches)
             progress(len(searches))
@@ -224,12 +219,8 @@ def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
 
 def _run(plan: _Plan, runs: Sequence[int]) -> dict[int, CountedSearch]:
     """Run some searches, here or in a worker."""
-    with threadpool_limits(1):  # sums over several threads round differently
-        problem = _unpacked(plan.problem)
-        return {run: _search(plan, problem, run) for run in runs}
-
-
-_unpacked: Callable[[bytes], Problem] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds the problem once
+    problem = unpacked(plan.problem)
+    return {run: _search(plan, problem, run) for run in runs}
 
 
 def _search(plan: _Plan, problem: Problem, run: int) -> CountedSearch:
@@ -291,16 +282,16 @@ def _level(records: ErrorCounts, place: int) -> Level:
         chance=chance,
         compatible=None if chance is None else chance >= SIGNIFICANCE,
         measurements=delay(times, records.horizon, rng=rng_for(records.seed, "bootstrap")),
-        quantiles=tuple(_quantile(times, share) for share in QUANTILES),
+        quantiles=_quantiles(times),
         coverage=_coverage(ended),
     )
 
 
-def _quantile(times: Sequence[int | None], share: float) -> int | None:
-    """The least time by which this share of the searches had stopped."""
+def _quantiles(times: Sequence[int | None]) -> tuple[int | None, ...]:
+    """The least times by which these shares of the searches had stopped."""
     late = [np.inf if time is None else float(time) for time in times]
-    found = float(np.quantile(late, share, method="inverted_cdf"))
-    return int(found) if np.isfinite(found) else None
+    found = np.quantile(late, QUANTILES, method="inverted_cdf").tolist()
+    return tuple(int(time) if np.isfinite(time) else None for time in found)
 
 
 def _coverage(stops: Sequence[Stop]) -> Coverage | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
 from eccaht.covariance import Diagonal
-from eccaht.experiments.comparison import TARGET, Records, Row, as_entry, refusal, summarise
+from eccaht.experiments.comparison import TARGET, Records, Row, as_entry, check_names, refusal, summarise
 from eccaht.experiments.tables import Table, from_rows
 from eccaht.experiments.workers import local
 from eccaht.naming import unknown
@@ -81,14 +81,7 @@ def check_reach(shift: float, budget: float) -> None:
 
 def check_methods(names: Sequence[str], problem: Problem) -> None:
     """Refuse methods that are unknown, named twice or do not apply to the problem."""
-    if not names:
-        raise ValueError("no policy to compare: name at least one")
-    for k, name in enumerate(names):
-        if name in names[:k]:
-            raise ValueError(f"policy {name!r} is named twice: name each once")
-        reason = refusal(policy_of(name)[0], believed(name, problem))
-        if reason is not None:
-            raise ValueError(reason if policy_of(name)[0] in reason else f"policy {name!r} does not apply: {reason}")
+    check_names(names, lambda name: (policy_of(name)[0], refusal(policy_of(name)[0], believed(name, problem))))
 
 
 def localise(
@@ -196,11 +189,10 @@ def _more(differences: Array, seed: int) -> Estimate:
 
 def arrival_times(records: Records) -> dict[str, Array]:
     """By method and run: measurements until the right set is named for good, the horizon where it never is."""
-    return {name: np.array([_arrival(curve) for curve in records.f1(name)], dtype=float) for name in records.hits}
-
-
-def _arrival(f1: Array) -> int:
-    return reached_for_good(f1, TARGET) or len(f1)
+    return {
+        name: np.array([reached_for_good(f1, TARGET) or len(f1) for f1 in records.f1(name)], dtype=float)
+        for name in records.hits
+    }
 
 
 def pooled(groups: Mapping[str, Records]) -> dict[str, Array]:
