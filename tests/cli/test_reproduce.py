@@ -56,6 +56,7 @@ def test_results_are_written_and_found_again(tmp_path: Path, capsys: pytest.Capt
         (["fig5x"], "unknown experiment 'fig5x': did you mean 'fig5"),
         (["fig1", "tabel1"], "did you mean 'table1'"),
         (["fig1", "--runs", "0"], "--runs"),
+        (["fig1", "table1", "--runs", "3"], "nothing is repeated in fig1 and table1: drop --runs"),
         (["fig1", "--jobs", "0"], "--jobs"),
         (["fig1", "--backend", "spark"], "spark"),
         (["fig1", "--backend", "dask"], "add --scheduler"),

@@ -43,7 +43,19 @@ SWEEP = replace(
     SMALL, id="sweep", kind="sweep", settings=tuple(replace(s, x=float(k)) for k, s in enumerate(SMALL.settings))
 )
 TABLE = replace(SMALL, id="table", kind="table", policies=())
-ALL = [SMALL, SWEEP, TABLE, EXPERIMENTS["fig1"]]
+RULES = [
+    replace(
+        SMALL,
+        id=id,
+        kind=EXPERIMENTS[id].kind,
+        settings=(Setting("toeplitz", "toeplitz", {"K": 16, "rho": 0.3}, 2, 2.0, 3.0),),
+        policies=("ecc-aht",),
+        horizon=1000,
+        policy_options=EXPERIMENTS[id].policy_options,
+    )
+    for id in ("stopping", "asymptotics")
+]
+ALL = [SMALL, SWEEP, TABLE, EXPERIMENTS["fig1"], *RULES]
 
 
 def without_figures(patch: pytest.MonkeyPatch) -> None:
@@ -121,6 +133,20 @@ def test_summaries_can_be_opened(whole: Path) -> None:
     assert not (whole / "table" / "table.png").exists()
 
 
+def test_searches_of_a_stopping_rule_are_cells_like_the_others(whole: Path) -> None:
+    stopping, asymptotics = (storage.load(whole, entry.id) for entry in RULES)
+    assert (stopping.runs, asymptotics.runs) == (10 * RUNS, RUNS)
+    runs = pl.read_csv(whole / "stopping" / "runs.csv")
+    assert_array_equal(runs.select("hits", "measurements").to_numpy(), stopping.cells[0, "ecc-aht"])
+    (counted,) = pl.read_csv(whole / "stopping" / "summary.csv").rows(named=True)
+    assert counted["wrong"] == int((runs["hits"] < 2).sum())
+    assert counted["share_low"] <= counted["share"] <= counted["share_high"]
+    stops = pl.read_csv(whole / "asymptotics" / "runs.csv")
+    assert (stops["first_stop"] < stops["last_stop"]).any()
+    (slope,) = pl.read_csv(whole / "asymptotics" / "summary.csv").rows(named=True)
+    assert slope["slope_low"] <= slope["slope"] <= slope["slope_high"]
+
+
 def test_one_run_has_no_intervals(tmp_path: Path) -> None:
     run(tmp_path, SMALL, runs=1)
     assert pl.read_csv(tmp_path / "small" / "summary.csv")["final_f1_low"].to_list() == [None] * 4
@@ -138,7 +164,7 @@ def test_two_processes_write_the_same_tables(whole: Path, tmp_path: Path) -> Non
     told = run(tmp_path, jobs=2)
     assert tables(tmp_path) == tables(whole)
     assert told[0].share == 0
-    assert told[-1] == Progress(8, 8, 4, 4, 1.0)
+    assert told[-1] == Progress(10, 10, 6, 6, 1.0)
     assert [now.share for now in told] == sorted(now.share for now in told)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from eccaht.experiments.comparison import refusal
 from eccaht.naming import unknown
-from eccaht.paper.spec import Experiment, Kind, Setting
-from eccaht.policies import make_policy, policy_names
+from eccaht.paper.spec import Experiment, Setting
+from eccaht.policies import policy_names
 
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
 ABLATIONS = ("ecc-aht", "simple-difference", "random-sparse", "diagonal", "cost-free")
@@ -79,11 +80,6 @@ def _rank(id: str, title: str, x_label: str, settings: Iterable[Setting]) -> Exp
     return Experiment(id, title, "rank", tuple(settings), ("ecc-aht",), 2000, x_label)
 
 
-def _still(id: str, title: str, kind: Kind, *settings: Setting) -> Experiment:
-    """Nothing is repeated."""
-    return Experiment(id, title, kind, settings)
-
-
 def _named(setting: Setting, label: str) -> Setting:
     return replace(setting, label=label)
 
@@ -91,10 +87,13 @@ def _named(setting: Setting, label: str) -> Setting:
 FAMILIES = ("toeplitz", "equicorrelation", "block", "circulant", "graph", "exponential", "rbf", "kronecker")
 
 _ENTRIES = [
-    replace(
-        _still("fig1", "One search seen from inside", "panels", _toeplitz(15, 0.6, 3, 3.0, 4.0)),
-        policies=("ecc-aht",),
-        horizon=20,
+    Experiment(
+        "fig1",
+        "One search seen from inside",
+        "panels",
+        (_toeplitz(15, 0.6, 3, 3.0, 4.0),),
+        ("ecc-aht",),
+        20,
         policy_options={"ecc-aht": {"stopping": "gap", "alpha": 0.05}},
     ),
     _curves("fig5a", "Independent streams", BASELINES, 500, _identity(100, 3, 5.0, 4.0)),
@@ -114,7 +113,9 @@ _ENTRIES = [
         _curves(f"fig{10 + k}", f"Against bandits, {name}", BANDITS, 2000, _family(name))
         for k, name in enumerate(FAMILIES[1:])
     ),
-    _still("table1", "Effective ranks at rho 0.8", "table", *(_named(_family(name), name) for name in FAMILIES)),
+    Experiment(
+        "table1", "Effective ranks at rho 0.8", "table", tuple(_named(_family(name), name) for name in FAMILIES)
+    ),
     _rank(
         "fig17",
         "Final F1 against effective rank, spectral mixture",
@@ -200,8 +201,6 @@ def beside(experiments: Iterable[Experiment], names: Iterable[str]) -> list[Expe
         for setting in experiment.settings if experiment.added else ():
             problem = setting.problem()
             for name in experiment.added:
-                try:
-                    make_policy(name, problem, stopping=None, **setting.options)
-                except ValueError as error:
-                    raise ValueError(f"{name} cannot be run in {experiment.id}: {error}") from None
+                if reason := refusal(name, problem, **setting.options):
+                    raise ValueError(f"{name} cannot be run in {experiment.id}: {reason}")
     return more

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, Index
-from eccaht.covariance import effective_rank
 from eccaht.paper.asymptotics import slopes
 from eccaht.paper.results import Results, unlimited_budget
 from eccaht.paper.stopping_errors import error_table
@@ -18,12 +15,15 @@ from eccaht.paper.verdicts import (
     FEWEST,
     Answer,
     Measure,
+    RankEnds,
     Verdict,
     conclude,
+    final_f1,
     judged,
     lead,
     lost_runs,
     rank_correlation,
+    rank_ends,
     short,
 )
 
@@ -38,7 +38,6 @@ REGULARIZED = tuple(f"fig{k}" for k in range(19, 27))
 FAR, TEN, MARGIN = 2.0, 10.0, 1.5  # factors: "far behind", "an order of magnitude", "matches"
 COLLAPSE = 0.2  # loss of F1 that we call a collapse
 CLOSE = 0.1  # relative difference from a limit that counts as having reached it
-EXTREME = 0.2  # share of the settings at either end of the ranks
 _OPPOSITE: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
 
 
@@ -300,56 +299,6 @@ def _lowest(results: Results, ends: RankEnds, policy: str) -> Measure:
     name = f"is the lowest final F1 of {policy} among {len(finals)} settings of {ends.kind}, "
     name += f"at effective rank {short(float(ends.ranks[worst]))}"
     return judged(finals[worst], results, name)
-
-
-# -- settings in order ----------------------------------------------------------------------------------------
-
-
-class RankEnds(NamedTuple):
-    """The settings of one kind of noise in the order of their effective ranks."""
-
-    kind: str
-    order: Index
-    ranks: Array
-
-    @property
-    def low(self) -> Index:
-        """The fifth of lowest rank."""
-        return self.order[: self._many]
-
-    @property
-    def high(self) -> Index:
-        """The fifth of highest rank."""
-        return self.order[-self._many :]
-
-    @property
-    def span(self) -> str:
-        """The ranks of the lowest fifth."""
-        return " to ".join(dict.fromkeys(short(float(self.ranks[k])) for k in (0, self._many - 1)))
-
-    @property
-    def _many(self) -> int:
-        return max(1, int(EXTREME * len(self.order)))
-
-
-def rank_ends(results: Results) -> Iterator[RankEnds]:
-    """Each kind of noise of an experiment, by effective rank; the printed and the unit-variance mixture apart."""
-    kinds: dict[str, list[int]] = {}
-    settings = results.experiment.settings
-    for k, setting in enumerate(settings):
-        unit = " of unit variance" if setting.arguments.get("unit_variance") else ""
-        kinds.setdefault(setting.family.replace("_", " ") + unit, []).append(k)
-    for kind, members in kinds.items():
-        with threadpool_limits(1):  # many small matrices: threads would only wait for each other
-            ranks = np.array([effective_rank(settings[k].covariance()) for k in members])
-        order = np.argsort(ranks)
-        yield RankEnds(kind, np.array(members)[order], ranks[order])
-
-
-def final_f1(results: Results, settings: Index, policy: str) -> Array:
-    """F1 at the end, for each run the mean over some settings."""
-    ends: Array = np.mean([results.arrivals[int(k), policy].final for k in settings], axis=0)
-    return ends
 
 
 def _sweep(results: Results, policy: str) -> tuple[Array, Array, Array]:

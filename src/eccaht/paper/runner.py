@@ -152,7 +152,9 @@ class _Counter:
 
     def _advance(self, work: float, **counts: int) -> None:
         self._done += work
-        self._now = self._now._replace(**counts, share=min(1.0, self._done / self._total) if self._total else 1.0)
+        now = self._now._replace(**counts)
+        whole = now.cells == now.of_cells and now.finished == now.of_finished  # sums of costs are rounded
+        self._now = now._replace(share=1.0 if whole or not self._total else min(1.0, self._done / self._total))
         self._progress(self._now)
 
 

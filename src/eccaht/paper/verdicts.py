@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from eccaht.arrays import Array
+from eccaht.arrays import Array, Index
+from eccaht.covariance import effective_rank
 from eccaht.paper.results import Results
 from eccaht.statistics import estimate
 
 Word = Literal["holds", "does not hold", "holds only if", "not decided", "not tested here", "not run"]
 Answer = Literal["yes", "no", "open"]
+EXTREME = 0.2  # share of the settings at either end of the ranks
 FEWEST = 5  # runs: an interval from fewer says nothing
 
 
@@ -139,6 +142,53 @@ def rank_correlation(x: Array, y: Array) -> float:
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 0 else 0.0
+
+
+class RankEnds(NamedTuple):
+    """The settings of one kind of noise in the order of their effective ranks."""
+
+    kind: str
+    order: Index
+    ranks: Array
+
+    @property
+    def low(self) -> Index:
+        """The fifth of lowest rank."""
+        return self.order[: self._many]
+
+    @property
+    def high(self) -> Index:
+        """The fifth of highest rank."""
+        return self.order[-self._many :]
+
+    @property
+    def span(self) -> str:
+        """The ranks of the lowest fifth."""
+        return " to ".join(dict.fromkeys(short(float(self.ranks[k])) for k in (0, self._many - 1)))
+
+    @property
+    def _many(self) -> int:
+        return max(1, int(EXTREME * len(self.order)))
+
+
+def rank_ends(results: Results) -> Iterator[RankEnds]:
+    """Each kind of noise of an experiment, by effective rank; the printed and the unit-variance mixture apart."""
+    kinds: dict[str, list[int]] = {}
+    settings = results.experiment.settings
+    for k, setting in enumerate(settings):
+        unit = " of unit variance" if setting.arguments.get("unit_variance") else ""
+        kinds.setdefault(setting.family.replace("_", " ") + unit, []).append(k)
+    for kind, members in kinds.items():
+        with threadpool_limits(1):  # many small matrices: threads would only wait for each other
+            ranks = np.array([effective_rank(settings[k].covariance()) for k in members])
+        order = np.argsort(ranks)
+        yield RankEnds(kind, np.array(members)[order], ranks[order])
+
+
+def final_f1(results: Results, settings: Index, policy: str) -> Array:
+    """F1 at the end, for each run the mean over some settings."""
+    ends: Array = np.mean([results.arrivals[int(k), policy].final for k in settings], axis=0)
+    return ends
 
 
 # -- from numbers to verdicts -------------------------------------------------------------------------------
