@@ -22,7 +22,6 @@ from eccaht.experiments.localisation import (
     flat,
     follow,
     localise,
-    method_names,
     policy_of,
     pooled,
     savings,
@@ -104,7 +103,6 @@ def test_unknown_and_unfit_methods_are_refused() -> None:
     check_methods(["hds-diagonal"], problem())  # blind, it has the independent streams that it needs
     with pytest.raises(ValueError, match="name at least one"):
         localise({"a": [RecordedSearch(problem(), rows(3), TRUTH)]}, [])
-    assert method_names(["no-such-policy", "no-such-policy-diagonal", "diagonal"]) == ("diagonal",)
 
 
 def test_shifts_out_of_reach_are_refused_before_any_work() -> None:

@@ -12,12 +12,12 @@ from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, read_ent
 from eccaht.experiments.localisation import RecordedSearch, pooled, savings
 from eccaht.experiments.smd import (
     CHANCE,
+    POLICIES,
     Z_SCORE,
     Settings,
     correlated,
     injected,
     labelled,
-    policies,
     precision_over,
     precision_table,
     run_tier1,
@@ -119,7 +119,7 @@ def test_settings_are_checked() -> None:
         Settings((1, 1))
     with pytest.raises(ValueError, match="number of anomalies"):
         Settings((0,))
-    assert {"ecc-aht", "diagonal", "random-sparse", "round-robin"} <= set(policies())
+    assert {"ecc-aht", "diagonal", "random-sparse", "round-robin"} <= set(POLICIES)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from eccaht.cli.memory import check_memory
 from eccaht.cli.noise import FAMILIES, STREAMS, build_family, given, read_covariance
 from eccaht.cli.options import AlphaMix, Budget, Jobs, Json, LengthScale, Rho, Runs, Seed, Streams
 from eccaht.cli.output import check_outputs, counting, deliver, grid, picture, show_lines, show_mean
+from eccaht.cli.parsing import parse_list
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,10 +118,8 @@ def _noise(
 
 
 def _numbers(shift: str) -> float | list[float]:
-    try:
-        first, *others = (float(value) for value in shift.split(","))
-    except ValueError:
-        raise ValueError(f"--shift {shift!r} is neither a number nor numbers with commas between") from None
+    wrong = f"--shift {shift!r} is neither a number nor numbers with commas between"
+    first, *others = parse_list(shift, float, wrong)
     return [first, *others] if others else first
 
 

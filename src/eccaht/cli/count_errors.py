@@ -12,7 +12,7 @@ from eccaht.cli.memory import check_memory
 from eccaht.cli.noise import FAMILIES, STREAMS, given, noise_problem
 from eccaht.cli.options import AlphaMix, Budget, Json, LengthScale, ModelOrNoise, OtherSearches, Rho, Streams
 from eccaht.cli.output import PLOTS, check_outputs, counting, deliver, picture, show_lines, show_mean
-from eccaht.cli.parsing import parse_number, parse_shift
+from eccaht.cli.parsing import parse_list, parse_number, parse_shift
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,11 +54,12 @@ def count_errors(
     model is taken to be right: 'eccaht diagnose' says whether your history agrees. The same command gives the same
     numbers on any number of processes.
     """
-    from eccaht.experiments.error_counts import RULES, Truth
+    from eccaht.experiments.error_counts import RULES, Truth, check_alphas
     from eccaht.experiments.error_counts import count_errors as run
 
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
-    levels, truth = _alphas(alpha), Truth(truly, _sizes(sizes))
+    levels = check_alphas(parse_list(alpha, float, f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"))
+    truth = Truth(truly, _sizes(sizes))
     if stopping not in RULES:
         raise ValueError(f"--stopping {stopping!r} has no error level to check: use {', '.join(RULES)}")
     check_outputs({"--plot": plot}, {"--model": model}, {"--plot": PLOTS})
@@ -84,24 +85,14 @@ def count_errors(
     )
 
 
-def _alphas(text: str) -> tuple[float, ...]:
-    from eccaht.experiments.error_counts import check_alphas
-
-    try:
-        levels = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--alpha {text!r} is not a list of numbers such as 0.05,0.01") from None
-    return check_alphas(levels)
-
-
 def _sizes(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    try:
-        least, most = (float(part) for part in text.split("-"))
-    except ValueError:
-        raise ValueError(f"--sizes {text!r} is not a range such as 2-5") from None
-    return least, most
+    wrong = f"--sizes {text!r} is not a range such as 2-5"
+    sizes = parse_list(text, float, wrong, between="-")
+    if len(sizes) != 2:
+        raise ValueError(wrong)
+    return sizes[0], sizes[1]
 
 
 def _draw(records: ErrorCounts) -> Figure:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from eccaht.shifts import UnknownShift
 
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+Number = TypeVar("Number", int, float)
 _SIGNS = ("either", "positive", "negative")
 
 
@@ -28,6 +30,18 @@ def parse_number(text: str) -> int | tuple[int, int]:
     if most < 1:
         raise ValueError(f"the number of anomalies {text!r} leaves nothing to find: the most must be at least 1")
     return least if least == most else (least, most)
+
+
+def parse_list(text: str, kind: Callable[[str], Number], wrong: str, between: str = ",") -> list[Number]:
+    """Read numbers with commas between, or say what is wrong.
+
+    >>> parse_list("0.05, 0.01", float, "no numbers")
+    [0.05, 0.01]
+    """
+    try:
+        return [kind(part) for part in text.split(between)]
+    except ValueError:
+        raise ValueError(wrong) from None
 
 
 def parse_shift(text: str) -> float | UnknownShift:

@@ -44,6 +44,7 @@ def smd(
     from joblib import cpu_count  # type: ignore[import-untyped]
 
     from eccaht.cli.output import deliver, shown_progress
+    from eccaht.cli.parsing import parse_list
     from eccaht.cli.real_data import chosen_policies, output_directory
     from eccaht.datasets.smd import find_entities
     from eccaht.experiments import smd as experiment
@@ -51,9 +52,10 @@ def smd(
     from eccaht.model.estimators import check_estimator
 
     check_estimator(estimator)
-    numbers = _numbers(anomalies)
+    wrong = f"--anomalies {anomalies!r} is not whole numbers with commas between"
+    numbers = tuple(parse_list(anomalies, int, wrong))
     settings = experiment.Settings(numbers, shift, budget, horizon, runs, seed, estimator, per_row)
-    names = check_known(chosen_policies(policies, experiment.policies()))
+    names = check_known(chosen_policies(policies, experiment.POLICIES))
     entities = find_entities(directory)
     many: dict[str, Any] = {"jobs": jobs or cpu_count()}
     inputs = {"DIR": [path for each in entities for path in (each.train, each.test, each.truth)]}
@@ -84,13 +86,6 @@ def smd(
 def _files(numbers: tuple[int, ...]) -> list[str]:
     names = (*(f"tier1-{n}" for n in numbers), "tier2")
     return [f"{name}.{suffix}" for name in names for suffix in ("csv", "pdf", "png")]
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--anomalies {text!r} is not whole numbers with commas between") from None
 
 
 def _collections(labels: list[str]) -> dict[str, list[str]]:

@@ -50,7 +50,7 @@ def water(
     length = seconds if window is None else parse_duration(window, "window")
     check_estimator(estimator)
     settings = experiment.Settings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
-    names = check_known(chosen_policies(policies, experiment.policies()))
+    names = check_known(chosen_policies(policies, experiment.POLICIES))
     load_wntr()
     names_of_files = (f"history.{format}", f"attacks.{format}", *_FILES)
     with output_directory(out, names_of_files) as directory:

@@ -42,11 +42,6 @@ class RecordedSearch:
     per_row: int = 1
 
 
-def method_names(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Those of the wanted methods whose policy this version has."""
-    return tuple(name for name in wanted if policy_of(name)[0] in policy_names())
-
-
 def policy_of(name: str) -> tuple[str, bool]:
     """The policy of a method and whether it is blind to correlation.
 

@@ -23,12 +23,13 @@ from eccaht.arrays import Array, as_count
 from eccaht.covariance import effective_rank
 from eccaht.datasets.smd import Calibration, Entity, Segment, calibrate_rows, read_entity
 from eccaht.experiments.comparison import Records
-from eccaht.experiments.localisation import RecordedSearch, check_reach, localise, method_names
+from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
 from eccaht.experiments.tables import Table, from_rows
 from eccaht.problem import Problem
 from eccaht.randomness import rng_for
 from eccaht.statistics import Estimate, estimate
 
+# the methods that are compared unless others are named
 POLICIES = ("joint", "joint-diagonal", "ecc-aht", "diagonal", "random-sparse", "round-robin")
 Z_SCORE, CHANCE = "z-score of all", "chance"
 
@@ -59,11 +60,6 @@ class Settings:
         for number in self.numbers:
             as_count(number, "the number of anomalies", least=1)
         check_reach(self.shift, self.budget)
-
-
-def policies() -> tuple[str, ...]:
-    """The methods that are compared unless others are named."""
-    return method_names(POLICIES)
 
 
 # -- tier 1 --------------------------------------------------------------------------------------------

@@ -20,12 +20,13 @@ from eccaht.data.durations import show_time
 from eccaht.data.windows import Windows
 from eccaht.datasets.water import DAY, Recording, simulate
 from eccaht.experiments.comparison import Records
-from eccaht.experiments.localisation import RecordedSearch, check_reach, localise, method_names
+from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
 from eccaht.files import replacing
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
 
+# the methods that are compared unless others are named
 POLICIES = (
     *("joint", "joint-diagonal", "ecc-aht", "diagonal", "ttts-challenger", "simple-difference"),
     *("base-arm-combgape", "random-sparse", "round-robin"),
@@ -91,11 +92,6 @@ class Outcome:
     records: dict[str, Records]
     memory: dict[str, float]
     files: list[Path]
-
-
-def policies() -> tuple[str, ...]:
-    """The methods that are compared unless others are named."""
-    return method_names(POLICIES)
 
 
 def run(

@@ -103,27 +103,24 @@ def tabulate(moments: Iterable[Moment]) -> Table:
     kept = list(moments)
     streams = np.arange(kept[0].beliefs.size)
 
-    def once(name: str) -> NDArray[Any]:
-        return np.repeat([getattr(moment, name) for moment in kept], streams.size)
-
     def each(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(moment, name) for moment in kept])
+        return np.concatenate([np.broadcast_to(getattr(moment, name), streams.size) for moment in kept])
 
     def among(name: str) -> NDArray[Any]:
         return np.concatenate([np.isin(streams, getattr(moment, name)) for moment in kept])
 
     return {
-        "step": once("step"),
+        "step": each("step"),
         "stream": np.tile(streams, len(kept)),
         "belief": each("beliefs"),
         "score": each("scores"),
         "weight": each("weights"),
         "correlation": each("correlation"),
-        "champion": once("champion"),
-        "challenger": once("challenger"),
-        "reading": once("reading"),
-        "lead": once("lead"),
-        "threshold": once("threshold"),
+        "champion": each("champion"),
+        "challenger": each("challenger"),
+        "reading": each("reading"),
+        "lead": each("lead"),
+        "threshold": each("threshold"),
         "decided": among("decision"),
         "anomalous": among("anomalies"),
     }
