@@ -53,13 +53,15 @@ READ_ONLY = {"policies", "limits"}
 
 
 def test_every_command_is_looked_at() -> None:
-    commands = {entry.callback.__name__ for entry in app.registered_commands if entry.callback is not None}
+    commands = {
+        entry.callback.__name__.replace("_", "-") for entry in app.registered_commands if entry.callback is not None
+    }
     assert commands == {*FILES, *DIRECTORIES, *READ_ONLY}
     options = {"out", "html", "ledger", "plot", "csv"}  # all that name something to write
     for entry in app.registered_commands:
         assert entry.callback is not None
         taken = options & {*inspect.signature(entry.callback).parameters}
-        name = entry.callback.__name__
+        name = entry.callback.__name__.replace("_", "-")
         assert {f"--{option}" for option in taken} == set(
             FILES[name][1] if name in FILES else DIRECTORIES[name][0][-1:] if taken else ()
         )
