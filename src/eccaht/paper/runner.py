@@ -226,7 +226,7 @@ def files(directory: Path, experiment: Experiment) -> list[Path]:
 
 def _sources(directory: Path, experiment: Experiment) -> list[Path]:
     cells = [storage.cell_path(directory, experiment.id, cell) for cell in experiment.cells]
-    return [directory / experiment.id / storage.SPEC, *cells]
+    return [directory / experiment.id / storage.SPECIFICATION, *cells]
 
 
 def _derived(directory: Path, experiment: Experiment) -> list[Path]:

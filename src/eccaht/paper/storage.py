@@ -29,7 +29,7 @@ from eccaht.paper.results import Results
 from eccaht.paper.spec import Cell, Experiment
 from eccaht.policies import policy_names
 
-SPEC, MANIFEST, _CELLS = "spec.json", "manifest.json", "cells"
+SPECIFICATION, MANIFEST, _CELLS = "spec.json", "manifest.json", "cells"
 _WORDS = {"entry": "entry of the catalogue", "version": "version of eccaht", "runs": "number of runs"}
 
 
@@ -39,7 +39,7 @@ _WORDS = {"entry": "entry of the catalogue", "version": "version of eccaht", "ru
 def check(directory: Path, experiment: Experiment, runs: int, seed: int) -> None:
     """Refuse to add to results that were made in another way."""
     home = directory / experiment.id
-    made = _read_spec(home) if (home / SPEC).is_file() else None
+    made = _read_spec(home) if (home / SPECIFICATION).is_file() else None
     if made is None and not any((home / _CELLS).glob("*.parquet")):
         return
     differing = [key for key, value in _spec(experiment, runs, seed).items() if (made or {}).get(key) != value]
@@ -63,14 +63,14 @@ def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fr
     home = directory / experiment.id
     if fresh:  # no other file goes; what says how the results were made goes last
         shutil.rmtree(home / _CELLS, ignore_errors=True)
-        for name in (*experiment.tables, *experiment.pictures, MANIFEST, SPEC):
+        for name in (*experiment.tables, *experiment.pictures, MANIFEST, SPECIFICATION):
             (home / name).unlink(missing_ok=True)
     check(directory, experiment, runs, seed)
     (home / _CELLS).mkdir(parents=True, exist_ok=True)
     for leftover in (*home.glob(".*.part"), *(home / _CELLS).glob(".*.part")):
         leftover.unlink(missing_ok=True)
-    if not (home / SPEC).is_file():
-        _write_json(home / SPEC, _spec(experiment, runs, seed))
+    if not (home / SPECIFICATION).is_file():
+        _write_json(home / SPECIFICATION, _spec(experiment, runs, seed))
 
 
 def _spec(experiment: Experiment, runs: int, seed: int) -> dict[str, Any]:
@@ -81,11 +81,11 @@ def _spec(experiment: Experiment, runs: int, seed: int) -> dict[str, Any]:
 
 def _read_spec(home: Path) -> dict[str, Any]:
     try:
-        spec = json.loads((home / SPEC).read_bytes())
+        spec = json.loads((home / SPECIFICATION).read_bytes())
     except ValueError as error:
-        raise ValueError(f"cannot read {home / SPEC}: {error}") from None
+        raise ValueError(f"cannot read {home / SPECIFICATION}: {error}") from None
     if not isinstance(spec, dict):
-        raise ValueError(f"cannot read {home / SPEC}: it holds no specification")
+        raise ValueError(f"cannot read {home / SPECIFICATION}: it holds no specification")
     return spec
 
 
@@ -147,13 +147,13 @@ def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArra
 def load(directory: Path, id: str) -> Results:
     """Read the results of an experiment, with the entry they were made by and the policies added to it."""
     home = directory / id
-    if not (home / SPEC).is_file():
+    if not (home / SPECIFICATION).is_file():
         raise ValueError(f"no results of {id} in {directory}: run 'eccaht reproduce {id} --out {directory}'")
     spec = _read_spec(home)
     try:
         experiment, runs, seed = Experiment.from_dict(spec["entry"]), int(spec["runs"]), int(spec["seed"])
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{home / SPEC} was written by another version of eccaht: {error}") from None
+        raise ValueError(f"{home / SPECIFICATION} was written by another version of eccaht: {error}") from None
     if absent := missing(directory, experiment):
         raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
     experiment = with_added(directory, experiment)
