@@ -16,7 +16,7 @@ from benchmarks.tables import Column, Table, three_digits
 from eccaht import Problem, UnknownShift, families
 from eccaht.arrays import Array
 from eccaht.covariance import Covariance
-from eccaht.experiments.error_counts import Records, Truth, calibrate_stopping, right_for_good, summarise
+from eccaht.experiments.error_counts import ErrorCounts, Truth, count_errors, right_for_good, summarise
 
 RUNS, QUICK_RUNS, JOBS, HORIZON = 400, 4, 2, 500
 ALPHAS = (0.1, 0.05, 0.01, 1e-3, 1e-4)
@@ -83,7 +83,7 @@ def _three_decimals(value: float) -> str:
 def _count(setting: Setting, noise: str, K: int, quick: bool) -> list[Row]:
     place = 0 if K == 128 else 1
     problem = Problem(_noise(noise, K), shift=setting.shift, n_anomalies=setting.n_anomalies[place], budget=5.0)
-    records = calibrate_stopping(
+    records = count_errors(
         problem,
         stopping=setting.rule,
         alphas=setting.alphas,
@@ -98,7 +98,7 @@ def _count(setting: Setting, noise: str, K: int, quick: bool) -> list[Row]:
     return [common | line for line in _lines(records)]
 
 
-def _lines(records: Records) -> Iterator[Row]:
+def _lines(records: ErrorCounts) -> Iterator[Row]:
     for level in summarise(records):
         times = [s.stops[records.alphas.index(level.alpha)] for s in records.searches]
         ended = [time.n_measurements for time in times if time is not None]

@@ -5,21 +5,12 @@ Neither library is imported: what has columns, or an index of names, says so its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-
-def did_you_mean(name: Any, known: Iterable[str], otherwise: str = "", cutoff: float = 0.4) -> str:
-    """The end of a message about an unknown name: the nearest known one, or `otherwise` if none is near.
-
-    >>> did_you_mean("PT-11", ["PT-101", "FT-1"]), did_you_mean("x", ["PT-101"])
-    (": did you mean 'PT-101'?", '')
-    """
-    near = get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
-    return f": did you mean {near[0]!r}?" if near else otherwise
+from eccaht.naming import did_you_mean
 
 
 def unlabelled(matrix: Any) -> tuple[Any, tuple[str, ...] | None]:

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from eccaht import Problem, covariance, families, policy_names
 from eccaht.cli import compare as command
+from eccaht.cli import noise
 from eccaht.cli.main import app, run
 from eccaht.experiments import comparison
 from eccaht.experiments.comparison import Records, compare, refusal, summarise
@@ -194,7 +195,7 @@ def test_every_family_of_the_library_is_offered() -> None:
         for name, value in vars(families).items()
         if getattr(value, "__module__", "") == families.__name__
     }
-    assert {name for name in made if not name.startswith("-")} == {*command.FAMILIES}
+    assert {name for name in made if not name.startswith("-")} == {*noise.FAMILIES}
 
 
 @pytest.mark.parametrize("name", ["S.npy", "S.csv"])

@@ -13,7 +13,7 @@ import pytest
 from eccaht import Problem, UnknownShift, families
 from eccaht.cli import count_errors as command
 from eccaht.cli.main import run
-from eccaht.experiments.error_counts import Truth, calibrate_stopping, summarise
+from eccaht.experiments.error_counts import Truth, count_errors, summarise
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import load_model
 from tests.cli import commands
@@ -22,11 +22,11 @@ SMALL = ["--family", "toeplitz", "--streams", "8", "--rho", "0.6", "--anomalies"
 FEW = ["--runs", "6", "--jobs", "1"]
 
 
-invoke, document = partial(commands.invoke, "calibration"), partial(commands.document, "calibration")
+invoke, document = partial(commands.invoke, "count-errors"), partial(commands.document, "count-errors")
 
 
 def same(told: Any, problem: Problem, **options: Any) -> bool:
-    expected = json.loads(json.dumps(command.document(calibrate_stopping(problem, **options))))
+    expected = json.loads(json.dumps(command.document(count_errors(problem, **options))))
     return bool({name: told[name] for name in expected} == expected)
 
 
@@ -63,7 +63,7 @@ def test_what_is_true_can_be_told() -> None:
 def test_the_table_has_one_line_an_alpha() -> None:
     lines = invoke(*SMALL, *FEW, "--alpha", "0.2,0.05").splitlines()
     problem = Problem(families.toeplitz(8, 0.6), shift=1.5, n_anomalies=2, budget=5.0)
-    levels = summarise(calibrate_stopping(problem, alphas=(0.2, 0.05), runs=6))
+    levels = summarise(count_errors(problem, alphas=(0.2, 0.05), runs=6))
     assert lines[0] == "2 of 8 streams shifted by 1.5, noise toeplitz 0.6, budget 5"
     assert lines[1] == "6 searches of at most 1000 measurements, policy joint, rule posterior"
     assert lines[2].split()[:3] == ["alpha", "stopped", "wrong"]
@@ -133,7 +133,7 @@ BAD = {
 
 @pytest.mark.parametrize("words", BAD)
 def test_bad_input_is_one_line_and_exit_code_2(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["calibration", *words.split()]) == 2
+    assert run(["count-errors", *words.split()]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("eccaht: ")

@@ -20,8 +20,7 @@ from eccaht.cli.output import writable_directory
 from eccaht.datasets.example import STATUS, write_example
 from eccaht.diagnose import page
 from eccaht.model.calibration import calibrate
-from eccaht.paper import fig1, figures, report
-from eccaht.paper.stopping_errors import load_or_count
+from eccaht.paper import fig1, figures
 from tests.datasets.smd_format import write_collection
 from tests.datasets.wadi_format import plant, write
 from tests.test_files import full_disk, odd_file
@@ -37,7 +36,7 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
         ["plant.model", "a.csv", "b.csv", "s.csv"],
     ),
     "compare": (["--covariance", "S.npy"], {"--plot": ".png", "--csv": ".csv"}, ["S.npy"]),
-    "calibration": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
+    "count-errors": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
 }
 CASES = [(command, option) for command, (_, options, _) in FILES.items() for option in options]
 # command -> its arguments before the directory, and a file that it writes there
@@ -54,13 +53,15 @@ READ_ONLY = {"policies", "limits"}
 
 
 def test_every_command_is_looked_at() -> None:
-    commands = {entry.callback.__name__ for entry in app.registered_commands if entry.callback is not None}
+    commands = {
+        entry.callback.__name__.replace("_", "-") for entry in app.registered_commands if entry.callback is not None
+    }
     assert commands == {*FILES, *DIRECTORIES, *READ_ONLY}
     options = {"out", "html", "ledger", "plot", "csv"}  # all that name something to write
     for entry in app.registered_commands:
         assert entry.callback is not None
         taken = options & {*inspect.signature(entry.callback).parameters}
-        name = entry.callback.__name__
+        name = entry.callback.__name__.replace("_", "-")
         assert {f"--{option}" for option in taken} == set(
             FILES[name][1] if name in FILES else DIRECTORIES[name][0][-1:] if taken else ()
         )
@@ -213,9 +214,9 @@ LOST: dict[str, tuple[list[str], str, list[str]]] = {
     "ledger": ([*IDENTIFY, "--ledger", "l.parquet"], "named", ["l.parquet"]),
     "both": ([*IDENTIFY, "--ledger", "l.csv", "--plot", "p.png"], "named", ["l.csv", "p.png"]),
     "compare": (["compare", "--streams", "8", *SMALL, "--csv", "c.csv"], "final F1", ["c.csv"]),
-    "calibration": (
+    "count-errors": (
         [
-            "calibration",
+            "count-errors",
             "--family",
             "identity",
             "--streams",
@@ -308,7 +309,6 @@ def test_results_that_cannot_be_written_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(figures, "draw", lambda _: Figure(figsize=(1, 1)))
-    monkeypatch.setattr(report, "load_or_count", lambda directory: load_or_count(directory, runs=1))
     for arguments, lost in (
         (["example"], "example/history.csv"),
         (["reproduce", "table1"], "results/table1/spec.json"),
@@ -320,7 +320,7 @@ def test_results_that_cannot_be_written_are_named(
     capsys.readouterr()
     with full_disk(8):
         assert run(["report", "results"]) == 1
-    assert "eccaht: cannot write results/stopping/summary.csv" in capsys.readouterr().err
+    assert "eccaht: cannot write results/claims/verdicts.csv" in capsys.readouterr().err
     assert not [*Path().rglob("*.part")]
 
 
@@ -336,7 +336,7 @@ def test_results_that_cannot_be_written_are_named(
         ),
         (["compare", "--family", "rbf", "--streams", "100000000", "--policies", "ecc-aht"], "a family other than rbf"),
         (["compare", "--runs", "1000000000000"], "use fewer runs or a smaller horizon"),
-        (["calibration", "--family", "toeplitz", "--streams", "100000000", *SEARCH], "policies other than joint"),
+        (["count-errors", "--family", "toeplitz", "--streams", "100000000", *SEARCH], "policies other than joint"),
     ],
 )
 def test_what_cannot_fit_is_refused_at_once(

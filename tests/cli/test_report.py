@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.paper import report
-from eccaht.paper.stopping_errors import load_or_count
 
 
 def test_without_results_it_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,10 +20,7 @@ def test_without_results_it_is_one_line_and_exit_code_2(tmp_path: Path, capsys: 
     assert run(["report"]) == 2
 
 
-def test_it_says_where_the_page_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(report, "load_or_count", lambda directory: load_or_count(directory, runs=2))
+def test_it_says_where_the_page_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reproduce", "table1", "--out", str(tmp_path), "--jobs", "1"]) == 0
     capsys.readouterr()
     assert run(["report", str(tmp_path)]) == 0

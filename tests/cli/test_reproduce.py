@@ -56,6 +56,7 @@ def test_results_are_written_and_found_again(tmp_path: Path, capsys: pytest.Capt
         (["fig5x"], "unknown experiment 'fig5x': did you mean 'fig5"),
         (["fig1", "tabel1"], "did you mean 'table1'"),
         (["fig1", "--runs", "0"], "--runs"),
+        (["fig1", "table1", "--runs", "3"], "nothing is repeated in fig1 and table1: drop --runs"),
         (["fig1", "--jobs", "0"], "--jobs"),
         (["fig1", "--backend", "spark"], "spark"),
         (["fig1", "--backend", "dask"], "add --scheduler"),
@@ -111,7 +112,7 @@ def test_an_interrupt_keeps_what_is_finished(
     assert capsys.readouterr().err.endswith("cells\neccaht: interrupted\n")
     assert len(list((tmp_path / "fig5a" / "cells").iterdir())) == 2
     assert run([*QUICK, "--out", str(tmp_path)]) == 0
-    assert len(storage.load(tmp_path, "fig5a").hits) == 3
+    assert len(storage.load(tmp_path, "fig5a").cells) == 3
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from eccaht.experiments.comparison import Records, compare, refusal, summarise
 from eccaht.experiments.comparison_figure import TOGETHER, draw
 from eccaht.experiments.policy_style import policy_style
 from eccaht.experiments.single_run import Run, run_policy
+from eccaht.experiments.workers import unpacked
 from eccaht.presentation.style import NEUTRAL
 from eccaht.randomness import rng_for
 from eccaht.run.loop import Reading
@@ -124,7 +125,7 @@ def test_a_worker_gets_the_same_problem(build: Any) -> None:
     shift = np.linspace(1.0, 2.0, covariance.size)
     names = [f"stream {k}" for k in range(covariance.size)]
     sent = Problem(covariance, shift=shift, n_anomalies=1, budget=2.0, mean=0.5, names=names)
-    got = comparison._unpacked(pickle.dumps(sent))
+    got = unpacked(pickle.dumps(sent))
     assert_array_equal(got.covariance.dense(), covariance.dense())
     assert type(got.covariance) is type(covariance)
     assert_array_equal(got.shift, shift)

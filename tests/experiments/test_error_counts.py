@@ -12,14 +12,14 @@ from scipy import stats
 from eccaht import Problem, Simulator, UnknownShift, families, identify, make_policy
 from eccaht.experiments.error_counts import (
     QUANTILES,
-    Records,
-    Search,
+    CountedSearch,
+    ErrorCounts,
     Stop,
     Truth,
     _Plan,
     _world,
-    calibrate_stopping,
     check_alphas,
+    count_errors,
     right_for_good,
     summarise,
 )
@@ -43,9 +43,7 @@ LARGE = Problem(families.toeplitz(60, 0.8), shift=2.0, n_anomalies=4, budget=5.0
 )
 def test_each_alpha_stops_where_a_search_of_its_own_does(problem: Problem, name: str, stopping: str, runs: int) -> None:
     horizon, alphas = 40, (0.3, 0.05, 0.01)
-    records = calibrate_stopping(
-        problem, policy=name, stopping=stopping, alphas=alphas, runs=runs, horizon=horizon, seed=5
-    )
+    records = count_errors(problem, policy=name, stopping=stopping, alphas=alphas, runs=runs, horizon=horizon, seed=5)
     for run, search in enumerate(records.searches):
         for alpha, stop in zip(alphas, search.stops, strict=True):
             world = Simulator(problem, seed=(5, run), names=[name])
@@ -69,7 +67,7 @@ def test_searches_can_be_told_what_is_true() -> None:
     assert 2.0 <= sizes.min() < 2.2 < 4.8 < sizes.max() <= 5.0
     assert {-1.0, 1.0} == {float(sign) for world in worlds for sign in np.sign(world.shifts)}
     assert len({tuple(world.anomalies.tolist()) for world in worlds}) > 10
-    quiet = calibrate_stopping(problem, runs=3, horizon=1, truth=Truth(0))
+    quiet = count_errors(problem, runs=3, horizon=1, truth=Truth(0))
     assert all(search.right_for_good in (1, None) for search in quiet.searches)
 
 
@@ -95,13 +93,13 @@ def test_true_sizes_keep_a_known_sign_and_known_shifts() -> None:
 def test_what_cannot_be_true_is_refused(truth: Truth, message: str) -> None:
     problem = Problem(families.identity(6), shift=UnknownShift(3.0), n_anomalies=(0, 3), budget=3.0)
     with pytest.raises(ValueError, match=message):
-        calibrate_stopping(problem, runs=1, truth=truth)
+        count_errors(problem, runs=1, truth=truth)
     with pytest.raises(ValueError, match="these are known"):
-        calibrate_stopping(SMALL, runs=1, truth=Truth(None, (1.0, 2.0)))
+        count_errors(SMALL, runs=1, truth=Truth(None, (1.0, 2.0)))
 
 
 def test_right_for_good_is_the_last_change_to_the_true_set() -> None:
-    records = calibrate_stopping(SMALL, runs=8, alphas=[0.01], seed=2)
+    records = count_errors(SMALL, runs=8, alphas=[0.01], seed=2)
     for run, search in enumerate(records.searches):
         world = Simulator(SMALL, seed=(2, run), names=["joint"])
         policy = make_policy("joint", SMALL, seed=(2, run), stopping=None)
@@ -117,7 +115,7 @@ def test_right_for_good_is_the_last_change_to_the_true_set() -> None:
 def test_the_promise_of_the_exact_posterior_holds() -> None:
     """Enumerated sets: the error is at most alpha by theorem, but not far below it."""
     runs = 250
-    levels = summarise(calibrate_stopping(SMALL, alphas=(0.3, 0.1), runs=runs))
+    levels = summarise(count_errors(SMALL, alphas=(0.3, 0.1), runs=runs))
     for level in levels:
         assert level.stopped == runs
         assert stats.binomtest(level.errors, runs, level.alpha, alternative="greater").pvalue > 0.01
@@ -127,7 +125,7 @@ def test_the_promise_of_the_exact_posterior_holds() -> None:
 
 def test_intervals_of_unknown_shifts_cover_at_their_level() -> None:
     problem = OPEN.replace(n_anomalies=2)
-    (level,) = summarise(calibrate_stopping(problem, alphas=[0.2], runs=150, horizon=60))
+    (level,) = summarise(count_errors(problem, alphas=[0.2], runs=150, horizon=60))
     assert level.coverage is not None
     assert level.coverage.named == 2 * (level.stopped - level.errors)
     assert stats.binomtest(level.coverage.covered, level.coverage.named, 0.95).pvalue > 0.01
@@ -136,18 +134,18 @@ def test_intervals_of_unknown_shifts_cover_at_their_level() -> None:
 def test_numbers_depend_on_the_seed_alone() -> None:
     options: dict[str, Any] = {"alphas": (0.1, 0.01), "horizon": 30}
     told: list[int] = []
-    alone = calibrate_stopping(SMALL, runs=6, seed=3, jobs=1, **options)
-    assert calibrate_stopping(SMALL, runs=6, seed=3, jobs=2, progress=told.append, **options) == alone
+    alone = count_errors(SMALL, runs=6, seed=3, jobs=1, **options)
+    assert count_errors(SMALL, runs=6, seed=3, jobs=2, progress=told.append, **options) == alone
     assert sum(told) == 6
-    assert calibrate_stopping(SMALL, runs=4, seed=3, **options).searches == alone.searches[:4]
-    assert calibrate_stopping(SMALL, runs=6, seed=4, **options) != alone
+    assert count_errors(SMALL, runs=4, seed=3, **options).searches == alone.searches[:4]
+    assert count_errors(SMALL, runs=6, seed=4, **options) != alone
 
 
-def fabricated(right: int, wrong: int, never: int, alpha: float = 0.05) -> Records:
+def fabricated(right: int, wrong: int, never: int, alpha: float = 0.05) -> ErrorCounts:
     """Searches that stop after 1, 2, 3, ... measurements, the wrong ones first."""
     stops = [Stop(k + 1, k >= wrong) for k in range(right + wrong)]
-    searches = [Search((stop,), stop.n_measurements, 1 if stop.right else None) for stop in stops]
-    return Records((alpha,), 1000, 0, (*searches, *(Search((None,), 1000, None) for _ in range(never))))
+    searches = [CountedSearch((stop,), stop.n_measurements, 1 if stop.right else None) for stop in stops]
+    return ErrorCounts((alpha,), 1000, 0, (*searches, *(CountedSearch((None,), 1000, None) for _ in range(never))))
 
 
 @pytest.mark.parametrize(("right", "wrong", "never"), [(10, 0, 0), (90, 10, 0), (187, 13, 5), (180, 20, 1), (0, 3, 9)])
@@ -182,13 +180,13 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
         with pytest.raises(ValueError, match=message):
             check_alphas(alphas)
     with pytest.raises(ValueError, match="joint and exact"):
-        calibrate_stopping(SMALL, policy="ecc-aht", stopping="posterior")
+        count_errors(SMALL, policy="ecc-aht", stopping="posterior")
     with pytest.raises(ValueError, match="no error level"):
-        calibrate_stopping(SMALL, policy="combgape", stopping="own")
+        count_errors(SMALL, policy="combgape", stopping="own")
     with pytest.raises(ValueError, match="known number"):
-        calibrate_stopping(OPEN, stopping="gap")
+        count_errors(OPEN, stopping="gap")
     with pytest.raises(ValueError, match="runs"):
-        calibrate_stopping(SMALL, runs=0)
+        count_errors(SMALL, runs=0)
 
 
 def texts(figure: Figure) -> list[str]:
@@ -219,7 +217,7 @@ def test_promises_hold_where_sets_cannot_be_enumerated(noise: str, stopping: str
     """K=128, n=5, 200 searches; at 0.05 `posterior` stops at most at 1.3 times what it takes to be right for good."""
     S = families.rbf(128, rho=0.8) if noise == "rbf" else getattr(families, noise)(128, 0.8)
     problem = Problem(S, shift=3.0, n_anomalies=5, budget=5.0)
-    records = calibrate_stopping(problem, stopping=stopping, runs=200, seed=77, horizon=500)
+    records = count_errors(problem, stopping=stopping, runs=200, seed=77, horizon=500)
     good = right_for_good(records)
     assert good is not None
     for level in summarise(records):
@@ -232,7 +230,7 @@ def test_promises_hold_where_sets_cannot_be_enumerated(noise: str, stopping: str
 @pytest.mark.parametrize("number", [0, 1, 5, 8])
 def test_promises_hold_for_every_true_number(number: int) -> None:
     problem = Problem(families.toeplitz(128, 0.8), shift=3.0, n_anomalies=(0, 8), budget=5.0)
-    (level,) = summarise(calibrate_stopping(problem, alphas=[0.05], runs=200, seed=78, truth=Truth(number)))
+    (level,) = summarise(count_errors(problem, alphas=[0.05], runs=200, seed=78, truth=Truth(number)))
     assert level.stopped == 200
     assert level.compatible
 
@@ -240,7 +238,7 @@ def test_promises_hold_for_every_true_number(number: int) -> None:
 @pytest.mark.slow
 def test_promises_hold_for_sizes_within_the_prior() -> None:
     problem = Problem(families.toeplitz(128, 0.8), shift=UnknownShift(3.5), n_anomalies=5, budget=5.0)
-    records = calibrate_stopping(problem, alphas=[0.05], runs=100, seed=79, horizon=300, truth=Truth(None, (2.0, 5.0)))
+    records = count_errors(problem, alphas=[0.05], runs=100, seed=79, horizon=300, truth=Truth(None, (2.0, 5.0)))
     (level,) = summarise(records)
     assert level.stopped >= 99
     assert level.compatible

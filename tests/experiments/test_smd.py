@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, read_entity
-from eccaht.experiments.localisation import Search, pooled, savings
+from eccaht.experiments.localisation import RecordedSearch, pooled, savings
 from eccaht.experiments.smd import (
     CHANCE,
+    POLICIES,
     Z_SCORE,
     Settings,
     correlated,
     injected,
     labelled,
-    policies,
     precision_over,
     precision_table,
     run_tier1,
@@ -81,7 +81,7 @@ def test_labels_on_constant_metrics_or_on_all_are_no_search() -> None:
     )
     assert labelled(calibration, rows, Segment(0, 10, tuple(range(8))), Settings()) == "every metric is labelled"
     search = labelled(calibration, rows, Segment(0, 50, (3, 4)), Settings(horizon=20))
-    assert isinstance(search, Search)
+    assert isinstance(search, RecordedSearch)
     assert search.rows.shape == (20, 7)
     assert search.truth.tolist() == [3]
 
@@ -92,7 +92,7 @@ def test_the_z_score_ranks_by_the_distance_of_the_mean() -> None:
     rows[:, 4] -= 20.0
     rows[:, 0] += 8.0
     search = labelled(calibration, rows, Segment(0, 40, (4, 5)), Settings())
-    assert isinstance(search, Search)
+    assert isinstance(search, RecordedSearch)
     assert z_score_hits(search) == 1  # 4 and 0 are farthest, of which 4 is labelled
 
 
@@ -119,7 +119,7 @@ def test_settings_are_checked() -> None:
         Settings((1, 1))
     with pytest.raises(ValueError, match="number of anomalies"):
         Settings((0,))
-    assert {"ecc-aht", "diagonal", "random-sparse", "round-robin"} <= set(policies())
+    assert {"ecc-aht", "diagonal", "random-sparse", "round-robin"} <= set(POLICIES)
 
 
 @pytest.mark.slow

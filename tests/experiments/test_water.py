@@ -13,7 +13,7 @@ import pytest
 
 from eccaht.datasets.water import simulate
 from eccaht.experiments.localisation import arrival_times, savings
-from eccaht.experiments.water import EVERY, LENGTH, NUMBERS, Outcome, Settings, policies, run
+from eccaht.experiments.water import EVERY, LENGTH, NUMBERS, POLICIES, Outcome, Settings, run
 from eccaht.model.model import load_model
 
 pytestmark = pytest.mark.skipif(find_spec("wntr") is None, reason="the extra [water] is not installed")
@@ -87,7 +87,7 @@ def test_settings_are_checked(change: dict[str, float], message: str) -> None:
 
 
 def test_all_policies_of_figure_4a_are_compared() -> None:
-    assert {"ecc-aht", "diagonal", "ttts-challenger", "random-sparse", "simple-difference"} <= set(policies())
+    assert {"ecc-aht", "diagonal", "ttts-challenger", "random-sparse", "simple-difference"} <= set(POLICIES)
 
 
 @pytest.mark.slow

@@ -8,12 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from eccaht import effective_rank
+from eccaht import effective_rank, make_policy
 from eccaht.experiments.comparison import refusal
 from eccaht.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, beside, choose
 from eccaht.paper.spec import Experiment
 
-IDS = ["fig1", "fig2", "fig3a", "fig3b", "fig5a", "fig5b", "fig5c", *(f"fig{k}" for k in range(6, 27)), "table1"]
+IDS = ["fig1", "fig2", "fig3a", "fig3b", "fig5a", "fig5b", "fig5c", *(f"fig{k}" for k in range(6, 27))]
+IDS += ["table1", "stopping", "asymptotics"]
 # paper, table 1 (appendix on limitations); a different random graph may differ
 RANKS = {
     "toeplitz": (46.64, 28.58),
@@ -37,7 +38,10 @@ def test_every_setting_is_a_problem_to_which_every_policy_applies(experiment: Ex
         problem = setting.problem()
         for policy in experiment.policies:
             options = {**setting.options, **experiment.policy_options.get(policy, {})}
+            rule = {name: options.pop(name) for name in ("stopping", "alpha", "alphas") if name in options}
             assert refusal(policy, problem, **options) is None
+            if "stopping" in rule:
+                make_policy(policy, problem, **rule)
     json.dumps(experiment.as_dict(), allow_nan=False)
 
 
@@ -118,7 +122,7 @@ def test_unknown_ids_are_refused_with_the_nearest() -> None:
 
 def test_joint_can_be_added_wherever_policies_are_compared() -> None:
     for plain, wider in zip(EXPERIMENTS.values(), beside(EXPERIMENTS.values(), ["joint", "joint"]), strict=True):
-        assert wider.added == (() if plain.id in ("fig1", "table1") else ("joint",))
+        assert wider.added == (() if plain.id in ("fig1", "table1", "stopping", "asymptotics") else ("joint",))
         assert wider.policies == plain.policies
         assert wider.as_dict() == plain.as_dict()
     assert beside(choose(["fig10"]), ["ttts"]) == choose(["fig10"])

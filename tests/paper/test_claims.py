@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from eccaht.paper import judges
-from eccaht.paper.asymptotics import slopes
+from eccaht.paper import criteria
+from eccaht.paper.asymptotics import slopes, stopping_times
 from eccaht.paper.catalogue import EXPERIMENTS
-from eccaht.paper.claims import CLAIMS, Claim, Verdict
-from eccaht.paper.judges import CLOSE
-from eccaht.paper.judging import conclude, judged, rank_correlation
-from eccaht.paper.results import Results
+from eccaht.paper.claims import CLAIMS
+from eccaht.paper.criteria import CLOSE
+from eccaht.paper.results import Results, unlimited_budget
 from eccaht.paper.spec import Setting
-from eccaht.paper.stopping_errors import EXPERIMENT as STOPPING
-from eccaht.paper.stopping_errors import stopping_errors
+from eccaht.paper.stopping_errors import announce
+from eccaht.paper.verdicts import Claim, Verdict, conclude, judged, rank_correlation
 
 RUNS, HORIZON = 10, 200
 NEVER = HORIZON + 1
@@ -30,7 +29,7 @@ Times = Callable[[Setting, str], ArrayLike]  # when F1 passes 0.95 for good, for
 
 
 def fabricated(id: str, when: Times, *, runs: int = RUNS) -> Results:
-    experiment = STOPPING if id == "stopping" else replace(EXPERIMENTS[id], horizon=HORIZON)
+    experiment = replace(EXPERIMENTS[id], horizon=HORIZON)
     hits: dict[tuple[int, str], NDArray[np.int32]] = {}
     for k, setting in enumerate(experiment.settings):
         for policy in experiment.policies:
@@ -142,7 +141,7 @@ def test_the_limit_stops_binding_where_the_designs_say() -> None:
     from eccaht.measure import pair_design
 
     problem = EXPERIMENTS["fig9"].settings[0].problem()
-    enough = judges.unlimited_budget(problem)
+    enough = unlimited_budget(problem)
     assert enough == pytest.approx(0.63, abs=0.005)
     for budget, binds in ((enough * 0.999, True), (enough * 1.001, False)):
         near = replace(EXPERIMENTS["fig9"].settings[0], budget=budget).problem()
@@ -179,7 +178,7 @@ def test_regularization_must_help_there_and_nowhere_else() -> None:
     def when(*helped: str) -> Times:
         return lambda s, _: (20 if s.options and s.family in helped else 60) + SPREAD
 
-    low, high = judges.LOW_RANK.values(), judges.HIGH_RANK.values()
+    low, high = criteria.LOW_RANK.values(), criteria.HIGH_RANK.values()
     assert verdict("regularization", when(*low)).word == "holds"
     assert verdict("regularization", when("rbf")).sentence == "holds only if the noise is rbf"
     both = verdict("regularization", when("rbf", "block"))
@@ -188,17 +187,27 @@ def test_regularization_must_help_there_and_nowhere_else() -> None:
     assert verdict("regularization", when()).word == "not decided"
 
 
+def announced(hits: int, runs: int) -> Results:
+    entry = EXPERIMENTS["stopping"]
+    return Results(entry, 0, {cell: np.array([[hits, 30]] * runs, np.int32) for cell in entry.cells})
+
+
 def test_wrong_announcements_are_counted() -> None:
-    assert BY_ID["stopping"].verdict({"stopping": fabricated("stopping", lambda *_: 2)}).word == "does not hold"
-    few = fabricated("stopping", lambda *_: 1)
-    assert BY_ID["stopping"].verdict({"stopping": few}).word == "not decided"
-    many = replace(few, hits={cell: np.tile(hits, (20, 1)) for cell, hits in few.hits.items()})
-    assert BY_ID["stopping"].verdict({"stopping": many}).word == "holds"
+    cases = {(2, 10): "does not hold", (3, 10): "not decided", (3, 200): "holds"}
+    for (hits, runs), word in cases.items():
+        assert BY_ID["stopping"].verdict({"stopping": announced(hits, runs)}).word == word
+    (first, *_) = BY_ID["stopping"].verdict({"stopping": announced(2, 10)}).measures
+    assert str(first).startswith("100 [69.2, 100] % of 10 announced sets wrong on independent streams")
 
 
-def test_fewer_announcements_are_the_first_of_more() -> None:
-    few, more = stopping_errors(1, seed=3), stopping_errors(2, seed=3)
-    assert [runs[:1] for runs in more] == few
+def test_a_search_announces_where_its_rule_stops() -> None:
+    entry = EXPERIMENTS["stopping"]
+    assert entry.repeats(20) == 200
+    problem, options = entry.settings[0].problem(), entry.policy_options["ecc-aht"]
+    hits, measurements = announce(problem, "ecc-aht", entry.horizon, (3, 0), options)
+    assert 0 <= hits <= 3
+    assert 10 < measurements < entry.horizon
+    assert announce(problem, "ecc-aht", 5, (3, 0), options)[1] == 5
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
@@ -207,29 +216,44 @@ def test_each_claim_says_what_to_run_or_why_it_is_not_tested(claim: Claim) -> No
     if claim.experiments:
         assert found.sentence == f"not run: eccaht reproduce {' '.join(claim.experiments)} --out some dir"
         assert claim.why
-    elif claim.id == "asymptotics":  # has searches of its own
-        assert found.word != "not tested here"
     else:
         assert found.word == "not tested here"
         assert found.condition
-    assert {*claim.experiments} <= {*EXPERIMENTS, "stopping"}
+    assert {*claim.experiments} <= {*EXPERIMENTS}
+
+
+def stops(*runs: ArrayLike) -> Results:
+    entry = EXPERIMENTS["asymptotics"]
+    return Results(entry, 0, {cell: np.array(runs, dtype=float) for cell in entry.cells})
 
 
 def test_the_slope_of_independent_streams_is_that_of_a_hand_count() -> None:
     """A reading of a pair adds shift^2 / 4 to one of n members in turn; Gamma* is (1/n + 1/(K - n)) shift^2 / 2."""
-    sample, lost = slopes(0, runs=6)
+    entry = EXPERIMENTS["asymptotics"]
+    problem, options = entry.settings[0].problem(), entry.policy_options["ecc-aht"]
+    found = [stopping_times(problem, "ecc-aht", entry.horizon, (0, run), options) for run in range(6)]
+    sample, lost = slopes(stops(*found), 0)
     assert lost == 0
     expected = (1 / 3 + 1 / 97) / 2 / (1 / 4 / 3)
     assert np.mean(sample) == pytest.approx(expected, rel=0.1)
     assert expected > 1.0 + CLOSE
 
 
+def test_a_search_that_the_horizon_cuts_off_has_no_slope() -> None:
+    entry = EXPERIMENTS["asymptotics"]
+    problem, options = entry.settings[0].problem(), entry.policy_options["ecc-aht"]
+    cut = stopping_times(problem, "ecc-aht", 20, (0, 0), options)
+    assert np.isnan(cut).all()
+    found = BY_ID["asymptotics"].verdict({"asymptotics": stops(cut, cut)})
+    assert found.word == "not decided"
+    assert "no number times 1/Gamma*" in found.number
+
+
 @pytest.mark.parametrize(("factor", "word"), [(1.0, "holds"), (1.5, "does not hold"), (1.1, "not decided")])
-def test_the_rate_is_reached_where_the_whole_interval_is_close_to_1(
-    factor: float, word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judges, "slopes", lambda _: (factor * np.linspace(0.95, 1.05, 20), 1))
-    found = BY_ID["asymptotics"].verdict({})
+def test_the_rate_is_reached_where_the_whole_interval_is_close_to_1(factor: float, word: str) -> None:
+    nats = 60 * np.log(10)
+    runs = [(50.0, 50.0 + factor * x * nats, 1.0) for x in np.linspace(0.95, 1.05, 20)]
+    found = BY_ID["asymptotics"].verdict({"asymptotics": stops(*runs, [np.nan] * 3)})
     assert found.word == word
     assert "left out: 1 of 21 runs that did not stop" in found.number
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -49,6 +51,15 @@ def shown(ax: Axes) -> list[Text]:
 def heights(container: object) -> list[float]:
     assert isinstance(container, BarContainer)
     return [bar.get_height() for bar in container.patches]
+
+
+def test_the_entry_of_the_catalogue_drives_the_search() -> None:
+    setting = replace(fig1.ENTRY.settings[0], arguments={"K": 9, "rho": 0.3}, n_anomalies=2)
+    shorter = replace(fig1.ENTRY, settings=(setting,), horizon=7)
+    other = fig1.trace(SEED, shorter)
+    assert (other["step"].max(), other["stream"].max()) == (7, 8)
+    assert (other["anomalous"].sum(), other["decided"].sum()) == (2 * 8, 2 * 8)
+    assert panels(fig1.draw(other))["d"].get_title(loc="left").startswith("(d) $t=7$")
 
 
 def test_one_row_for_each_step_and_stream(table: Table) -> None:
@@ -119,7 +130,7 @@ def test_the_figure_has_six_panels(figure: Figure) -> None:
     assert list(panels(figure)) == list("abcdef")
 
 
-@pytest.mark.parametrize(("letter", "step"), list(zip("abcd", fig1.SNAPSHOTS, strict=True)))
+@pytest.mark.parametrize(("letter", "step"), list(zip("abcd", (0, 1, fig1.CLOSE_UP, fig1.HORIZON), strict=True)))
 def test_bars_of_a_belief_panel_are_the_tables_beliefs(figure: Figure, table: Table, letter: str, step: int) -> None:
     (bars,) = panels(figure)[letter].containers
     assert heights(bars) == by_step(table, "belief")[step].tolist()

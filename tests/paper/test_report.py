@@ -6,22 +6,25 @@ import csv
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from eccaht.paper import report, storage
+from eccaht.experiments.tables import save_table
+from eccaht.paper import runner, storage
 from eccaht.paper.catalogue import EXPERIMENTS
 from eccaht.paper.claims import CLAIMS
-from eccaht.paper.judging import short
 from eccaht.paper.report import setting_in_words, write_report
 from eccaht.paper.results import Results
-from eccaht.paper.stopping_errors import load_or_count
+from eccaht.paper.verdicts import short
+from eccaht.policies import Policy
 from eccaht.presentation.document import Block, Code, Grid, Link, Paragraph, html, markdown
 from eccaht.statistics import bca_interval
 
 RUNS, HORIZON = 6, 40
-SOME = ("fig5a", "fig5b", "fig3a", "table1")
+SOME = ("fig5a", "fig5b", "fig3a", "table1", "stopping", "asymptotics")
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
@@ -59,24 +62,29 @@ def store(directory: Path, id: str, *names: str) -> None:
     """Runs as `eccaht reproduce` leaves them, made up."""
     experiment = replace(EXPERIMENTS[id], horizon=HORIZON).beside(*names)
     rng = np.random.default_rng(len(id))
-    hits = {}
-    for k, policy in storage.cells(experiment):
+    hits: dict[tuple[int, str], NDArray[Any]] = {}
+    for k, policy in experiment.cells:
+        if experiment.columns:
+            first, second = rng.integers(0, 3, (2, experiment.repeats(RUNS)))
+            columns = (first, 20 + second) if id == "stopping" else (9.0 + first, 50.0 + second, np.full(RUNS, 7.0))
+            hits[k, policy] = np.stack(columns, axis=1)
+            continue
         times = (8 if policy == "ecc-aht" else 20) + rng.integers(0, 9, RUNS)
         times[0] += HORIZON * (policy == "round-robin")  # a run that never gets there
         found = np.arange(1, HORIZON + 1) >= times[:, None]
         hits[k, policy] = (experiment.settings[k].n_anomalies * found).astype(np.int32)
     storage.prepare(directory, experiment, RUNS, 0)
     for cell, counts in hits.items():
-        storage.save_cell(directory, id, cell, counts)
-    storage.save_tables(directory, Results(experiment, 0, hits))
-    if experiment.kind != "table":
+        storage.save_cell(directory, experiment, cell, counts)
+    for name, table in zip(experiment.tables, runner.tables(Results(experiment, 0, hits)), strict=True):
+        save_table(table, directory / id / name)
+    if experiment.pictures:
         (directory / id / f"{id}.png").write_bytes(PNG)
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("results")
-    load_or_count(directory)
     for id in SOME:
         store(directory, id)
     write_report(directory)
@@ -97,7 +105,7 @@ def test_the_page_parses_and_fetches_nothing(page: Page, results: Path) -> None:
     assert page.tags.count("h1") == 1
     assert {"nav", "main", "figure", "figcaption", "caption"} <= {*page.tags}
     assert "script" not in page.tags
-    assert page.tags.count("img") == len(SOME) - 1
+    assert page.tags.count("img") == len(SOME) - 3
     assert len(page.ids) == len({*page.ids})
     for target in page.targets:
         if target.startswith("#"):
@@ -152,28 +160,33 @@ def test_verdicts_are_worded_and_reasons_given(page: Page) -> None:
     assert "1 / 1 of 6" in page.text
 
 
-def test_a_second_report_counts_nothing_again_and_is_the_same(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eccaht.paper import stopping_errors
-
+def test_a_report_runs_no_search_and_is_the_same_again(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (results / "report.html").read_bytes()
-    monkeypatch.setattr(stopping_errors, "stopping_errors", lambda *_: pytest.fail("counted again"))
+    monkeypatch.setattr(Policy, "ask", lambda *_: pytest.fail("a search was run"))
     write_report(results)
     assert (results / "report.html").read_bytes() == before
 
 
-def test_counts_of_another_version_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eccaht.paper import stopping_errors
+def test_what_was_not_run_is_not_tested_and_the_command_is_named(tmp_path: Path) -> None:
+    store(tmp_path, "table1")
+    text = Page(write_report(tmp_path)[0].read_text()).text
+    for id in ("stopping", "asymptotics"):
+        assert f"not run eccaht reproduce {id} --out {tmp_path}" in text
+    assert {path.name for path in tmp_path.iterdir()} == {"table1", "claims", "report.html", "report.md"}
 
-    load_or_count(tmp_path, runs=2)
-    monkeypatch.setattr(stopping_errors, "__version__", "other")
-    monkeypatch.setattr(stopping_errors, "stopping_errors", lambda runs, _: [[(0, 1)] * runs] * 3)
-    assert load_or_count(tmp_path, runs=2).f1(0, "ecc-aht").max() == 0
+
+def test_the_tables_of_the_page_and_the_verdicts_have_the_same_numbers(page: Page, results: Path) -> None:
+    counted = rows(results / "stopping" / "summary.csv")
+    verdicts = [row for row in rows(results / "claims" / "verdicts.csv") if row["claim"] == "stopping"]
+    assert [float(row["value"]) for row in verdicts] == [100 * float(row["share"]) for row in counted]
+    slopes = rows(results / "asymptotics" / "summary.csv")
+    verdicts = [row for row in rows(results / "claims" / "verdicts.csv") if row["claim"] == "asymptotics"]
+    for end, column in {"value": "slope", "low": "slope_low", "high": "slope_high"}.items():
+        assert [row[end] for row in verdicts] == [row[column] for row in slopes]
+    assert "Wrong sets announced by the gap rule" in page.text
 
 
-def test_an_experiment_that_is_not_complete_is_left_out_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "load_or_count", lambda directory: load_or_count(directory, runs=2))
+def test_an_experiment_that_is_not_complete_is_left_out_and_named(tmp_path: Path) -> None:
     for id in ("fig5a", "fig3a"):
         store(tmp_path, id)
     next((tmp_path / "fig3a" / "cells").iterdir()).unlink()
@@ -183,10 +196,7 @@ def test_an_experiment_that_is_not_complete_is_left_out_and_named(
     assert "fig5a" in page.ids
 
 
-def test_the_page_says_what_becomes_of_the_barrier_where_joint_was_run(
-    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "load_or_count", lambda directory: load_or_count(directory, runs=2))
+def test_the_page_says_what_becomes_of_the_barrier_where_joint_was_run(page: Page, tmp_path: Path) -> None:
     assert "claim-intrinsic-barrier" not in page.ids
     store(tmp_path, "fig15", "joint")
     told = Page(write_report(tmp_path)[0].read_text())

@@ -22,6 +22,7 @@ from eccaht.experiments.comparison import compare
 from eccaht.files import NotWritten
 from eccaht.paper import fig1, figures, runner, storage
 from eccaht.paper.catalogue import EXPERIMENTS
+from eccaht.paper.results import curve_steps
 from eccaht.paper.runner import Progress, reproduce
 from eccaht.paper.spec import Experiment, Setting
 from tests.test_files import full_disk
@@ -42,7 +43,19 @@ SWEEP = replace(
     SMALL, id="sweep", kind="sweep", settings=tuple(replace(s, x=float(k)) for k, s in enumerate(SMALL.settings))
 )
 TABLE = replace(SMALL, id="table", kind="table", policies=())
-ALL = [SMALL, SWEEP, TABLE, EXPERIMENTS["fig1"]]
+RULES = [
+    replace(
+        SMALL,
+        id=id,
+        kind=EXPERIMENTS[id].kind,
+        settings=(Setting("toeplitz", "toeplitz", {"K": 16, "rho": 0.3}, 2, 2.0, 3.0),),
+        policies=("ecc-aht",),
+        horizon=1000,
+        policy_options=EXPERIMENTS[id].policy_options,
+    )
+    for id in ("stopping", "asymptotics")
+]
+ALL = [SMALL, SWEEP, TABLE, EXPERIMENTS["fig1"], *RULES]
 
 
 def without_figures(patch: pytest.MonkeyPatch) -> None:
@@ -88,8 +101,8 @@ def test_hits_are_those_of_a_comparison(whole: Path) -> None:
         options = {"runs": RUNS, "horizon": SMALL.horizon, "seed": SEED, "options": setting.options}
         records = compare(setting.problem(), SMALL.policies, **options)  # type: ignore[arg-type]
         for policy in SMALL.policies:
-            assert results.hits[k, policy].dtype == np.int32
-            assert_array_equal(results.hits[k, policy], records.hits[policy])
+            assert results.cells[k, policy].dtype == np.int32
+            assert_array_equal(results.cells[k, policy], records.hits[policy])
 
 
 def test_a_cell_is_a_table_of_runs_and_steps(whole: Path) -> None:
@@ -120,6 +133,20 @@ def test_summaries_can_be_opened(whole: Path) -> None:
     assert not (whole / "table" / "table.png").exists()
 
 
+def test_searches_of_a_stopping_rule_are_cells_like_the_others(whole: Path) -> None:
+    stopping, asymptotics = (storage.load(whole, entry.id) for entry in RULES)
+    assert (stopping.runs, asymptotics.runs) == (10 * RUNS, RUNS)
+    runs = pl.read_csv(whole / "stopping" / "runs.csv")
+    assert_array_equal(runs.select("hits", "measurements").to_numpy(), stopping.cells[0, "ecc-aht"])
+    (counted,) = pl.read_csv(whole / "stopping" / "summary.csv").rows(named=True)
+    assert counted["wrong"] == int((runs["hits"] < 2).sum())
+    assert counted["share_low"] <= counted["share"] <= counted["share_high"]
+    stops = pl.read_csv(whole / "asymptotics" / "runs.csv")
+    assert (stops["first_stop"] < stops["last_stop"]).any()
+    (slope,) = pl.read_csv(whole / "asymptotics" / "summary.csv").rows(named=True)
+    assert slope["slope_low"] <= slope["slope"] <= slope["slope_high"]
+
+
 def test_one_run_has_no_intervals(tmp_path: Path) -> None:
     run(tmp_path, SMALL, runs=1)
     assert pl.read_csv(tmp_path / "small" / "summary.csv")["final_f1_low"].to_list() == [None] * 4
@@ -127,8 +154,8 @@ def test_one_run_has_no_intervals(tmp_path: Path) -> None:
 
 
 def test_curves_have_about_300_steps() -> None:
-    assert storage.curve_steps(30).tolist()[:3] == [1, 2, 3]
-    steps = storage.curve_steps(5000)
+    assert curve_steps(30).tolist()[:3] == [1, 2, 3]
+    steps = curve_steps(5000)
     assert (steps[0], steps[-1]) == (1, 5000)
     assert 200 < len(steps) <= 300
 
@@ -137,7 +164,7 @@ def test_two_processes_write_the_same_tables(whole: Path, tmp_path: Path) -> Non
     told = run(tmp_path, jobs=2)
     assert tables(tmp_path) == tables(whole)
     assert told[0].share == 0
-    assert told[-1] == Progress(8, 8, 4, 4, 1.0)
+    assert told[-1] == Progress(10, 10, 6, 6, 1.0)
     assert [now.share for now in told] == sorted(now.share for now in told)
 
 
@@ -196,7 +223,7 @@ def test_added_policies_leave_everything_else_as_it_was(
     for k, setting in enumerate(SMALL.settings):
         options = {"runs": RUNS, "horizon": SMALL.horizon, "seed": SEED, "options": setting.options}
         found = compare(setting.problem(), ["joint"], **options).hits  # type: ignore[arg-type]
-        assert_array_equal(results.hits[k, "joint"], found["joint"])
+        assert_array_equal(results.cells[k, "joint"], found["joint"])
     summary, plain = (pl.read_csv(home / "small" / "summary.csv") for home in (tmp_path, whole))
     assert summary.filter(pl.col("policy") != "joint").equals(plain)
     assert set(summary["policy"]) == {*SMALL.policies, "joint"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from eccaht.cli.options import Json
+from eccaht.cli.output import check_outputs, deliver, show_lines, shown_progress
 
 if TYPE_CHECKING:
     from eccaht.data.cleaning import ColumnReport
@@ -57,7 +59,7 @@ def calibrate(
         str | None, typer.Option(metavar="TIME", help="Leave out rows before then, as 2017-09-25T18:00.")
     ] = None,
     stop: Annotated[str | None, typer.Option(metavar="TIME", help="Leave out rows from then on.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Turn a history of normal operation into a model.
 
@@ -65,12 +67,10 @@ def calibrate(
     columns dropped, the others scaled by median and interquartile range and averaged over windows, whose mean and
     covariance are estimated. The model file carries all that new data needs to be prepared the same way.
     """
-    from eccaht.cli.output import check_outputs, deliver
-
     check_outputs({"--out": out}, {"FILE": files})
     from eccaht import model as models
 
-    with _shown() as progress:
+    with shown_progress("reading", 1.0) as bar:
         model = models.calibrate(
             files,
             columns=columns,
@@ -85,7 +85,7 @@ def calibrate(
             ridge=ridge,
             start=start,
             stop=stop,
-            progress=progress,
+            progress=lambda share, stage: bar.stage(stage, share),
         )
     deliver(
         [_save(model, out)],
@@ -121,9 +121,7 @@ def _tell(model: Model) -> None:
     if sys.stdout.isatty():
         _print_rich(rows)
     else:  # aligned text, so that other programs can search and cut
-        widths = [max(map(len, cells)) for cells in zip(_HEADINGS, *rows, strict=True)]
-        for row in (_HEADINGS, *rows):
-            typer.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        show_lines([_HEADINGS, *rows])
         typer.echo()
     dropped, clock = len(rows) - len(model.names), model.clock
     typer.echo(
@@ -162,18 +160,3 @@ def _print_rich(rows: list[tuple[str, ...]]) -> None:
     for row in rows:
         table.add_row(*map(Text, row), style=None if row[1] == "yes" else "dim")
     Console(highlight=False).print(table)
-
-
-@contextmanager
-def _shown() -> Iterator[Callable[[float, str], object] | None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=1.0)
-        yield lambda share, stage: bar.update(task, completed=share, description=stage)

@@ -1,4 +1,4 @@
-"""`eccaht calibration`: how often would a search of this problem be wrong, and how long would it take?"""
+"""`eccaht count-errors`: how often would a search of this problem be wrong, and how long would it take?"""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eccaht.cli.compare import FAMILIES
 from eccaht.cli.memory import check_memory
-from eccaht.cli.output import PLOTS, check_outputs, counting, deliver
-from eccaht.cli.parsing import parse_number, parse_shift
+from eccaht.cli.noise import FAMILIES, STREAMS, given, noise_problem
+from eccaht.cli.options import AlphaMix, Budget, Json, LengthScale, ModelOrNoise, OtherSearches, Rho, Streams
+from eccaht.cli.output import PLOTS, check_outputs, counting, deliver, picture, show_lines, show_mean
+from eccaht.cli.parsing import parse_list, parse_number, parse_shift
 
 if TYPE_CHECKING:
-    from eccaht.experiments.error_counts import Level, Records
-    from eccaht.problem import Problem
-    from eccaht.statistics import Delay, Estimate
+    from matplotlib.figure import Figure
 
-_STREAMS = 128
+    from eccaht.experiments.error_counts import ErrorCounts, Level
+    from eccaht.problem import Problem
+    from eccaht.statistics import Estimate
+
 _COUNTED, _TAKEN = ("stopped", "wrong", "share [95 %]", "at most", "holds"), ("5 %", "median", "95 %", "ratio")
 _HEADER = ("alpha", *_COUNTED, "measurements [95 %]", *_TAKEN)
 
 
-def calibration(
+def count_errors(
     anomalies: Annotated[str, typer.Option(metavar="N|LO-HI", help="How many streams are anomalous.")],
     shift: Annotated[str, typer.Option(metavar="D", help="Size of an anomaly, or unknown:SCALE[:positive|:negative].")],
-    model: Annotated[Path | None, typer.Option(metavar="MODEL", help="What 'eccaht calibrate' wrote.")] = None,
+    model: ModelOrNoise = None,
     family: Annotated[str | None, typer.Option(metavar="NAME", help=f"Or noise: {', '.join(FAMILIES)}.")] = None,
-    streams: Annotated[
-        int | None, typer.Option(min=2, metavar="K", help=f"How many streams. [default: {_STREAMS}]")
-    ] = None,
-    rho: Annotated[float | None, typer.Option(help="Correlation of the family. [default: 0.8]")] = None,
-    length_scale: Annotated[float | None, typer.Option(help="Instead of --rho, for exponential and rbf.")] = None,
-    alpha_mix: Annotated[float | None, typer.Option(help="Weight of the common factor: spectral-mixture.")] = None,
-    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
+    streams: Streams = None,
+    rho: Rho = None,
+    length_scale: LengthScale = None,
+    alpha_mix: AlphaMix = None,
+    budget: Budget = 5.0,
     policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = "joint",
     stopping: Annotated[str, typer.Option(metavar="RULE", help="posterior, glr or gap.")] = "posterior",
     alpha: Annotated[str, typer.Option(metavar="LIST", help="Error levels with commas between.")] = "0.05,0.01",
@@ -42,10 +42,10 @@ def calibration(
     sizes: Annotated[str | None, typer.Option(metavar="LO-HI", help="Simulate unknown shifts so large.")] = None,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Searches to simulate.")] = 200,
     horizon: Annotated[int, typer.Option(min=1, metavar="N", help="Most measurements of a search.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is other searches.")] = 0,
+    seed: OtherSearches = 0,
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes.")] = 2,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .pdf or .svg.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Count how often a stopping rule errs on your problem.
 
@@ -54,88 +54,54 @@ def calibration(
     model is taken to be right: 'eccaht diagnose' says whether your history agrees. The same command gives the same
     numbers on any number of processes.
     """
-    from eccaht.experiments.error_counts import Truth, calibrate_stopping
+    from eccaht.experiments.error_counts import RULES, Truth, check_alphas
+    from eccaht.experiments.error_counts import count_errors as run
 
-    shape = {"rho": rho, "length_scale": length_scale, "alpha_mix": alpha_mix}
-    given = {name: value for name, value in shape.items() if value is not None}
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
-    levels, truth = _alphas(alpha), Truth(truly, _sizes(sizes))
-    _check_rule(stopping)
+    levels = check_alphas(parse_list(alpha, float, f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"))
+    truth = Truth(truly, _sizes(sizes))
+    if stopping not in RULES:
+        raise ValueError(f"--stopping {stopping!r} has no error level to check: use {', '.join(RULES)}")
     check_outputs({"--plot": plot}, {"--model": model}, {"--plot": PLOTS})
-    if model is None and family is not None:
-        check_memory(family, streams or _STREAMS, [policy], processes=jobs)
+    if model is None:
+        if family is None:
+            raise ValueError("whose noise? Give --model MODEL, or --family NAME with --streams and --rho")
+        check_memory(family, streams or STREAMS, [policy], processes=jobs)
     try:
-        problem, noise = _problem(model, family, streams, given, search)
+        shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
+        problem, noise = noise_problem(model, family, streams, shape, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
         options |= {"runs": runs, "horizon": horizon, "seed": seed}
         with counting(runs, "searches") as progress:
-            records = calibrate_stopping(problem, **options, truth=truth, alphas=levels, jobs=jobs, progress=progress)
+            records = run(problem, **options, truth=truth, alphas=levels, jobs=jobs, progress=progress)
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, anomalies or jobs") from None
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
     settings |= options | {"truly": truly, "sizes": sizes}
     deliver(
-        [_save(records, plot)],
+        [picture(lambda: _draw(records), plot)],
         tell=lambda: _tell(settings, problem, records),
         document=(lambda files: {"settings": settings, **document(records), "files": files}) if as_json else None,
     )
 
 
-def _alphas(text: str) -> tuple[float, ...]:
-    from eccaht.experiments.error_counts import check_alphas
-
-    try:
-        levels = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--alpha {text!r} is not a list of numbers such as 0.05,0.01") from None
-    return check_alphas(levels)
-
-
 def _sizes(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    try:
-        least, most = (float(part) for part in text.split("-"))
-    except ValueError:
-        raise ValueError(f"--sizes {text!r} is not a range such as 2-5") from None
-    return least, most
+    wrong = f"--sizes {text!r} is not a range such as 2-5"
+    sizes = parse_list(text, float, wrong, between="-")
+    if len(sizes) != 2:
+        raise ValueError(wrong)
+    return sizes[0], sizes[1]
 
 
-def _check_rule(stopping: str) -> None:
-    from eccaht.experiments.error_counts import RULES
-
-    if stopping not in RULES:
-        raise ValueError(f"--stopping {stopping!r} has no error level to check: use {', '.join(RULES)}")
-
-
-def _problem(
-    model: Path | None, family: str | None, streams: int | None, shape: dict[str, float], search: dict[str, Any]
-) -> tuple[Problem, dict[str, Any]]:
-    """Return the problem and how to call its noise."""
-    if model is not None:
-        if family is not None or streams is not None or shape:
-            raise ValueError("--model replaces --family and the options that shape it: drop one or the other")
-        from eccaht.model.model import load_model
-
-        return load_model(model).problem(**search), {"model": str(model)}
-    if family is None:
-        raise ValueError("whose noise? Give --model MODEL, or --family NAME with --streams and --rho")
-    from eccaht.cli.compare import build_family
-    from eccaht.problem import Problem
-
-    S, shape = build_family(family, streams or _STREAMS, shape)
-    return Problem(S, **search), {"family": family, **shape}
-
-
-def _save(records: Records, plot: Path | None) -> Iterator[Path]:
+def _draw(records: ErrorCounts) -> Figure:
     from eccaht.experiments.error_counts_figure import draw
-    from eccaht.presentation.style import save_picture
 
-    if plot is not None:
-        yield save_picture(draw(records), plot)
+    return draw(records)
 
 
-def document(records: Records) -> dict[str, Any]:
+def document(records: ErrorCounts) -> dict[str, Any]:
     """What a program may want to know."""
     from eccaht.experiments.error_counts import LEVEL, QUANTILES, right_for_good, summarise
 
@@ -165,14 +131,13 @@ def _ratio(level: Level, good: Estimate | None) -> float | None:
     return None if good is None else level.measurements.mean / good.mean
 
 
-def _tell(settings: dict[str, Any], problem: Problem, records: Records) -> None:
+def _tell(settings: dict[str, Any], problem: Problem, records: ErrorCounts) -> None:
     from eccaht.experiments.error_counts import right_for_good, summarise
 
     levels, good = summarise(records), right_for_good(records)
     typer.echo(_opening(settings, problem))
     typer.echo("{runs} searches of at most {horizon} measurements, policy {policy}, rule {stopping}".format(**settings))
-    for line in _columns([_HEADER, *(_row(level, good) for level in levels)]):
-        typer.echo(line)
+    show_lines([_HEADER, *(_row(level, good) for level in levels)])
     for line in _notes(levels, good, records):
         typer.echo(line)
 
@@ -200,7 +165,7 @@ def _row(level: Level, good: Estimate | None) -> tuple[str, ...]:
         _share(level.share, level.interval),
         "-" if level.at_most is None else f"{level.at_most:.3f}",
         {True: "yes", False: "NO", None: "-"}[level.compatible],
-        _mean(level.measurements),
+        ">=" * bool(level.never_stopped) + show_mean(level.measurements, 1),
         early,
         median,
         late,
@@ -212,25 +177,13 @@ def _share(share: float | None, interval: tuple[float, float] | None) -> str:
     return "-" if share is None or interval is None else f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"
 
 
-def _mean(value: Delay | Estimate) -> str:
-    bound = ">=" if getattr(value, "censored", 0) else ""
-    ends = "" if value.interval is None else f" [{value.interval[0]:.1f}, {value.interval[1]:.1f}]"
-    return f"{bound}{value.mean:.1f}{ends}"
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _notes(levels: Sequence[Level], good: Estimate | None, records: Records) -> Iterator[str]:
+def _notes(levels: Sequence[Level], good: Estimate | None, records: ErrorCounts) -> Iterator[str]:
     yield "wrong: sets announced that were not exactly right; at most: one-sided bound of their share, 95 % sure;"
     yield "holds: the count is compatible with at most alpha (one-sided binomial test at 1 %)."
     if good is not None:
         ended = sum(search.right_for_good is not None for search in records.searches)
         of = "" if ended == len(records.searches) else f" in the {ended} searches that ended right"
-        yield f"The set was right for good after {_mean(good)} measurements{of}: ratio is to this."
+        yield f"The set was right for good after {show_mean(good, 1)} measurements{of}: ratio is to this."
     for level in levels:
         if level.never_stopped:
             yield f"alpha {level.alpha:g}: {level.never_stopped} never stopped, counted neither right nor wrong."

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eccaht.cli.output import check_outputs, counting, deliver
+from eccaht.cli.options import Json
+from eccaht.cli.output import check_outputs, counting, deliver, grid
 
 if TYPE_CHECKING:
     from eccaht.diagnose import Check, Diagnosis
@@ -32,7 +33,7 @@ def diagnose(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Another seed is other searches.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page with pictures.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check whether a model can carry a search, and what to do.
 
@@ -103,17 +104,14 @@ def _worth_telling(diagnosis: Diagnosis) -> list[Check]:
 def _print_rich(diagnosis: Diagnosis) -> None:
     from rich.console import Console
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     console.print(Text(diagnosis.about), style="dim")
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("verdict", "check", "number"):
-        grid.add_column(title)
+    lines = grid("verdict", "check", "number")
     for check in diagnosis.checks:
-        grid.add_row(Text(check.verdict, style=_STYLES[check.verdict]), Text(check.name), Text(check.shown))
-    console.print(grid)
+        lines.add_row(Text(check.verdict, style=_STYLES[check.verdict]), Text(check.name), Text(check.shown))
+    console.print(lines)
     for check in _worth_telling(diagnosis):
         console.print(Text.assemble("\n", (check.name, "bold"), " (", (check.verdict, _STYLES[check.verdict]), ")"))
         console.print(Padding(Text(check.meaning), (0, 0, 0, 2)))

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from eccaht.cli.options import Json
+
 
 def example(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the files go.")] = Path("example"),
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another plant.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write sensor data of a small simulated plant, to try with.
 

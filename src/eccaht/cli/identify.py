@@ -91,11 +91,12 @@ def identify(
     from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver
     from eccaht.cli.parsing import parse_number, parse_shifts
     from eccaht.cli.watching import watching
-    from eccaht.explain.account import Account, columns, opening
+    from eccaht.explain.account import Account, opening
     from eccaht.explain.document import as_document
     from eccaht.explain.finding import investigate
     from eccaht.model.model import load_model
     from eccaht.model.preparing import Notation
+    from eccaht.presentation.text import columns
     from eccaht.run.recorders import SUFFIXES, Ledger
 
     if not shift and shift_file is None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eccaht.cli.compare import FAMILIES
+from eccaht.cli.noise import FAMILIES, STREAMS, given, noise_problem
+from eccaht.cli.options import AlphaMix, Budget, Json, LengthScale, ModelOrNoise, Rho, Streams
 from eccaht.cli.output import counting
 
 if TYPE_CHECKING:
     from eccaht.limits import Limits
-    from eccaht.problem import Problem
 
-_STREAMS = 128
 _MEANING = {
     "entropy": "nats to learn: the uncertainty about which set it is",
     "first reading": "nats at most from the first reading, and from each reading of a plan made in advance",
@@ -33,36 +31,35 @@ _MEANING = {
 
 
 def limits(
-    model: Annotated[Path | None, typer.Option(metavar="MODEL", help="What 'eccaht calibrate' wrote.")] = None,
+    model: ModelOrNoise = None,
     family: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Or noise: {', '.join(FAMILIES)}. [default: toeplitz]")
     ] = None,
-    streams: Annotated[
-        int | None, typer.Option(min=2, metavar="K", help=f"How many streams. [default: {_STREAMS}]")
-    ] = None,
-    rho: Annotated[float | None, typer.Option(help="Correlation of the family. [default: 0.8]")] = None,
-    length_scale: Annotated[float | None, typer.Option(help="Instead of --rho, for exponential and rbf.")] = None,
-    alpha_mix: Annotated[float | None, typer.Option(help="Weight of the common factor: spectral-mixture.")] = None,
+    streams: Streams = None,
+    rho: Rho = None,
+    length_scale: LengthScale = None,
+    alpha_mix: AlphaMix = None,
     anomalies: Annotated[int, typer.Option(min=1, metavar="N", help="How many streams are anomalous.")] = 5,
     shift: Annotated[float, typer.Option(metavar="D", help="Size of an anomaly.")] = 3.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
+    budget: Budget = 5.0,
     alpha: Annotated[float, typer.Option(metavar="A", help="How often the answer may be wrong.")] = 0.05,
     sets: Annotated[int, typer.Option(min=1, metavar="N", help="Random true sets to look at.")] = 3,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is other sets.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say how few measurements any search could need.
 
     The limits follow from covariance, shift and number of anomalies alone; docs/limits.md gives the mathematics. Rates
     depend on which streams are anomalous: they are given for some random sets, from the lowest to the highest.
     """
-    shape = {"rho": rho, "length_scale": length_scale, "alpha_mix": alpha_mix}
-    given = {name: value for name, value in shape.items() if value is not None}
-    problem, noise = _problem(
-        model, family, streams, given, {"n_anomalies": anomalies, "shift": shift, "budget": budget}
-    )
     from eccaht.limits import limits as compute
+    from eccaht.limits.checks import check_streams
 
+    if model is None:
+        check_streams(streams or STREAMS)
+    search = {"n_anomalies": anomalies, "shift": shift, "budget": budget}
+    shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
+    problem, noise = noise_problem(model, family, streams, shape, search)
     with counting(sets, "sets") as progress:
         found = compute(problem, alpha=alpha, n_sets=sets, seed=seed, progress=progress)
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
@@ -72,26 +69,6 @@ def limits(
         )
     else:
         _tell(settings, found)
-
-
-def _problem(
-    model: Path | None, family: str | None, streams: int | None, shape: dict[str, float], search: dict[str, Any]
-) -> tuple[Problem, dict[str, Any]]:
-    """Return the problem and how to call its noise."""
-    if model is None:
-        from eccaht.cli.compare import build_family
-        from eccaht.limits.checks import check_streams
-        from eccaht.problem import Problem
-
-        check_streams(streams or _STREAMS)
-        name = family or "toeplitz"
-        S, shape = build_family(name, streams or _STREAMS, shape)
-        return Problem(S, **search), {"family": name, **shape}
-    if family is not None or streams is not None or shape:
-        raise ValueError("--model replaces --family, --streams and the options that shape them: drop one or the other")
-    from eccaht.model.model import load_model
-
-    return load_model(model).problem(**search), {"model": str(model)}
 
 
 def document(found: Limits) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from eccaht import __version__
 from eccaht.cli import signals
 from eccaht.cli.calibrate import calibrate
 from eccaht.cli.compare import compare
-from eccaht.cli.count_errors import calibration
+from eccaht.cli.count_errors import count_errors
 from eccaht.cli.demo import demo
 from eccaht.cli.diagnose import diagnose
 from eccaht.cli.example import example
@@ -49,7 +49,7 @@ app.command()(report)
 app.command()(calibrate)
 app.command()(diagnose)
 app.command()(limits)
-app.command()(calibration)
+app.command()(count_errors)
 app.command()(identify)
 app.command()(example)
 app.command()(wadi)

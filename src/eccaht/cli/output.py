@@ -1,4 +1,4 @@
-"""Where commands write, and how they show that they are at work."""
+"""Where commands write, how they show that they are at work, and how they print numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eccaht.files import NotWritten, destination
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+    from eccaht.statistics import Delay, Estimate
 
 PLOTS = (".png", ".pdf", ".svg")
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -139,16 +145,89 @@ def deliver(
         raise NotWritten(failures[0].errno, failures[0].strerror or str(failures[0]), names)
 
 
+def picture(draw: Callable[[], Figure], path: Path | None) -> Iterator[Path]:
+    """Draw and write a picture, if a file for it was given."""
+    from eccaht.presentation.style import save_picture
+
+    if path is not None:
+        yield save_picture(draw(), path)
+
+
+# -- at work -------------------------------------------------------------------------------------------
+
+
+class Progress:
+    """What is done now and how much of it; silent unless it is given a bar to update."""
+
+    def __init__(self, update: Callable[..., object] = lambda **_: None) -> None:
+        self._update = update
+
+    def stage(self, name: str, share: float | None = None) -> None:
+        """Say what is done now, and what share of all is done."""
+        self._update(description=name, **({} if share is None else {"completed": share}))
+
+    def total(self, many: int, what: str = "searches") -> None:
+        """Begin to count."""
+        self._update(total=many, completed=0, description=what)
+
+    def advance(self, finished: int = 1) -> None:
+        """Count those that were finished since the last call."""
+        self._update(advance=finished)
+
+
+@contextmanager
+def shown_progress(stage: str = "reading", total: float | None = None) -> Iterator[Progress]:
+    """A bar with the time left on a terminal, in percent if the total is 1.0; nothing where errors go to a file."""
+    if not sys.stderr.isatty():
+        yield Progress()
+        return
+    from rich import progress
+    from rich.console import Console
+
+    counted = progress.TaskProgressColumn() if total == 1.0 else progress.MofNCompleteColumn()
+    stage_now = progress.TextColumn("{task.description}, time left")
+    columns = (progress.BarColumn(), counted, stage_now, progress.TimeRemainingColumn())
+    # pieces of work may differ in length: with a short memory of the speed the time left would swing
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
+        task = bar.add_task(stage, total=total)
+        yield Progress(lambda **now: bar.update(task, **now))
+
+
 @contextmanager
 def counting(total: int, what: str) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, to be told how many more are done; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """A bar to be told how many more are done."""
+    with shown_progress(what, total) as bar:
+        yield bar.advance
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(f"{what}, time left"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda finished: bar.advance(task, finished)
+
+# -- numbers in tables ---------------------------------------------------------------------------------
+
+
+def show_lines(rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in columns."""
+    from eccaht.presentation.text import columns
+
+    for line in columns(rows):
+        typer.echo(line)
+
+
+def grid(*columns: str, header: bool = True, right: Sequence[str] = (), unbroken: Sequence[str] = ()) -> Table:
+    """An empty table for a terminal with these columns."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=header)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=name in unbroken)
+    return table
+
+
+def show_mean(value: Delay | Estimate, places: int | None = None) -> str:
+    """Mean and interval, with one decimal place below 100 and none above if `places` does not say."""
+    mean, *ends = (
+        _rounded(x, int(abs(x) < 100) if places is None else places) for x in (value.mean, *(value.interval or ()))
+    )
+    return mean + (f" [{', '.join(ends)}]" if ends else "")
+
+
+def _rounded(x: float, places: int) -> str:
+    return f"{round(x, places) + 0.0:.{places}f}"  # never -0.0

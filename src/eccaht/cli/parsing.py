@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from eccaht.files import regular_file
-from eccaht.labels import did_you_mean
+from eccaht.naming import did_you_mean
 
 if TYPE_CHECKING:
     from eccaht.shifts import UnknownShift
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Size = float | UnknownShift
 
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+Number = TypeVar("Number", int, float)
 _SIGNS = ("either", "positive", "negative")
 _LARGEST = 1 << 24  # bytes of a file of shifts
 
@@ -37,6 +38,18 @@ def parse_number(text: str) -> int | tuple[int, int]:
     if most < 1:
         raise ValueError(f"the number of anomalies {text!r} leaves nothing to find: the most must be at least 1")
     return least if least == most else (least, most)
+
+
+def parse_list(text: str, kind: Callable[[str], Number], wrong: str, between: str = ",") -> list[Number]:
+    """Read numbers with commas between, or say what is wrong.
+
+    >>> parse_list("0.05, 0.01", float, "no numbers")
+    [0.05, 0.01]
+    """
+    try:
+        return [kind(part) for part in text.split(between)]
+    except ValueError:
+        raise ValueError(wrong) from None
 
 
 def parse_shift(text: str) -> Size:

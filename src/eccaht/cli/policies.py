@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eccaht.cli.output import grid
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -34,12 +36,9 @@ def policies(
 
 def table(rows: list[tuple[str, str, str]]) -> Table:
     """Name and, beside it, the summary over the source: narrow terminals have no room for three columns."""
-    from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
+    lines = grid("name", "summary", header=False, unbroken=["name"])
     for name, summary, source in rows:
-        grid.add_row(Text(name, style="bold"), Text.assemble(summary, "\n", (source, "dim italic")))
-    return grid
+        lines.add_row(Text(name, style="bold"), Text.assemble(summary, "\n", (source, "dim italic")))
+    return lines

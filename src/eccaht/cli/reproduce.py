@@ -11,24 +11,30 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from eccaht.cli.options import Jobs, Seed
+from eccaht.cli.output import shown_progress, writable_directory
+
 if TYPE_CHECKING:
     from eccaht.paper.runner import Progress
 
+_RUNS = 20
 _EVERY = 20.0  # seconds between two lines where there is no terminal
 
 
 def reproduce(
     experiments: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Figures, tables, or all.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where results are and go on.")] = Path("results"),
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy; 2 give a quick version.")] = 20,
+    runs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Runs of each policy; 2 give a quick version. [default: 20]")
+    ] = None,
     with_: Annotated[
         str | None,
         typer.Option(
             "--with", metavar="NAMES", help="Policies to show beside the paper's, as joint; with commas between."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
     backend: Annotated[
         Literal["loky", "dask"], typer.Option(help="This machine, or the workers of a dask scheduler.")
     ] = "loky",
@@ -48,17 +54,19 @@ def reproduce(
     if not experiments:
         raise ValueError(f"name what to reproduce: all, {', '.join(EXPERIMENTS)}")
     chosen = choose(experiments)
+    if runs is not None and not any(experiment.cells for experiment in chosen):
+        ids = " and ".join(experiment.id for experiment in chosen)
+        raise ValueError(f"nothing is repeated in {ids}: drop --runs")
     _check_backend(backend, scheduler)
     chosen = beside(chosen, [] if with_ is None else [name.strip() for name in with_.split(",")])
 
     from joblib import cpu_count  # type: ignore[import-untyped]
 
-    from eccaht.cli.output import writable_directory
     from eccaht.paper import runner
 
     files = [str(path) for experiment in chosen for path in runner.files(Path(), experiment)]
     directory, start = writable_directory(out, files=files), monotonic()
-    many: dict[str, Any] = {"runs": runs, "seed": seed, "jobs": jobs or cpu_count(), "note": _note}
+    many: dict[str, Any] = {"runs": runs or _RUNS, "seed": seed, "jobs": jobs or cpu_count(), "note": _note}
     with _shown() as progress:
         runner.reproduce(
             chosen, directory, **many, backend=backend, scheduler=scheduler, fresh=fresh, progress=progress
@@ -84,15 +92,8 @@ def _shown() -> Iterator[Callable[[Progress], object]]:
     if not sys.stderr.isatty():
         yield _Lines()
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}, time left"), TimeRemainingColumn())
-    # the first pieces are the longest: a short memory of the speed would swing
-    with Bar(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
-        task = bar.add_task("starting", total=1.0)
-        yield lambda now: bar.update(task, completed=now.share, description=_stage(now))
+    with shown_progress("starting", 1.0) as bar:
+        yield lambda now: bar.stage(_stage(now), now.share)
 
 
 class _Lines:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, Seed
+
 if TYPE_CHECKING:
     from eccaht.experiments.comparison import Records
     from eccaht.experiments.smd import Settings, Tier1, Tier2
@@ -21,18 +23,16 @@ def smd(
     ] = "all",
     anomalies: Annotated[str, typer.Option(metavar="N,...", help="Numbers of shifted metrics, tier 1.")] = "1,3",
     shift: Annotated[float, typer.Option(help="Size of a shift in robust units.")] = 1.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
-    estimator: Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")] = "ledoit-wolf",
-    policies: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With commas between; NAME-diagonal ignores correlation.")
-    ] = None,
+    budget: Budget = 5.0,
+    estimator: Estimator = "ledoit-wolf",
+    policies: Policies = None,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy; a fifth of them in tier 2.")] = 10,
     horizon: Annotated[int, typer.Option(min=1, metavar="N", help="Rows of a search, at most.")] = 100,
     per_row: Annotated[int, typer.Option(min=1, metavar="N", help="Measurements of each row, tier 2.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write tables and figures there.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find anomalous metrics of servers whose truth is known.
 
@@ -43,17 +43,19 @@ def smd(
 
     from joblib import cpu_count  # type: ignore[import-untyped]
 
-    from eccaht.cli.output import deliver
-    from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
+    from eccaht.cli.output import deliver, shown_progress
+    from eccaht.cli.parsing import parse_list
+    from eccaht.cli.real_data import chosen_policies, output_directory
     from eccaht.datasets.smd import find_entities
     from eccaht.experiments import smd as experiment
     from eccaht.experiments.localisation import check_known
     from eccaht.model.estimators import check_estimator
 
     check_estimator(estimator)
-    numbers = _numbers(anomalies)
+    wrong = f"--anomalies {anomalies!r} is not whole numbers with commas between"
+    numbers = tuple(parse_list(anomalies, int, wrong))
     settings = experiment.Settings(numbers, shift, budget, horizon, runs, seed, estimator, per_row)
-    names = check_known(chosen_policies(policies, experiment.policies()))
+    names = check_known(chosen_policies(policies, experiment.POLICIES))
     entities = find_entities(directory)
     many: dict[str, Any] = {"jobs": jobs or cpu_count()}
     inputs = {"DIR": [path for each in entities for path in (each.train, each.test, each.truth)]}
@@ -86,13 +88,6 @@ def _files(numbers: tuple[int, ...]) -> list[str]:
     return [f"{name}.{suffix}" for name in names for suffix in ("csv", "pdf", "png")]
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--anomalies {text!r} is not whole numbers with commas between") from None
-
-
 def _collections(labels: list[str]) -> dict[str, list[str]]:
     """All entities, and those of each collection if there are several."""
     names = sorted({label.split("/")[0] for label in labels})
@@ -104,7 +99,7 @@ def _collections(labels: list[str]) -> dict[str, list[str]]:
 
 
 def _show_tier1(tier: Tier1, settings: Settings) -> None:
-    from eccaht.cli.real_data import show_lines, show_mean
+    from eccaht.cli.output import show_lines, show_mean
 
     runs, horizon = settings.runs, settings.horizon
     for n, records in tier.records.items():
@@ -125,7 +120,7 @@ def _show_tier1(tier: Tier1, settings: Settings) -> None:
 
 
 def _entity_lines(tier: Tier1, records: dict[str, Records], settings: Settings) -> list[list[str]]:
-    from eccaht.cli.real_data import show_mean
+    from eccaht.cli.output import show_mean
     from eccaht.experiments.comparison import summarise
     from eccaht.experiments.localisation import arrival_times, savings
 
@@ -166,7 +161,7 @@ def _overall(records: dict[str, Records], settings: Settings) -> dict[str, dict[
 
 
 def _show_tier2(tier: Tier2, settings: Settings) -> None:
-    from eccaht.cli.real_data import show_lines, show_mean
+    from eccaht.cli.output import show_lines, show_mean
     from eccaht.experiments.smd import precision_over
 
     each = f"{settings.per_row} measurement{'s' * (settings.per_row > 1)} of each row"
@@ -220,8 +215,7 @@ def _save(place: Path, one: Tier1 | None, two: Tier2 | None, settings: Settings)
 def _document(one: Tier1 | None, two: Tier2 | None, settings: Settings, files: list[str]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from eccaht.experiments.comparison import summarise
-    from eccaht.experiments.localisation import arrival_times, as_entry, saved_entries, savings
+    from eccaht.experiments.localisation import group_entry, saved_entries
     from eccaht.experiments.smd import precision_over
 
     told: dict[str, Any] = {"settings": asdict(settings), "files": files}
@@ -233,8 +227,7 @@ def _document(one: Tier1 | None, two: Tier2 | None, settings: Settings, files: l
                     {
                         "entity": label,
                         **one.entities[label]._asdict(),
-                        "policies": [as_entry(row) for row in summarise(each)],
-                        "diagonal_needs_more": saved_entries(savings(arrival_times(each), seed=settings.seed)),
+                        **group_entry(each),
                     }
                     for label, each in records.items()
                 ],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import typer
+
+from eccaht.naming import nearest
 
 # typer brings its own copy of click in some versions: reach the base of its usage errors without naming the module
 UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
@@ -17,7 +17,7 @@ def described(error: typer.BadParameter) -> str:
     if mistyped is None or error.ctx is None:
         return f"{error.format_message()} (see '{command} --help')"
     options = [name for param in error.ctx.command.params for name in param.opts if name.startswith("--")]
-    near = get_close_matches(mistyped, options, n=1, cutoff=0.6)
-    meant = f": did you mean {near[0]}?" if near else "."
-    listed = ", ".join(dict.fromkeys([*near, *options]))
+    near = nearest(mistyped, options, cutoff=0.6)
+    meant = "." if near is None else f": did you mean {near}?"
+    listed = ", ".join(sorted(options, key=lambda name: name != near))
     return f"'{command}' has no option {mistyped}{meant} It takes {listed} (see '{command} --help')"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, Runs, Seed
+
 if TYPE_CHECKING:
     from eccaht.datasets.wadi import WadiFiles
     from eccaht.model.model import Model
@@ -21,17 +23,15 @@ def wadi(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files from iTrust are.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where tables and figures go.")],
     attacks: Annotated[str | None, typer.Option(metavar="N,...", help="Numbers of attacks. [default: all]")] = None,
-    policies: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With commas between; NAME-diagonal ignores correlation.")
-    ] = None,
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy.")] = 20,
+    policies: Policies = None,
+    runs: Runs = 20,
     shift: Annotated[float, typer.Option(help="Size of an anomaly in robust units.")] = 1.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
+    budget: Budget = 5.0,
     window: Annotated[str, typer.Option(help="Length of a window.")] = "1min",
-    estimator: Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")] = "empirical",
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    estimator: Estimator = "empirical",
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    as_json: Json = False,
 ) -> None:
     """Name the attacked points of the WaDi testbed.
 
@@ -40,8 +40,8 @@ def wadi(
     """
     from joblib import cpu_count  # type: ignore[import-untyped]
 
-    from eccaht.cli.output import deliver
-    from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
+    from eccaht.cli.output import deliver, shown_progress
+    from eccaht.cli.real_data import chosen_policies, output_directory
     from eccaht.data.durations import parse_duration
     from eccaht.datasets.wadi import find_files, read_attacks
     from eccaht.experiments.localisation import check_known
@@ -119,7 +119,8 @@ def _show(
 
 
 def _show_fig4a(fig4a: Fig4a, numbers: dict[str, int], settings: Settings) -> None:
-    from eccaht.cli.real_data import show_delay, show_lines, show_mean
+    from eccaht.cli.output import show_lines, show_mean
+    from eccaht.cli.real_data import show_delay
     from eccaht.experiments.comparison import summarise
     from eccaht.experiments.localisation import pooled, savings
 
@@ -138,7 +139,7 @@ def _show_fig4a(fig4a: Fig4a, numbers: dict[str, int], settings: Settings) -> No
 
 
 def _show_fig4b(fig4b: list[Timed]) -> None:
-    from eccaht.cli.real_data import show_lines
+    from eccaht.cli.output import show_lines
     from eccaht.paper.wadi import mean_seconds
 
     typer.echo("fig4b: seconds from the beginning of the attack until F1 >= 0.95, first and for good")
@@ -168,8 +169,7 @@ def _document(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from eccaht.experiments.comparison import summarise
-    from eccaht.experiments.localisation import arrival_times, as_entry, saved_entries, savings
+    from eccaht.experiments.localisation import group_entry
 
     return {
         "settings": asdict(settings),
@@ -181,14 +181,7 @@ def _document(
             for each in prepared
         ],
         "left_out": fig4a.left_out,
-        "fig4a": [
-            {
-                "attack": label,
-                "policies": [as_entry(row) for row in summarise(records)],
-                "diagonal_needs_more": saved_entries(savings(arrival_times(records), seed=settings.seed)),
-            }
-            for label, records in fig4a.records.items()
-        ],
+        "fig4a": [{"attack": label, **group_entry(records)} for label, records in fig4a.records.items()],
         "fig4b": [each._asdict() for each in fig4b],
         "files": saved,
     }

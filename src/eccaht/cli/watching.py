@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eccaht.cli.output import shown_progress
 from eccaht.policies import Policy
 from eccaht.run.loop import Recorder, Step
 from eccaht.run.replay import Replay
@@ -87,13 +88,5 @@ def _ended_by_signals(follower: Follower) -> Iterator[None]:
 @contextmanager
 def _bar(total: int) -> Iterator[list[Recorder]]:
     """A bar on a terminal; nothing where standard error goes to a file."""
-    if not sys.stderr.isatty():
-        yield []
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    parts = (BarColumn(), MofNCompleteColumn(), TextColumn("measurements at most"))
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield [_Bar(lambda: bar.advance(task))]
+    with shown_progress("measurements at most", total) as bar:
+        yield [_Bar(bar.advance)]

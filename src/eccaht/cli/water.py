@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies
+
 if TYPE_CHECKING:
-    from eccaht.experiments.comparison import Row
-    from eccaht.experiments.localisation import Saved
     from eccaht.experiments.water import Outcome, Settings
 
 _FILES = ("truth.json", "model.npz", "summary.csv", "steps.csv", "delays.pdf", "delays.png")
@@ -23,15 +23,13 @@ def water(
     window: Annotated[str | None, typer.Option(help="Length of a window. [default: the step]")] = None,
     attacks: Annotated[int, typer.Option(min=1, metavar="N", help="Attacks of two hours each.")] = 30,
     shift: Annotated[float, typer.Option(help="Bias of an attacked sensor, in robust units.")] = 1.0,
-    budget: Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")] = 5.0,
-    estimator: Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")] = "ledoit-wolf",
-    policies: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With commas between; NAME-diagonal ignores correlation.")
-    ] = None,
+    budget: Budget = 5.0,
+    estimator: Estimator = "ledoit-wolf",
+    policies: Policies = None,
     format: Annotated[Literal["csv", "parquet"], typer.Option(help="Of the data files.")] = "csv",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another world.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
+    jobs: Jobs = None,
+    as_json: Json = False,
 ) -> None:
     """Attack sensors of a simulated water network and find them.
 
@@ -40,8 +38,8 @@ def water(
     """
     from joblib import cpu_count  # type: ignore[import-untyped]
 
-    from eccaht.cli.output import deliver
-    from eccaht.cli.real_data import chosen_policies, output_directory, shown_progress
+    from eccaht.cli.output import deliver, shown_progress
+    from eccaht.cli.real_data import chosen_policies, output_directory
     from eccaht.data.durations import parse_duration
     from eccaht.datasets.water import check_step, load_wntr
     from eccaht.experiments import water as experiment
@@ -52,7 +50,7 @@ def water(
     length = seconds if window is None else parse_duration(window, "window")
     check_estimator(estimator)
     settings = experiment.Settings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
-    names = check_known(chosen_policies(policies, experiment.policies()))
+    names = check_known(chosen_policies(policies, experiment.POLICIES))
     load_wntr()
     names_of_files = (f"history.{format}", f"attacks.{format}", *_FILES)
     with output_directory(out, names_of_files) as directory:
@@ -81,37 +79,23 @@ def _save(directory: Path, outcome: Outcome, settings: Settings) -> Iterator[Pat
     yield from saving_figure(draw_delays(outcome.records, title=title, unit="windows"), directory / "delays")
 
 
-def _summaries(outcome: Outcome, settings: Settings) -> dict[str, tuple[list[Row], list[Saved]]]:
-    from eccaht.experiments.comparison import summarise
-    from eccaht.experiments.localisation import arrival_times, savings
-
-    return {
-        label: (summarise(records), savings(arrival_times(records), seed=settings.seed))
-        for label, records in outcome.records.items()
-    }
-
-
 def _document(outcome: Outcome, settings: Settings, files: list[str]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from eccaht.experiments.localisation import as_entry, saved_entries
+    from eccaht.experiments.localisation import group_entry
 
-    groups = [
-        {
-            "group": label,
-            "policies": [as_entry(row) for row in rows],
-            "diagonal_needs_more": saved_entries(saved),
-        }
-        for label, (rows, saved) in _summaries(outcome, settings).items()
-    ]
+    groups = [{"group": label, **group_entry(records)} for label, records in outcome.records.items()]
     told = {"settings": asdict(settings), "sensors": list(outcome.model.names), "windows": outcome.model.n_windows}
     told |= {"lag_1_autocorrelation": outcome.memory, "attacks": [each.as_dict() for each in outcome.attacks]}
     return told | {"groups": groups, "files": files}
 
 
 def _show(outcome: Outcome, settings: Settings) -> None:
-    from eccaht.cli.real_data import show_delay, show_lines, show_mean
+    from eccaht.cli.output import show_lines, show_mean
+    from eccaht.cli.real_data import show_delay
     from eccaht.data.durations import show_duration
+    from eccaht.experiments.comparison import summarise
+    from eccaht.experiments.localisation import arrival_times, savings
 
     model, length = outcome.model, show_duration(settings.window)
     typer.echo(f"{len(model.names)} sensors, {model.n_windows} windows of {length} as history, {model.estimator}")
@@ -122,13 +106,13 @@ def _show(outcome: Outcome, settings: Settings) -> None:
     typer.echo("windows until the attacked sensors are named, mean [95 % interval over attacks]")
     lines = [["attacked", "policy", "first", "for good", "final F1"]]
     notes = []
-    for label, (rows, saved_each) in _summaries(outcome, settings).items():
-        for row in rows:
+    for label, records in outcome.records.items():
+        for row in summarise(records):
             first, for_good = show_delay(row.first), show_delay(row.for_good)
             lines.append([label, row.policy, first, for_good, show_mean(row.final_f1, 2)])
         notes += [
             f"{label}: {saved.blind} needs {show_mean(saved.more)} windows more than {saved.full}"
-            for saved in saved_each
+            for saved in savings(arrival_times(records), seed=settings.seed)
         ]
     show_lines(lines)
     for note in notes:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.data.durations import parse_time, show_duration, show_time
+from eccaht.naming import did_you_mean
 
 Microseconds = NDArray[np.int64]
 Array = NDArray[Any]
@@ -45,8 +45,8 @@ def as_zone(text: str) -> str:
     try:
         return ZoneInfo(text).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        near = get_close_matches(text, sorted(available_timezones()), n=1)
-        hint = f": did you mean {near[0]!r}?" if near else ": write it as Europe/Berlin, UTC or +02:00"
+        written = ": write it as Europe/Berlin, UTC or +02:00"
+        hint = did_you_mean(text, sorted(available_timezones()), otherwise=written, cutoff=0.6)
         raise ValueError(f"unknown time zone {text!r}{hint}") from None
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from eccaht.data.sniffing import Layout, short_name
+from eccaht.naming import did_you_mean
 
 
 def matching(layout: Layout, wanted: Sequence[str], option: str) -> list[int]:
@@ -22,9 +22,7 @@ def matching(layout: Layout, wanted: Sequence[str], option: str) -> list[int]:
         if not places and "," in name:
             places = matching(layout, [part.strip() for part in name.split(",") if part.strip()], option)
         if not places:
-            near = get_close_matches(name, layout.names, n=1, cutoff=0.4)
-            hint = f": did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"{option}: {layout.path} has no column {name!r}{hint}")
+            raise ValueError(f"{option}: {layout.path} has no column {name!r}{did_you_mean(name, layout.names)}")
         found.update(places)
     return sorted(found)
 

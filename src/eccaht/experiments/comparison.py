@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, as_count
 from eccaht.experiments.single_run import run_policy
 from eccaht.experiments.tables import Table
-from eccaht.experiments.workers import local
+from eccaht.experiments.workers import batches, unpacked
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
 from eccaht.statistics import Delay, Estimate, delay, estimate, f1_score, first_reached, reached_for_good
 
 TARGET = 0.95  # the F1 whose first and last passing are timed
-_BATCHES = 64  # for each worker: few enough that sending them costs little, enough that all end together
 
 Cell = tuple[str, int]  # policy, run
 Finished = list[tuple[Cell, NDArray[np.int32], float]]  # hits after each measurement, seconds a measurement
@@ -82,7 +79,7 @@ def compare(
     seconds = {name: np.zeros(runs) for name in names}
     # all policies of a run, then those of the next: batches then take about equally long, whatever a policy costs
     cells = [(name, run) for run in range(runs) for name in names]
-    with closing(_results(plan, cells, min(jobs, len(cells)))) as results:
+    with closing(batches(_run, plan, cells, jobs)) as results:
         for finished in results:
             for (name, run), found, duration in finished:
                 hits[name][run], seconds[name][run] = found, duration
@@ -110,37 +107,27 @@ class _Plan(NamedTuple):
 
 def check_policies(names: Sequence[str], problem: Problem, options: Mapping[str, Any]) -> None:
     """Refuse names that are unknown, named twice or do not apply to the problem."""
+    check_names(names, lambda name: (name, refusal(name, problem, **options)))
+
+
+def check_names(names: Sequence[str], refused: Callable[[str], tuple[str, str | None]]) -> None:
+    """Refuse names that are given twice or that are refused: by the policy that they mean, and for a reason."""
     if not names:
         raise ValueError("no policy to compare: name at least one")
     for k, name in enumerate(names):
         if name in names[:k]:
             raise ValueError(f"policy {name!r} is named twice: name each once")
-        reason = refusal(name, problem, **options)
+        policy, reason = refused(name)
         if reason is not None:
-            raise ValueError(reason if name in reason else f"policy {name!r} does not apply: {reason}")
-
-
-def _results(plan: _Plan, cells: list[Cell], jobs: int) -> Generator[Finished, None, None]:
-    if jobs == 1:
-        yield from (_run(plan, [cell]) for cell in cells)
-        return
-    size = -(-len(cells) // (_BATCHES * jobs))
-    batches = [cells[start : start + size] for start in range(0, len(cells), size)]
-    yield from local(jobs)(_run, [(plan, batch) for batch in batches])
+            raise ValueError(reason if policy in reason else f"policy {name!r} does not apply: {reason}")
 
 
 def _run(plan: _Plan, cells: Iterable[Cell]) -> Finished:
     """Run some cells, here or in a worker."""
-    # sums over several threads round differently: with one thread everywhere no number depends on the workers
-    with threadpool_limits(1):
-        problem = _unpacked(plan.problem)
-        return [
-            ((name, run), *run_policy(problem, name, plan.horizon, (plan.seed, run), plan.options))
-            for name, run in cells
-        ]
-
-
-_unpacked: Callable[[bytes], Problem] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds the problem once
+    problem = unpacked(plan.problem)
+    return [
+        ((name, run), *run_policy(problem, name, plan.horizon, (plan.seed, run), plan.options)) for name, run in cells
+    ]
 
 
 class Row(NamedTuple):
@@ -170,6 +157,15 @@ def _row(records: Records, name: str) -> Row:
         final_hits=records.hits[name][:, -1].tolist(),
         microseconds_per_step=1e6 * float(np.median(records.seconds_per_step[name])),
     )
+
+
+def as_entry(row: Row) -> dict[str, Any]:
+    """A row for JSON."""
+    first, for_good = (
+        {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
+        for delay in (row.first, row.for_good)
+    )
+    return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}
 
 
 def _bootstrap(records: Records) -> np.random.Generator:

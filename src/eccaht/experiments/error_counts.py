@@ -6,15 +6,13 @@ import pickle
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import as_count, check_alpha
-from eccaht.experiments.workers import local
+from eccaht.experiments.workers import batches, unpacked
 from eccaht.policies import Policy, make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
@@ -27,7 +25,6 @@ RULES = ("posterior", "glr", "gap")
 LEVEL = 0.95  # of every interval
 SIGNIFICANCE = 0.01  # of the test whether errors are compatible with alpha
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_BATCHES = 64  # for each worker
 
 Rule = PosteriorProbability | LikelihoodRatio | Gap
 
@@ -56,7 +53,7 @@ class Stop(NamedTuple):
     covered: int = 0
 
 
-class Search(NamedTuple):
+class CountedSearch(NamedTuple):
     """One simulated search: where each rule ended it (None: not within the horizon).
 
     right_for_good: measurements after which the set was right until the search ended; None if it was wrong then.
@@ -68,13 +65,13 @@ class Search(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Records:
+class ErrorCounts:
     """All searches and what they have in common."""
 
     alphas: tuple[float, ...]  # from the largest to the smallest
     horizon: int
     seed: int
-    searches: tuple[Search, ...]
+    searches: tuple[CountedSearch, ...]
 
 
 class Coverage(NamedTuple):
@@ -122,7 +119,7 @@ class Level(NamedTuple):
         return self.runs - self.stopped
 
 
-def calibrate_stopping(
+def count_errors(
     problem: Problem,
     *,
     policy: str = "joint",
@@ -134,7 +131,7 @@ def calibrate_stopping(
     truth: Truth = Truth(),  # noqa: B008 (it cannot be changed)
     jobs: int = 1,
     progress: Callable[[int], object] = lambda _: None,
-) -> Records:
+) -> ErrorCounts:
     """Simulate `runs` searches; set, number and shifts are drawn from the prior, or as `truth` says.
 
     A search goes on until the rule is met at every alpha or `horizon` measurements were made. Rules only look: each
@@ -143,7 +140,7 @@ def calibrate_stopping(
 
     >>> from eccaht import families
     >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
-    >>> [level.errors for level in summarise(calibrate_stopping(problem, runs=5))]
+    >>> [level.errors for level in summarise(count_errors(problem, runs=5))]
     [0, 0]
     """
     for what, number in {"runs": runs, "horizon": horizon, "jobs": jobs}.items():
@@ -152,14 +149,12 @@ def calibrate_stopping(
     _check_truth(truth, problem)
     plan = _Plan(pickle.dumps(problem), policy, stopping, check_alphas(alphas), horizon, seed, truth)
     _rules(plan, _policy(plan, problem, 0))  # what does not apply is said before the work starts
-    size = -(-runs // (_BATCHES * jobs))
-    batches = [range(start, min(start + size, runs)) for start in range(0, runs, size)]
-    finished: dict[int, Search] = {}
-    with closing(local(min(jobs, len(batches)))(_run, [(plan, batch) for batch in batches])) as results:
+    finished: dict[int, CountedSearch] = {}
+    with closing(batches(_run, plan, range(runs), jobs)) as results:
         for searches in results:
             finished.update(searches)
             progress(len(searches))
-    return Records(plan.alphas, horizon, seed, tuple(finished[run] for run in range(runs)))
+    return ErrorCounts(plan.alphas, horizon, seed, tuple(finished[run] for run in range(runs)))
 
 
 def check_alphas(alphas: Sequence[float]) -> tuple[float, ...]:
@@ -222,17 +217,13 @@ def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
     return [replace(rule, alpha=alpha) for alpha in plan.alphas]
 
 
-def _run(plan: _Plan, runs: Sequence[int]) -> dict[int, Search]:
+def _run(plan: _Plan, runs: Sequence[int]) -> dict[int, CountedSearch]:
     """Run some searches, here or in a worker."""
-    with threadpool_limits(1):  # sums over several threads round differently
-        problem = _unpacked(plan.problem)
-        return {run: _search(plan, problem, run) for run in runs}
+    problem = unpacked(plan.problem)
+    return {run: _search(plan, problem, run) for run in runs}
 
 
-_unpacked: Callable[[bytes], Problem] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds the problem once
-
-
-def _search(plan: _Plan, problem: Problem, run: int) -> Search:
+def _search(plan: _Plan, problem: Problem, run: int) -> CountedSearch:
     policy = _policy(plan, problem, run)
     world = _world(plan, problem, run)
     rules, stops, right = _rules(plan, policy), list[Stop](), list[bool]()
@@ -247,7 +238,7 @@ def _search(plan: _Plan, problem: Problem, run: int) -> Search:
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{plan.policy}, run {run}, after {policy.n_told} measurements: {error}") from None
     never = [None] * (len(rules) - len(stops))
-    return Search((*stops, *never), len(right), reached_for_good(right))
+    return CountedSearch((*stops, *never), len(right), reached_for_good(right))
 
 
 def _stop(policy: Policy, world: Simulator, *, right: bool) -> Stop:
@@ -260,12 +251,12 @@ def _stop(policy: Policy, world: Simulator, *, right: bool) -> Stop:
     return Stop(policy.n_told, right, int(open_ones.sum()), int(covered.sum()))
 
 
-def summarise(records: Records) -> list[Level]:
+def summarise(records: ErrorCounts) -> list[Level]:
     """Return one row an alpha, from the largest to the smallest."""
     return [_level(records, place) for place in range(len(records.alphas))]
 
 
-def right_for_good(records: Records) -> Estimate | None:
+def right_for_good(records: ErrorCounts) -> Estimate | None:
     """Measurements after which the set was right for good: mean over the searches that ended with a right one.
 
     For good is as far as a search went, up to its stop at the smallest alpha.
@@ -274,7 +265,7 @@ def right_for_good(records: Records) -> Estimate | None:
     return estimate(times, rng=rng_for(records.seed, "bootstrap")) if times else None
 
 
-def _level(records: Records, place: int) -> Level:
+def _level(records: ErrorCounts, place: int) -> Level:
     alpha, stops = records.alphas[place], [search.stops[place] for search in records.searches]
     ended = [stop for stop in stops if stop is not None]
     errors, stopped = sum(not stop.right for stop in ended), len(ended)
@@ -291,16 +282,16 @@ def _level(records: Records, place: int) -> Level:
         chance=chance,
         compatible=None if chance is None else chance >= SIGNIFICANCE,
         measurements=delay(times, records.horizon, rng=rng_for(records.seed, "bootstrap")),
-        quantiles=tuple(_quantile(times, share) for share in QUANTILES),
+        quantiles=_quantiles(times),
         coverage=_coverage(ended),
     )
 
 
-def _quantile(times: Sequence[int | None], share: float) -> int | None:
-    """The least time by which this share of the searches had stopped."""
+def _quantiles(times: Sequence[int | None]) -> tuple[int | None, ...]:
+    """The least times by which these shares of the searches had stopped."""
     late = [np.inf if time is None else float(time) for time in times]
-    found = float(np.quantile(late, share, method="inverted_cdf"))
-    return int(found) if np.isfinite(found) else None
+    found = np.quantile(late, QUANTILES, method="inverted_cdf").tolist()
+    return tuple(int(time) if np.isfinite(time) else None for time in found)
 
 
 def _coverage(stops: Sequence[Stop]) -> Coverage | None:

@@ -1,4 +1,4 @@
-"""The picture of a calibration: when the searches stopped, and how often they were wrong."""
+"""The picture of counted errors: when the searches stopped, and how often they were wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eccaht.experiments.error_counts import Level, Records, summarise
+from eccaht.experiments.error_counts import ErrorCounts, Level, summarise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ _COLOURS = ("blue", "green", "purple", "orange", "sky", "black")  # of the alpha
 _LONG = 20  # times as late as the first stop: the axis becomes logarithmic
 
 
-def draw(records: Records) -> Figure:
+def draw(records: ErrorCounts) -> Figure:
     """Draw the share of searches that had stopped after each measurement, and counted errors against alpha."""
     from matplotlib.figure import Figure
 
@@ -38,7 +38,7 @@ def colour_of(place: int) -> str:
     return PALETTE[_COLOURS[place % len(_COLOURS)]]
 
 
-def _draw_stops(axes: Axes, records: Records) -> None:
+def _draw_stops(axes: Axes, records: ErrorCounts) -> None:
     from eccaht.presentation.style import NEUTRAL, PALETTE
 
     runs, last = len(records.searches), max(search.n_measurements for search in records.searches)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from difflib import get_close_matches
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -19,9 +18,10 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
 from eccaht.covariance import Diagonal
-from eccaht.experiments.comparison import TARGET, Records, Row, refusal, summarise
-from eccaht.experiments.tables import Table
+from eccaht.experiments.comparison import TARGET, Records, Row, as_entry, check_names, refusal, summarise
+from eccaht.experiments.tables import Table, from_rows
 from eccaht.experiments.workers import local
+from eccaht.naming import unknown
 from eccaht.policies import Policy, make_policy, policy_names
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
@@ -35,18 +35,13 @@ FULL_AND_BLIND = (("joint", "joint-diagonal"), ("ecc-aht", "diagonal"))  # with 
 
 
 @dataclass(frozen=True)
-class Search:
+class RecordedSearch:
     """Rows of scaled windows, (T, K), read in this order, and the streams to be found in them."""
 
     problem: Problem
     rows: Array
     truth: Index
     per_row: int = 1
-
-
-def method_names(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Those of the wanted methods whose policy this version has."""
-    return tuple(name for name in wanted if policy_of(name)[0] in policy_names())
 
 
 def policy_of(name: str) -> tuple[str, bool]:
@@ -67,11 +62,8 @@ def believed(name: str, problem: Problem) -> Problem:
 def check_known(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names, after refusing unknown ones with the nearest known."""
     for name in names:
-        policy = policy_of(name)[0]
-        if policy not in policy_names():
-            near = get_close_matches(policy, policy_names(), n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(policy_names())}"
-            raise ValueError(f"unknown policy {name!r}: {hint}")
+        if (policy := policy_of(name)[0]) not in policy_names():
+            raise unknown(policy, policy_names(), "policy")
     return tuple(names)
 
 
@@ -86,18 +78,11 @@ def check_reach(shift: float, budget: float) -> None:
 
 def check_methods(names: Sequence[str], problem: Problem) -> None:
     """Refuse methods that are unknown, named twice or do not apply to the problem."""
-    if not names:
-        raise ValueError("no policy to compare: name at least one")
-    for k, name in enumerate(names):
-        if name in names[:k]:
-            raise ValueError(f"policy {name!r} is named twice: name each once")
-        reason = refusal(policy_of(name)[0], believed(name, problem))
-        if reason is not None:
-            raise ValueError(reason if policy_of(name)[0] in reason else f"policy {name!r} does not apply: {reason}")
+    check_names(names, lambda name: (policy_of(name)[0], refusal(policy_of(name)[0], believed(name, problem))))
 
 
 def localise(
-    searches: Mapping[str, Sequence[Search]],
+    searches: Mapping[str, Sequence[RecordedSearch]],
     names: Sequence[str],
     *,
     seed: int = 0,
@@ -118,13 +103,19 @@ def localise(
         for label, run, finished in results:
             done[label, run] = finished
             progress(1)
-    return {label: _records(label, group, names, seed, done) for label, group in searches.items()}
+    records = {}
+    for label, group in searches.items():
+        runs = [done[label, run] for run in range(len(group))]
+        hits = {name: np.stack([finished[name][0] for finished in runs]) for name in names}
+        seconds = {name: np.array([finished[name][1] for finished in runs]) for name in names}
+        records[label] = Records(group[0].problem.known_number, seed, hits, seconds)
+    return records
 
 
 Finished = dict[str, tuple[NDArray[np.int32], float]]  # by method: hits after each measurement, seconds a measurement
 
 
-def _run(label: str, run: int, search: Search, names: tuple[str, ...], seed: int) -> tuple[str, int, Finished]:
+def _run(label: str, run: int, search: RecordedSearch, names: tuple[str, ...], seed: int) -> tuple[str, int, Finished]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     finished: Finished = {}
@@ -144,7 +135,7 @@ def build(name: str, problem: Problem, *, seed: Sequence[int]) -> Policy:
     return make_policy(policy_of(name)[0], believed(name, problem), seed=seed, stopping=None)
 
 
-def follow(search: Search, policy: Policy, problem: Problem) -> NDArray[np.int32]:
+def follow(search: RecordedSearch, policy: Policy, problem: Problem) -> NDArray[np.int32]:
     """Let the policy read the rows and return how many of the truth it names after each, `per_row` to a row.
 
     A row that cannot be read, because all sensors with weight are missing, leaves the decision as it was.
@@ -156,18 +147,6 @@ def follow(search: Search, policy: Policy, problem: Problem) -> NDArray[np.int32
         place = max(place + 1, step.window * each)
         hits[place:] = counted.counts[-1]
     return hits
-
-
-def _records(
-    label: str, group: Sequence[Search], names: Sequence[str], seed: int, done: Mapping[tuple[str, int], Finished]
-) -> Records:
-    runs = range(len(group))
-    return Records(
-        group[0].problem.known_number,
-        seed,
-        {name: np.stack([done[label, run][name][0] for run in runs]) for name in names},
-        {name: np.array([done[label, run][name][1] for run in runs]) for name in names},
-    )
 
 
 # -- what they come to ---------------------------------------------------------------------------------
@@ -200,11 +179,10 @@ def _more(differences: Array, seed: int) -> Estimate:
 
 def arrival_times(records: Records) -> dict[str, Array]:
     """By method and run: measurements until the right set is named for good, the horizon where it never is."""
-    return {name: np.array([_arrival(curve) for curve in records.f1(name)], dtype=float) for name in records.hits}
-
-
-def _arrival(f1: Array) -> int:
-    return reached_for_good(f1, TARGET) or len(f1)
+    return {
+        name: np.array([reached_for_good(f1, TARGET) or len(f1) for f1 in records.f1(name)], dtype=float)
+        for name in records.hits
+    }
 
 
 def pooled(groups: Mapping[str, Records]) -> dict[str, Array]:
@@ -220,7 +198,7 @@ def summary_table(groups: Mapping[str, Records], extra: Mapping[str, Mapping[str
         for label, records in groups.items()
         for row in summarise(records)
     ]
-    return {column: np.array([row[column] for row in rows]) for column in rows[0]}
+    return from_rows(rows)
 
 
 def flat(row: Row) -> dict[str, Any]:
@@ -243,13 +221,10 @@ def steps_table(groups: Mapping[str, Records]) -> Table:
     return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
 
 
-def as_entry(row: Row) -> dict[str, Any]:
-    """A row for JSON."""
-    first, for_good = (
-        {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
-        for delay in (row.first, row.for_good)
-    )
-    return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}
+def group_entry(records: Records) -> dict[str, Any]:
+    """What the methods of a group come to, for JSON."""
+    saved = savings(arrival_times(records), seed=records.seed)
+    return {"policies": [as_entry(row) for row in summarise(records)], "diagonal_needs_more": saved_entries(saved)}
 
 
 def saved_entries(saved: Sequence[Saved]) -> list[dict[str, Any]]:

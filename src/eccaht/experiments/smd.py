@@ -23,12 +23,13 @@ from eccaht.arrays import Array, as_count
 from eccaht.covariance import effective_rank
 from eccaht.datasets.smd import Calibration, Entity, Segment, calibrate_rows, read_entity
 from eccaht.experiments.comparison import Records
-from eccaht.experiments.localisation import Search, check_reach, localise, method_names
-from eccaht.experiments.tables import Table
+from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
+from eccaht.experiments.tables import Table, from_rows
 from eccaht.problem import Problem
 from eccaht.randomness import rng_for
 from eccaht.statistics import Estimate, estimate
 
+# the methods that are compared unless others are named
 POLICIES = ("joint", "joint-diagonal", "ecc-aht", "diagonal", "random-sparse", "round-robin")
 Z_SCORE, CHANCE = "z-score of all", "chance"
 
@@ -61,11 +62,6 @@ class Settings:
         check_reach(self.shift, self.budget)
 
 
-def policies() -> tuple[str, ...]:
-    """The methods that are compared unless others are named."""
-    return method_names(POLICIES)
-
-
 # -- tier 1 --------------------------------------------------------------------------------------------
 
 
@@ -96,7 +92,7 @@ def run_tier1(
     progress: Callable[[int], object] = lambda _: None,
 ) -> Tier1:
     """Search for injected shifts; progress is told how many searches were finished."""
-    searches: dict[str, list[Search]] = {}
+    searches: dict[str, list[RecordedSearch]] = {}
     keys: dict[int, dict[str, str]] = {n: {} for n in settings.numbers}
     known = {}
     for entity in entities:
@@ -119,7 +115,7 @@ def correlated(calibration: Calibration) -> Correlated:
     return Correlated(len(R), effective_rank(R), float(np.median(closest)))
 
 
-def injected(calibration: Calibration, rows: Array, n: int, settings: Settings, label: str) -> list[Search]:
+def injected(calibration: Calibration, rows: Array, n: int, settings: Settings, label: str) -> list[RecordedSearch]:
     """One search a run: random rows in random order, n random metrics moved."""
     if len(rows) < settings.horizon:
         raise ValueError(f"{label} has {len(rows)} rows in its second half, fewer than the horizon {settings.horizon}")
@@ -130,7 +126,7 @@ def injected(calibration: Calibration, rows: Array, n: int, settings: Settings, 
         truth = np.sort(rng.choice(problem.size, n, replace=False))
         drawn = calibration.scaled(rows[rng.choice(len(rows), settings.horizon, replace=False)])
         drawn[:, truth] += settings.shift
-        searches.append(Search(problem, drawn, truth))
+        searches.append(RecordedSearch(problem, drawn, truth))
     return searches
 
 
@@ -158,7 +154,7 @@ def run_tier2(
     progress: Callable[[int], object] = lambda _: None,
 ) -> Tier2:
     """Search in the labelled segments; progress is told how many searches were finished."""
-    searches: dict[str, list[Search]] = {}
+    searches: dict[str, list[RecordedSearch]] = {}
     belongs: dict[str, list[str]] = {}
     skipped: dict[str, list[str]] = {}
     for entity in entities:
@@ -180,7 +176,7 @@ def run_tier2(
     return Tier2(precision, rows, skipped)
 
 
-def labelled(calibration: Calibration, test: Array, segment: Segment, settings: Settings) -> Search | str:
+def labelled(calibration: Calibration, test: Array, segment: Segment, settings: Settings) -> RecordedSearch | str:
     """The search of a labelled segment, or why there is none."""
     truth = calibration.places(segment.metrics)
     if truth.size == 0:
@@ -188,17 +184,17 @@ def labelled(calibration: Calibration, test: Array, segment: Segment, settings: 
     if truth.size == calibration.kept.size:
         return "every metric is labelled"
     rows = calibration.scaled(test[segment.start : segment.stop])[: settings.horizon]
-    return Search(_problem(calibration, truth.size, settings), rows, truth, settings.per_row)
+    return RecordedSearch(_problem(calibration, truth.size, settings), rows, truth, settings.per_row)
 
 
-def z_score_hits(search: Search) -> int:
+def z_score_hits(search: RecordedSearch) -> int:
     """How many of the truth are among the n metrics whose mean is farthest from the median, in robust units."""
     far = np.abs(search.rows.mean(axis=0))
     named = np.argsort(-far, kind="stable")[: search.truth.size]
     return int(np.isin(named, search.truth).sum())
 
 
-def _precision(cells: Sequence[tuple[Search, Records]], names: Sequence[str]) -> dict[str, Array]:
+def _precision(cells: Sequence[tuple[RecordedSearch, Records]], names: Sequence[str]) -> dict[str, Array]:
     told = {name: np.array([(r.hits[name][:, -1] / s.truth.size).mean() for s, r in cells]) for name in names}
     told[Z_SCORE] = np.array([z_score_hits(s) / s.truth.size for s, _ in cells])
     told[CHANCE] = np.array([s.truth.size / s.problem.size for s, _ in cells])
@@ -217,13 +213,12 @@ def precision_over(tier: Tier2, labels: Sequence[str], *, seed: int) -> dict[str
 def precision_table(tier: Tier2) -> Table:
     """One row for each segment and method."""
     rows = [
-        (label, k, length, name, float(values[k]))
+        {"entity": label, "segment": k, "rows": length, "policy": name, "precision": float(values[k])}
         for label, methods in tier.precision.items()
         for k, length in enumerate(tier.rows[label])
         for name, values in methods.items()
     ]
-    columns = ("entity", "segment", "rows", "policy", "precision")
-    return {column: np.array(values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)}
+    return from_rows(rows)
 
 
 # -- both ----------------------------------------------------------------------------------------------

@@ -20,12 +20,13 @@ from eccaht.data.durations import show_time
 from eccaht.data.windows import Windows
 from eccaht.datasets.water import DAY, Recording, simulate
 from eccaht.experiments.comparison import Records
-from eccaht.experiments.localisation import Search, check_reach, localise, method_names
+from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
 from eccaht.files import replacing
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
 
+# the methods that are compared unless others are named
 POLICIES = (
     *("joint", "joint-diagonal", "ecc-aht", "diagonal", "ttts-challenger", "simple-difference"),
     *("base-arm-combgape", "random-sparse", "round-robin"),
@@ -93,11 +94,6 @@ class Outcome:
     files: list[Path]
 
 
-def policies() -> tuple[str, ...]:
-    """The methods that are compared unless others are named."""
-    return method_names(POLICIES)
-
-
 def run(
     directory: Path,
     names: Sequence[str],
@@ -155,16 +151,16 @@ def attack(recording: Recording, attacks: Sequence[Attack]) -> Recording:
 
 def group_searches(
     model: Model, windows: Windows, attacks: Sequence[Attack], settings: Settings
-) -> dict[str, list[Search]]:
+) -> dict[str, list[RecordedSearch]]:
     """The searches by the number of attacked sensors, in the whole windows of each attack."""
-    groups: dict[str, list[Search]] = {}
+    groups: dict[str, list[RecordedSearch]] = {}
     for each in sorted(attacks, key=lambda each: len(each.sensors)):
         last = each.end - np.timedelta64(round(settings.window * 1e6), "us")
         rows = windows.between(each.start, last + np.timedelta64(1, "us")).values
         truth = model.places(each.sensors)
         problem = model.problem(shift=settings.shift, n_anomalies=truth.size, budget=settings.budget)
         label = f"{truth.size} sensor{'s' * (truth.size > 1)}"
-        groups.setdefault(label, []).append(Search(problem, rows, truth))
+        groups.setdefault(label, []).append(RecordedSearch(problem, rows, truth))
     return groups
 
 

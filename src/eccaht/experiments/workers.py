@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from multiprocessing import resource_tracker
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 Backend = Literal["loky", "dask"]
 Results = Generator[Any, None, None]
 Start = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Results]  # results in any order
+
+_BATCHES = 64  # for each worker: few enough that sending them costs little, enough that all end together
 
 
 @contextmanager
@@ -76,6 +79,22 @@ def local(jobs: int) -> Start:
             raise OSError("a worker was ended from outside, perhaps for want of memory: use fewer jobs") from None
 
     return start
+
+
+def batches(call: Callable[..., Any], plan: Any, items: Sequence[Any], jobs: int) -> Results:
+    """Call with the plan and some of the items at a time, in up to `jobs` processes; results in any order."""
+    size = 1 if jobs == 1 else -(-len(items) // (_BATCHES * jobs))
+    some = [items[start : start + size] for start in range(0, len(items), size)]
+    yield from local(min(jobs, len(some)))(_limited, ((call, plan, batch) for batch in some))
+
+
+def _limited(call: Callable[..., Any], plan: Any, items: Sequence[Any]) -> Any:
+    # sums over several threads round differently: with one thread everywhere no number depends on the workers
+    with threadpool_limits(1):
+        return call(plan, items)
+
+
+unpacked: Callable[[bytes], Any] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds a problem once
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -243,9 +242,3 @@ def _weights(problem: Problem, c: Array) -> str:
     text = " ".join(f"{'-' if c[k] < 0 else '+'} {abs(c[k]):.2f} x {name_of(problem, int(k))}" for k in order[:_PARTS])
     more = len(order) - _PARTS
     return text.removeprefix("+ ") + (f" and {counted(more, 'smaller weight')}" if more > 0 else "")
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as aligned plain lines."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

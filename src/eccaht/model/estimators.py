@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from eccaht.arrays import Array, as_number
 from eccaht.covariance import Covariance, Dense, LowRankPlusDiagonal
+from eccaht.naming import unknown
 
 PAPER_RIDGE = 1e-6
 FEWEST_WINDOWS = 10
@@ -52,9 +52,7 @@ def preload(estimator: str) -> None:
 def check_estimator(name: str) -> None:
     """Refuse an unknown name, with the nearest known one."""
     if name not in ESTIMATORS:
-        near = get_close_matches(str(name), ESTIMATORS, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown estimator {name!r}: {hint}known are {', '.join(ESTIMATORS)}")
+        raise unknown(name, ESTIMATORS, "estimator")
 
 
 def default_ridge(estimator: str, ridge: float | None) -> float:

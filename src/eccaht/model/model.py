@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +20,7 @@ from eccaht.data.windows import Windows
 from eccaht.model.estimators import check_estimator
 from eccaht.model.history import History
 from eccaht.model.plausible import check_scaling, check_summary, check_text
+from eccaht.naming import did_you_mean
 from eccaht.problem import Problem
 from eccaht.shifts import Shift
 
@@ -119,9 +119,7 @@ class Model:
         known = {name: k for k, name in enumerate(self.names)}
         for name in names:
             if name not in known:
-                near = get_close_matches(str(name), self.names, n=1, cutoff=0.4)
-                hint = f": did you mean {near[0]!r}?" if near else ""
-                raise ValueError(f"the model has no sensor {name!r}{hint}")
+                raise ValueError(f"the model has no sensor {name!r}{did_you_mean(name, self.names)}")
         return np.array([known[name] for name in names], dtype=np.intp)
 
     def of(self, names: Sequence[str]) -> Model:

@@ -3,49 +3,73 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array
+from eccaht.experiments.tables import Table, from_rows
 from eccaht.limits.action import best_action
-from eccaht.paper.spec import Setting
-from eccaht.paper.stopping_errors import EXPERIMENT, LONGEST, POLICY
+from eccaht.paper.results import Results
 from eccaht.policies import make_policy
+from eccaht.problem import Problem
 from eccaht.run.loop import steps
 from eccaht.run.simulator import Simulator
+from eccaht.statistics import estimate
 from eccaht.stopping import Gap
 
-RUNS, SEED = 20, 0
-ALPHAS = (1e-20, 1e-80)  # so small that what comes before the last stretch of a search does not count
-SETTINGS = EXPERIMENT.settings
 
+def stopping_times(problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]) -> Array:
+    """Measurements until the gap rule is met at the larger and at the smaller alpha, and Gamma* of the true set.
 
-@cache
-def slopes(setting: int, runs: int = RUNS, seed: int = SEED) -> tuple[Array, int]:
-    """Measurements for each nat of log(1/alpha) under the gap rule, times Gamma* of the true set, one a run.
-
-    1 is what the theorem says. Gamma* is the best single measurement with all anomalous streams on one side of the
-    others (docs/limits.md), a proven lower bound. Runs whose lead stays behind for the whole horizon have no slope;
-    the second number counts them.
+    A search that the horizon cuts off leaves NaN. Gamma* is the best single measurement with all anomalous streams on
+    one side of the others (docs/limits.md), a proven lower bound.
     """
-    with threadpool_limits(1):
-        found = [_slope(SETTINGS[setting], (seed, run)) for run in range(runs)]
-    ended = [slope for slope in found if slope is not None]
-    return np.array(ended), runs - len(ended)
-
-
-def _slope(setting: Setting, seed: tuple[int, int]) -> float | None:
-    problem = setting.problem()
-    world = Simulator(problem, seed=seed, names=[POLICY])
-    policy = make_policy(POLICY, problem, seed=seed, stopping=None)
-    search, times = steps(policy, world, LONGEST, obey_stopping=False), []
-    for alpha in ALPHAS:
-        rule = Gap(alpha, rivals=setting.n_anomalies * (problem.size - setting.n_anomalies))
+    world = Simulator(problem, seed=seed, names=[name])
+    policy = make_policy(name, problem, seed=seed, stopping=None)
+    search, times = steps(policy, world, horizon, obey_stopping=False), []
+    for alpha in options["alphas"]:
+        rule = Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
         while not rule.met(policy.lead, policy.n_told):
             if next(search, None) is None:
-                return None
+                return np.full(3, np.nan)
         times.append(policy.n_told)
-    nats = math.log(ALPHAS[0] / ALPHAS[1])
-    return (times[1] - times[0]) / nats * best_action(problem, world.anomalies, limited=True).rate
+    return np.array([*times, best_action(problem, world.anomalies, limited=True).rate])
+
+
+def slopes(results: Results, setting: int) -> tuple[Array, int]:
+    """Measurements for each nat of log(1/alpha), times Gamma* of the true set, one a run; 1 is what the theorem says.
+
+    The second number counts the runs without a slope because the horizon cut them off.
+    """
+    (policy,) = results.experiment.policies
+    largest, smallest = results.experiment.policy_options[policy]["alphas"]
+    found = results.cells[setting, policy]
+    first, last, rate = found[~np.isnan(found[:, 0])].T
+    return (last - first) / math.log(largest / smallest) * rate, results.runs - len(rate)
+
+
+def slope_table(results: Results) -> Table:
+    """The geometric mean of the slopes of each setting, with its interval."""
+    rows: list[dict[str, Any]] = []
+    for k, setting in enumerate(results.experiment.settings):
+        sample, lost = slopes(results, k)
+        logs: list[float | None] = [None] * 3
+        if sample.size:
+            mean, interval = estimate(np.log(sample), rng=results.bootstrap())
+            logs = [mean, *(interval or (None, None))]
+        low_to_high = (None if x is None else float(np.exp(x)) for x in logs)
+        named = dict(zip(("slope", "slope_low", "slope_high"), low_to_high, strict=True))
+        rows.append({"setting": setting.label, "runs": results.runs, "not_stopped": lost, **named})
+    return from_rows(rows)
+
+
+def stop_table(results: Results) -> Table:
+    """One row a search."""
+    columns = results.experiment.columns
+    rows = [
+        {"setting": k, "run": run, **dict(zip(columns, found, strict=True))}
+        for (k, _), cell in results.cells.items()
+        for run, found in enumerate(cell.tolist())
+    ]
+    return from_rows(rows)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from eccaht.paper.spec import Experiment, Kind, Setting
-from eccaht.policies import make_policy, policy_names
+from eccaht.experiments.comparison import refusal
+from eccaht.naming import unknown
+from eccaht.paper.spec import Experiment, Setting
+from eccaht.policies import policy_names
 
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
 ABLATIONS = ("ecc-aht", "simple-difference", "random-sparse", "diagonal", "cost-free")
@@ -79,11 +80,6 @@ def _rank(id: str, title: str, x_label: str, settings: Iterable[Setting]) -> Exp
     return Experiment(id, title, "rank", tuple(settings), ("ecc-aht",), 2000, x_label)
 
 
-def _still(id: str, title: str, kind: Kind, *settings: Setting) -> Experiment:
-    """Nothing is repeated."""
-    return Experiment(id, title, kind, settings)
-
-
 def _named(setting: Setting, label: str) -> Setting:
     return replace(setting, label=label)
 
@@ -91,10 +87,14 @@ def _named(setting: Setting, label: str) -> Setting:
 FAMILIES = ("toeplitz", "equicorrelation", "block", "circulant", "graph", "exponential", "rbf", "kronecker")
 
 _ENTRIES = [
-    replace(
-        _still("fig1", "One search seen from inside", "panels", _toeplitz(15, 0.6, 3, 3.0, 4.0)),
-        policies=("ecc-aht",),
-        horizon=20,
+    Experiment(
+        "fig1",
+        "One search seen from inside",
+        "panels",
+        (_toeplitz(15, 0.6, 3, 3.0, 4.0),),
+        ("ecc-aht",),
+        20,
+        policy_options={"ecc-aht": {"stopping": "gap", "alpha": 0.05}},
     ),
     _curves("fig5a", "Independent streams", BASELINES, 500, _identity(100, 3, 5.0, 4.0)),
     _curves("fig5b", "Moderate correlation", BASELINES, 500, _toeplitz(100, 0.5, 3, 5.0, 4.0)),
@@ -113,7 +113,9 @@ _ENTRIES = [
         _curves(f"fig{10 + k}", f"Against bandits, {name}", BANDITS, 2000, _family(name))
         for k, name in enumerate(FAMILIES[1:])
     ),
-    _still("table1", "Effective ranks at rho 0.8", "table", *(_named(_family(name), name) for name in FAMILIES)),
+    Experiment(
+        "table1", "Effective ranks at rho 0.8", "table", tuple(_named(_family(name), name) for name in FAMILIES)
+    ),
     _rank(
         "fig17",
         "Final F1 against effective rank, spectral mixture",
@@ -138,6 +140,34 @@ _ENTRIES = [
     ),
 ]
 
+# what the two theorems say of the gap rule, which the paper shows in no figure
+_THEOREM = (
+    Setting("independent streams", "identity", {"K": 100}, 3, 5.0, 4.0),
+    _toeplitz(100, 0.5, 3, 5.0, 4.0),
+    _toeplitz(100, 0.8, 3, 5.0, 4.0),
+)
+_ENTRIES += [
+    Experiment(
+        "stopping",
+        "Wrong sets announced by the gap rule at alpha = 0.05",
+        "stopping",
+        _THEOREM,
+        ("ecc-aht",),
+        1000,
+        policy_options={"ecc-aht": {"stopping": "gap", "alpha": 0.05}},
+    ),
+    Experiment(
+        "asymptotics",
+        "Measurements for each nat of log(1/alpha), times Gamma*, from alpha = 1e-20 to 1e-80",
+        "asymptotics",
+        _THEOREM,
+        ("ecc-aht",),
+        1000,
+        # so small that what comes before the last stretch of a search does not count
+        policy_options={"ecc-aht": {"alphas": [1e-20, 1e-80]}},
+    ),
+]
+
 EXPERIMENTS: dict[str, Experiment] = {entry.id: entry for entry in _ENTRIES}
 
 
@@ -149,8 +179,7 @@ def choose(names: Iterable[str]) -> list[Experiment]:
     """
     wanted = set(names)
     for name in sorted(wanted - EXPERIMENTS.keys() - {"all"}):
-        (near,) = get_close_matches(name, [*EXPERIMENTS, "all"], n=1, cutoff=0.0)
-        raise ValueError(f"unknown experiment {name!r}: did you mean {near!r}? known: all, {', '.join(EXPERIMENTS)}")
+        raise unknown(name, ["all", *EXPERIMENTS], "experiment", cutoff=0.0)
     return [entry for entry in EXPERIMENTS.values() if "all" in wanted or entry.id in wanted]
 
 
@@ -163,8 +192,7 @@ def beside(experiments: Iterable[Experiment], names: Iterable[str]) -> list[Expe
     wanted, plain = list(dict.fromkeys(names)), list(experiments)
     for name in wanted:
         if name not in policy_names():
-            (near,) = get_close_matches(name, policy_names(), n=1, cutoff=0.0)
-            raise ValueError(f"unknown policy {name!r}: did you mean {near!r}? known: {', '.join(policy_names())}")
+            raise unknown(name, policy_names(), "policy", cutoff=0.0)
     more = [experiment.beside(*wanted) for experiment in plain]
     if wanted and not any({*wanted} <= {*experiment.shown} for experiment in more):
         ids = ", ".join(experiment.id for experiment in more)
@@ -173,8 +201,6 @@ def beside(experiments: Iterable[Experiment], names: Iterable[str]) -> list[Expe
         for setting in experiment.settings if experiment.added else ():
             problem = setting.problem()
             for name in experiment.added:
-                try:
-                    make_policy(name, problem, stopping=None, **setting.options)
-                except ValueError as error:
-                    raise ValueError(f"{name} cannot be run in {experiment.id}: {error}") from None
+                if reason := refusal(name, problem, **setting.options):
+                    raise ValueError(f"{name} cannot be run in {experiment.id}: {reason}")
     return more

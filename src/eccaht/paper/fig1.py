@@ -9,28 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index
-from eccaht.covariance import families
 from eccaht.experiments.tables import Table
+from eccaht.paper.catalogue import EXPERIMENTS
+from eccaht.paper.spec import Experiment
 from eccaht.policies import Policy, make_policy
 from eccaht.problem import Problem
 from eccaht.run.loop import Step, steps
 from eccaht.run.simulator import Simulator
-from eccaht.statistics import f1_score, first_reached, reached_for_good
+from eccaht.statistics import first_reached, reached_for_good
 from eccaht.stopping import Gap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STREAMS, N_ANOMALIES, SHIFT, RHO, BUDGET = 15, 3, 3.0, 0.6, 4.0
-POLICY, ALPHA, HORIZON = "ecc-aht", 0.05, 20
-SNAPSHOTS = (0, 1, 5, 20)  # panels (a) to (d)
+ENTRY = EXPERIMENTS["fig1"]
+(_SETTING,), (POLICY,), HORIZON = ENTRY.settings, ENTRY.policies, ENTRY.horizon
+STREAMS, RHO = _SETTING.arguments["K"], _SETTING.arguments["rho"]
+N_ANOMALIES, SHIFT, BUDGET = _SETTING.n_anomalies, _SETTING.shift, _SETTING.budget
+ALPHA = ENTRY.policy_options[POLICY]["alpha"]
 CLOSE_UP = 5  # panel (f)
 
 
 def problem() -> Problem:
     """The problem of the figure: 15 streams in a line, correlated with their neighbours, 3 of them anomalous."""
-    return Problem(families.toeplitz(STREAMS, rho=RHO), shift=SHIFT, n_anomalies=N_ANOMALIES, budget=BUDGET)
+    return _SETTING.problem()
 
 
 # -- the run -------------------------------------------------------------------------------------------
@@ -56,13 +59,13 @@ class Moment(NamedTuple):
     anomalies: Index  # the truth, which the policy never sees
 
 
-def watch(seed: int) -> Iterator[Moment]:
-    """Run the search for all 20 measurements, whatever its stopping rule says, yielding each moment."""
-    setting = problem()
-    policy = make_policy(POLICY, setting, seed=seed, stopping="gap", alpha=ALPHA)
+def watch(seed: int, entry: Experiment = ENTRY) -> Iterator[Moment]:
+    """Run the search for all measurements of the entry, whatever its stopping rule says, yielding each moment."""
+    setting, (name,) = entry.settings[0].problem(), entry.policies
+    policy = make_policy(name, setting, seed=seed, **entry.policy_options[name])
     world = Simulator(setting, seed=seed)
     yield _moment(policy, world, Step(0, np.zeros(setting.size), np.nan))
-    for step in steps(policy, world, HORIZON, obey_stopping=False):
+    for step in steps(policy, world, entry.horizon, obey_stopping=False):
         yield _moment(policy, world, step)
 
 
@@ -85,37 +88,34 @@ def _moment(policy: Policy, world: Simulator, step: Step) -> Moment:
     )
 
 
-def trace(seed: int) -> Table:
+def trace(seed: int, entry: Experiment = ENTRY) -> Table:
     """Run the search and return it as a flat table, one row a (step, stream)."""
-    return tabulate(watch(seed))
+    return tabulate(watch(seed, entry))
 
 
 def tabulate(moments: Iterable[Moment]) -> Table:
     """Return moments as a flat table; what belongs to the whole step is repeated for each stream."""
     kept = list(moments)
-    streams = np.arange(STREAMS)
-
-    def once(name: str) -> NDArray[Any]:
-        return np.repeat([getattr(moment, name) for moment in kept], STREAMS)
+    streams = np.arange(kept[0].beliefs.size)
 
     def each(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(moment, name) for moment in kept])
+        return np.concatenate([np.broadcast_to(getattr(moment, name), streams.size) for moment in kept])
 
     def among(name: str) -> NDArray[Any]:
         return np.concatenate([np.isin(streams, getattr(moment, name)) for moment in kept])
 
     return {
-        "step": once("step"),
+        "step": each("step"),
         "stream": np.tile(streams, len(kept)),
         "belief": each("beliefs"),
         "score": each("scores"),
         "weight": each("weights"),
         "correlation": each("correlation"),
-        "champion": once("champion"),
-        "challenger": once("challenger"),
-        "reading": once("reading"),
-        "lead": once("lead"),
-        "threshold": once("threshold"),
+        "champion": each("champion"),
+        "challenger": each("challenger"),
+        "reading": each("reading"),
+        "lead": each("lead"),
+        "threshold": each("threshold"),
         "decided": among("decision"),
         "anomalous": among("anomalies"),
     }
@@ -151,7 +151,7 @@ def outcome(table: Table) -> Outcome:
     return Outcome(
         decision=np.flatnonzero(decided[-1]).tolist(),
         truth=np.flatnonzero(anomalous[-1]).tolist(),
-        right_from=reached_for_good(f1_score(hits[1:], N_ANOMALIES, N_ANOMALIES), level=1.0),
+        right_from=reached_for_good(hits[1:] == anomalous.sum(axis=1)[1:], level=1.0),
         stopped_at=stopped_at,
         stopped_decision=None if stopped_at is None else np.flatnonzero(decided[stopped_at]).tolist(),
     )
@@ -159,7 +159,7 @@ def outcome(table: Table) -> Outcome:
 
 def _by_step(table: Table, name: str) -> NDArray[Any]:
     """A column as (steps, streams)."""
-    return table[name].reshape(-1, STREAMS)
+    return table[name].reshape(-1, int(table["stream"].max()) + 1)
 
 
 # -- the figure ----------------------------------------------------------------------------------------
@@ -176,8 +176,9 @@ def draw(table: Table) -> Figure:
     with figure_style():
         figure = Figure(figsize=(TEXT_WIDTH, 4.2))
         rows = figure.add_gridspec(2, 1, height_ratios=[2, 3])
-        top, bottom = rows[0].subgridspec(1, len(SNAPSHOTS)), rows[1].subgridspec(1, 2)
-        for place, letter, step in zip(range(len(SNAPSHOTS)), "abcd", SNAPSHOTS, strict=True):
+        snapshots = (0, 1, CLOSE_UP, int(table["step"].max()))  # panels (a) to (d)
+        top, bottom = rows[0].subgridspec(1, len(snapshots)), rows[1].subgridspec(1, 2)
+        for place, letter, step in zip(range(len(snapshots)), "abcd", snapshots, strict=True):
             _draw_beliefs(figure.add_subplot(top[place]), table, letter, step)
         _draw_actions(figure, figure.add_subplot(bottom[0]), table)
         _draw_close_up(figure.add_subplot(bottom[1]), table, CLOSE_UP)
@@ -190,15 +191,15 @@ def _draw_beliefs(ax: Axes, table: Table, letter: str, step: int) -> None:
 
     belief, anomalous = _by_step(table, "belief")[step], _by_step(table, "anomalous")[step]
     named = int((_by_step(table, "decided")[step] & anomalous).sum())
-    ax.bar(range(STREAMS), belief, color=np.where(anomalous, PALETTE["green"], NEUTRAL), width=0.8)
-    found = "the prior" if step == 0 else f"{named} of {N_ANOMALIES} found"
+    ax.bar(range(belief.size), belief, color=np.where(anomalous, PALETTE["green"], NEUTRAL), width=0.8)
+    found = "the prior" if step == 0 else f"{named} of {anomalous.sum()} found"
     ax.set_title(f"({letter}) $t={step}$: {found}")
     ax.set_ylim(0, 1.02)
     if letter == "a":  # the four panels share their axis
         ax.set_ylabel("belief $p_t(k)$")
     else:
         ax.tick_params(labelleft=False)
-    _number_streams(ax)
+    _number_streams(ax, belief.size)
 
 
 def _draw_actions(figure: Figure, ax: Axes, table: Table) -> None:
@@ -206,18 +207,19 @@ def _draw_actions(figure: Figure, ax: Axes, table: Table) -> None:
 
     weight, anomalous = _by_step(table, "weight")[1:], _by_step(table, "anomalous")[0]
     limit = float(np.abs(weight).max())
-    edges = np.arange(len(weight) + 1) + 0.5, np.arange(STREAMS + 1) - 0.5
+    steps, streams = weight.shape
+    edges = np.arange(steps + 1) + 0.5, np.arange(streams + 1) - 0.5
     mesh = ax.pcolormesh(*edges, weight.T, cmap="RdBu_r", vmin=-limit, vmax=limit)
     mesh.set(edgecolor="face", linewidth=0.2)  # without edges PDF viewers show white seams between the cells
     truth = np.flatnonzero(anomalous)
     right = np.full(truth.size, edges[0][-1] + 0.7)
     ax.plot(right, truth, marker=4, color=PALETTE["green"], linestyle="", markersize=4, clip_on=False)
     ax.set_xlim(edges[0][0], edges[0][-1])
-    ax.set_ylim(-0.5, STREAMS - 0.5)
+    ax.set_ylim(-0.5, streams - 0.5)
     ax.set_title("(e) the measurements $c_t[k]$")
-    ax.set_xticks([1, 5, 10, 15, 20])
+    ax.set_xticks([1, *range(5, steps + 1, 5)])
     ax.set_xlabel("measurement $t$")
-    ax.set_yticks(range(0, STREAMS, 2))
+    ax.set_yticks(range(0, streams, 2))
     ax.set_ylabel("stream $k$")
     bar = figure.colorbar(mesh, ax=ax, label="weight $c_t[k]$", pad=0.04)
     bar.outline.set_visible(False)
@@ -228,28 +230,29 @@ def _draw_close_up(ax: Axes, table: Table, step: int) -> None:
 
     weight, correlation = _by_step(table, "weight")[step], _by_step(table, "correlation")[step]
     champion, challenger = (int(_by_step(table, name)[step, 0]) for name in ("champion", "challenger"))
-    ax.bar(range(STREAMS), correlation, width=1.0, color=PALETTE["yellow"], alpha=0.5, label="correlation")
-    ax.bar(range(STREAMS), weight, width=0.55, color=np.where(weight > 0, _RED, _BLUE), label="weight")
+    streams = range(weight.size)
+    ax.bar(streams, correlation, width=1.0, color=PALETTE["yellow"], alpha=0.5, label="correlation")
+    ax.bar(streams, weight, width=0.55, color=np.where(weight > 0, _RED, _BLUE), label="weight")
     ax.axhline(0, color="black", linewidth=0.6)
-    _label(ax, champion, max(weight[champion], correlation[champion]), "champion", "bottom")
-    _label(ax, challenger, weight[challenger], "challenger", "top")
+    _label(ax, champion, max(weight[champion], correlation[champion]), "champion", "bottom", streams[-1])
+    _label(ax, challenger, weight[challenger], "challenger", "top", streams[-1])
     ax.margins(y=0.16)
     ax.set_title(f"(f) $t={step}$: stream {champion} against stream {challenger}")
     ax.set_ylabel(f"weight $c_{step}[k]$, correlation")
-    _number_streams(ax)
+    _number_streams(ax, weight.size)
 
 
-def _label(ax: Axes, stream: int, height: float, text: str, side: str) -> None:
+def _label(ax: Axes, stream: int, height: float, text: str, side: str, last: int) -> None:
     """Name a bar beyond its end, growing inwards from the edges of the panel."""
-    align = "left" if stream == 0 else "right" if stream == STREAMS - 1 else "center"
+    align = "left" if stream == 0 else "right" if stream == last else "center"
     x = stream + {"left": -0.4, "center": 0.0, "right": 0.4}[align]
     offset = (0, 1.5 if side == "bottom" else -1.5)
     ax.annotate(text, (x, height), xytext=offset, textcoords="offset points", ha=align, va=side, fontsize=6.5)
 
 
-def _number_streams(ax: Axes) -> None:
-    ax.set_xlim(-0.7, STREAMS - 0.3)
-    ax.set_xticks(range(0, STREAMS, 2))
+def _number_streams(ax: Axes, streams: int) -> None:
+    ax.set_xlim(-0.7, streams - 0.3)
+    ax.set_xticks(range(0, streams, 2))
     ax.set_xlabel("stream $k$")
 
 

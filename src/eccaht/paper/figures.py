@@ -1,14 +1,13 @@
 """The pictures of the catalogue: F1 curves, sweeps of the time to F1 0.95, and final F1 against effective rank.
 
 All are drawn from Results; no search is run. What stands beside the runs is computed from their settings: effective
-ranks, and in a sweep of the budget the pair designs that say where its limit stops binding.
+ranks, and in a sweep of the budget where its limit stops binding.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from textwrap import fill
 from typing import Any, Literal
 
@@ -25,12 +24,10 @@ from eccaht.arrays import Array
 from eccaht.covariance import effective_rank
 from eccaht.experiments.comparison import TARGET
 from eccaht.experiments.policy_style import draw_curves, policy_style
-from eccaht.measure import pair_design
-from eccaht.paper.results import Results
+from eccaht.paper.results import Results, unlimited_budget
 from eccaht.paper.spec import Setting
 from eccaht.presentation.style import TEXT_WIDTH, figure_style
-from eccaht.randomness import rng_for
-from eccaht.statistics import bca_interval, first_reached, reached_for_good
+from eccaht.statistics import bca_interval
 
 _FORMS = (("o", "-", True), ("s", "--", False), ("D", ":", True), ("v", "-.", False))  # marker, dash, filled
 _HOLLOW: dict[str, Any] = {"marker": "^", "markerfacecolor": "white", "markersize": 4.5, "linestyle": ""}
@@ -95,11 +92,11 @@ def _log_ticks(ax: Axes, side: str) -> None:
     axis.set_ticks([], minor=True)
 
 
-def _bars(ax: Axes, x: Array, values: Array, colour: str, seed: int) -> list[LineCollection]:
+def _bars(ax: Axes, x: Array, values: Array, colour: str, results: Results) -> list[LineCollection]:
     """Intervals of the means of (runs, x); none from a single run."""
     if len(values) == 1 or not x.size:
         return []
-    low, high = bca_interval(values, rng=rng_for(seed, "bootstrap"))
+    low, high = bca_interval(values, rng=results.bootstrap())
     return [ax.vlines(x, low, high, color=colour, linewidth=0.8, alpha=0.7, zorder=1.5)]
 
 
@@ -109,9 +106,9 @@ def _bars(ax: Axes, x: Array, values: Array, colour: str, seed: int) -> list[Lin
 def _draw_curves(figure: Figure, results: Results) -> None:
     experiment, settings = results.experiment, range(len(results.experiment.settings))
     figure.set_figheight(3.7)
-    found = {name: sum(float(results.hits[k, name].mean()) for k in settings) for name in experiment.shown}
+    found = {name: sum(float(results.cells[k, name].mean()) for k in settings) for name in experiment.shown}
     best_first = sorted(found, key=lambda name: -found[name])
-    censored = {name: [int(_times(results, k, name, reached_for_good)[1].sum()) for k in settings] for name in found}
+    censored = {name: [int(results.times(name, k, for_good=True)[1].sum()) for k in settings] for name in found}
     some = any(map(any, censored.values()))
     labels = {name: name + f"\n{_never(censored[name], results.runs)}" * some for name in best_first}
     panels = _panels(figure, [setting.label for setting in experiment.settings])
@@ -143,16 +140,15 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
     order = np.argsort([setting.x for setting in experiment.settings], kind="stable")
     x = np.array([experiment.settings[k].x for k in order])
     wide, anywhere = bool(x.min() > 0 and x.max() > 30 * x.min()), False
-    ways = {f"first at F1 ≥ {TARGET}": first_reached, f"at F1 ≥ {TARGET} for good": reached_for_good}
-    panels, drawings = _panels(figure, list(ways)), []
-    for ax, reached in zip(panels, ways.values(), strict=True):
+    panels, drawings = _panels(figure, [f"first at F1 ≥ {TARGET}", f"at F1 ≥ {TARGET} for good"]), []
+    for ax, for_good in zip(panels, (False, True), strict=True):
         ax.set_xscale("log" if wide else "linear")
         ax.set_yscale("log")
         drawn = []
         for name in experiment.shown:
-            cells = [_times(results, int(k), name, reached) for k in order]
+            cells = [results.times(name, int(k), for_good=for_good) for k in order]
             times, censored = (np.stack(part, axis=1) for part in zip(*cells, strict=True))
-            drawn.append(_draw_times(ax, x, times, censored, name, results.seed))
+            drawn.append(_draw_times(ax, x, times, censored, name, results))
             anywhere |= bool(censored.any())
         drawings.append(drawn)
         ax.set_xlabel(experiment.x_label)
@@ -160,7 +156,7 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
     if anywhere:
         entries += _draw_horizon(panels, experiment.horizon)
     if all(setting.x == setting.budget for setting in experiment.settings):
-        limit = _unbound_from(experiment.settings[0])
+        limit = unlimited_budget(experiment.settings[0].problem())
         label = f"limit stops binding, {limit:.2f}"
         entries += [ax.axvline(limit, linestyle=":", gid="limit", label=label, **_THIN) for ax in panels][:1]
     panels[0].set_ylabel("mean measurements" + ", 95 % intervals" * (results.runs > 1))
@@ -174,24 +170,15 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
     _legend(figure, entries, 3)
 
 
-def _times(
-    results: Results, setting: int, name: str, reached: Callable[[Array, float], int | None]
-) -> tuple[Array, NDArray[np.bool_]]:
-    """By run: the measurements to the target, the horizon where it was not reached, and whether it was not."""
-    curves = results.f1(setting, name)
-    times = [reached(curve, TARGET) for curve in curves]
-    return np.array([float(time or curves.shape[1]) for time in times]), np.array([time is None for time in times])
-
-
 def _draw_times(
-    ax: Axes, x: Array, times: Array, censored: NDArray[np.bool_], name: str, seed: int
+    ax: Axes, x: Array, times: Array, censored: NDArray[np.bool_], name: str, results: Results
 ) -> list[Line2D | LineCollection]:
     """One policy from times and censoring, (runs, x)."""
     colour, dash = policy_style(name)
     mean, some, every = times.mean(axis=0), censored.any(axis=0), censored.all(axis=0)
     return [
         *ax.plot(x, mean, color=colour, linestyle=dash, linewidth=1.0, label=name, gid="mean"),
-        *_bars(ax, x[~every], times[:, ~every], colour, seed),
+        *_bars(ax, x[~every], times[:, ~every], colour, results),
         *ax.plot(x[~some], mean[~some], "o", color=colour, markersize=3.2, gid="observed"),
         *ax.plot(x[some], mean[some], **_HOLLOW, color=colour, gid="censored"),
     ]
@@ -213,25 +200,6 @@ def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
     return [Line2D([], [], color=_THIN["color"], **_HOLLOW, label="lower bound: some runs cut off"), lines[0]]
 
 
-def _unbound_from(setting: Setting) -> float:
-    """The smallest budget at which the L1 limit does not bind, for two streams far from each other and the ends."""
-    K = setting.covariance().size
-
-    def binds(budget: float) -> bool:
-        try:
-            return pair_design(replace(setting, budget=budget).problem(), K // 4, 3 * K // 4).budget_active
-        except ValueError:  # so small that no weights reach the shift at all
-            return True
-
-    low, high = 1e-3, 1e-3
-    while binds(high):
-        low, high = high, 2.0 * high
-    while high > 1.0001 * low:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if binds(middle) else (low, middle)
-    return high
-
-
 # -- final F1 against effective rank -------------------------------------------------------------------
 
 
@@ -247,12 +215,12 @@ def _draw_rank(figure: Figure, results: Results) -> None:
         for form, (marker, dash, filled) in styles.items():
             members = sorted((k for k, own in enumerate(forms) if own == form), key=lambda k: x[k])
             for place, name in enumerate(experiment.shown, start=1):
-                final = np.stack([results.f1(k, name)[:, -1] for k in members], axis=1)
+                final = np.stack([results.arrivals[k, name].final for k in members], axis=1)
                 look = _look(name, marker) | {"linestyle": dash} | ({} if filled else {"markerfacecolor": "white"})
                 above = len(experiment.shown) - place  # so many may hide this one: it shows as their edge
                 look |= {"linewidth": 1.0 + 1.2 * above, "markersize": 3.2 + 2.4 * above, "zorder": 2.0 - 0.05 * above}
                 ax.plot(x[members], final.mean(axis=0), **look, label=f"{name}, {form}", gid="mean")
-                _bars(ax, x[members], final, look["color"], results.seed)
+                _bars(ax, x[members], final, look["color"], results)
         ax.set(xlabel="effective rank", xlim=(x.min() / 1.06, x.max() * 1.06), ylim=(-0.03, 1.03))
         ax.set_xscale("log")
         _log_ticks(ax, "x")

@@ -14,14 +14,11 @@ from eccaht import __version__
 from eccaht.experiments.tables import save_table
 from eccaht.files import replacing
 from eccaht.paper import storage
-from eccaht.paper.barrier import barrier
 from eccaht.paper.catalogue import EXPERIMENTS
-from eccaht.paper.claims import CLAIMS, HOW_DECIDED, STAYS_WRONG, Claim, Verdict
-from eccaht.paper.judging import short, times
+from eccaht.paper.claims import HOW_DECIDED, STAYS_WRONG, claims_about
 from eccaht.paper.results import Results
 from eccaht.paper.spec import Experiment
-from eccaht.paper.stopping_errors import EXPERIMENT as STOPPING
-from eccaht.paper.stopping_errors import load_or_count
+from eccaht.paper.verdicts import Claim, Verdict, short
 from eccaht.presentation.document import (
     Badge,
     Block,
@@ -48,8 +45,7 @@ _COUNTED = {  # of one claim, and of several
 }
 _SPELT = {"hds": "HDS", "ttts-challenger": "TTTS-Challenger", "wadi": "WaDi"}
 _MOST = 5  # numbers of a claim in the first table
-_COUNTS = ("stopping/summary.csv", "stopping/runs.csv")  # made where they are not there
-FILES = ("report.html", "report.md", "claims/verdicts.csv", "claims/runs.csv", *_COUNTS)
+FILES = ("report.html", "report.md", "claims/verdicts.csv", "claims/runs.csv")
 Judged = list[tuple[Claim, Verdict]]
 
 
@@ -64,10 +60,9 @@ def write_report(directory: Path, *, note: Callable[[str], object] = lambda _: N
     if not results:
         why = f" ({next(iter(refused.values()))})" if refused else ""
         raise ValueError(f"no results in {directory}{why}: run 'eccaht reproduce all --out {directory}' first")
-    evidence = {**results, "stopping": load_or_count(directory)}
-    judged = [(claim, claim.verdict(evidence, str(directory))) for claim in _claims_about(results)]
+    judged = [(claim, claim.verdict(results, str(directory))) for claim in claims_about(results)]
     tables = _save_numbers(judged, directory)
-    blocks = [*_opening(results, refused, judged), *_claims(judged, evidence), *_figures(results, directory)]
+    blocks = [*_opening(results, refused, judged), *_claims(judged, results), *_figures(results, directory)]
     pages = {"report.html": html(TITLE, blocks), "report.md": markdown(TITLE, blocks, directory)}
     for name, page in pages.items():
         with replacing(directory / name) as file:
@@ -82,19 +77,13 @@ def _load(directory: Path) -> tuple[dict[str, Results], dict[str, str]]:
         if (directory / id).is_dir():
             try:
                 results[id] = storage.load(directory, id)
-                if not (directory / id / "summary.csv").exists() and results[id].experiment.kind != "panels":
-                    raise ValueError(f"{id} has no summary.csv: run 'eccaht reproduce {id} --out {directory}' again")
+                for name in results[id].experiment.tables:
+                    if not (directory / id / name).exists():
+                        raise ValueError(f"{id} has no {name}: run 'eccaht reproduce {id} --out {directory}' again")
             except ValueError as error:
                 results.pop(id, None)
                 refused[id] = str(error)
     return results, refused
-
-
-def _claims_about(results: Mapping[str, Results]) -> list[Claim]:
-    """The claims of the paper; that its barrier is intrinsic only where joint was run beside ecc-aht."""
-    beyond = barrier(results)
-    pairs = ((claim, beyond if claim.id == "collapse" else None) for claim in CLAIMS)
-    return [claim for pair in pairs for claim in pair if claim is not None]
 
 
 # -- numbers ------------------------------------------------------------------------------------------------
@@ -126,7 +115,7 @@ def _save_numbers(judged: Judged, directory: Path) -> list[Path]:
 
 
 def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged: Judged) -> Iterator[Block]:
-    runs = sorted({found.runs for found in results.values() if found.hits})
+    runs = sorted({found.runs for found in results.values() if found.experiment.compares})
     seeds = sorted({found.seed for found in results.values()})
     many = f"{' and '.join(map(str, runs))} runs of each policy, " if runs else ""
     yield Paragraph(
@@ -156,7 +145,7 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
     yield Paragraph(HOW_DECIDED)
 
 
-def _claims(judged: Judged, evidence: Mapping[str, Results]) -> Iterator[Block]:
+def _claims(judged: Judged, results: Mapping[str, Results]) -> Iterator[Block]:
     yield Heading("The claims one by one", "claims")
     for claim, verdict in judged:
         name = _SPELT.get(claim.id) or claim.id.replace("-", " ").capitalize()
@@ -171,23 +160,23 @@ def _claims(judged: Judged, evidence: Mapping[str, Results]) -> Iterator[Block]:
         if verdict.measures:
             yield Items([str(part) for part in verdict.measures])
         if verdict.word != "holds" and any(part.answer == "no" for part in verdict.measures):
-            yield Paragraph(_why(claim, evidence), label="Why")
+            yield Paragraph(_why(claim, results), label="Why")
         if verdict.traced_to:
             yield Paragraph(_joined([Link(path, path) for path in verdict.traced_to]), label="Numbers from")
-        shown = [Link(id, f"#{id}") for id in claim.experiments if id in evidence and id != STOPPING.id]
+        shown = [Link(id, f"#{id}") for id in claim.experiments if id in results]
         if shown:
             yield Paragraph(_joined(shown), label="Shown in")
 
 
-def _why(claim: Claim, evidence: Mapping[str, Results]) -> str:
+def _why(claim: Claim, results: Mapping[str, Results]) -> str:
     """The reason, with the runs that stay wrong for ever counted where they are part of it."""
     if not claim.biased:
         return claim.why
     lost, of = {}, 0
     for id in claim.experiments:
-        cells = [k for k, policy in evidence[id].hits if policy == "ecc-aht"]
-        lost[id] = sum(times(evidence[id], "ecc-aht", k, for_good=True)[1] for k in cells)
-        of += evidence[id].runs * len(cells)
+        cells = [k for k, policy in results[id].cells if policy == "ecc-aht"]
+        lost[id] = sum(int(results[id].times("ecc-aht", k, for_good=True)[1].sum()) for k in cells)
+        of += results[id].runs * len(cells)
     if not any(lost.values()):
         return claim.why
     where = ", ".join(f"{count} in {id}" for id, count in lost.items() if count)
@@ -209,22 +198,24 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         words = setting_in_words(experiment)
         if experiment.shown:
             words += f" Policies: {', '.join(experiment.shown)}."
-        if found.hits:
-            words += f" {found.runs} runs of {experiment.horizon} measurements."
+        if found.cells:
+            words += (
+                f" {found.runs} runs of {'' if experiment.compares else 'at most '}{experiment.horizon} measurements."
+            )
         picture = directory / id / f"{id}.png"
         if picture.exists():
             yield Picture(picture, f"{id}: {experiment.title}", words)
         else:
             yield Paragraph(words)
         options = ["--out", str(directory)]
-        options += ["--runs", str(found.runs)] if found.hits else []
+        options += ["--runs", str(found.runs // experiment.repeats(1))] if found.cells else []
         options += ["--seed", str(found.seed)] if found.seed else []
         options += ["--with", ",".join(experiment.added)] if experiment.added else []
         yield Paragraph(Code(shlex.join(["eccaht", "reproduce", id, *options])), label="Again")
-        names = ("summary.csv", "curves.csv", f"{id}.csv", f"{id}.pdf", "spec.json")
+        names = (*experiment.tables, f"{id}.pdf", "spec.json")
         files = [Link(name, f"{id}/{name}") for name in names if (directory / id / name).exists()]
         yield Paragraph(_joined(files), label="Files")
-        if (directory / id / "summary.csv").exists():
+        if "summary.csv" in experiment.tables:
             yield _summary(directory / id / "summary.csv", experiment)
 
 
@@ -253,10 +244,10 @@ def setting_in_words(experiment: Experiment) -> str:
 def _summary(path: Path, experiment: Experiment) -> Grid:
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    if experiment.kind == "table":
-        header = list(rows[0]) if rows else []
-        caption = "Effective ranks"
-        return Grid(caption, header, [[_number(row[name]) for name in header] for row in rows])
+    if not experiment.compares:
+        header = [name.replace("_", " ") for name in rows[0]]
+        caption = "Effective ranks" if experiment.kind == "table" else experiment.title
+        return Grid(caption, header, [[_number(cell) for cell in row.values()] for row in rows])
     caption = "Measurements to F1 >= 0.95 and F1 at the end, mean [95 % interval]; >= where runs were censored"
     header = ["policy", "first", "for good", "final F1", "censored first / for good"]
     several = len(experiment.settings) > 1

@@ -1,34 +1,150 @@
-"""Results of an experiment in memory: hits after every measurement, from which all else follows."""
+"""Results of an experiment in memory, and the numbers that its tables, figures and verdicts share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
-from eccaht.paper.spec import Experiment
-from eccaht.statistics import f1_score
+from eccaht.covariance.spectrum import effective_rank
+from eccaht.experiments.comparison import TARGET
+from eccaht.experiments.tables import Table, from_rows
+from eccaht.measure import pair_design
+from eccaht.paper.spec import Cell, Experiment
+from eccaht.problem import Problem
+from eccaht.randomness import rng_for
+from eccaht.statistics import (
+    Delay,
+    Estimate,
+    bca_interval,
+    delay,
+    estimate,
+    f1_score,
+    first_reached,
+    reached_for_good,
+)
 
-Cell = tuple[int, str]  # number of the setting, policy
+POINTS = 300  # of a curve
+
+
+class Arrivals(NamedTuple):
+    """One value a run: measurements to F1 >= 0.95 first and for good, None where it never is, and F1 at the end."""
+
+    first: list[int | None]
+    for_good: list[int | None]
+    final: Array
 
 
 @dataclass(frozen=True)
 class Results:
-    """All cells of one experiment: hits[setting, policy] has shape (runs, horizon)."""
+    """All cells of one experiment: the hits after every measurement, (runs, horizon), or its columns, one row a run."""
 
     experiment: Experiment
     seed: int
-    hits: Mapping[Cell, NDArray[np.int32]]
+    cells: Mapping[Cell, NDArray[Any]]
 
     def f1(self, setting: int, policy: str) -> Array:
         """F1 after each measurement, (runs, horizon)."""
         n = self.experiment.settings[setting].n_anomalies
-        return f1_score(self.hits[setting, policy], n, n)
+        return f1_score(self.cells[setting, policy], n, n)
 
     @property
     def runs(self) -> int:
         """How often each cell was run; 0 where nothing runs."""
-        return len(next(iter(self.hits.values()), ()))
+        return len(next(iter(self.cells.values()), ()))
+
+    @cached_property
+    def arrivals(self) -> dict[Cell, Arrivals]:
+        """What each run of a comparison comes to: all tables, figures and verdicts take it from here."""
+        found = {}
+        for cell in self.experiment.cells:
+            f1 = self.f1(*cell)
+            first, for_good = ([reached(run, TARGET) for run in f1] for reached in (first_reached, reached_for_good))
+            found[cell] = Arrivals(first, for_good, f1[:, -1])
+        return found
+
+    def times(self, policy: str, setting: int = 0, *, for_good: bool = False) -> tuple[Array, NDArray[np.bool_]]:
+        """Measurements to F1 >= 0.95, one a run, and which runs were cut off; those count as the horizon."""
+        found = self.arrivals[setting, policy]
+        reached = found.for_good if for_good else found.first
+        cut_off = np.array([time is None for time in reached])
+        return np.array([time or self.experiment.horizon for time in reached], dtype=float), cut_off
+
+    def bootstrap(self) -> np.random.Generator:
+        """The same resamples for every number: none depends on which others are asked for."""
+        return rng_for(self.seed, "bootstrap")
+
+
+def unlimited_budget(problem: Problem) -> float:
+    """The smallest budget at which the L1 limit binds for no pair of streams."""
+    free = problem.replace(budget=1e9)
+    needed, (shift, K) = 0.0, (problem.shift, problem.size)
+    for i in range(K - 1):
+        for j in range(i + 1, K):
+            weights = pair_design(free, i, j).weights
+            needed = max(needed, 1e9 / float(shift[i] * weights[i] - shift[j] * weights[j]))
+    return needed
+
+
+# -- tables of comparisons ----------------------------------------------------------------------------------
+
+
+def summary_table(results: Results) -> Table:
+    """One row for each setting and policy."""
+    return from_rows([_summary(results, *cell) for cell in results.experiment.cells])
+
+
+def _summary(results: Results, k: int, policy: str) -> dict[str, Any]:
+    setting, found = results.experiment.settings[k], results.arrivals[k, policy]
+    horizon = results.experiment.horizon
+    return {
+        "setting": k,
+        "label": setting.label,
+        "x": None if np.isnan(setting.x) else setting.x,
+        "policy": policy,
+        **_named("first", delay(found.first, horizon, rng=results.bootstrap())),
+        **_named("good", delay(found.for_good, horizon, rng=results.bootstrap())),
+        **_named("final_f1", estimate(found.final, rng=results.bootstrap())),
+        "runs": results.runs,
+        "horizon": horizon,
+    }
+
+
+def _named(what: str, found: Delay | Estimate) -> dict[str, float | int | None]:
+    low, high = found.interval or (None, None)
+    censored = {f"{what}_censored": found.censored} if isinstance(found, Delay) else {}
+    return {f"{what}_mean": found.mean, f"{what}_low": low, f"{what}_high": high, **censored}
+
+
+def curve_table(results: Results) -> Table:
+    """Mean F1 and its interval at some of the measurements, for each setting and policy."""
+    steps = curve_steps(results.experiment.horizon)
+    rows = []
+    for k, policy in results.experiment.cells:
+        f1 = results.f1(k, policy)[:, steps - 1]
+        ends = bca_interval(f1, rng=results.bootstrap()).tolist() if results.runs > 1 else [[None] * len(steps)] * 2
+        columns = zip(steps.tolist(), f1.mean(axis=0).tolist(), *ends, strict=True)
+        rows += [(k, policy, *row) for row in columns]
+    names = ("setting", "policy", "step", "mean", "low", "high")
+    return from_rows([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def curve_steps(horizon: int) -> NDArray[np.intp]:
+    """About 300 measurements, all of the first ones and then ever fewer."""
+    return np.unique(np.geomspace(1, horizon, min(horizon, POINTS)).round().astype(np.intp))
+
+
+def rank_table(experiment: Experiment) -> Table:
+    """Effective ranks of the covariances of an experiment."""
+    built = [(setting.label, setting.covariance()) for setting in experiment.settings]
+    return from_rows(
+        [
+            {"family": label, "shannon": effective_rank(S), "participation": effective_rank(S, kind="participation")}
+            for label, S in built
+        ]
+    )

@@ -5,6 +5,7 @@ No number depends on how many processes there are, on what else runs, or on wher
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -17,18 +18,20 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from eccaht import __version__
 from eccaht.arrays import as_count
 from eccaht.experiments.single_run import hits_of_run
+from eccaht.experiments.tables import Table, save_table
 from eccaht.experiments.workers import Backend, Start, local, workers
 from eccaht.paper import storage
-from eccaht.paper.manifest import MANIFEST
-from eccaht.paper.results import Cell
-from eccaht.paper.spec import Experiment, Setting
+from eccaht.paper.asymptotics import slope_table, stop_table, stopping_times
+from eccaht.paper.results import Results, curve_table, rank_table, summary_table
+from eccaht.paper.spec import Cell, Experiment, Setting
+from eccaht.paper.stopping_errors import announce, announcement_table, error_table
 from eccaht.policies import CATALOGUE
 from eccaht.randomness import check_seed
 
 _PIECE = 10_000  # measurements, under a second or two: so much is lost of what an interrupt finds unfinished
 # about how long a measurement takes, in microseconds: long cells go first, and the time left is told by it
 _COST = {"ecc-aht": 40, "cost-free": 40, "ttts-challenger": 80, "ttts": 150, "combgape": 120, "hds": 100}
-_EXACT_COST, _SETTLED_BY = 5000, 150  # these end when settled, mostly before so many measurements
+_EXACT_COST, _ENDED_BY = 5000, {"stopping": 40, "asymptotics": 300, "exact": 150}  # mostly after so many measurements
 _OTHERS, _BINDING = 28, 400
 _STRUCTURED = ("block", "circulant", "graph", "kronecker")  # about twice as long
 _FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
@@ -48,6 +51,7 @@ class Piece(NamedTuple):
     """Some runs of one cell: all that a worker needs to know."""
 
     id: str
+    kind: str
     cell: Cell
     setting: Setting
     options: dict[str, Any]
@@ -61,14 +65,14 @@ class Piece(NamedTuple):
         """Estimated microseconds."""
         policy, setting = self.cell[1], self.setting
         if CATALOGUE[policy].can.exact_lead:
-            ends = min(self.horizon, _SETTLED_BY) if not self.options.get("regularize") else self.horizon
+            ends = min(self.horizon, _ENDED_BY["exact"]) if not self.options.get("regularize") else self.horizon
             return float(_EXACT_COST * ends * len(self.runs))
         step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
         if setting.family in _STRUCTURED:
             step *= 2
         if policy == "ecc-aht" and setting.budget * setting.shift < 2:  # the limit binds: a path instead of a formula
             step = _BINDING
-        return step * self.horizon * len(self.runs)
+        return step * min(self.horizon, _ENDED_BY.get(self.kind, self.horizon)) * len(self.runs)
 
 
 def reproduce(
@@ -104,9 +108,10 @@ def reproduce(
             shown = [storage.with_added(directory, experiment) for experiment in experiments]
             work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
             counter = _Counter(directory, shown, work, progress)
-            with closing(_whole_cells(start, work, runs, counter)) as whole:
-                for id, cell, hits in whole:
-                    storage.save_cell(directory, id, cell, hits)
+            by_id = {experiment.id: experiment for experiment in shown}
+            with closing(_whole_cells(start, work, counter)) as whole:
+                for id, cell, found in whole:
+                    storage.save_cell(directory, by_id[id], cell, found)
                     counter.stored()
         finish = local(min(jobs, max(1, len(counter.stale))))
         with closing(finish(_finish, [(directory, id) for id in counter.stale])) as finished:
@@ -126,11 +131,11 @@ class _Counter:
     ) -> None:
         unfinished = {piece.id for piece in work}
         # long ones first here too
-        ordered = sorted(experiments, key=lambda experiment: -len(storage.cells(experiment)))
+        ordered = sorted(experiments, key=lambda experiment: -len(experiment.cells))
         self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
-        cells = sum(len(storage.cells(experiment)) for experiment in experiments)
+        cells = sum(len(experiment.cells) for experiment in experiments)
         self._now = Progress(cells - len({(p.id, p.cell) for p in work}), cells, 0, len(self.stale), 0.0)
-        stale_cells = sum(len(storage.cells(experiment)) for experiment in experiments if experiment.id in self.stale)
+        stale_cells = sum(len(experiment.cells) for experiment in experiments if experiment.id in self.stale)
         self._finishing = _FINISHING + _FINISHING_CELL * stale_cells / max(1, len(self.stale))
         self._total = sum(piece.cost for piece in work) + self._finishing * len(self.stale)
         self._done, self._progress = 0.0, progress
@@ -147,7 +152,9 @@ class _Counter:
 
     def _advance(self, work: float, **counts: int) -> None:
         self._done += work
-        self._now = self._now._replace(**counts, share=min(1.0, self._done / self._total) if self._total else 1.0)
+        now = self._now._replace(**counts)
+        whole = now.cells == now.of_cells and now.finished == now.of_finished  # sums of costs are rounded
+        self._now = now._replace(share=1.0 if whole or not self._total else min(1.0, self._done / self._total))
         self._progress(self._now)
 
 
@@ -161,47 +168,51 @@ def _pieces(
     if again := storage.damaged(directory, experiment):
         names = ", ".join(f"{k}-{policy}" for k, policy in again)
         note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
-    for cell in sorted([*storage.missing(directory, experiment), *again], key=storage.cells(experiment).index):
+    for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
         size = 1 if CATALOGUE[cell[1]].can.exact_lead else max(1, _PIECE // max(1, experiment.horizon))
-        setting = experiment.settings[cell[0]]
+        setting, runs_of_cell = experiment.settings[cell[0]], range(experiment.repeats(runs))
         options = {**setting.options, **experiment.policy_options.get(cell[1], {})}
-        for first in range(0, runs, size):
-            some = range(first, min(first + size, runs))
-            yield Piece(experiment.id, cell, setting, options, experiment.horizon, seed, some)
+        for first in runs_of_cell[::size]:
+            some = runs_of_cell[first : first + size]
+            yield Piece(experiment.id, experiment.kind, cell, setting, options, experiment.horizon, seed, some)
 
 
 def _whole_cells(
-    start: Start, work: list[Piece], runs: int, counter: _Counter
-) -> Generator[tuple[str, Cell, NDArray[np.int32]], None, None]:
+    start: Start, work: list[Piece], counter: _Counter
+) -> Generator[tuple[str, Cell, NDArray[Any]], None, None]:
     """Run all pieces, yielding a cell once the last of its runs is in."""
     ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
-    hits: dict[tuple[str, Cell], NDArray[np.int32]] = {}
-    left: dict[tuple[str, Cell], int] = {}
+    found: dict[tuple[str, Cell], dict[int, NDArray[Any]]] = {}  # by cell and first run of a piece
+    left = Counter((piece.id, piece.cell) for piece in work)
     with closing(start(_run, [(k, piece) for k, piece in enumerate(ordered)])) as results:
-        for k, found in results:
+        for k, some in results:
             piece = ordered[k]
             key = piece.id, piece.cell
-            hits.setdefault(key, np.zeros((runs, piece.horizon), np.int32))[piece.runs] = found
-            left[key] = left.get(key, runs) - len(piece.runs)
+            found.setdefault(key, {})[piece.runs.start] = some
+            left[key] -= 1
             counter.ran(piece)
             if not left[key]:
-                yield *key, hits.pop(key)
+                yield *key, np.concatenate([part for _, part in sorted(found.pop(key).items())])
 
 
-def _run(k: int, piece: Piece) -> tuple[int, NDArray[np.int32]]:
+# what one run of a cell leaves, where these are not the hits after each measurement
+_RUNS: dict[str, Callable[..., NDArray[Any]]] = {"stopping": announce, "asymptotics": stopping_times}
+
+
+def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
     """Run one piece, here or in a worker."""
     if piece.version != __version__:
         raise ValueError(f"a worker has eccaht {__version__}, not {piece.version}: install the same version everywhere")
+    once: Callable[..., NDArray[Any]] = _RUNS.get(piece.kind, hits_of_run)
     # sums over several threads round differently: with one thread everywhere no number depends on the workers
     with threadpool_limits(1):
         problem = piece.setting.problem()
         runs = ((piece.seed, run) for run in piece.runs)
-        policy = piece.cell[1]
         try:
-            hits = [hits_of_run(problem, policy, piece.horizon, seed, piece.options) for seed in runs]
+            found = [once(problem, piece.cell[1], piece.horizon, seed, piece.options) for seed in runs]
         except (ValueError, ArithmeticError) as error:
             raise type(error)(f"{piece.id}, {piece.setting.label}, {error}") from None
-        return k, np.stack(hits)
+        return k, np.stack(found)
 
 
 # -- tables and figures --------------------------------------------------------------------------------
@@ -209,39 +220,56 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[np.int32]]:
 
 def files(directory: Path, experiment: Experiment) -> list[Path]:
     """Every file that is written for an experiment."""
-    cells = [storage.cell_path(directory, experiment.id, cell) for cell in storage.cells(experiment)]
     home = directory / experiment.id
-    return [home / "spec.json", home / MANIFEST, *cells, *_derived(directory, experiment)]
+    return [*_sources(directory, experiment), home / storage.MANIFEST, *_derived(directory, experiment)]
+
+
+def _sources(directory: Path, experiment: Experiment) -> list[Path]:
+    cells = [storage.cell_path(directory, experiment.id, cell) for cell in experiment.cells]
+    return [directory / experiment.id / storage.SPECIFICATION, *cells]
 
 
 def _derived(directory: Path, experiment: Experiment) -> list[Path]:
-    home = directory / experiment.id
-    figure = [home / f"{experiment.id}.pdf", home / f"{experiment.id}.png"]
-    if experiment.kind == "panels":
-        return [home / f"{experiment.id}.csv", *figure]
-    tables = [home / "summary.csv", *([home / "curves.csv"] if experiment.kind == "curves" else [])]
-    return tables if experiment.kind == "table" else [*tables, *figure]
+    return [directory / experiment.id / name for name in (*experiment.tables, *experiment.pictures)]
 
 
 def _up_to_date(directory: Path, experiment: Experiment) -> bool:
-    sources = [storage.cell_path(directory, experiment.id, cell) for cell in storage.cells(experiment)]
-    return storage.up_to_date(_derived(directory, experiment), [directory / experiment.id / "spec.json", *sources])
+    """Are all tables and figures there, and none older than what they are made from?"""
+    derived, sources = _derived(directory, experiment), _sources(directory, experiment)
+    if not all(path.exists() for path in derived):
+        return False
+    return min(path.stat().st_mtime_ns for path in derived) >= max(path.stat().st_mtime_ns for path in sources)
 
 
 def _finish(directory: Path, id: str) -> str:
     """Make the tables and the figure of an experiment whose cells are all there."""
-    from eccaht.experiments.tables import save_table
     from eccaht.paper import fig1, figures
     from eccaht.presentation.style import save_figure
 
     with threadpool_limits(1):
         results = storage.load(directory, id)
-        if results.experiment.kind == "panels":
-            table = fig1.trace(results.seed)
-            save_table(table, directory / id / f"{id}.csv")
-            save_figure(fig1.draw(table), directory / id / id)
-        else:
-            storage.save_tables(directory, results)
-            if results.experiment.kind != "table":
-                save_figure(figures.draw(results), directory / id / id)
+        made = dict(zip(results.experiment.tables, tables(results), strict=True))
+        for name, table in made.items():
+            save_table(table, directory / id / name)
+        if results.experiment.pictures:
+            drawn = figures.draw(results) if results.experiment.compares else fig1.draw(made[f"{id}.csv"])
+            save_figure(drawn, directory / id / id)
     return id
+
+
+def tables(results: Results) -> list[Table]:
+    """The tables of an experiment, in the order of their names."""
+    from eccaht.paper import fig1
+
+    match results.experiment.kind:
+        case "table":
+            return [rank_table(results.experiment)]
+        case "panels":
+            return [fig1.trace(results.seed, results.experiment)]
+        case "stopping":
+            return [error_table(results), announcement_table(results)]
+        case "asymptotics":
+            return [slope_table(results), stop_table(results)]
+        case "curves":
+            return [summary_table(results), curve_table(results)]
+    return [summary_table(results)]

@@ -1,4 +1,4 @@
-"""An experiment is data: problems, policies, a horizon and what the picture shows.
+"""An experiment is data: problems, policies, a horizon and what is made of them.
 
 The entries themselves are in catalogue.py; what ran is stored beside the results, so that a changed entry is noticed.
 """
@@ -13,7 +13,11 @@ import numpy as np
 from eccaht.covariance import Covariance, families
 from eccaht.problem import Problem
 
-Kind = Literal["curves", "sweep", "rank", "table", "panels"]
+Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics"]
+Cell = tuple[int, str]  # number of the setting, policy
+_COMPARING = ("curves", "sweep", "rank")
+_COLUMNS = {"stopping": ("hits", "measurements"), "asymptotics": ("first_stop", "last_stop", "rate")}
+_SEARCHES = 10  # of a stopping rule for each run that is asked for: wrong sets are rare
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure or table of the paper.
+    """One figure or table of the paper, or searches that one of its theorems is tested by.
 
     kind: `curves` F1 against measurements, a panel a setting; `sweep` measurements to F1 >= 0.95 against x; `rank`
-    final F1 against effective rank; `table` effective ranks, nothing runs; `panels` figure 1.
+    final F1 against effective rank; `table` effective ranks, nothing runs; `panels` figure 1; `stopping` wrong sets
+    announced by the gap rule; `asymptotics` measurements that the gap rule takes as alpha falls.
     """
 
     id: str
@@ -59,13 +64,47 @@ class Experiment:
     added: tuple[str, ...] = ()  # policies that were asked for beside those of the paper; no claim is judged by them
 
     @property
+    def compares(self) -> bool:
+        """Are policies compared, measurement by measurement?"""
+        return self.kind in _COMPARING
+
+    @property
     def shown(self) -> tuple[str, ...]:
         """All policies that are run and drawn."""
         return *self.policies, *self.added
 
+    @property
+    def cells(self) -> list[Cell]:
+        """What is run and stored: every policy in every setting, nothing for a table or figure 1."""
+        if self.kind in ("table", "panels"):
+            return []
+        return [(k, policy) for k in range(len(self.settings)) for policy in self.shown]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The numbers that a run leaves, where these are not the hits after each measurement."""
+        return _COLUMNS.get(self.kind, ())
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that are made of the cells."""
+        if self.kind == "panels":
+            return (f"{self.id}.csv",)
+        more = {"curves": ("curves.csv",), "stopping": ("runs.csv",), "asymptotics": ("runs.csv",)}
+        return "summary.csv", *more.get(self.kind, ())
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
+        """The names of the files of its figure."""
+        return (f"{self.id}.pdf", f"{self.id}.png") if self.compares or self.kind == "panels" else ()
+
+    def repeats(self, runs: int) -> int:
+        """How often each cell is run where `runs` runs are asked for; figure 1 shows one search and no other."""
+        return {"table": 0, "panels": 1, "stopping": _SEARCHES * runs}.get(self.kind, runs)
+
     def beside(self, *names: str) -> Experiment:
         """The same with further policies, where it compares policies with ecc-aht; those it has stay as they are."""
-        if self.kind in ("table", "panels") or "ecc-aht" not in self.policies:
+        if not self.compares or "ecc-aht" not in self.policies:
             return self
         new = (name for name in dict.fromkeys(names) if name not in self.shown)
         return replace(self, added=(*self.added, *new))
@@ -77,3 +116,10 @@ class Experiment:
         for setting in entry["settings"]:
             setting["x"] = None if np.isnan(setting["x"]) else setting["x"]
         return entry
+
+    @classmethod
+    def from_dict(cls, entry: dict[str, Any]) -> Experiment:
+        """The entry that `as_dict` wrote."""
+        settings = ({**setting, "x": np.nan if setting["x"] is None else setting["x"]} for setting in entry["settings"])
+        whole = {"settings": tuple(Setting(**setting) for setting in settings), "policies": tuple(entry["policies"])}
+        return cls(**{**entry, **whole})

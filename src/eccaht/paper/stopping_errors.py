@@ -2,80 +2,50 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
 from eccaht import __version__
-from eccaht.experiments.tables import save_table
+from eccaht.experiments.tables import Table, from_rows
 from eccaht.paper.results import Results
-from eccaht.paper.spec import Experiment, Setting
 from eccaht.policies import make_policy
+from eccaht.problem import Problem
 from eccaht.run.loop import identify
 from eccaht.run.simulator import Simulator
-
-ALPHA, LONGEST, RUNS, SEED = 0.05, 1000, 200, 0
-POLICY = "ecc-aht"
-EXPERIMENT = Experiment(
-    "stopping",
-    "Wrong sets announced by the gap rule at alpha = 0.05",
-    "table",
-    (
-        Setting("independent streams", "identity", {"K": 100}, 3, 5.0, 4.0),
-        Setting("toeplitz 0.5", "toeplitz", {"K": 100, "rho": 0.5}, 3, 5.0, 4.0),
-        Setting("toeplitz 0.8", "toeplitz", {"K": 100, "rho": 0.8}, 3, 5.0, 4.0),
-    ),
-    (POLICY,),
-    1,
-)
+from eccaht.statistics import clopper_pearson
 
 
-def stopping_errors(runs: int, seed: int) -> list[list[tuple[int, int]]]:
-    """For each setting and run: how many of the announced streams are anomalous, after how many measurements."""
-    with threadpool_limits(1):
-        return [[_announced(setting, (seed, run)) for run in range(runs)] for setting in EXPERIMENT.settings]
+def announce(
+    problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]
+) -> NDArray[np.int32]:
+    """Search until the rule stops: the anomalous streams in the set it announces, and the measurements it took."""
+    policy = make_policy(name, problem, seed=seed, **options)
+    world = Simulator(problem, seed=seed, names=[name])
+    found = identify(policy, world.measure, horizon)
+    return np.array([np.isin(found.anomalies, world.anomalies).sum(), found.n_measurements], dtype=np.int32)
 
 
-def load_or_count(directory: Path, runs: int = RUNS, seed: int = SEED) -> Results:
-    """Return the counts kept in directory/stopping, counted now if they are not there or from another version."""
-    file = directory / "stopping" / "runs.csv"
-    wanted = [(str(k), str(run)) for k in range(len(EXPERIMENT.settings)) for run in range(runs)]
-    try:
-        with file.open(newline="") as lines:
-            kept = list(csv.DictReader(lines))
-        same = all((row["seed"], row["version"]) == (str(seed), __version__) for row in kept)
-        if not same or [(row["setting"], row["run"]) for row in kept] != wanted:
-            raise ValueError("other runs")
-        hits = np.array([int(row["hits"]) for row in kept]).reshape(-1, runs)
-    except (OSError, ValueError, KeyError):
-        counts = np.array(stopping_errors(runs, seed))
-        _save(counts, file.parent, seed)
-        hits = counts[..., 0]
-    cells = {(k, POLICY): found.astype(np.int32)[:, None] for k, found in enumerate(hits)}
-    return Results(EXPERIMENT, seed, cells)
+def error_table(results: Results) -> Table:
+    """The share of wrong sets in each setting, with its Clopper-Pearson interval."""
+    rows = []
+    for k, policy in results.experiment.cells:
+        setting = results.experiment.settings[k]
+        hits, measurements = results.cells[k, policy].T
+        wrong, runs = int((hits < setting.n_anomalies).sum()), len(hits)
+        low, high = clopper_pearson(wrong, runs)
+        told = {"setting": setting.label, "alpha": results.experiment.policy_options[policy]["alpha"], "runs": runs}
+        told |= {"wrong": wrong, "share": wrong / runs, "share_low": low, "share_high": high}
+        rows.append(told | {"mean_measurements": float(measurements.mean())})
+    return from_rows(rows)
 
 
-def _announced(setting: Setting, seed: tuple[int, int]) -> tuple[int, int]:
-    problem = setting.problem()
-    policy = make_policy(POLICY, problem, seed=seed, stopping="gap", alpha=ALPHA)
-    world = Simulator(problem, seed=seed, names=[POLICY])
-    found = identify(policy, world.measure, LONGEST)
-    return int(np.isin(found.anomalies, world.anomalies).sum()), found.n_measurements
-
-
-def _save(counts: np.ndarray, directory: Path, seed: int) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    settings, runs = counts.shape[:2]
-    labels, need = ([getattr(s, name) for s in EXPERIMENT.settings] for name in ("label", "n_anomalies"))
-    wrong = (counts[..., 0] < np.array(need)[:, None]).sum(axis=1)
-    ends = np.array([binomtest(int(w), runs).proportion_ci(0.95, method="exact") for w in wrong])
-    summary = {"setting": np.array(labels), "alpha": np.full(settings, ALPHA), "runs": np.full(settings, runs)}
-    summary |= {"wrong": wrong, "share": wrong / runs, "share_low": ends[:, 0], "share_high": ends[:, 1]}
-    save_table(summary | {"mean_measurements": counts[..., 1].mean(axis=1)}, directory / "summary.csv")
-    setting, run = np.indices((settings, runs))
-    table = {"setting": setting, "run": run, "hits": counts[..., 0], "measurements": counts[..., 1]}
-    table |= {"seed": np.full_like(run, seed), "version": np.full(run.shape, __version__)}
-    save_table({name: column.ravel() for name, column in table.items()}, directory / "runs.csv")
+def announcement_table(results: Results) -> Table:
+    """One row a search."""
+    rows = [
+        {"setting": k, "run": run, "hits": hits, "measurements": n, "seed": results.seed, "version": __version__}
+        for (k, _), found in results.cells.items()
+        for run, (hits, n) in enumerate(found.tolist())
+    ]
+    return from_rows(rows)

@@ -31,8 +31,8 @@ from eccaht.datasets.wadi import (
     whole_windows,
 )
 from eccaht.experiments.comparison import TARGET, Records
-from eccaht.experiments.localisation import Search, check_reach, localise
-from eccaht.experiments.tables import Table
+from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
+from eccaht.experiments.tables import Table, from_rows
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.statistics import first_reached, reached_for_good
@@ -153,7 +153,7 @@ def run_fig4a(
     return Fig4a(localise(searches, names, seed=settings.seed, jobs=jobs, progress=progress), left_out)
 
 
-def search_in(model: Model, windows: Windows, prepared: Prepared, settings: Settings) -> Search | str:
+def search_in(model: Model, windows: Windows, prepared: Prepared, settings: Settings) -> RecordedSearch | str:
     """The search of an attack in its whole windows, or why there is none."""
     if prepared.left_out:
         return prepared.left_out
@@ -162,7 +162,7 @@ def search_in(model: Model, windows: Windows, prepared: Prepared, settings: Sett
         return "no whole window of the data lies within it"
     truth = np.sort(model.places(prepared.columns))
     problem = model.problem(shift=settings.shift, n_anomalies=truth.size, budget=settings.budget)
-    return Search(problem, rows, truth)
+    return RecordedSearch(problem, rows, truth)
 
 
 # -- fig4b ---------------------------------------------------------------------------------------------
@@ -193,11 +193,11 @@ def run_fig4b(
     """
     timed = []
     for name, own in windows.items():
-        searches: dict[str, list[Search]] = {}
+        searches: dict[str, list[RecordedSearch]] = {}
         waits: dict[str, float] = {}
         for each in prepared:
             search = search_in(model, own, each, settings)
-            if isinstance(search, Search):
+            if isinstance(search, RecordedSearch):
                 searches[each.label] = [_seen_by(name, search)] * settings.runs
                 waits[each.label] = _wait(each.attack, own)
         records = localise(searches, [name], seed=settings.seed, jobs=jobs, progress=progress) if searches else {}
@@ -205,7 +205,7 @@ def run_fig4b(
     return timed
 
 
-def _seen_by(name: str, search: Search) -> Search:
+def _seen_by(name: str, search: RecordedSearch) -> RecordedSearch:
     if name != "combgape":
         return search
     noise = Diagonal(search.problem.covariance.diagonal())
@@ -252,7 +252,7 @@ def pipeline_table(timed: Sequence[Timed]) -> Table:
         }
         for each in timed
     ]
-    return {column: np.array([row[column] for row in rows]) for column in rows[0]}
+    return from_rows(rows)
 
 
 def mean_seconds(times: Sequence[float | None], limit: float) -> float:
@@ -265,8 +265,7 @@ def mean_seconds(times: Sequence[float | None], limit: float) -> float:
 
 def column_table(model: Model) -> Table:
     """What became of each column."""
-    rows = [column.as_dict() for column in model.columns]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return from_rows([column.as_dict() for column in model.columns])
 
 
 def attack_table(prepared: Sequence[Prepared]) -> Table:
@@ -283,4 +282,4 @@ def attack_table(prepared: Sequence[Prepared]) -> Table:
         }
         for each in prepared
     ]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return from_rows(rows)

@@ -10,9 +10,9 @@ from typing import Any
 from eccaht.arrays import as_number, check_alpha
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
-from eccaht.labels import did_you_mean
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
 from eccaht.measurements import Budget, Unlimited
+from eccaht.naming import unknown
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import TreeWalk, compose_hds
@@ -236,8 +236,7 @@ def make_policy(
 def _entry(name: str) -> Entry:
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
-    hint = did_you_mean(name, CATALOGUE, f": known: {', '.join(CATALOGUE)}", cutoff=0.5)
-    raise ValueError(f"unknown policy {name!r}{hint}")
+    raise unknown(name, CATALOGUE, "policy")
 
 
 def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:

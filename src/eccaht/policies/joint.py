@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from eccaht.labels import did_you_mean
 from eccaht.measure import InformationDesign, PairDesign
+from eccaht.naming import did_you_mean
 from eccaht.policies.choosers import Pair, champion_challenger
 from eccaht.policies.parts import Choice, Memoryless, Parts, View
 from eccaht.posterior import (
@@ -89,5 +89,5 @@ def _builder(option: str | BuildPosterior, prior: SetPrior) -> BuildPosterior:
     if isinstance(option, str) and option in POSTERIORS:
         return POSTERIORS[option]
     known = ["auto", *POSTERIORS]
-    hint = did_you_mean(option, known, f": use {', '.join(known)}, or a function that builds one", cutoff=0.5)
+    hint = did_you_mean(option, known, otherwise=f": use {', '.join(known)}, or a function that builds one", cutoff=0.5)
     raise ValueError(f"unknown posterior {option!r}{hint}")

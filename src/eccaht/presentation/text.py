@@ -1,4 +1,4 @@
-"""Numbers, lengths and lists as words."""
+"""Numbers, lengths, lists and tables as plain text."""
 
 from __future__ import annotations
 
@@ -65,3 +65,13 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     """
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as aligned lines.
+
+    >>> columns([("sensor", "n"), ("a", "12")])
+    ['sensor  n', 'a       12']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

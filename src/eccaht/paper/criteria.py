@@ -1,33 +1,31 @@
-"""One judge for each claim: which numbers it asks of the runs, and what would make them speak for the paper."""
+"""The criterion of each claim: which numbers it asks of the runs, and what would make them speak for the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from eccaht.arrays import Array
-from eccaht.measure import pair_design
-from eccaht.paper.asymptotics import SEED, slopes
-from eccaht.paper.judging import (
+from eccaht.arrays import Array, Index
+from eccaht.paper.asymptotics import slopes
+from eccaht.paper.results import Results, unlimited_budget
+from eccaht.paper.stopping_errors import error_table
+from eccaht.paper.verdicts import (
     FEWEST,
     Answer,
     Measure,
+    RankEnds,
     Verdict,
     conclude,
-    difference,
+    final_f1,
     judged,
+    lead,
     lost_runs,
     rank_correlation,
+    rank_ends,
     short,
-    times,
 )
-from eccaht.paper.ranks import final_f1, rank_ends
-from eccaht.paper.results import Results
-from eccaht.paper.stopping_errors import ALPHA
-from eccaht.paper.stopping_errors import EXPERIMENT as STOPPING
-from eccaht.problem import Problem
 
 Given = Mapping[str, Results]
 BASELINES = ("round-robin", "random-sparse")
@@ -35,6 +33,7 @@ LOW_RANK, HIGH_RANK = (
     {"fig10": "equicorrelation", "fig15": "rbf", "fig16": "kronecker"},
     {"fig3b": "toeplitz", "fig11": "block", "fig12": "circulant", "fig13": "graph", "fig14": "exponential"},
 )
+SWEEPS = ("fig17", "fig18")
 REGULARIZED = tuple(f"fig{k}" for k in range(19, 27))
 FAR, TEN, MARGIN = 2.0, 10.0, 1.5  # factors: "far behind", "an order of magnitude", "matches"
 COLLAPSE = 0.2  # loss of F1 that we call a collapse
@@ -44,7 +43,7 @@ _OPPOSITE: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
 
 def independent(given: Given) -> Verdict:
     """fig5a: fewer measurements than either baseline."""
-    return conclude((difference(given["fig5a"], rival) for rival in BASELINES), "fig5a")
+    return conclude((lead(given["fig5a"], rival) for rival in BASELINES), "fig5a")
 
 
 def widening(given: Given) -> Verdict:
@@ -52,7 +51,7 @@ def widening(given: Given) -> Verdict:
     plain, correlated = given["fig5a"], given["fig5b"]
     parts = []
     for rival in BASELINES:
-        before, after = (np.array(difference(results, rival).sample) for results in (plain, correlated))
+        before, after = (np.array(lead(results, rival).sample) for results in (plain, correlated))
         runs = min(len(before), len(after))
         name = f"measurements by which the lead over {rival} grows from S = I to rho 0.5"
         parts.append(judged(after[:runs] - before[:runs], plain, name, f"the rival is {rival}"))
@@ -61,24 +60,22 @@ def widening(given: Given) -> Verdict:
 
 def large(given: Given) -> Verdict:
     """fig5c: how many times as long the baselines take."""
-    return conclude((_ratio(given["fig5c"], rival, above=TEN) for rival in BASELINES), "fig5c")
+    return conclude((lead(given["fig5c"], rival, at_least=TEN) for rival in BASELINES), "fig5c")
 
 
 def ablation(given: Given) -> Verdict:
     """fig2: cost-free not slower than ecc-aht; No-QP and random at least twice as long, by mean and by median."""
     results = given["fig2"]
-    free = difference(results, "ecc-aht", "cost-free")
-    free = replace(
-        free, name="measurements fewer than ecc-aht for cost-free", when="cost-free against ecc-aht is meant"
-    )
     few = results.runs < FEWEST
-    free = replace(free, answer="open" if few else "no" if free.answer == "no" else "yes")  # not slower is enough
-    far = [_ratio(results, rival, above=FAR) for rival in ("simple-difference", "random-sparse")]
+    free = lead(results, "ecc-aht", "cost-free", name="measurements fewer than ecc-aht for cost-free")
+    answer: Answer = "open" if few else "no" if free.answer == "no" else "yes"  # not slower is enough
+    free = replace(free, answer=answer, when="cost-free against ecc-aht is meant")
+    far = [lead(results, rival, at_least=FAR) for rival in ("simple-difference", "random-sparse")]
     value = float(np.median(far[0].sample))
-    middle = replace(far[0], name="times as long for simple-difference in the median run", value=value)
-    middle = replace(middle, interval=None, sample=(), note="", when="the median run counts")
-    middle = replace(middle, answer="open" if few else "yes" if middle.value >= FAR else "no")
-    wrong = times(results, "ecc-aht", for_good=True)[1]
+    name = "times as long for simple-difference in the median run"
+    answer = "open" if few else "yes" if value >= FAR else "no"
+    middle = Measure(name, value, None, (), answer, "the median run counts")
+    wrong = int(results.times("ecc-aht", for_good=True)[1].sum())
     count = Measure(f"of {results.runs} runs of ecc-aht wrong at the end", wrong, None, (), "no" if wrong else "yes")
     problem = results.experiment.settings[0].problem()
     name = f"is the budget from which the limit binds for no pair of streams; here B = {problem.budget:g}"
@@ -95,26 +92,24 @@ def correlation(given: Given) -> Verdict:
     for side, where in {"rho from 0 up": x >= -1e-9, "rho from the most negative up to 0": x <= 1e-9}.items():
         if where.sum() > 1:
             sample = [rank_correlation(x[where], run[where]) for run in delays]
-            note = lost_runs({"ecc-aht": int(lost[where].sum())})
-            parts.append(
-                _falls(sample, results, f"rank correlation of delay and rho, {side}", f"{side} is meant", note)
-            )
+            name, note = f"rank correlation of delay and rho, {side}", lost_runs({"ecc-aht": lost[:, where]})
+            parts.append(_falls(sample, results, name, f"{side} is meant", note))
     return conclude(parts, "fig7")
 
 
 def anomaly_count(given: Given) -> Verdict:
     """fig8: measurements for each further anomaly, against the baselines."""
     results = given["fig8"]
-    slopes, lost = {}, {}
+    slope, lost = {}, {}
     for name in ("ecc-aht", *BASELINES):
         x, delays, lost[name] = _sweep(results, name)
-        slopes[name] = np.polyfit(x, delays.T, 1)[0]
+        slope[name] = np.polyfit(x, delays.T, 1)[0]
     parts = []
     for rival in BASELINES:
-        own, others = slopes["ecc-aht"].mean(), slopes[rival].mean()
+        own, others = slope["ecc-aht"].mean(), slope[rival].mean()
         name = f"measurements fewer for each further anomaly than {rival}, {short(own)} against {short(others)}"
-        note = lost_runs({name: int(lost[name].sum()) for name in ("ecc-aht", rival)}, rival)
-        parts.append(judged(slopes[rival] - slopes["ecc-aht"], results, name, f"the rival is {rival}", note=note))
+        note = lost_runs({name: lost[name] for name in ("ecc-aht", rival)}, rival)
+        parts.append(judged(slope[rival] - slope["ecc-aht"], results, name, f"the rival is {rival}", note=note))
     return conclude(parts, "fig8")
 
 
@@ -128,29 +123,30 @@ def budget(given: Given) -> Verdict:
     for side, where in {"below": x <= first, "from": x >= enough}.items():
         if where.sum() > 1:
             sample = [rank_correlation(x[where], run[where]) for run in delays]
-            note = lost_runs({"ecc-aht": int(lost[where].sum())})
             same = int((np.ptp(delays[:, where], axis=1) == 0).sum())
             name = f"rank correlation of delay and B {side} {enough:.2f}, where the limit stops binding"
             if same:
                 name += f"; the same delay at each of these budgets in {same} of {results.runs} runs"
             when = f"B is below {enough:.2f}, where the limit binds" if side == "below" else f"B is over {enough:.2f}"
-            part = _falls(sample, results, name, when, note)
+            part = _falls(sample, results, name, when, lost_runs({"ecc-aht": lost[:, where]}))
             parts.append(replace(part, answer="no") if 2 * same >= results.runs >= FEWEST else part)
     return conclude(parts, "fig9")
 
 
 def hierarchical(given: Given) -> Verdict:
     """fig3a: fewer measurements than HDS."""
-    return conclude([difference(given["fig3a"], "hds")], "fig3a")
+    return conclude([lead(given["fig3a"], "hds")], "fig3a")
 
 
 def randomized(given: Given) -> Verdict:
     """fig3b: not slower than TTTS-Challenger by more than the margin."""
     results = given["fig3b"]
-    first = _ratio(results, "ttts-challenger", above=1 / MARGIN)
-    good = _ratio(results, "ttts-challenger", above=1 / MARGIN, for_good=True)
-    when = ("first reaching F1 0.95 counts", "staying there counts")
-    return conclude([replace(part, when=words) for part, words in zip((first, good), when, strict=True)], "fig3b")
+    when = {"first reaching F1 0.95 counts": False, "staying there counts": True}
+    parts = (
+        replace(lead(results, "ttts-challenger", at_least=1 / MARGIN, for_good=for_good), when=words)
+        for words, for_good in when.items()
+    )
+    return conclude(parts, "fig3b")
 
 
 def losses(given: Given) -> Verdict:
@@ -159,7 +155,7 @@ def losses(given: Given) -> Verdict:
     others: list[Measure] = []
     for id, family in {**LOW_RANK, **HIGH_RANK}.items():
         results = given[id]
-        delays = {name: times(results, name, for_good=True) for name in results.experiment.policies}
+        delays = {name: results.times(name, for_good=True) for name in results.experiment.policies}
         rival = min((name for name in delays if name != "ecc-aht"), key=lambda name: delays[name][0].mean())
         note = lost_runs({name: delays[name][1] for name in (rival, "ecc-aht")}, "ecc-aht")
         gap = delays["ecc-aht"][0] - delays[rival][0]
@@ -172,13 +168,12 @@ def losses(given: Given) -> Verdict:
 def collapse(given: Given) -> Verdict:
     """fig17, fig18: final F1 at the highest ranks less that at the lowest."""
     parts = []
-    for id in ("fig17", "fig18"):
-        results = given[id]
+    for results in (given[id] for id in SWEEPS):
         for ends in rank_ends(results):
             low, high = (final_f1(results, settings, "ecc-aht") for settings in (ends.low, ends.high))
             name = f"of F1 lost at effective ranks {ends.span} of {ends.kind}, where it ends at {low.mean():.2f}"
             parts.append(judged(high - low, results, name, f"the noise is {ends.kind}", above=COLLAPSE))
-    return conclude(parts, "fig17", "fig18")
+    return conclude(parts, *SWEEPS)
 
 
 def regularization(given: Given) -> Verdict:
@@ -190,8 +185,8 @@ def regularization(given: Given) -> Verdict:
         for k, setting in enumerate(given[id].experiment.settings):
             if not setting.options.get("regularize"):
                 continue
-            before, lost = times(given[plain[setting.family]], "ecc-aht", for_good=True)
-            after, still = times(given[id], "ecc-aht", k, for_good=True)
+            before, lost = given[plain[setting.family]].times("ecc-aht", for_good=True)
+            after, still = given[id].times("ecc-aht", k, for_good=True)
             runs = min(len(before), len(after))
             note = lost_runs({"plain": lost, "regularized": still}, "plain")
             name = f"measurements saved on {setting.family}"
@@ -211,67 +206,106 @@ def regularization(given: Given) -> Verdict:
 
 def stopping(given: Given) -> Verdict:
     """The announced sets that are wrong, with Clopper-Pearson intervals."""
-    from scipy.stats import binomtest
-
     results, parts = given["stopping"], []
-    for k, setting in enumerate(results.experiment.settings):
-        wrong = results.f1(k, "ecc-aht")[:, -1] < 1
-        count, runs = int(wrong.sum()), len(wrong)
-        low, high = binomtest(count, runs).proportion_ci(0.95, method="exact")
-        name = f"% of {runs} announced sets wrong on {setting.label}"
-        answer: Answer = "no" if low > ALPHA else "yes" if high <= ALPHA else "open"
-        share, ends = 100 * count / runs, (100 * float(low), 100 * float(high))
-        sample = tuple(wrong.astype(float).tolist())
-        parts.append(Measure(name, share, ends, sample, answer, f"the noise is that of {setting.label}"))
+    counted = zip(*error_table(results).values(), results.cells.items(), strict=True)
+    for label, alpha, runs, _, share, low, high, _, ((k, _), found) in counted:
+        answer: Answer = "no" if low > alpha else "yes" if high <= alpha else "open"
+        wrong = found[:, 0] < results.experiment.settings[k].n_anomalies
+        name, sample = f"% of {runs} announced sets wrong on {label}", tuple(wrong.astype(float).tolist())
+        ends = 100 * float(low), 100 * float(high)
+        parts.append(Measure(name, 100 * float(share), ends, sample, answer, f"the noise is that of {label}"))
     verdict = conclude(parts, "stopping")
     return replace(verdict, traced_to=("stopping/summary.csv", "stopping/runs.csv"))
 
 
-def asymptotics(_: Given) -> Verdict:
+def asymptotics(given: Given) -> Verdict:
     """Searches run on to tiny alpha: measurements for each nat of log(1/alpha), times Gamma*."""
-    parts, runs = [], Results(STOPPING, SEED, {})
-    for k, setting in enumerate(STOPPING.settings):
-        sample, lost = slopes(k)
-        name = f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}"
-        note = f"left out: {lost} of {len(sample) + lost} runs that did not stop" if lost else ""
-        part = judged(
-            np.log(sample), runs, name, f"the noise is that of {setting.label}", above=1.0, factor=True, note=note
+    results, parts = given["asymptotics"], []
+    for k, setting in enumerate(results.experiment.settings):
+        sample, lost = slopes(results, k)
+        name, when = (
+            f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}",
+            f"the noise is that of {setting.label}",
         )
-        low, high = part.interval or (-np.inf, np.inf)
+        note = f"left out: {lost} of {results.runs} runs that did not stop" if lost else ""
+        if not sample.size:
+            parts.append(Measure(name, np.nan, None, (), "open", when, note))
+            continue
+        part = judged(np.log(sample), results, name, when, above=1.0, factor=True, note=note)
+        low, high = part.interval if part.interval and len(sample) >= FEWEST else (-np.inf, np.inf)
         answer: Answer = "no" if low > 1 + CLOSE or high < 1 - CLOSE else "open"
         parts.append(replace(part, answer="yes" if low > 1 - CLOSE and high < 1 + CLOSE else answer))
-    return replace(conclude(parts), traced_to=("claims/runs.csv",))
+    return conclude(parts, "asymptotics")
 
 
-def untested(reason: str) -> Verdict:
-    """A claim that these experiments do not reach."""
-    return Verdict("not tested here", condition=reason)
+def intrinsic_barrier(given: Given) -> Verdict:
+    """The rule for the collapse, applied to joint wherever it was run; ecc-aht for comparison."""
+    ids = with_joint(given)
+    parts: list[Measure] = []
+    others: list[Measure] = []
+    for id in ids:
+        results = given[id]
+        for loss, *beside in _joint_in_sweep(results) if id in SWEEPS else [_joint_in_family(results, LOW_RANK[id])]:
+            parts.append(loss)
+            others += beside
+    verdict = conclude(parts, *ids)
+    return replace(verdict, measures=(*verdict.measures, *(replace(part, answer="open") for part in others)))
 
 
-def unlimited_budget(problem: Problem) -> float:
-    """The smallest budget at which the L1 limit binds for no pair of streams."""
-    free = Problem(problem.covariance, shift=problem.shift, n_anomalies=problem.n_anomalies, budget=1e9)
-    needed, (shift, K) = 0.0, (problem.shift, problem.size)
-    for i in range(K - 1):
-        for j in range(i + 1, K):
-            weights = pair_design(free, i, j).weights
-            needed = max(needed, 1e9 / float(shift[i] * weights[i] - shift[j] * weights[j]))
-    return needed
+def with_joint(given: Given) -> tuple[str, ...]:
+    """The experiments about low rank in which joint was run."""
+    return tuple(id for id in (*SWEEPS, *LOW_RANK) if id in given and "joint" in given[id].experiment.shown)
 
 
-def _ratio(results: Results, rival: str, *, above: float, for_good: bool = False) -> Measure:
-    """How many times as long the rival takes as ecc-aht: geometric mean over the runs."""
-    (a, lost), (b, rivals_lost) = (times(results, name, for_good=for_good) for name in ("ecc-aht", rival))
-    name = f"times as long for {rival}" + (" until right for good" if for_good else "")
-    note = lost_runs({"ecc-aht": lost, rival: rivals_lost}, rival)
-    return judged(np.log(b / a), results, name, f"the rival is {rival}", above=above, factor=True, note=note)
+def _joint_in_sweep(results: Results) -> Iterator[list[Measure]]:
+    for ends in rank_ends(results):
+        low, high = (final_f1(results, settings, "joint") for settings in (ends.low, ends.high))
+        rival = final_f1(results, ends.low, "ecc-aht")
+        where = f"at effective ranks {ends.span} of {ends.kind}"
+        name = f"of F1 lost by joint {where}, where it ends at {low.mean():.2f} and ecc-aht at {rival.mean():.2f}"
+        yield [
+            judged(high - low, results, name, f"the noise is {ends.kind}", above=COLLAPSE),
+            judged(low - rival, results, f"of F1 more than ecc-aht {where}"),
+            _saved_by_joint(results, ends.low, where),
+            *(_lowest(results, ends, policy) for policy in ("joint", "ecc-aht")),
+        ]
+
+
+def _joint_in_family(results: Results, family: str) -> list[Measure]:
+    only = np.zeros(1, dtype=np.intp)
+    missing = 1.0 - final_f1(results, only, "joint")
+    name = f"of F1 missing at the end with joint on {family}"
+    return [
+        judged(missing, results, name, f"the noise is {family}", above=COLLAPSE),
+        _saved_by_joint(results, only, f"on {family}"),
+    ]
+
+
+def _saved_by_joint(results: Results, settings: Index, where: str) -> Measure:
+    """Measurements until right for good, ecc-aht less joint, for each run the mean over some settings."""
+    delays, lost = {}, {}
+    for policy in ("joint", "ecc-aht"):
+        columns, cut_off = zip(*(results.times(policy, int(k), for_good=True) for k in settings), strict=True)
+        delays[policy], lost[policy] = np.mean(columns, axis=0), np.array(cut_off)
+    own, others = (short(round(float(times.mean()), 1)) for times in delays.values())
+    name = f"measurements fewer than ecc-aht until right for good {where}: {own} against {others}"
+    return judged(delays["ecc-aht"] - delays["joint"], results, name, note=lost_runs(lost, "ecc-aht"))
+
+
+def _lowest(results: Results, ends: RankEnds, policy: str) -> Measure:
+    """F1 at the end in that setting of all where it is lowest."""
+    finals = [results.arrivals[int(k), policy].final for k in ends.order]
+    worst = int(np.argmin([float(final.mean()) for final in finals]))
+    name = f"is the lowest final F1 of {policy} among {len(finals)} settings of {ends.kind}, "
+    name += f"at effective rank {short(float(ends.ranks[worst]))}"
+    return judged(finals[worst], results, name)
 
 
 def _sweep(results: Results, policy: str) -> tuple[Array, Array, Array]:
-    """The x of the settings, delays (runs, settings), and how many runs of each setting were cut off."""
+    """The x of the settings, delays and which of them were cut off, both (runs, settings)."""
     settings = results.experiment.settings
-    columns, lost = zip(*(times(results, policy, k) for k in range(len(settings))), strict=True)
-    return np.array([setting.x for setting in settings]), np.stack(columns, axis=1), np.array(lost)
+    columns, lost = zip(*(results.times(policy, k) for k in range(len(settings))), strict=True)
+    return np.array([setting.x for setting in settings]), np.stack(columns, axis=1), np.stack(lost, axis=1)
 
 
 def _falls(sample: list[float], results: Results, name: str, when: str, note: str) -> Measure:

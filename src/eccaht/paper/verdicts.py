@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from eccaht.arrays import Array
-from eccaht.experiments.comparison import TARGET
+from eccaht.arrays import Array, Index
+from eccaht.covariance import effective_rank
 from eccaht.paper.results import Results
-from eccaht.randomness import rng_for
-from eccaht.statistics import estimate, first_reached, reached_for_good
+from eccaht.statistics import estimate
 
 Word = Literal["holds", "does not hold", "holds only if", "not decided", "not tested here", "not run"]
 Answer = Literal["yes", "no", "open"]
+EXTREME = 0.2  # share of the settings at either end of the ranks
 FEWEST = 5  # runs: an interval from fewer says nothing
 
 
@@ -82,20 +83,23 @@ class Claim:
 # -- from runs to numbers -----------------------------------------------------------------------------------
 
 
-def times(results: Results, policy: str, setting: int = 0, *, for_good: bool = False) -> tuple[Array, int]:
-    """Measurements to F1 >= 0.95, one a run, and how many runs were censored; those enter at the horizon."""
-    curves = results.f1(setting, policy)
-    reached = [(reached_for_good if for_good else first_reached)(curve, TARGET) for curve in curves]
-    return np.array([curves.shape[1] if time is None else time for time in reached], dtype=float), reached.count(None)
-
-
-def difference(results: Results, rival: str, policy: str = "ecc-aht", *, for_good: bool = False) -> Measure:
-    """How many measurements the rival needs more, run by run on the same set."""
-    (a, lost), (b, rivals_lost) = (times(results, name, for_good=for_good) for name in (policy, rival))
-    name = f"measurements fewer than {rival}" + (" until right for good" if for_good else "")
-    return judged(
-        b - a, results, name, f"the rival is {rival}", note=lost_runs({policy: lost, rival: rivals_lost}, rival)
-    )
+def lead(
+    results: Results,
+    rival: str,
+    policy: str = "ecc-aht",
+    *,
+    at_least: float | None = None,
+    for_good: bool = False,
+    name: str = "",
+) -> Measure:
+    """How many measurements more the rival needs, run by run on the same set; how many times as many, if at_least."""
+    (a, lost), (b, rivals_lost) = (results.times(each, for_good=for_good) for each in (policy, rival))
+    name = name or (f"measurements fewer than {rival}" if at_least is None else f"times as long for {rival}")
+    name += " until right for good" if for_good else ""
+    note = lost_runs({policy: lost, rival: rivals_lost}, rival)
+    if at_least is None:
+        return judged(b - a, results, name, f"the rival is {rival}", note=note)
+    return judged(np.log(b / a), results, name, f"the rival is {rival}", above=at_least, factor=True, note=note)
 
 
 def judged(
@@ -110,7 +114,7 @@ def judged(
 ) -> Measure:
     """Yes if the whole interval is above the level, no if it is below, else open; a factor is the exp of a mean."""
     x = np.asarray(sample, dtype=float)
-    mean, interval = estimate(x, rng=rng_for(results.seed, "bootstrap"))
+    mean, interval = estimate(x, rng=results.bootstrap())
     answer: Answer = "open"
     if interval is not None and len(x) >= FEWEST:
         level = np.log(above) if factor else above
@@ -121,13 +125,13 @@ def judged(
     return Measure(name, mean, interval, tuple(x.tolist()), answer, when, note)
 
 
-def lost_runs(lost: Mapping[str, int], rival: str = "") -> str:
-    """Say which policies have runs that never got there, and which bound that makes of a lead over the rival."""
-    named = [name for name, count in lost.items() if count]
-    if not named:
+def lost_runs(cut_off: Mapping[str, ArrayLike], rival: str = "") -> str:
+    """Say which policies have runs that were cut off, and which bound that makes of a lead over the rival."""
+    lost = {name: int(np.sum(runs)) for name, runs in cut_off.items() if np.any(runs)}
+    if not lost:
         return ""
-    bound = "" if not rival or len(named) > 1 else "a lower bound, " if named == [rival] else "an upper bound, "
-    return f"{bound}censored: {', '.join(f'{lost[name]} of {name}' for name in named)}"
+    bound = "" if not rival or len(lost) > 1 else "a lower bound, " if rival in lost else "an upper bound, "
+    return f"{bound}censored: {', '.join(f'{count} of {name}' for name, count in lost.items())}"
 
 
 def rank_correlation(x: Array, y: Array) -> float:
@@ -138,6 +142,53 @@ def rank_correlation(x: Array, y: Array) -> float:
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 0 else 0.0
+
+
+class RankEnds(NamedTuple):
+    """The settings of one kind of noise in the order of their effective ranks."""
+
+    kind: str
+    order: Index
+    ranks: Array
+
+    @property
+    def low(self) -> Index:
+        """The fifth of lowest rank."""
+        return self.order[: self._many]
+
+    @property
+    def high(self) -> Index:
+        """The fifth of highest rank."""
+        return self.order[-self._many :]
+
+    @property
+    def span(self) -> str:
+        """The ranks of the lowest fifth."""
+        return " to ".join(dict.fromkeys(short(float(self.ranks[k])) for k in (0, self._many - 1)))
+
+    @property
+    def _many(self) -> int:
+        return max(1, int(EXTREME * len(self.order)))
+
+
+def rank_ends(results: Results) -> Iterator[RankEnds]:
+    """Each kind of noise of an experiment, by effective rank; the printed and the unit-variance mixture apart."""
+    kinds: dict[str, list[int]] = {}
+    settings = results.experiment.settings
+    for k, setting in enumerate(settings):
+        unit = " of unit variance" if setting.arguments.get("unit_variance") else ""
+        kinds.setdefault(setting.family.replace("_", " ") + unit, []).append(k)
+    for kind, members in kinds.items():
+        with threadpool_limits(1):  # many small matrices: threads would only wait for each other
+            ranks = np.array([effective_rank(settings[k].covariance()) for k in members])
+        order = np.argsort(ranks)
+        yield RankEnds(kind, np.array(members)[order], ranks[order])
+
+
+def final_f1(results: Results, settings: Index, policy: str) -> Array:
+    """F1 at the end, for each run the mean over some settings."""
+    ends: Array = np.mean([results.arrivals[int(k), policy].final for k in settings], axis=0)
+    return ends
 
 
 # -- from numbers to verdicts -------------------------------------------------------------------------------
@@ -163,6 +214,8 @@ def conclude(measures: Iterable[Measure], *experiments: str) -> Verdict:
 
 def short(value: float) -> str:
     """Three figures, as a person would write them; the tables keep all."""
+    if np.isnan(value):
+        return "no number"
     size = abs(value)
     if size >= 100 or value == int(value):
         return f"{value:.0f}"
