@@ -156,7 +156,7 @@ def picture(draw: Callable[[], Figure], path: Path | None) -> Iterator[Path]:
 # -- at work -------------------------------------------------------------------------------------------
 
 
-class Progress:
+class Bar:
     """What is done now and how much of it; silent unless it is given a bar to update."""
 
     def __init__(self, update: Callable[..., object] = lambda **_: None) -> None:
@@ -176,10 +176,10 @@ class Progress:
 
 
 @contextmanager
-def shown_progress(stage: str = "reading", total: float | None = None) -> Iterator[Progress]:
+def shown_progress(stage: str = "reading", total: float | None = None) -> Iterator[Bar]:
     """A bar with the time left on a terminal, in percent if the total is 1.0; nothing where errors go to a file."""
     if not sys.stderr.isatty():
-        yield Progress()
+        yield Bar()
         return
     from rich import progress
     from rich.console import Console
@@ -190,7 +190,7 @@ def shown_progress(stage: str = "reading", total: float | None = None) -> Iterat
     # pieces of work may differ in length: with a short memory of the speed the time left would swing
     with progress.Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         task = bar.add_task(stage, total=total)
-        yield Progress(lambda **now: bar.update(task, **now))
+        yield Bar(lambda **now: bar.update(task, **now))
 
 
 @contextmanager

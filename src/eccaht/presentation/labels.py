@@ -25,7 +25,7 @@ class End(NamedTuple):
 def label_ends(axes: Axes, x: Any, ends: Sequence[End], height: float) -> None:
     """Write the names beside x, pushed apart where they would overlap; `height`: of the axes in inches.
 
-    The limits of the axes must be settled before.
+    The limits of the axes must be set before.
     """
     place = axes.transScale + axes.transLimits
     heights = np.array([place.transform((axes.get_xlim()[0], end.y))[1] for end in ends])
