@@ -13,8 +13,7 @@ from eccaht.policies import DEFAULT_POLICY
 if TYPE_CHECKING:
     from eccaht.explain.telling import Account
     from eccaht.model.model import Model
-    from eccaht.model.preparing import Notation
-    from eccaht.model.sources import Source
+    from eccaht.model.prepare import Feed, Notation
     from eccaht.policies import Policy
 
 
@@ -93,7 +92,7 @@ def identify(
     from eccaht.explain.finding import investigate
     from eccaht.explain.telling import Account, columns, opening
     from eccaht.model.model import load_model
-    from eccaht.model.preparing import Notation
+    from eccaht.model.prepare import Notation
     from eccaht.run.ledger import SUFFIXES
 
     if not shift and shift_file is None:
@@ -210,8 +209,8 @@ def _source(
     missing: Literal["refuse", "allow"],
     notation: Notation,
     times: tuple[float, float | None] | None,
-) -> Source:
-    from eccaht.model.sources import followed, recorded
+) -> Feed:
+    from eccaht.model.prepare import followed, recorded
 
     reading: dict[str, Any] = {"start": stretch[0], "stop": stretch[1], "missing": missing, "notation": notation}
     if times is None:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from eccaht.model.follow import Follower
     from eccaht.model.model import Model
-    from eccaht.model.sources import Source
+    from eccaht.model.prepare import Feed, Follower
     from eccaht.policies import Policy
     from eccaht.problem import Problem
     from eccaht.run.replay import Replay
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watching(
-    source: Source, policy: Policy, model: Model, per_window: int, *, quiet: bool
+    source: Feed, policy: Policy, model: Model, per_window: int, *, quiet: bool
 ) -> Iterator[tuple[Replay, Callable[[Entry], object]]]:
     """The replay, and what to show of each measurement: changes of the set while following, else a bar."""
     from eccaht.run.replay import Replay
@@ -44,7 +43,7 @@ def _silent(_: Entry) -> None:
 class _Changes:
     """One line whenever the set changes."""
 
-    def __init__(self, problem: Problem, source: Source) -> None:
+    def __init__(self, problem: Problem, source: Feed) -> None:
         self._problem, self._source, self._names = problem, source, ""
 
     def __call__(self, entry: Entry) -> None:
