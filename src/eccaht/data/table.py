@@ -119,6 +119,11 @@ class Table:
             yield Batch(times, values)
 
     @property
+    def by_column(self) -> bool:
+        """Whether the rows are arrays that lie in memory column by column."""
+        return isinstance(self._columns, dict) and all(each.flags.c_contiguous for each in self._columns.values())
+
+    @property
     def interval(self) -> float:
         """The usual number of seconds between rows, 0 for a single row."""
         steps = np.diff(self.times).astype(np.int64)

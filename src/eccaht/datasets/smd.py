@@ -104,11 +104,11 @@ def _file(stem: Path) -> Path:
 def read_rows(path: Path) -> Array:
     """All rows of a file, (T, K)."""
     table = read_table(path, header=False, count_rows=True)
-    rows = np.column_stack(
-        [np.full(len(table.times), np.nan) if name in table.texts else table.numbers(name) for name in table.names]
-    )
+    if table.texts:
+        raise ValueError(f"{path} has texts among its numbers: these files have none")
+    rows = np.column_stack([table.numbers(name) for name in table.names])
     if not np.isfinite(rows).all():
-        raise ValueError(f"{path} has rows with texts or missing values: these files have none")
+        raise ValueError(f"{path} has rows with missing values: these files have none")
     return rows
 
 
@@ -125,7 +125,9 @@ def read_entity(entity: Entity) -> tuple[Array, Array]:
 
 def as_metrics(rows: Array) -> Arrays:
     """Rows as a source, one column a metric."""
-    return Arrays(rows, names=[f"metric {k}" for k in range(rows.shape[1])], label="the training rows")
+    return Arrays(
+        np.asfortranarray(rows), names=[f"metric {k}" for k in range(rows.shape[1])], label="the training rows"
+    )
 
 
 def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf", ridge: float | None = None) -> Model:

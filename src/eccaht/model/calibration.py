@@ -89,6 +89,7 @@ def _model(table: Table, seconds: float, estimator: str, ridge: float, header: b
         raise ValueError(_too_few(table, reports))
     tell(0.9, "estimating")
     values = np.column_stack([sensor.means for sensor in sensors])[full]
+    values = np.asfortranarray(values) if table.by_column else values  # the last bits of sums depend on it
     mean, covariance = estimate(values, estimator, ridge)
     stuck, quartiles = [sensor.stuck for sensor in sensors], [sensor.quartiles for sensor in sensors]
     return Model(
