@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-_UNITS = {
-    "ms": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "min": 60.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
+_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
 _ROWS = re.compile(r"\s*([1-9]\d{0,8})\s*rows?\s*")
 _LONGEST = 366 * 86400.0

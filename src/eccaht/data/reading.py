@@ -107,7 +107,8 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     numeric = {k for k in places.values() if all(is_number(text, comma) for text in layout.texts(k))}
     dates = {place for name, place in places.items() if name.startswith(TIME) and not _is_epoch(layout, place)}
     numeric -= dates
-    spellings = _spellings(layout, numeric)
+    seen = {row[k] for row in layout.sample for k in numeric}
+    spellings = sorted(seen & set(MISSING) - _PARSED)  # of missing values: each one that is looked for costs time
     columns = {name: pl.col(str(k)) for name, k in places.items()}
     wanted = [
         (column if places[name] in numeric | dates else _text(column)).alias(name) for name, column in columns.items()
@@ -142,12 +143,6 @@ def _scan(layout: Layout, numeric: set[int], spellings: list[str]) -> pl.LazyFra
         decimal_comma=layout.decimal_comma,
         glob=False,
     )
-
-
-def _spellings(layout: Layout, numeric: set[int]) -> list[str]:
-    """The spellings of missing values that the first rows show: each one that is looked for costs time."""
-    seen = {row[k] for row in layout.sample for k in numeric}
-    return sorted(seen & set(MISSING) - _PARSED)
 
 
 def _text(column: pl.Expr) -> pl.Expr:

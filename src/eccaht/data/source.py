@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -95,11 +94,11 @@ class Arrays:
 
     def batches(self) -> Iterator[Batch]:
         """All rows, in order of time."""
-        return Recorded(self).batches()
+        return read_table(self, count_rows=self.times is None).batches()
 
 
 class Recorded:
-    """Files, a frame or arrays that are complete: each is looked at once, and read as often as asked for.
+    """What was found of files, a frame or arrays that are complete: each is looked at once, and read when asked for.
 
     decimal_comma, header: as for `read_table`. strict: refuse lines of another width among the first ones.
     """
@@ -121,52 +120,14 @@ class Recorded:
         """Bytes of the files."""
         return sum(layout.path.stat().st_size for layout in self.layouts if layout.path.is_file())
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that hold readings."""
-        return self._table.names
-
-    @property
-    def clock(self) -> Clock:
-        """What the times mean."""
-        return self._table.clock
-
-    @property
-    def levels(self) -> Levels:
-        """The texts of status columns."""
-        return self._table.levels
-
-    def batches(self) -> Iterator[Batch]:
-        """All rows, in order of time."""
-        return self._table.batches()
-
-    @cached_property
-    def _table(self) -> Table:
-        return self.read(count_rows=self._arrays is not None and self._arrays.times is None)
-
-    def read(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        exclude: Sequence[str] = (),
-        time_column: str | Sequence[str] | None = None,
-        row_interval: float | None = None,
-        count_rows: bool = False,
-        limits: tuple[Any, Any] = (None, None),
-        zone: str | None = None,
-    ) -> Table:
-        """All rows; see `read_table`, which checks these options."""
-        rule = self._rule(time_column, row_interval, count_rows)
-        return self._read(rule, _chosen(self.layouts, rule, columns, exclude), limits, zone)
-
     def read_as(
         self, expected: Expected, *, missing: Missing, limits: tuple[Any, Any], faults: Faults | None = None
     ) -> Table:
         """The columns that are expected, as they are expected to be; faults takes what is not, if it is given."""
         present = expected.present(self.layouts, missing)
         interval = expected.row_interval
-        rule = expected.rule(self.layouts[0]) if self._arrays is None else self._rule(None, interval, expected.counted)
-        return self._read(rule, present, limits, expected.zone, expected.levels, faults)
+        rule = expected.rule(self.layouts[0]) if self._arrays is None else self.rule(None, interval, expected.counted)
+        return self.read(rule, present, limits, expected.zone, expected.levels, faults)
 
     def unknown(self, known: Sequence[str]) -> tuple[str, ...]:
         """The columns that are none of these."""
@@ -180,11 +141,14 @@ class Recorded:
         """Whether no file has a column of this name."""
         return all(layout.place(name) is None for layout in self.layouts)
 
-    def _rule(self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool) -> TimeRule:
+    def rule(self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool) -> TimeRule:
+        """How to get the time of each row, by the options of `read_table`."""
         if self._arrays is None:
             return time_rule(self.layouts[0], time_column, interval, counted=counted)
         if time_column is not None:
             raise ValueError(f"{self._arrays.label} has no time column: give its times beside it, as Arrays takes them")
+        if counted and interval is None and self._arrays.times is not None:
+            raise ValueError(f"{self._arrays.label} has times: give the window as a length of time")
         if interval is not None or counted:
             return TimeRule((), (), 1.0 if interval is None else interval, counted)
         if self._arrays.times is None:
@@ -194,7 +158,7 @@ class Recorded:
             )
         return TimeRule((_TIME,))
 
-    def _read(
+    def read(
         self,
         rule: TimeRule,
         chosen: Sequence[str],
@@ -203,6 +167,7 @@ class Recorded:
         expected: Levels | None = None,
         faults: Faults | None = None,
     ) -> Table:
+        """These columns of all rows between the limits; see `assemble`."""
         rows = self._arrays
         if rows is None:
             return assemble(self.layouts, rule, chosen, *limits, zone=zone, expected=expected, faults=faults)
@@ -260,9 +225,9 @@ def as_source(data: Any, *, times: ArrayLike | None = None, names: Sequence[str]
     """
     if times is not None or names is not None:
         return Arrays(data, times, names)
-    if isinstance(data, (Recorded, Arrays, Table, Source)):
-        return data
-    return Recorded(data)
+    if isinstance(data, np.ndarray):
+        return Arrays(data)
+    return data if isinstance(data, Source) else read_table(data)
 
 
 def read_table(
@@ -294,15 +259,9 @@ def read_table(
     if time_column is not None and (interval is not None or count_rows):
         raise ValueError("give either a time column, or rows that are counted or so far apart, not both")
     zone = None if timezone is None else as_zone(timezone)
-    return recorded_of(data, decimal_comma=decimal_comma, header=header).read(
-        columns=columns,
-        exclude=exclude,
-        time_column=time_column,
-        row_interval=interval,
-        count_rows=count_rows,
-        limits=(start, stop),
-        zone=zone,
-    )
+    source = recorded_of(data, decimal_comma=decimal_comma, header=header)
+    rule = source.rule(time_column, interval, count_rows)
+    return source.read(rule, _chosen(source.layouts, rule, columns, exclude), (start, stop), zone)
 
 
 def recorded_of(data: Any, **options: Any) -> Recorded:

@@ -225,23 +225,20 @@ def _on_one_clock(
     stamps: Sequence[Stamps], rule: TimeRule, zone: str | None, before: int | None
 ) -> tuple[Clock, NDArray[np.int64], list[str]]:
     """The times of all files on one clock, times without an offset as local ones."""
+    together = np.concatenate([read.moments for read in stamps])
     if rule.row_interval is not None:
         if zone is not None:
             raise ValueError("a time zone needs times, and rows are counted here: leave out --timezone")
-        return Clock(row_interval=rule.row_interval, counted=rule.counted), _together(stamps), []
+        return Clock(row_interval=rule.row_interval, counted=rule.counted), together, []
     notes: list[str] = []
     if zone is None:
         zone, notes = common_zone([read.zone for read in stamps if len(read.moments)])
     clock = Clock(zone)
     if all(read.zone is None for read in stamps):
-        moments, more = clock.to_utc(_together(stamps), before)
+        moments, more = clock.to_utc(together, before)
         return clock, moments, notes + more
     told = [(read.moments, []) if read.zone else clock.to_utc(read.moments, before) for read in stamps]
     return clock, np.concatenate([moments for moments, _ in told]), notes + [text for _, more in told for text in more]
-
-
-def _together(stamps: Sequence[Stamps]) -> NDArray[np.int64]:
-    return stamps[0].moments if len(stamps) == 1 else np.concatenate([read.moments for read in stamps])
 
 
 def _joined(layouts: Sequence[Layout], parts: list[pl.DataFrame]) -> pl.DataFrame:

@@ -183,7 +183,8 @@ def _stamps(
     if len(columns[0]) == 0:
         return pl.Series([], dtype=pl.Int64), None, rule
     if only is not None and only.dtype.is_temporal():
-        return only.cast(pl.Datetime("us")).cast(pl.Int64), _zone_of_type(only.dtype), rule
+        zone = only.dtype.time_zone if isinstance(only.dtype, pl.Datetime) else None
+        return only.cast(pl.Datetime("us")).cast(pl.Int64), zone and as_zone(zone), rule
     if only is not None and (numbers := _as_numbers(only)) is not None:
         return *_read_numbers(numbers), rule
     columns = [column.cast(pl.String) for column in columns]
@@ -317,14 +318,6 @@ def _read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
     possible = np.abs(filled) < 2.0**62
     read = pl.Series(np.rint(np.where(possible, filled, 0.0)).astype(np.int64))
     return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= _SINCE_1970 else None
-
-
-def _zone_of_type(kind: pl.DataType) -> str | None:
-    """The zone of a Parquet column."""
-    import polars as pl
-
-    zone = kind.time_zone if isinstance(kind, pl.Datetime) else None
-    return None if zone is None else as_zone(zone)
 
 
 def _zone_of_texts(texts: pl.Series, form: str) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 from eccaht.arrays import Array, as_number
 from eccaht.data.clock import as_zone
 from eccaht.data.durations import parse_duration
-from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History
+from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History, is_covariance
 from eccaht.stored import check_bounded
 
 _ROUNDING = 1e-6
@@ -41,7 +41,7 @@ def check_summary(history: History, n_windows: int, mean: Array) -> None:
         "block_sizes": np.array_equal(sizes, np.diff(edges)),
         "skewness": bool((np.abs(history.skewness) <= T**0.5 * (1.0 + _ROUNDING)).all()),
         "stuck": bool(((history.stuck > 0) & (history.stuck <= 1)).all()),
-        "half_covariances": all(map(_is_covariance, history.half_covariances)),
+        "half_covariances": all(map(is_covariance, history.half_covariances)),
     }
     least = np.minimum(np.abs(history.skewness), T) ** 2 - 2.0  # Pearson: kurtosis is never below 1 + skewness^2
     checks["kurtosis"] = bool(((history.kurtosis >= least - _ROUNDING * T) & (history.kurtosis <= T)).all())
@@ -69,15 +69,6 @@ def _is_autocorrelation(lags: Array, most: int) -> bool:
     if len(lags) != most + 1:
         return False
     return bool((np.abs(lags[0] - 1.0) <= _ROUNDING).all() and (np.abs(lags) <= 1.0 + _ROUNDING).all())
-
-
-def _is_covariance(matrix: Array) -> bool:
-    if (matrix.diagonal() < 0).any():
-        return False
-    deviations = np.sqrt(matrix.diagonal())
-    largest = np.outer(deviations, deviations)
-    symmetric = np.abs(matrix - matrix.T) <= _ROUNDING * largest
-    return bool(symmetric.all() and (np.abs(matrix) <= largest * (1.0 + _ROUNDING)).all())
 
 
 def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:

@@ -1,0 +1,13 @@
+"""Conformance suites that users run on their own parts."""
+
+from importlib import import_module
+
+_PLACES = {"check_source": "source"}
+
+__all__ = ["check_source"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
