@@ -325,9 +325,12 @@ def _arrays(data: Any) -> Arrays | None:
 
 
 def _moments(times: ArrayLike, rows: int) -> NDArray[np.datetime64]:
+    told = np.asarray(times)
     try:
-        moments = np.asarray(times).astype("datetime64[us]")
-    except (TypeError, ValueError):
+        if told.dtype.kind in "iufb":
+            raise ValueError
+        moments = told.astype("datetime64[us]")
+    except ValueError:
         raise ValueError("the times of an array must be datetime64, or texts like 2024-05-01T08:00") from None
     if moments.shape != (rows,) or np.isnat(moments).any():
         raise ValueError(f"the times must be {rows}, one for each row, and none of them missing")
@@ -340,14 +343,13 @@ def _as_polars(frame: Any) -> pl.DataFrame:
 
     if isinstance(frame, pl.DataFrame):
         return frame
+    names = [str(name) for name in frame.columns]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"the frame has two columns named {twice[0]!r}: names must be distinct")
     columns: dict[str, pl.Series] = {}
     if getattr(frame.index.dtype, "kind", "") == "M":
         columns[str(frame.index.name or _TIME)] = _series(frame.index.to_series())
-    for name in frame.columns:
-        if str(name) in columns:
-            raise ValueError(f"the frame has two columns named {str(name)!r}: names must be distinct")
-        columns[str(name)] = _series(frame[name])
-    return pl.DataFrame(columns)
+    return pl.DataFrame(columns | {name: _series(frame[key]) for name, key in zip(names, frame.columns, strict=True)})
 
 
 def _series(column: Any) -> pl.Series:
