@@ -377,3 +377,32 @@ def test_the_hour_that_occurs_twice_row_by_row(model: Model, tmp_path: Path) -> 
     assert growing.notes == []
     starts = [f"{hour % 24:02d}:{minute:02d}" for hour in (23, 24, 25, 26) for minute in range(0, 60, 10)]  # in UTC
     assert growing.seen == [(start, [k, k]) for k, start in enumerate(starts)]
+
+
+@pytest.mark.parametrize("when", ["9999-12-31 23:59:59", "2031-01-01 00:00:00"])
+def test_an_absurd_time_makes_no_window_and_ends_nothing(when: str, model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "grow.csv"
+    path.write_text(HEADER + row(0) + row(30))
+    growing = Growing(model, path)
+    growing.wait(lambda: growing.follower.file.rows == 2)
+    append(path, f"{when},7,7\n")
+    time.sleep(0.03)
+    append(path, row(60))
+    growing.wait(lambda: growing.seen)
+    append(path, row(130))
+    growing.wait(lambda: growing.follower.file.rows == 4)
+    growing.finish()
+    assert growing.seen == [("08:00", [15, 30]), ("08:01", [60, 120]), ("08:02", [130, 260])]
+    (told,) = growing.follower.counts
+    assert f"the row of {when} in " in told
+
+
+def test_rows_that_go_on_years_later_are_believed(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "grow.csv"
+    later = [line.replace("2024", "2026") for line in (row(0), row(70))]
+    path.write_text(HEADER + row(0) + "".join(later))
+    assert [str(start)[:16] for start, *_ in Follower(model, path, timeout=0.02, poll=0.005)] == [
+        "2024-05-01T08:00",
+        "2026-05-01T08:00",
+        "2026-05-01T08:01",
+    ]

@@ -27,6 +27,7 @@ Note = Callable[[str], object]
 _READ = 1 << 22  # bytes at once
 _MARK = 1 << 12  # bytes by which a file is known again
 _HEAD = 1 << 20  # bytes in which column names and a row must be found
+_YEAR = np.timedelta64(366, "D")
 _BATCH, _SAMPLE = 20_000, 200  # lines read at once; those of them from which their types are guessed
 
 
@@ -190,6 +191,7 @@ class GrowingFile:
         self._rule: TimeRule | None = None
         self._head: list[Line] = []  # lines that do not show the layout yet
         self._waits_for = "column names and a row"
+        self._odd: Batch | None = None  # rows whose times no other confirms
 
     def say(self, text: str) -> None:
         """Tell something now, and keep it."""
@@ -229,6 +231,9 @@ class GrowingFile:
                 if self._ended.is_set() or self.timed_out:
                     break
                 self._ended.wait(self._poll)
+            if self._odd is not None:
+                when = f"the row of {self.clock.show(self._odd.times[0])} in {self.path}"
+                self.faults.bad_line(when, "lies more than a year after all others", len(self._odd.times))
             if self.rows and self._tail.unfinished.strip():
                 self.say(f"the last line of {self.path} is not finished and is left out")
         finally:
@@ -310,7 +315,18 @@ class GrowingFile:
         return replace(layout, skip=0, sample=sample, decimal_comma=comma, content=b"".join(lines), lines=numbers)
 
     def _batch(self, table: Table) -> Batch:
-        self.rows += len(table.times)
-        self.last = table.times[-1] if self.last is None else max(self.last, table.times[-1])
+        """The rows of a table; those that lie a year after all others are kept back until another one is near them."""
         (batch,) = table.batches(self.levels)  # a batch of lines is none of more rows
-        return batch
+        times, values = batch.times, batch.values
+        if self._odd is not None:
+            times, values = np.append(times, self._odd.times), np.vstack([values, self._odd.values])
+            order = np.argsort(times, kind="stable")
+            times, values = times[order], values[order]
+        n = len(times)
+        while (before := times[n - 2] if n > 1 else self.last) is not None and n and times[n - 1] - before > _YEAR:
+            n -= 1
+        self._odd = Batch(times[n:], values[n:]) if n < len(times) else None
+        self.rows += n
+        if n:
+            self.last = times[n - 1] if self.last is None else max(self.last, times[n - 1])
+        return Batch(times[:n], values[:n])
