@@ -114,7 +114,7 @@ def test_a_bad_value_is_a_missing_one() -> None:
         (VALUES, "the array has no times: give them, .* or a window like 60rows"),
         (VALUES[0], "must have rows and columns"),
         (np.array([["x"]]), "must hold real numbers"),
-        (pd.DataFrame({"time": [], "a": []}), "the frame has no columns or no rows"),
+        (pd.DataFrame({"time": [], "a": []}), "the frame has no rows"),
         (pd.DataFrame(VALUES, columns=NAMES), "no time column found in the frame"),
         (pl.DataFrame({"time": TIMES, "a": [[1.0]] * 900}), "is of type List.*exclude it"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns named 'a'"),

@@ -189,7 +189,7 @@ def test_a_file_that_only_grows_is_never_taken_for_another(model: Model, tmp_pat
     growing = Growing(model, path)
     for k in range(0, 1200, 4):
         append(path, row(k))
-    growing.wait(lambda: len(growing.seen) == 19)
+    growing.wait(lambda: growing.follower.file.rows == 300)
     growing.finish()
     assert growing.notes == []
     assert growing.seen == expected(path)

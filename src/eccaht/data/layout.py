@@ -287,21 +287,24 @@ def _parquet(path: Path) -> Layout:
     import polars as pl
 
     try:
-        full = named(list(pl.read_parquet_schema(path)))
+        return _typed(path, list(pl.read_parquet_schema(path)))
     except (pl.exceptions.PolarsError, OSError) as error:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{path} is a damaged or incomplete Parquet file: {text}") from None
-    if not full:
-        raise ValueError(f"{path} has no columns")
-    return Layout(path, "parquet", _short(path, full), full)
 
 
 def layout_of_frame(frame: pl.DataFrame) -> Layout:
     """The layout of a frame in memory."""
-    path, full = Path("the frame"), named(frame.columns)
-    if not full or not len(frame):
-        raise ValueError("the frame has no columns or no rows")
-    return Layout(path, "parquet", _short(path, full), full, frame=frame)
+    if not len(frame):
+        raise ValueError("the frame has no rows")
+    return replace(_typed(Path("the frame"), frame.columns), frame=frame)
+
+
+def _typed(path: Path, columns: list[str]) -> Layout:
+    if not columns:
+        raise ValueError(f"{path} has no columns")
+    full = named(columns)
+    return Layout(path, "parquet", _short(path, full), full)
 
 
 # -- text of any encoding, packed or not ----------------------------------------------------------------

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
-
 from eccaht.data.cleaning import MOST_LEVELS
 from eccaht.data.layout import (
     DELIMITERS,
@@ -38,7 +36,7 @@ TIME = "\0time"  # what the frame calls the time columns: no file can have such 
 LONGEST_LINE = 1 << 22  # bytes: a row of some hundred thousand readings
 Levels = Mapping[str, Sequence[str]]  # the texts that a status may have; columns that are not in it hold numbers
 _PARSED = {"nan", "NaN", "NAN", "-nan", "-NaN", ""}  # polars reads these by itself
-_CHUNK, _SHOWN = 1 << 24, 40
+_SHOWN = 40
 
 
 def load(
@@ -219,10 +217,8 @@ def _check_short_lines(layout: Layout, frame: pl.DataFrame, places: Mapping[str,
     """Lines with too few values come as missing ones at the end: look for them where the last value is missing."""
     last = len(layout.names) - 1
     name = next((name for name, place in places.items() if place == last), None)
-    delimiter = layout.delimiter.encode()
-    if (name is not None and frame[name].null_count() == 0) or _all_full(layout, delimiter):
-        return
-    _refuse_lines(layout, lambda found: found < last)
+    if name is None or frame[name].null_count():
+        _refuse_lines(layout, lambda found: found < last)
 
 
 def _refuse_lines(layout: Layout, wrong: Callable[[int], bool]) -> None:
@@ -231,19 +227,6 @@ def _refuse_lines(layout: Layout, wrong: Callable[[int], bool]) -> None:
     for number, line in _lines(layout):
         if number > layout.skip and line.strip() and b'"' not in line and wrong(found := line.count(delimiter)):
             raise wrong_width(layout.path, number, found + 1, len(layout.names), layout.delimiter)
-
-
-def _all_full(layout: Layout, delimiter: bytes) -> bool:
-    """Whether there are as many delimiters as full lines have; quick, but blind to which line lacks one."""
-    delimiters, ends, block = 0, 0, b"\n"
-    with _opened(layout) as file:
-        for _ in range(layout.skip):
-            file.readline()
-        while chunk := file.read(_CHUNK):
-            data, block = np.frombuffer(chunk, dtype=np.uint8), chunk
-            delimiters += int(np.count_nonzero(data == delimiter[0]))
-            ends += int(np.count_nonzero(data == 10))
-    return delimiters == (ends + (not block.endswith(b"\n"))) * (len(layout.names) - 1)
 
 
 def _lines(layout: Layout) -> Iterator[tuple[int, bytes]]:

@@ -17,7 +17,7 @@ from eccaht.data.clock import Clock, as_zone
 from eccaht.data.durations import parse_duration
 from eccaht.data.layout import Layout, layout_of_frame, sniff
 from eccaht.data.reading import Faults, Levels
-from eccaht.data.table import NoRows, Table, assemble, check_limits, ordered
+from eccaht.data.table import Limits, NoRows, Table, assemble, check_limits, ordered
 from eccaht.data.times import Stamps, TimeRule, counted_stamps, time_rule
 from eccaht.data.windows import Batch
 from eccaht.files import regular_file
@@ -120,9 +120,7 @@ class Recorded:
         """Bytes of the files."""
         return sum(layout.path.stat().st_size for layout in self.layouts if layout.path.is_file())
 
-    def read_as(
-        self, expected: Expected, *, missing: Missing, limits: tuple[Any, Any], faults: Faults | None = None
-    ) -> Table:
+    def read_as(self, expected: Expected, *, missing: Missing, limits: Limits, faults: Faults | None = None) -> Table:
         """The columns that are expected, as they are expected to be; faults takes what is not, if it is given."""
         present = expected.present(self.layouts, missing)
         interval = expected.row_interval
@@ -162,7 +160,7 @@ class Recorded:
         self,
         rule: TimeRule,
         chosen: Sequence[str],
-        limits: tuple[Any, Any],
+        limits: Limits,
         zone: str | None,
         expected: Levels | None = None,
         faults: Faults | None = None,
@@ -170,7 +168,7 @@ class Recorded:
         """These columns of all rows between the limits; see `assemble`."""
         rows = self._arrays
         if rows is None:
-            return assemble(self.layouts, rule, chosen, *limits, zone=zone, expected=expected, faults=faults)
+            return assemble(self.layouts, rule, chosen, limits, zone, expected=expected, faults=faults)
         if rule.row_interval is not None:
             stamps = counted_stamps(rule.row_interval, 0, len(rows.values))
         else:
@@ -179,7 +177,7 @@ class Recorded:
         columns = {name: rows.values[:, rows.names.index(name)] for name in chosen}
         levels = {name: rows.levels[name] for name in chosen if name in rows.levels}
         texts = frozenset(levels)
-        return ordered(self.layouts, [stamps], rule, chosen, texts, columns, limits=limits, zone=zone, levels=levels)
+        return ordered(self.layouts, [stamps], rule, chosen, texts, columns, limits, zone, levels=levels)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from eccaht.data.windows import Batch, Times
 if TYPE_CHECKING:
     import polars as pl
 
+Limits = tuple[Any, Any]  # rows before the first and from the second on are left out; None is no limit
 _ROWS = 1 << 16  # of a batch
 
 
@@ -134,10 +135,9 @@ def assemble(
     layouts: Sequence[Layout],
     rule: TimeRule,
     chosen: Sequence[str],
-    start: Any = None,
-    stop: Any = None,
-    *,
+    limits: Limits = (None, None),
     zone: str | None = None,
+    *,
     expected: Levels | None = None,
     faults: Faults | None = None,
     before: int | None = None,
@@ -167,7 +167,7 @@ def assemble(
     whole = parts[0] if len(parts) == 1 else _joined(layouts, parts)
     del parts
     texts = frozenset(name for name in chosen if whole.schema[name] == pl.String)
-    return ordered(read, stamps, rule, chosen, texts, whole, limits=(start, stop), zone=zone, before=before)
+    return ordered(read, stamps, rule, chosen, texts, whole, limits, zone, before=before)
 
 
 def ordered(
@@ -177,9 +177,9 @@ def ordered(
     chosen: Sequence[str],
     texts: frozenset[str],
     columns: pl.DataFrame | Mapping[str, Array],
+    limits: Limits,
+    zone: str | None,
     *,
-    limits: tuple[Any, Any] = (None, None),
-    zone: str | None = None,
     before: int | None = None,
     levels: Levels | None = None,
 ) -> Table:

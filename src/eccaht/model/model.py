@@ -162,13 +162,14 @@ class Model:
         """
         from eccaht.model.prepare import prepare
 
-        return prepare(self, data, start=start, stop=stop, missing=missing, bad=bad, notation=notation)
+        return prepare(self, data, (start, stop), missing=missing, bad=bad, notation=notation)
 
     def unknown_columns(self, data: Any, notation: Notation | None = None) -> tuple[str, ...]:
         """The columns of new data that the history did not have; those that were dropped from it are not listed."""
-        from eccaht.model.prepare import unknown_columns
+        from eccaht.model.prepare import Notation
 
-        return unknown_columns(self, data, notation)
+        source = (notation or Notation()).recorded(self, data)
+        return source.unknown([column.name for column in self.columns])
 
     @property
     def clock(self) -> Clock:

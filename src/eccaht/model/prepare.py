@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from eccaht.data.clock import Clock, as_zone
 from eccaht.data.growing import GrowingFile, Note
 from eccaht.data.reading import Faults
 from eccaht.data.source import Expected, Missing, Recorded, Source, recorded_of
-from eccaht.data.table import between, check_limits
+from eccaht.data.table import Limits, between, check_limits
 from eccaht.data.windows import Batch, Sample, Windower, Windows
 from eccaht.model.standstill import Culprit, culprits
 
@@ -101,35 +101,22 @@ class Preparation:
 
 
 def prepare(
-    model: Model,
-    data: Any,
-    *,
-    start: Any = None,
-    stop: Any = None,
-    missing: Missing = "refuse",
-    bad: Literal["refuse", "skip"] = "refuse",
-    notation: Notation | None = None,
+    model: Model, data: Any, limits: Limits, *, missing: Missing, bad: str, notation: Notation | None
 ) -> Windows:
     """See Model.prepare."""
     for option, told, known in (("missing", missing, ("refuse", "allow")), ("bad", bad, ("refuse", "skip"))):
         if told not in known:
             raise ValueError(f"{option} must be {known[0]!r} or {known[1]!r}, not {told!r}")
-    check_limits(start, stop)
+    check_limits(*limits)
     notation = notation or Notation()
     expected, faults = notation.expected(model), Faults() if bad == "skip" else None
     source = notation.recorded(model, data, strict=bad == "refuse")
-    table = source.read_as(expected, missing=missing, limits=(start, stop), faults=faults)
+    table = source.read_as(expected, missing=missing, limits=limits, faults=faults)
     preparation = Preparation(model, table, faults)
     parts = [preparation.add(batch) for batch in table.batches(expected.levels)]
     last = preparation.finish()
     assert last is not None
     return replace(Windows.joined([*parts, last]), notes=(*table.notes, *(faults.notes() if faults else ())))
-
-
-def unknown_columns(model: Model, data: Any, notation: Notation | None = None) -> tuple[str, ...]:
-    """See Model.unknown_columns."""
-    source = (notation or Notation()).recorded(model, data)
-    return source.unknown([column.name for column in model.columns])
 
 
 class Follower:
@@ -248,7 +235,7 @@ def recorded(
     """All windows of the data from start to stop; sensors that are silent throughout are left out of the search."""
     check_limits(start, stop)
     source = (notation or Notation()).recorded(model, data)
-    windows = prepare(model, source, start=start, stop=stop, missing=missing, bad="skip", notation=notation)
+    windows = model.prepare(source, start=start, stop=stop, missing=missing, bad="skip", notation=notation)
     if not len(windows.starts):
         raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
     speaks = np.flatnonzero(~np.isnan(windows.values).all(axis=0))
@@ -259,27 +246,14 @@ def recorded(
     notes = list(windows.notes)
     if silent := [name for name in model.names if name not in names and name not in apart]:
         notes.append(f"not searched, because they deliver nothing: {', '.join(silent)}")
-    if unknown := unknown_columns(model, source):
+    if unknown := model.unknown_columns(source):
         notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
     return Feed(names, windows.of(names), tuple(notes), culprits=found, n_silent=len(set(silent) - absent))
 
 
-def followed(
-    model: Model,
-    paths: Sequence[Path],
-    *,
-    start: Any,
-    stop: Any,
-    missing: Missing,
-    notation: Notation,
-    poll: float,
-    timeout: float | None,
-    note: Note,
-) -> Feed:
-    """The windows of one CSV file as it grows."""
-    path = _followable(model, paths)
-    reading: dict[str, Any] = {"start": start, "stop": stop, "missing": missing, "notation": notation}
-    follower = Follower(model, path, **reading, poll=poll, timeout=timeout, note=note)
+def followed(model: Model, paths: Sequence[Path], *, missing: Missing, **options: Any) -> Feed:
+    """The windows of one CSV file as it grows; the options are those of `Follower`."""
+    follower = Follower(model, _followable(model, paths), missing=missing, **options)
     names, notes = model.names, []
     if missing == "allow":
         names = follower.file.present()
