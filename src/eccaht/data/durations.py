@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -53,25 +51,6 @@ def show_duration(seconds: float) -> str:
         if seconds >= _UNITS[unit] and seconds % _UNITS[unit] == 0:
             return f"{seconds / _UNITS[unit]:g}{unit}"
     return f"{seconds:.10g}s"
-
-
-def parse_time(text: Any, what: str = "time") -> np.datetime64:
-    """Return an ISO time (with or without a zone, which is turned into UTC) to the microsecond.
-
-    >>> parse_time("2017-10-09 18:00")
-    np.datetime64('2017-10-09T18:00:00.000000')
-    """
-    if isinstance(text, np.datetime64):
-        if np.isnat(text):
-            raise ValueError(f"{what} is not a time")
-        return text.astype("datetime64[us]")
-    try:
-        moment = text if isinstance(text, datetime) else datetime.fromisoformat(text.strip())
-    except (ValueError, TypeError, AttributeError):
-        raise ValueError(f"{what} {text!r} is not a time: write it as 2017-10-09T18:00") from None
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return np.datetime64(moment, "us")
 
 
 def show_time(time: np.datetime64) -> str:

@@ -10,7 +10,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from eccaht.data.cleaning import MOST_LEVELS
 from eccaht.data.layout import (
@@ -231,12 +231,8 @@ def _refuse_lines(layout: Layout, wrong: Callable[[int], bool]) -> None:
 
 def _lines(layout: Layout) -> Iterator[tuple[int, bytes]]:
     """The lines of a file with their numbers."""
-    with _opened(layout) as file:
+    with opened(layout.path) if layout.content is None else BytesIO(layout.content) as file:
         yield from enumerate(file, 1)
-
-
-def _opened(layout: Layout) -> BinaryIO:
-    return opened(layout.path) if layout.content is None else BytesIO(layout.content)
 
 
 def _damaged(layout: Layout, error: BaseException) -> ValueError:

@@ -80,16 +80,12 @@ class Windows:
         """Return the windows that start at or after `start` and before `stop`."""
         first = 0 if start is None else int(np.searchsorted(self.starts, self.clock.parse(start, "start")))
         last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, self.clock.parse(stop, "stop")))
-        return self.part(slice(first, max(first, last)))
+        return self._pick(slice(first, max(first, last)))
 
     def of(self, names: Sequence[str]) -> Windows:
         """The same windows of some of the sensors, in that order."""
         chosen = np.array([self.names.index(name) for name in names], dtype=np.intp)
         return replace(self._pick((slice(None), chosen), times=slice(None)), names=tuple(names))
-
-    def part(self, which: slice) -> Windows:
-        """Some of the windows."""
-        return self._pick(which)
 
     def samples(self) -> Iterator[Sample]:
         """One window after the other."""

@@ -67,14 +67,11 @@ class Preparation:
         """Take rows; the windows that they complete."""
         if self._windower is None:
             self._windower = Windower(self._model.names, self._model.seconds, self._source.clock)
-        return self._named(self._windower.add(Batch(batch.times, self._scaled(batch))))
+        return self._windower.add(Batch(batch.times, self._scaled(batch)))
 
     def finish(self) -> Windows | None:
         """The window that no later row has completed."""
-        return None if self._windower is None else self._named(self._windower.finish())
-
-    def _named(self, windows: Windows) -> Windows:
-        return replace(windows, model=self._model)
+        return None if self._windower is None else self._windower.finish()
 
     def _scaled(self, batch: Batch) -> Array:
         """The readings in robust units; NaN for sensors that the source does not have."""
@@ -116,7 +113,8 @@ def prepare(
     parts = [preparation.add(batch) for batch in table.batches(expected.levels)]
     last = preparation.finish()
     assert last is not None
-    return replace(Windows.joined([*parts, last]), notes=(*table.notes, *(faults.notes() if faults else ())))
+    notes = (*table.notes, *(faults.notes() if faults else ()))
+    return replace(Windows.joined([*parts, last]), model=model, notes=notes)
 
 
 class Follower:
