@@ -9,6 +9,8 @@
 array([ 3, 40, 77])
 """
 
+from eccaht import extras as _extras  # noqa: F401 -- says what to install where an optional package is missing
+
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
     from eccaht import covariance
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from eccaht.run.simulator import Simulator
     from eccaht.shifts import UnknownShift
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Problem",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, Index
+from eccaht.extras import one_thread
 from eccaht.limits.action import best_action
 from eccaht.limits.checks import check_anomalies, check_level, check_limits
 from eccaht.limits.mixture import Mix, best_mix
@@ -61,7 +61,7 @@ def gamma_stars(problem: Problem, anomalies: Sequence[int] | Index, *, limited: 
     """Return the limits for one action and for a mix, which bounds it, at the price of one."""
     check_limits(problem)
     truth = check_anomalies(problem, anomalies)
-    with threadpool_limits(1):  # the matrices are too small to be shared
+    with one_thread():  # the matrices are too small to be shared
         bounds = _mixed(problem, truth)
         return _single(problem, truth, bounds, limited=limited), bounds
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eccaht import covariance as operators
-from eccaht.archive import check_keys, read_archive, rebuilding, write_archive
+from eccaht.archive import check_keys, read_archive, write_archive
 from eccaht.arrays import Array, as_count, as_number
 from eccaht.covariance import Covariance, SparsePrecision
 from eccaht.policies.catalogue import make_policy
@@ -58,9 +58,7 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
 
 def load_policy(path: str | PathLike[str]) -> Policy:
     """Read a policy that continues exactly where it was saved."""
-    header, arrays = read_archive(path, _KIND, _VERSION)
-    with rebuilding(path, _KIND):
-        return _build(header, arrays)
+    return read_archive(path, _KIND, _VERSION, _build)
 
 
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
