@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,9 @@ def test_a_gzip_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeyp
     with pytest.raises(ValueError, match=r"bomb\.csv\.gz unpacks to more than .* GiB") as error:
         read_table(path)
     assert "\n" not in str(error.value)
+
+
+def test_arrays_need_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    model = calibrate(Arrays(VALUES, TIMES, NAMES), estimator="empirical")
+    assert len(model.prepare(Arrays(VALUES, TIMES, NAMES)).starts) == 15

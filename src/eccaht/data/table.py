@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -111,13 +111,18 @@ class Table:
     def batches(self, levels: Levels | None = None) -> Iterator[Batch]:
         """All rows, some at a time; texts as their places in `levels`, which are those of the table unless given."""
         known = self.levels if levels is None else levels
-        columns = [self.coded(name, known.get(name)) for name in self.names]
         for first in range(0, len(self.times), _ROWS):
-            times = self.times[first : first + _ROWS]
-            values = np.empty((len(times), len(columns)), order="F")
-            for k, column in enumerate(columns):
-                values[:, k] = column[first : first + _ROWS]
-            yield Batch(times, values)
+            part = self._part(first, min(first + _ROWS, len(self.times)))
+            yield Batch(part.times, np.array([part.coded(name, known.get(name)) for name in self.names]).T)
+
+    def _part(self, first: int, last: int) -> Table:
+        """Some of the rows."""
+        start = self._rows.start if isinstance(self._rows, slice) else 0
+        rows: Any = slice(start + first, start + last) if isinstance(self._rows, slice) else self._rows[first:last]
+        if isinstance(self._columns, dict):
+            return replace(self, times=self.times[first:last], _rows=rows)
+        frame: Any = self._columns  # cut before its columns become arrays, which may be copies
+        return replace(self, times=self.times[first:last], _columns=frame[rows], _rows=slice(None))
 
     @property
     def by_column(self) -> bool:

@@ -37,7 +37,7 @@ class History:
     gaps: (K,), the longest share of the rows in which a sensor delivered nothing.
     row_counts: (2,), rows of a usual window and of the whole history.
     within: (1, K, K), covariance of scaled rows about the mean of their window; (0, K, K) for more than 500 sensors.
-    runs: (9,), how much more the mean of a run of rows errs than that of rows at random (data/rows.py).
+    runs: (9,), how much more the mean of a run of rows errs than that of rows at random (model/rows.py).
     """
 
     autocorrelation: Array
