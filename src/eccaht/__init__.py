@@ -13,7 +13,7 @@ from eccaht import extras as _extras  # noqa: F401 -- says what to install where
 
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
-    from eccaht import covariance
+    from eccaht import covariance, measurements
     from eccaht.covariance import effective_rank, families
     from eccaht.measure import pair_design
     from eccaht.policies import load_policy, make_policy, policy_names
@@ -34,6 +34,7 @@ __all__ = [
     "identify",
     "load_policy",
     "make_policy",
+    "measurements",
     "pair_design",
     "policy_names",
 ]
@@ -49,6 +50,7 @@ _PLACES = {
     "identify": "run",
     "load_policy": "policies",
     "make_policy": "policies",
+    "measurements": "measurements",
     "pair_design": "measure",
     "policy_names": "policies",
 }

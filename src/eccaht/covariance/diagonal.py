@@ -67,6 +67,10 @@ class Diagonal(Covariance):
         """Scale by the standard deviations."""
         return (np.sqrt(self._variances) * z.T).T
 
+    def plus_identity(self, a: float) -> Diagonal:
+        """Larger variances."""
+        return Diagonal(self._variances + a)
+
     def parameters(self) -> dict[str, Any]:
         """The variances."""
         return {"variances": self._variances}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from eccaht.arrays import Array, Index, as_count
+from eccaht.arrays import Array, as_count
 from eccaht.diagnose.verdicts import ALPHA, LATE, WRONG, Check, Verdict
-from eccaht.eigen import largest_eigenpair
 from eccaht.extras import one_thread
+from eccaht.limits import fewest_measurements
 from eccaht.model.model import Model
 from eccaht.policies import DEFAULT_POLICY, make_policy
 from eccaht.presentation.text import lasting, percent, rounded
@@ -23,8 +22,7 @@ from eccaht.run.simulator import Simulator
 from eccaht.statistics import Delay, delay, reached_for_good
 
 RUNS, HORIZON, BUDGET = 20, 500, 5.0
-_SETS, _ROUNDS = 5, 60  # anomalous sets that the bound is averaged over, and steps towards the best bound of each
-_RIVALS, _CANDIDATES = 100, 1000  # sensors outside a set that a bound looks at, and that these are chosen from
+_SETS = 5  # anomalous sets that the bound is averaged over
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def expect(
         progress(1)
     sets = [Simulator(problem, seed=(seed, run)).anomalies for run in range(min(runs, _SETS))]
     with one_thread():
-        bound = float(np.mean([fewest_measurements(problem, anomalies) for anomalies in sets]))
+        bound = float(np.mean([fewest_measurements(problem, anomalies, ALPHA) for anomalies in sets]))
     return Expectation(
         policy=policy,
         n_anomalies=n_anomalies,
@@ -116,59 +114,6 @@ def _search(problem: Problem, name: str, seed: tuple[int, int], horizon: int) ->
             hits[step:] = hits[step]
             break
     return hits, stop
-
-
-def fewest_measurements(problem: Problem, anomalies: Index, alpha: float = ALPHA) -> float:
-    """Mean measurements that any method needs to name this set and err with probability at most alpha.
-
-    Whatever is measured, and in whatever mix, some single swap of the set gains at most
-    Gamma = lambda_max(sum of w d d') / 2 nats a measurement, d = S^-1/2 (shift_i e_i - shift_j e_j), for any weights w
-    of the swaps that sum to 1. The mean number is then at least kl(alpha, 1 - alpha) / Gamma. Weights are improved by
-    multiplicative steps; each of them gives a valid bound, also where the budget limits measurements. Of many sensors
-    only those that are hardest to tell from the set get weight.
-    """
-    rivals = _hardest(problem, anomalies)
-    chosen = np.concatenate([anomalies, rivals])
-    white = _root(problem, chosen)  # column k: shift of the chosen k in white noise, turned
-    A, B = white[:, : anomalies.size], white[:, anomalies.size :]
-    weights = np.full((A.shape[1], B.shape[1]), 1.0 / (A.shape[1] * B.shape[1]))
-    least = math.inf
-    for step in range(_ROUNDS):
-        across = A @ weights @ B.T
-        M = (A * weights.sum(axis=1)) @ A.T + (B * weights.sum(axis=0)) @ B.T - across - across.T
-        value, vector = largest_eigenpair(M)
-        least = min(least, value)
-        gained = np.square((vector @ A)[:, None] - vector @ B)
-        weights = weights * np.exp(-gained / (gained.max() * math.sqrt(1.0 + step)))
-        weights /= weights.sum()
-    needed = (1.0 - 2.0 * alpha) * math.log((1.0 - alpha) / alpha)
-    return max(1.0, needed / (0.5 * least))
-
-
-def _hardest(problem: Problem, anomalies: Index) -> Index:
-    """The sensors outside the set whose swap with a member shows least, at most _RIVALS."""
-    outside = np.setdiff1d(np.arange(problem.size), anomalies)
-    outside = outside[np.linspace(0, outside.size - 1, min(outside.size, _CANDIDATES)).round().astype(np.intp)]
-    if outside.size <= _RIVALS:
-        return outside
-    G = _gram(problem, np.concatenate([anomalies, outside]))
-    own, n = G.diagonal(), anomalies.size
-    information = own[:n, None] + own[n:] - 2.0 * G[:n, n:]
-    return outside[np.argsort(information.min(axis=0), kind="stable")[:_RIVALS]]
-
-
-def _gram(problem: Problem, chosen: Index) -> Array:
-    """Inner products of the chosen sensors' shifts in white noise: shift_i shift_j (S^-1)_ij."""
-    units = np.zeros((problem.size, chosen.size))
-    units[chosen, range(chosen.size)] = problem.shift[chosen]
-    G: Array = units.T @ problem.covariance.solve(units)
-    return 0.5 * (G + G.T)
-
-
-def _root(problem: Problem, chosen: Index) -> Array:
-    """A square matrix whose columns have these inner products: only they matter."""
-    values, vectors = np.linalg.eigh(_gram(problem, chosen))
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 
 def judge(found: Expectation) -> Check:
