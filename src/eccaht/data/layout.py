@@ -15,6 +15,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
+from eccaht.files import regular_file
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -169,13 +171,7 @@ def has_decimal_comma(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 def _head(path: Path) -> tuple[bytes, bool]:
     """The first bytes, unpacked if need be, and whether they are all."""
-    if path.is_dir():
-        raise ValueError(f"{path} is a directory: name the files in it")
-    if not path.exists():
-        raise FileNotFoundError(f"no file at {path}")
-    if not path.is_file():
-        raise ValueError(f"{path} is no regular file: save its content in one")
-    with path.open("rb") as file:
+    with regular_file(path, "file") as file:
         start = file.read(2)
     if not start:
         raise ValueError(f"{path} is empty")

@@ -20,7 +20,6 @@ from eccaht.data.reading import Faults, Levels
 from eccaht.data.table import Limits, NoRows, Table, assemble, check_limits, ordered
 from eccaht.data.times import Stamps, TimeRule, counted_stamps, time_rule
 from eccaht.data.windows import Batch
-from eccaht.files import regular_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -272,8 +271,6 @@ def listed(paths: Paths) -> list[Path]:
     several = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if not several:
         raise ValueError("give at least one file")
-    for path in several:
-        regular_file(path, "file").close()
     return [Path(path) for path in several]
 
 
