@@ -131,7 +131,7 @@ def _reading(table: Table, cleaned: Sequence[Column], header: bool) -> dict[str,
         "counted": table.rule.counted,
         "interval": table.interval,
         "kinds": {column.report.name: column.report.kind for column in kept},
-        "levels": {column.report.name: column.levels for column in kept if column.levels is not None},
+        "levels": {column.report.name: list(column.levels) for column in kept if column.levels is not None},
     }
 
 
