@@ -168,7 +168,7 @@ def assemble(
         frame, own, rule = read_times(layout, frame, rule, sum(len(each.moments) for each in stamps), faults)
         parts.append(frame)
         stamps.append(own)
-        read.append(layout)
+        read.append(replace(layout, content=None))  # which may be large
     whole = parts[0] if len(parts) == 1 else _joined(layouts, parts)
     del parts
     texts = frozenset(name for name in chosen if whole.schema[name] == pl.String)
