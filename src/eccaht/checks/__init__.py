@@ -1,10 +1,15 @@
 """Conformance suites that users run on their own parts."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-_PLACES = {"check_source": "source"}
+if TYPE_CHECKING:
+    from eccaht.checks.posterior import check_posterior
+    from eccaht.checks.source import check_source
 
-__all__ = ["check_source"]
+_PLACES = {"check_posterior": "posterior", "check_source": "source"}
+
+__all__ = ["check_posterior", "check_source"]
 
 
 def __getattr__(name: str) -> object:
