@@ -13,7 +13,7 @@ from eccaht.cli.main import run
 from eccaht.datasets.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
 from eccaht.explain.finding import investigate
 from eccaht.model.calibration import calibrate
-from eccaht.model.sources import recorded
+from eccaht.model.prepare import recorded
 from eccaht.policies import DEFAULT_POLICY, make_policy
 from eccaht.run.replay import Replay
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from eccaht.model.calibration import calibrate
-from eccaht.model.follow import Follower
 from eccaht.model.model import Model
-from eccaht.model.preparing import Notation
+from eccaht.model.prepare import Follower, Notation
 from tests.model.histories import clock, signals, write_csv
 
 NAMES = ["time", "a", "b", "valve"]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from eccaht.data.clock import Clock, as_zone
-from eccaht.data.reading import read_table
+from eccaht.data.source import read_table
 from eccaht.data.windows import Cut
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import load_model

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.data.durations import parse_duration, parse_time, show_duration
+from eccaht.data.clock import Clock
+from eccaht.data.durations import parse_duration, show_duration
 
 
 @pytest.mark.parametrize(
@@ -34,13 +35,13 @@ def test_what_is_no_duration_is_refused(text: Any) -> None:
 def test_times() -> None:
     moment = np.datetime64("2017-10-09T18:00:00", "us")
     for text in ("2017-10-09T18:00", "2017-10-09 18:00:00", "2017-10-09T18:00:00Z", "2017-10-10T02:00+08:00"):
-        assert parse_time(text) == moment
-    assert parse_time(datetime(2017, 10, 9, 18)) == moment
-    assert parse_time(datetime(2017, 10, 10, 2, tzinfo=timezone(timedelta(hours=8)))) == moment
-    assert parse_time(np.datetime64("2017-10-09T18")) == moment
+        assert Clock("UTC").parse(text) == moment
+    assert Clock("UTC").parse(datetime(2017, 10, 9, 18)) == moment
+    assert Clock("UTC").parse(datetime(2017, 10, 10, 2, tzinfo=timezone(timedelta(hours=8)))) == moment
+    assert Clock("UTC").parse(np.datetime64("2017-10-09T18")) == moment
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "18:00", 3, None, np.datetime64("NaT")])
 def test_what_is_no_time_is_refused(text: Any) -> None:
     with pytest.raises(ValueError, match="start"):
-        parse_time(text, "start")
+        Clock("UTC").parse(text, "start")

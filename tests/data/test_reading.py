@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eccaht.data.reading import read_table
-from eccaht.data.sniffing import MISSING, sniff
+from eccaht.data.layout import MISSING, sniff
+from eccaht.data.source import read_table
 from tests.model.histories import START, clock, history, signals, write_csv
 
 number = st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -227,7 +227,7 @@ def test_encodings(encoding: str, packed: bool, tmp_path: Path) -> None:
     table = read_table(path)
     assert table.names == ("Zulauf °C", "Ventil Süd")
     assert table.numbers("Zulauf °C").tolist() == [k + 0.5 for k in range(40)]
-    assert table.levels("Ventil Süd")[0] == ["geöffnet", "zu"]
+    assert table.status("Ventil Süd")[0] == ["geöffnet", "zu"]
     said = {"utf-16": "UTF-16", "latin-1": "Latin-1", "cp1252": "Latin-1"}.get(encoding)
     assert [said in note for note in table.notes if said] == [True] * (said is not None)
 
@@ -238,7 +238,7 @@ def test_a_late_byte_that_is_not_utf_8(tmp_path: Path) -> None:
     rows[-1] = rows[-1].replace("on", "Öl")
     (tmp_path / "t.csv").write_bytes(("time,a,long,state\n" + "".join(rows)).encode("latin-1"))
     table = read_table(tmp_path / "t.csv")
-    assert table.levels("state")[0] == ["on", "Öl"]
+    assert table.status("state")[0] == ["on", "Öl"]
     assert "Latin-1" in table.notes[0]
 
 
@@ -254,7 +254,7 @@ def test_texts_become_levels(tmp_path: Path) -> None:
     )
     table = read_table(path)
     assert table.texts == {"valve"}
-    levels, codes = table.levels("valve")
+    levels, codes = table.status("valve")
     assert levels == ["Closed", "Open"]
     assert codes[:2].tolist() == [1, 0]
     assert np.isnan(codes[2])
@@ -287,7 +287,7 @@ def test_quoted_names_and_values(tmp_path: Path) -> None:
     table = read_table(tmp_path / "t.csv")
     assert table.names == ("flow, in", "state")
     assert table.numbers("flow, in").tolist() == [1.5, 2.5]
-    assert table.levels("state")[0] == ["off", "on, hot"]
+    assert table.status("state")[0] == ["off", "on, hot"]
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_parquet(unit: Any, tmp_path: Path) -> None:
     assert table.numbers("a").tolist() == [1.0, 2.0]
     assert table.numbers("on").tolist() == [1.0, 0.0]
     assert np.isnan(table.numbers("b")).tolist() == [False, True]
-    assert table.levels("state")[0] == ["x"]
+    assert table.status("state")[0] == ["x"]
     assert np.isnan(table.numbers("none")).all()
     frame.with_columns(bad=pl.Series([[1], [2]])).write_parquet(tmp_path / "u.parquet")
     with pytest.raises(ValueError, match=r"column 'bad'.*exclude it"):
@@ -326,7 +326,7 @@ def test_a_column_that_is_text_here_and_numbers_there(tmp_path: Path) -> None:
     one = write_csv(tmp_path / "1.csv", ["time", "a", "b"], [t[:2], ["on", "off"], [1, 2]])
     empty = write_csv(tmp_path / "2.csv", ["time", "a", "b"], [t[2:], ["", ""], [1, 2]])
     other = write_csv(tmp_path / "3.csv", ["time", "a", "b"], [t[2:], ["1.5", "2"], [1, 2]])
-    assert read_table([one, empty]).levels("a")[0] == ["off", "on"]
+    assert read_table([one, empty]).levels["a"] == ["off", "on"]
     with pytest.raises(ValueError, match=r"'a' holds numbers in .*3\.csv but texts in .*1\.csv"):
         read_table([one, other])
 
@@ -335,9 +335,9 @@ def test_a_status_may_mix_numbers_and_texts(tmp_path: Path) -> None:
     """Levels that occur often are levels; a rare text among numbers is an error, even among few numbers."""
     mixed = ["1", "2", "2", "AUTO"] * 10
     path = write_csv(tmp_path / "t.csv", ["time", "mode", "a"], [clock(40), mixed, range(40)])
-    assert read_table(path).levels("mode")[0] == ["1", "2", "AUTO"]
+    assert read_table(path).levels["mode"] == ["1", "2", "AUTO"]
     numbers = write_csv(tmp_path / "n.csv", ["time", "mode", "a"], [clock(40), ["1", "2"] * 20, range(40)])
-    assert read_table([path, numbers]).levels("mode")[0] == ["1", "2", "AUTO"]
+    assert read_table([path, numbers]).levels["mode"] == ["1", "2", "AUTO"]
     rare = write_csv(tmp_path / "r.csv", ["time", "mode", "a"], [clock(40), ["1", "2"] * 19 + ["1", "AUTO"], range(40)])
     with pytest.raises(ValueError, match="'AUTO' in column 'mode' is no number"):
         read_table(rare)

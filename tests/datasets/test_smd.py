@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, read_entity, read_rows
+from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, kept_places, read_entity, read_rows, scaled_rows
 from tests.datasets.smd_format import small_rows, write_collection
 
 
@@ -70,22 +70,22 @@ def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
 
 def test_scaling_and_covariance_are_those_of_the_definition() -> None:
     rows = small_rows(500, seed=1)
-    calibration = calibrate_rows(rows, estimator="empirical")
+    model = calibrate_rows(rows, estimator="empirical")
     # metric 3 is constant; the interquartile range of metric 7 is 0, so it is scaled by its standard deviation
-    assert calibration.kept.tolist() == [0, 1, 2, 4, 5, 6, 7]
-    assert [column.reason for column in calibration.columns].count("constant") == 1
-    assert [column.scaled_by for column in calibration.columns] == [*["iqr"] * 3, "", *["iqr"] * 3, "std"]
-    scaled = calibration.scaled(rows)
+    assert model.names == tuple(f"metric {k}" for k in (0, 1, 2, 4, 5, 6, 7))
+    assert [column.reason for column in model.columns].count("constant") == 1
+    assert [column.scaled_by for column in model.columns] == [*["iqr"] * 3, "", *["iqr"] * 3, "std"]
+    scaled = scaled_rows(model, rows)
     np.testing.assert_allclose(np.median(scaled, axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(np.subtract(*np.quantile(scaled[:, :6], [0.75, 0.25], axis=0)), 1.0)
     assert scaled[:, 6].std() == pytest.approx(1.0)
-    np.testing.assert_allclose(calibration.covariance.dense(), np.cov(scaled.T) + 1e-6 * np.eye(7), atol=1e-12)
-    np.testing.assert_allclose(calibration.mean, scaled.mean(axis=0), atol=1e-12)
-    assert calibration.places((1, 3, 7)).tolist() == [1, 6]
+    np.testing.assert_allclose(model.covariance.dense(), np.cov(scaled.T) + 1e-6 * np.eye(7), atol=1e-12)
+    np.testing.assert_allclose(model.mean, scaled.mean(axis=0), atol=1e-12)
+    assert kept_places(model, (1, 3, 7)).tolist() == [1, 6]
 
 
 def test_a_single_metric_is_nothing_to_search_among() -> None:
     rows = np.zeros((50, 3))
-    rows[:, 1] = np.arange(50)
-    with pytest.raises(ValueError, match="only 1 of 3 metrics vary"):
+    rows[:, 1] = np.arange(50) ** 2
+    with pytest.raises(ValueError, match="at least 2 sensors, but only 'metric 1' is left"):
         calibrate_rows(rows)

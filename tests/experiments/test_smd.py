@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, read_entity
+from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, read_entity, scaled_rows
 from eccaht.experiments.localisation import RecordedSearch, pooled, savings
 from eccaht.experiments.smd import (
     CHANCE,
@@ -39,7 +39,7 @@ def test_injected_rows_are_rows_of_the_data_moved_by_the_shift() -> None:
         moved = np.zeros(7)
         moved[search.truth] = 2.5
         back = search.rows - moved
-        real = {tuple(row) for row in calibration.scaled(rows[150:]).round(9).tolist()}
+        real = {tuple(row) for row in scaled_rows(calibration, rows[150:]).round(9).tolist()}
         drawn = [tuple(row) for row in back.round(9).tolist()]
         assert set(drawn) <= real
         assert len(set(drawn)) == 100  # none twice

@@ -11,8 +11,8 @@ import pytest
 from eccaht import Problem, make_policy
 from eccaht.data.windows import Windows
 from eccaht.explain.finding import Finding, investigate
-from eccaht.model.follow import Follower
 from eccaht.model.model import Model
+from eccaht.model.prepare import Follower
 from eccaht.run.replay import ALIKE, Replay
 from tests.explain.plants import NAMES, calibrated, incident, prepared, readings, write
 

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from eccaht.data.clock import Clock
-from eccaht.data.faults import LONGEST_LINE
+from eccaht.data.reading import LONGEST_LINE
 from eccaht.model.calibration import calibrate
-from eccaht.model.follow import Follower
 from eccaht.model.model import Model
-from eccaht.model.preparing import Notation
+from eccaht.model.prepare import Follower, Notation
 from tests.model.histories import clock, signals, write_csv
 
 HEADER = "time,a,b\n"
@@ -111,7 +110,7 @@ def test_many_small_pieces_give_the_windows_of_the_whole_file(model: Model, tmp_
     for piece in np.split(np.array(list(whole)), cuts):
         append(path, "".join(piece))
         time.sleep(0.001)
-    growing.wait(lambda: growing.follower._table.rows == 120)
+    growing.wait(lambda: growing.follower.file.rows == 120)
     growing.finish()
     assert [start for start, _ in growing.seen] == [start for start, _ in expected(path)]
     means = [values for _, values in expected(path)]
@@ -123,7 +122,7 @@ def test_silence_for_the_timeout_ends_it_and_an_unfinished_line_is_left_out(mode
     path.write_text(HEADER + row(0) + row(61) + row(65)[:-1])
     growing = Growing(model, path, timeout=0.1)
     growing.finish(end=False)
-    assert growing.follower.timed_out
+    assert growing.follower.file.timed_out
     assert growing.seen == [("08:00", [0, 0]), ("08:01", [61, 122])]
     (note,) = growing.notes
     assert "not finished" in note
@@ -190,7 +189,7 @@ def test_a_file_that_only_grows_is_never_taken_for_another(model: Model, tmp_pat
     growing = Growing(model, path)
     for k in range(0, 1200, 4):
         append(path, row(k))
-    growing.wait(lambda: len(growing.seen) == 19)
+    growing.wait(lambda: growing.follower.file.rows == 300)
     growing.finish()
     assert growing.notes == []
     assert growing.seen == expected(path)
@@ -276,7 +275,7 @@ def test_an_endless_line_takes_no_memory_and_ends_where_it_ends(model: Model, tm
     for _ in range(10):
         append(path, b"9" * (LONGEST_LINE // 4))
         time.sleep(0.01)
-        assert len(growing.follower._tail.unfinished) <= LONGEST_LINE
+        assert len(growing.follower.file._tail.unfinished) <= LONGEST_LINE
     growing.wait(lambda: growing.notes)
     append(path, "\n" + row(50) + row(70) + "bad\n" + row(130))
     growing.wait(lambda: len(growing.seen) == 2)
@@ -346,10 +345,10 @@ def test_start_and_stop_bound_it(model: Model, tmp_path: Path) -> None:
 def test_the_sensors_are_known_from_finished_lines_only(model: Model, tmp_path: Path) -> None:
     path = tmp_path / "grow.csv"
     path.write_text("time,b\n2024-05-01 08:00:00,1\n2024-05")
-    assert Follower(model, path, missing="allow").sensors() == ("b",)
+    assert Follower(model, path, missing="allow").file.present() == ("b",)
     path.write_text("time,b\n2024-05-01 08:00:00,1")
     with pytest.raises(ValueError, match="no row yet"):
-        Follower(model, path, missing="allow").sensors()
+        Follower(model, path, missing="allow").file.present()
 
 
 def test_decimal_commas_are_seen_when_they_come(model: Model, tmp_path: Path) -> None:
@@ -357,7 +356,7 @@ def test_decimal_commas_are_seen_when_they_come(model: Model, tmp_path: Path) ->
     path = tmp_path / "grow.csv"
     path.write_text("time;a;b\n2024-05-01 08:00:00;1;2\n")
     growing = Growing(model, path)
-    growing.wait(lambda: growing.follower._table.rows == 1)
+    growing.wait(lambda: growing.follower.file.rows == 1)
     append(path, "2024-05-01 08:00:30;2,5;3\n2024-05-01 08:01:00;1;2\n")
     growing.wait(lambda: growing.seen)
     growing.finish()
@@ -372,9 +371,38 @@ def test_the_hour_that_occurs_twice_row_by_row(model: Model, tmp_path: Path) -> 
     growing = Growing(model, path, notation=Notation(timezone="Europe/Berlin"))
     for k, when in enumerate(minutes):
         append(path, f"{when},{k},{k}\n")
-        growing.wait(lambda k=k: growing.follower._table.rows > k)  # type: ignore[misc]
+        growing.wait(lambda k=k: growing.follower.file.rows > k)  # type: ignore[misc]
     growing.finish()
     assert growing.follower.clock == Clock("Europe/Berlin")
     assert growing.notes == []
     starts = [f"{hour % 24:02d}:{minute:02d}" for hour in (23, 24, 25, 26) for minute in range(0, 60, 10)]  # in UTC
     assert growing.seen == [(start, [k, k]) for k, start in enumerate(starts)]
+
+
+@pytest.mark.parametrize("when", ["9999-12-31 23:59:59", "2031-01-01 00:00:00"])
+def test_an_absurd_time_makes_no_window_and_ends_nothing(when: str, model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "grow.csv"
+    path.write_text(HEADER + row(0) + row(30))
+    growing = Growing(model, path)
+    growing.wait(lambda: growing.follower.file.rows == 2)
+    append(path, f"{when},7,7\n")
+    time.sleep(0.03)
+    append(path, row(60))
+    growing.wait(lambda: growing.seen)
+    append(path, row(130))
+    growing.wait(lambda: growing.follower.file.rows == 4)
+    growing.finish()
+    assert growing.seen == [("08:00", [15, 30]), ("08:01", [60, 120]), ("08:02", [130, 260])]
+    (told,) = growing.follower.counts
+    assert f"the row of {when} in " in told
+
+
+def test_rows_that_go_on_years_later_are_believed(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "grow.csv"
+    later = [line.replace("2024", "2026") for line in (row(0), row(70))]
+    path.write_text(HEADER + row(0) + "".join(later))
+    assert [str(start)[:16] for start, *_ in Follower(model, path, timeout=0.02, poll=0.005)] == [
+        "2024-05-01T08:00",
+        "2026-05-01T08:00",
+        "2026-05-01T08:01",
+    ]

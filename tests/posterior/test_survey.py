@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, Simulator, UnknownShift, families, make_policy
 from eccaht.arrays import Array, Index
-from eccaht.datasets.smd import calibrate_rows, find_entities, read_entity
+from eccaht.datasets.smd import calibrate_rows, find_entities, read_entity, scaled_rows
 from eccaht.policies import Policy
 from eccaht.posterior import enumeration
 from eccaht.posterior.enumeration import Enumeration
@@ -104,8 +104,8 @@ def check_real_rows(collection: str, most_sets: int, seed: int) -> None:
     train, test = read_entity(entity)
     calibrated = calibrate_rows(train)
     segment = entity.segments[seed % len(entity.segments)]
-    rows = calibrated.scaled(test[segment.start : segment.stop])[:3]
-    K, n = len(calibrated.kept), 5
+    rows = scaled_rows(calibrated, test[segment.start : segment.stop])[:3]
+    K, n = len(calibrated.names), 5
     while comb(K, n) > most_sets:
         n -= 1
     known = Problem(calibrated.covariance, mean=calibrated.mean, shift=2.0, n_anomalies=n, budget=5.0)

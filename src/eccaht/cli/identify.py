@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from eccaht.data.clock import Clock
     from eccaht.explain.account import Account
     from eccaht.model.model import Model
-    from eccaht.model.preparing import Notation
-    from eccaht.model.sources import Source
+    from eccaht.model.prepare import Feed, Notation
     from eccaht.policies import Policy
     from eccaht.run.recorders import Ledger
 
@@ -95,7 +94,7 @@ def identify(
     from eccaht.explain.document import as_document
     from eccaht.explain.finding import investigate
     from eccaht.model.model import load_model
-    from eccaht.model.preparing import Notation
+    from eccaht.model.prepare import Notation
     from eccaht.presentation.text import columns
     from eccaht.run.recorders import SUFFIXES, Ledger
 
@@ -216,8 +215,8 @@ def _source(
     missing: Literal["refuse", "allow"],
     notation: Notation,
     times: tuple[float, float | None] | None,
-) -> Source:
-    from eccaht.model.sources import followed, recorded
+) -> Feed:
+    from eccaht.model.prepare import followed, recorded
 
     reading: dict[str, Any] = {"start": stretch[0], "stop": stretch[1], "missing": missing, "notation": notation}
     if times is None:

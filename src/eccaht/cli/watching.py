@@ -17,14 +17,13 @@ from eccaht.run.loop import Recorder, Step
 from eccaht.run.replay import Replay
 
 if TYPE_CHECKING:
-    from eccaht.model.follow import Follower
     from eccaht.model.model import Model
-    from eccaht.model.sources import Source
+    from eccaht.model.prepare import Feed, Follower
 
 
 @contextmanager
 def watching(
-    source: Source, policy: Policy, model: Model, per_window: int, *, quiet: bool
+    source: Feed, policy: Policy, model: Model, per_window: int, *, quiet: bool
 ) -> Iterator[tuple[Replay, list[Recorder]]]:
     """The replay, and what shows each measurement: changes of the set while following, else a bar."""
     replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
@@ -39,7 +38,7 @@ def watching(
 class _Changes(Recorder):
     """One line whenever the set changes."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Feed) -> None:
         self._source, self._names = source, ""
 
     def after(self, policy: Policy, step: Step) -> None:

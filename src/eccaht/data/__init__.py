@@ -1,7 +1,8 @@
-"""Files of readings as tables, and tables as windows."""
+"""Where rows of data enter, and where they become windows."""
 
 from eccaht.data.cleaning import ColumnReport
-from eccaht.data.reading import Table, read_table
-from eccaht.data.windows import Windows
+from eccaht.data.source import Arrays, Source, as_source, read_table
+from eccaht.data.table import Table
+from eccaht.data.windows import Batch, Windower, Windows
 
-__all__ = ["ColumnReport", "Table", "Windows", "read_table"]
+__all__ = ["Arrays", "Batch", "ColumnReport", "Source", "Table", "Windower", "Windows", "as_source", "read_table"]

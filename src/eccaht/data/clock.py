@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.data.durations import parse_time, show_duration, show_time
+from eccaht.data.durations import show_duration, show_time
 from eccaht.naming import did_you_mean
 
 Microseconds = NDArray[np.int64]
@@ -85,8 +85,8 @@ class Clock:
         >>> Clock("+02:00").parse("2024-05-01 08:00"), Clock(row_interval=1.0).parse("11")
         (np.datetime64('2024-05-01T06:00:00.000000'), np.datetime64('1970-01-01T00:00:10.000000'))
         """
-        if isinstance(told, np.datetime64):  # already as times are inside
-            return parse_time(told, what)
+        if isinstance(told, np.datetime64) and not np.isnat(told):  # already as times are inside
+            return told.astype("datetime64[us]")
         if self.row_interval is not None:
             match = _ROW.fullmatch(str(told).strip())
             if match is None:
@@ -95,14 +95,14 @@ class Clock:
         try:
             moment = told if isinstance(told, datetime) else datetime.fromisoformat(told.strip())
         except (ValueError, TypeError, AttributeError):
-            return parse_time(told, what)  # which says what is wrong
+            raise ValueError(f"{what} {told!r} is not a time: write it as 2017-10-09T18:00") from None
         if moment.tzinfo is None and self.zone is not None:
             moment = moment.replace(tzinfo=tz_of(self.zone))
         if moment.tzinfo is not None and self.zone is None:
             raise ValueError(
                 f"{what} {told!r} has a time zone, but the times of the data have none: say which with --timezone"
             )
-        return parse_time(moment, what)
+        return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
 
     def show(self, time: np.datetime64) -> str:
         """Local time without its offset, except in an hour that occurs twice.

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
-_UNITS = {
-    "ms": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "min": 60.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
+_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
 _ROWS = re.compile(r"\s*([1-9]\d{0,8})\s*rows?\s*")
 _LONGEST = 366 * 86400.0
@@ -61,25 +51,6 @@ def show_duration(seconds: float) -> str:
         if seconds >= _UNITS[unit] and seconds % _UNITS[unit] == 0:
             return f"{seconds / _UNITS[unit]:g}{unit}"
     return f"{seconds:.10g}s"
-
-
-def parse_time(text: Any, what: str = "time") -> np.datetime64:
-    """Return an ISO time (with or without a zone, which is turned into UTC) to the microsecond.
-
-    >>> parse_time("2017-10-09 18:00")
-    np.datetime64('2017-10-09T18:00:00.000000')
-    """
-    if isinstance(text, np.datetime64):
-        if np.isnat(text):
-            raise ValueError(f"{what} is not a time")
-        return text.astype("datetime64[us]")
-    try:
-        moment = text if isinstance(text, datetime) else datetime.fromisoformat(text.strip())
-    except (ValueError, TypeError, AttributeError):
-        raise ValueError(f"{what} {text!r} is not a time: write it as 2017-10-09T18:00") from None
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return np.datetime64(moment, "us")
 
 
 def show_time(time: np.datetime64) -> str:

@@ -1,307 +1,376 @@
-"""Tables of readings from files: CSV, gzipped CSV or Parquet, one or several, in any order of rows."""
+"""The values of one file as a frame of numbers and texts, and what could not be read of it.
+
+The types are guessed from the first rows and the file is read once, straight into numbers. Only if a later row does
+not fit the guess, the file is read again to learn which columns hold what.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from eccaht.arrays import Array
-from eccaht.data.cleaning import kind_of
-from eccaht.data.clock import Clock, as_zone, common_zone
-from eccaht.data.durations import parse_duration
-from eccaht.data.faults import Faults
-from eccaht.data.selection import matching, place_of
-from eccaht.data.sniffing import Layout, sniff
-from eccaht.data.timing import Stamps, TimeRule, read_times, time_rule
-from eccaht.data.windows import Times
-from eccaht.files import regular_file
+from eccaht.data.cleaning import MOST_LEVELS
+from eccaht.data.layout import (
+    DELIMITERS,
+    MISSING,
+    Layout,
+    WrongWidth,
+    as_utf8,
+    content_of,
+    is_gzip,
+    is_number,
+    named,
+    opened,
+    transcoded,
+    width_fault,
+    wrong_width,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from eccaht.data.expecting import Expected
+TIME = "\0time"  # what the frame calls the time columns: no file can have such a name
+LONGEST_LINE = 1 << 22  # bytes: a row of some hundred thousand readings
+Levels = Mapping[str, Sequence[str]]  # the texts that a status may have; columns that are not in it hold numbers
+_PARSED = {"nan", "NaN", "NAN", "-nan", "-NaN", ""}  # polars reads these by itself
+_SHOWN = 40
 
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
+def load(
+    layout: Layout, chosen: Mapping[str, int], time_columns: Sequence[str], faults: Faults | None = None
+) -> tuple[Layout, pl.DataFrame]:
+    """Read the chosen columns (name: place) and those of the time, as numbers or texts.
 
-@dataclass(frozen=True)
-class Table:
-    """Readings with their times, rows in order of time; rows of equal time stay in the order of the files.
-
-    times: datetime64[us], shape (N,). names: the columns that were read; all_names: also those that were not.
-    texts: the columns that hold text. clock: what the times mean.
-    rule: how the times were read. notes: what a user should know of how the files were read; zone_notes: those of
-    them about time zones.
+    The layout comes back as it was found to be once all of the file was read. faults: takes lines that are no rows,
+    which are refused otherwise; texts are then left as they are.
     """
-
-    times: Times
-    names: tuple[str, ...]
-    all_names: tuple[str, ...]
-    texts: frozenset[str]
-    rule: TimeRule
-    paths: tuple[Path, ...]
-    notes: tuple[str, ...] = ()
-    clock: Clock = field(default_factory=Clock)
-    zone_notes: tuple[str, ...] = ()
-    decimal_comma: bool = False
-    _frame: pl.DataFrame = field(repr=False, kw_only=True)
-    _rows: NDArray[np.intp] | slice = field(repr=False, kw_only=True)
-
-    def numbers(self, name: str) -> Array:
-        """The readings of a numeric column; NaN where there is none. May be a read-only view."""
-        series = self._frame[name]
-        if series.null_count():  # much faster than to leave it to to_numpy
-            series = series.rechunk().fill_null(np.nan)
-        column: Array = series.to_numpy()[self._rows]
-        with np.errstate(all="ignore"):
-            total = column.sum()
-        if np.isfinite(total):  # the quick way to know that nothing is missing or infinite
-            return column
-        infinite = np.isinf(column)
-        return np.where(infinite, np.nan, column) if infinite.any() else column
-
-    def levels(self, name: str) -> tuple[list[str], Array]:
-        """The distinct texts of a column, sorted, and their number in each row; NaN where there is none."""
-        import polars as pl
-
-        series = self._frame[name]
-        levels = sorted(series.drop_nulls().unique().to_list())
-        codes = series.replace_strict(levels, list(range(len(levels))), default=None, return_dtype=pl.Float64)
-        return levels, codes.to_numpy()[self._rows]
-
-    @property
-    def interval(self) -> float:
-        """The usual number of seconds between rows, 0 for a single row."""
-        steps = np.diff(self.times).astype(np.int64)
-        return float(np.median(steps[steps > 0])) / 1e6 if (steps > 0).any() else 0.0
+    if layout.format == "csv" and layout.content is None and is_gzip(layout.path):
+        layout = replace(layout, content=content_of(layout.path))
+    own = {f"{TIME}{k}": layout.place(name) for k, name in enumerate(time_columns)}
+    places = {**chosen, **{name: place for name, place in own.items() if place is not None}}
+    try:
+        frame = _read(layout, places)
+    except UnicodeDecodeError:
+        layout = replace(layout, content=transcoded(layout.path, "latin-1"), encoding="latin-1")
+        return load(layout, chosen, time_columns, faults)
+    except WrongWidth:
+        if faults is None:
+            raise
+        rows = ((k, as_utf8(line)) for k, line in _lines(layout) if k > layout.skip)
+        lines, numbers = good_lines(rows, layout, faults)
+        layout = replace(layout, skip=0, content=b"".join(lines), lines=numbers)
+        frame = _read(layout, places)
+    if faults is None:
+        _check_texts(layout, frame)
+    return layout, frame
 
 
-def read_table(
-    paths: Paths,
-    *,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    time_column: str | Sequence[str] | None = None,
-    row_interval: str | float | None = None,
-    count_rows: bool = False,
-    timezone: str | None = None,
-    decimal_comma: bool | None = None,
-    header: bool = True,
-    start: Any = None,
-    stop: Any = None,
-    rule: TimeRule | None = None,
-) -> Table:
-    """Read files that have the same columns, by name.
-
-    columns, exclude: names, in which * and ? stand for any characters; all columns unless given.
-    time_column: its name, or those of a date and a time column; found by itself unless given.
-    row_interval: for files without times, the time between rows. count_rows: for such files if that is unknown.
-    timezone: where times without an offset are, and where all are shown; as `as_zone` takes it.
-    decimal_comma: whether numbers are written as 1,5; found by itself in each file unless given.
-    header: whether the files have column names; without them they are called c1, c2, ...
-    start, stop: rows before `start` and from `stop` on are left out: local times, or the numbers of rows without times.
-    rule: how an earlier file's times were read, tried first.
-    """
-    check_limits(start, stop)
-    interval = None if row_interval is None else parse_duration(row_interval, "row interval")
-    if time_column is not None and (interval is not None or count_rows):
-        raise ValueError("give either a time column, or rows that are counted or so far apart, not both")
-    zone = None if timezone is None else as_zone(timezone)
-    layouts = [sniff(path, decimal_comma, header=header) for path in listed(paths)]
-    rule = time_rule(layouts[0], time_column, interval, rule, counted=count_rows)
-    chosen = _chosen(layouts, rule, columns, exclude)
-    return assemble(layouts, rule, chosen, start, stop, zone=zone)
-
-
-def assemble(
-    layouts: Sequence[Layout],
-    rule: TimeRule,
-    chosen: Sequence[str],
-    start: Any = None,
-    stop: Any = None,
-    *,
-    zone: str | None = None,
-    expected: Expected | None = None,
-    faults: Faults | None = None,
-    before: int | None = None,
-) -> Table:
-    """Read these columns of all files and bring the rows in order.
-
-    zone: of the times. expected, faults: take the columns to be what they are expected to be, and count what they
-    are not; otherwise it is refused. before: the time of the last row of an earlier part, if there was one.
-    """
+def _read(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     import polars as pl
 
-    from eccaht.data import loading
-    from eccaht.data.expecting import as_expected
+    try:
+        return _parquet(layout, places) if layout.format == "parquet" else _csv(layout, places)
+    except (pl.exceptions.PolarsError, OSError, EOFError) as error:
+        raise _damaged(layout, error) from None
 
-    parts: list[pl.DataFrame] = []
-    stamps: list[Stamps] = []
-    notes: list[str] = []
-    for layout in layouts:
-        if rule.columns and any(place_of(layout, name) is None for name in rule.columns):
-            raise ValueError(f"{layout.path} has no time column {' and '.join(map(repr, rule.columns))}")
-        places = {name: place for name in chosen if (place := place_of(layout, name)) is not None}
-        layout, frame = loading.load(layout, places, rule, faults)
-        if faults is not None and expected is not None:
-            frame = as_expected(layout, frame, {name: expected[name] for name in places}, faults)
-        frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in chosen if name not in places)
-        frame, read, rule = read_times(layout, frame, rule, sum(len(each.moments) for each in stamps), faults)
-        parts.append(frame)
-        stamps.append(read)
-        notes += layout.notes
-    whole = parts[0] if len(parts) == 1 else _joined(layouts, parts)
-    del parts
-    clock, moments, more = _on_one_clock(stamps, rule, zone, before)
-    order, moments = _ordered(moments, *limits(clock, start, stop))
-    if not len(moments):
-        raise NoRows(_nothing_left(layouts, clock, start, stop))
-    texts = frozenset(name for name in chosen if whole.schema[name] == pl.String)
-    return Table(
-        moments.view("datetime64[us]"),
-        tuple(chosen),
-        layouts[0].names,
-        texts,
-        rule,
-        tuple(layout.path for layout in layouts),
-        (*notes, *more, *_notes(rule, order, moments)),
-        clock,
-        tuple(more),
-        layouts[0].decimal_comma,
-        _frame=whole,
-        _rows=order,
+
+def _parquet(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
+    """Numbers and truth values as floats, categories as text; times stay; anything else is refused by name."""
+    import polars as pl
+
+    table = layout.scan()
+    schema = table.collect_schema()
+    columns, kinds = list(schema), list(schema.values())
+    wanted = []
+    for name, place in places.items():
+        column, kind = pl.col(columns[place]), kinds[place]
+        if name.startswith(TIME) and (kind.is_temporal() or kind.is_numeric()):
+            wanted.append(column.alias(name))
+        elif kind.is_numeric() or kind in (pl.Boolean, pl.Null):
+            wanted.append(column.cast(pl.Float64).alias(name))
+        elif kind in (pl.String, pl.Categorical, pl.Enum):
+            wanted.append(_text(column.cast(pl.String)).alias(name))
+        else:
+            raise ValueError(f"column {name!r} of {layout.path} is of type {kind}, no number or text: exclude it")
+    return table.select(wanted).collect(engine="streaming")
+
+
+def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
+    import polars as pl
+
+    comma = layout.decimal_comma
+    numeric = {k for k in places.values() if all(is_number(text, comma) for text in layout.texts(k))}
+    dates = {place for name, place in places.items() if name.startswith(TIME) and not _is_epoch(layout, place)}
+    numeric -= dates
+    seen = {row[k] for row in layout.sample for k in numeric}
+    spellings = sorted(seen & set(MISSING) - _PARSED)  # of missing values: each one that is looked for costs time
+    columns = {name: pl.col(str(k)) for name, k in places.items()}
+    wanted = [
+        (column if places[name] in numeric | dates else _text(column)).alias(name) for name, column in columns.items()
+    ]
+    try:
+        frame = _scan(layout, numeric, spellings).select(wanted).collect(engine="streaming")
+    except pl.exceptions.ComputeError as error:
+        if "could not parse" not in str(error):
+            raise
+        frame = _leniently(layout, places, numeric)
+    _check_short_lines(layout, frame, places)
+    return frame
+
+
+def _is_epoch(layout: Layout, place: int) -> bool:
+    """Whether a time column holds numbers that are no digits of a date like 20171009180000."""
+    texts = layout.texts(place)
+    digits = all(len(text) in (8, 14) and text.isdigit() and text[:2] in ("19", "20") for text in texts)
+    return not digits and all(is_number(text) or is_number(text, True) for text in texts)
+
+
+def _scan(layout: Layout, numeric: set[int], spellings: list[str]) -> pl.LazyFrame:
+    import polars as pl
+
+    return pl.scan_csv(
+        layout.path if layout.content is None else BytesIO(layout.content),
+        has_header=False,
+        skip_lines=layout.skip,
+        separator=layout.delimiter,
+        schema={str(k): pl.Float64 if k in numeric else pl.String for k in range(len(layout.names))},
+        null_values=spellings or None,
+        decimal_comma=layout.decimal_comma,
+        glob=False,
     )
 
 
-class NoRows(ValueError):
-    """No row is left between the limits."""
-
-
-def _on_one_clock(
-    stamps: Sequence[Stamps], rule: TimeRule, zone: str | None, before: int | None
-) -> tuple[Clock, NDArray[np.int64], list[str]]:
-    """The times of all files on one clock, times without an offset as local ones."""
-    if rule.row_interval is not None:
-        if zone is not None:
-            raise ValueError("a time zone needs times, and rows are counted here: leave out --timezone")
-        return Clock(row_interval=rule.row_interval, counted=rule.counted), _together(stamps), []
-    notes: list[str] = []
-    if zone is None:
-        zone, notes = common_zone([read.zone for read in stamps if len(read.moments)])
-    clock = Clock(zone)
-    if all(read.zone is None for read in stamps):
-        moments, more = clock.to_utc(_together(stamps), before)
-        return clock, moments, notes + more
-    told = [(read.moments, []) if read.zone else clock.to_utc(read.moments, before) for read in stamps]
-    return clock, np.concatenate([moments for moments, _ in told]), notes + [text for _, more in told for text in more]
-
-
-def _together(stamps: Sequence[Stamps]) -> NDArray[np.int64]:
-    return stamps[0].moments if len(stamps) == 1 else np.concatenate([read.moments for read in stamps])
-
-
-def listed(paths: Paths) -> list[Path]:
-    """One or several paths as a list."""
-    several = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    if not several:
-        raise ValueError("give at least one file")
-    for path in several:
-        regular_file(path, "file").close()
-    return [Path(path) for path in several]
-
-
-def check_limits(start: Any, stop: Any) -> None:
-    """Refuse what can be no limit, before any file is read."""
-    for told, what in ((start, "start"), (stop, "stop")):
-        if told is not None and not str(told).strip().lower().removeprefix("row").strip().isdigit():
-            Clock("UTC").parse(told, what)
-
-
-def limits(clock: Clock, start: Any, stop: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-    """The times between which rows are read; None is no limit."""
-    first = None if start is None else clock.parse(start, "start")
-    last = None if stop is None else clock.parse(stop, "stop")
-    if first is not None and last is not None and last <= first:
-        raise ValueError(f"stop {clock.show(last)} must be later than start {clock.show(first)}")
-    return first, last
-
-
-def _chosen(
-    layouts: Sequence[Layout], rule: TimeRule, columns: Sequence[str] | None, exclude: Sequence[str]
-) -> list[str]:
-    """The columns to read, which every file must have."""
-    model = layouts[0]
-    times = {place_of(model, name) for name in rule.columns}
-    places = range(len(model.names)) if columns is None else matching(model, columns, "--columns")
-    out = set(matching(model, exclude, "--exclude"))
-    chosen = [model.names[k] for k in places if k not in times and k not in out]
-    if not chosen:
-        raise ValueError(f"no column of {model.path} is left to read")
-    for layout in layouts[1:]:
-        absent = [name for name in chosen if place_of(layout, name) is None]
-        if absent:
-            raise ValueError(f"{layout.path} has no column {absent[0]!r}, which {model.path} has")
-        if columns is None:
-            known = {place_of(layout, name) for name in (*model.names, *rule.columns)}
-            extra = [name for k, name in enumerate(layout.names) if k not in known]
-            if extra:
-                raise ValueError(f"{layout.path} has a column {extra[0]!r}, which {model.path} has not")
-    return chosen
-
-
-def _joined(layouts: Sequence[Layout], parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """Concatenate; a column that is text in one file, but empty or a few whole numbers in another, is text."""
+def _text(column: pl.Expr) -> pl.Expr:
+    """Text without blanks around it, null if missing."""
     import polars as pl
 
-    for name in parts[0].columns:
-        texts = [k for k, part in enumerate(parts) if part.schema[name] == pl.String]
-        for k, part in enumerate(parts):
-            if not texts or k in texts:
-                continue
-            if kind_of(part[name].to_numpy()) == "continuous":
-                raise ValueError(
-                    f"column {name!r} holds numbers in {layouts[k].path} but texts in {layouts[texts[0]].path}: "
-                    "exclude it, or make it one of both"
-                )
-            parts[k] = part.with_columns(pl.col(name).cast(pl.Int64).cast(pl.String))
-    return pl.concat([part.select(parts[0].columns) for part in parts])
+    stripped = column.str.strip_chars()
+    return pl.when(stripped.is_in(list(MISSING))).then(None).otherwise(stripped)
 
 
-def _ordered(
-    moments: NDArray[np.int64], first: np.datetime64 | None, last: np.datetime64 | None
-) -> tuple[NDArray[np.intp] | slice, NDArray[np.int64]]:
-    """The rows in order of time between the limits, and their times."""
-    order: NDArray[np.intp] | None = None
-    if (moments[1:] < moments[:-1]).any():
-        order = np.argsort(moments, kind="stable")
-        moments = moments[order]
-    a = 0 if first is None else int(np.searchsorted(moments, first.astype(np.int64)))
-    b = len(moments) if last is None else int(np.searchsorted(moments, last.astype(np.int64)))
-    b = max(a, b)
-    return (slice(a, b) if order is None else order[a:b]), moments[a:b]
+def number_of(column: pl.Expr, decimal_comma: bool) -> pl.Expr:
+    """Text as a number, null if it is none."""
+    import polars as pl
+
+    text = _text(column)
+    if decimal_comma:
+        text = text.str.replace(",", ".", literal=True)
+    return text.cast(pl.Float64, strict=False)
 
 
-def _nothing_left(layouts: Sequence[Layout], clock: Clock, start: Any, stop: Any) -> str:
-    name = str(layouts[0].path) + (" and the others" if len(layouts) > 1 else "")
-    if start is None and stop is None:
-        return f"{name}: no rows"
-    first, last = limits(clock, start, stop)
-    told = [f"from {clock.show(first)}"] if first is not None else []
-    told += [f"before {clock.show(last)}"] if last is not None else []
-    return f"{name}: no row {' and '.join(told)}"
+def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int]) -> pl.DataFrame:
+    """Read again: columns that hold any text that is no number stay text, the others become numbers."""
+    import polars as pl
+
+    lines, comma = _scan(layout, set(), []), layout.decimal_comma
+    columns = {k: pl.col(str(k)) for k in places.values()}
+    odd = [
+        (_text(columns[k]).is_not_null() & number_of(columns[k], comma).is_null()).any().alias(str(k))
+        for k in sorted(numeric)
+    ]
+    answers = lines.select(odd).collect(engine="streaming").row(0, named=True)
+    numbers = {k for k in numeric if not answers[str(k)]}
+    wanted = [
+        (number_of(columns[k], comma) if k in numbers else _text(columns[k])).alias(name) for name, k in places.items()
+    ]
+    return lines.select(wanted).collect(engine="streaming")
 
 
-def _notes(rule: TimeRule, order: NDArray[np.intp] | slice, moments: NDArray[np.int64]) -> list[str]:
-    notes = list(rule.notes)
-    if not isinstance(order, slice):
-        notes.append("rows were not in order of time and were sorted")
-    same = int((moments[1:] == moments[:-1]).sum())
-    if same:
-        notes.append(f"{same} rows have the same time as the row before them: all count")
-    return notes
+def _check_texts(layout: Layout, frame: pl.DataFrame) -> None:
+    """Refuse columns of numbers with stray texts among them, naming the first.
+
+    A few levels, some of them whole numbers and the others texts that are no rare exception, are a status.
+    """
+    import polars as pl
+
+    comma = layout.decimal_comma
+    for name, kind in frame.schema.items():
+        if kind != pl.String or name.startswith(TIME):
+            continue
+        counts = frame[name].drop_nulls().value_counts()
+        rows = dict(zip(counts[name].to_list(), counts["count"].to_list(), strict=True))
+        stray = [text for text in rows if not is_number(text, comma)]
+        other = [text for text in stray if is_number(text, not comma)]
+        n_stray, n_other, n = (sum(rows[text] for text in texts) for texts in (stray, other, rows))
+        whole = all(text.isdigit() for text in rows if text not in stray)
+        if len(rows) <= MOST_LEVELS and whole and not other and 20 * n_stray >= n:
+            continue
+        if 2 * n_stray < n or 2 * (n - n_stray + n_other) > n:
+            raise _stray_text(layout, name, frame[name], stray)
+
+
+def _stray_text(layout: Layout, name: str, column: pl.Series, stray: list[str]) -> ValueError:
+    row = int(column.is_in(stray).arg_true()[0])
+    text = column[row]
+    hint = "mend it, exclude the column, or leave the field empty if there was no reading"
+    if is_number(text, not layout.decimal_comma):
+        hint = "add --no-decimal-comma if commas are not decimal points"
+        hint = hint if layout.decimal_comma else "add --decimal-comma if commas are decimal points"
+    where = f"{layout.where(row)} of {layout.path}"
+    return ValueError(f"{where}: {shortened(text)!r} in column {name!r} is no number: {hint}")
+
+
+def _check_short_lines(layout: Layout, frame: pl.DataFrame, places: Mapping[str, int]) -> None:
+    """Lines with too few values come as missing ones at the end: look for them where the last value is missing."""
+    last = len(layout.names) - 1
+    name = next((name for name, place in places.items() if place == last), None)
+    if name is None or frame[name].null_count():
+        _refuse_lines(layout, lambda found: found < last)
+
+
+def _refuse_lines(layout: Layout, wrong: Callable[[int], bool]) -> None:
+    """Name the first line with a wrong number of delimiters; quoted texts may hold some, so their lines are passed."""
+    delimiter = layout.delimiter.encode()
+    for number, line in _lines(layout):
+        if number > layout.skip and line.strip() and b'"' not in line and wrong(found := line.count(delimiter)):
+            raise wrong_width(layout.path, number, found + 1, len(layout.names), layout.delimiter)
+
+
+def _lines(layout: Layout) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers."""
+    with opened(layout.path) if layout.content is None else BytesIO(layout.content) as file:
+        yield from enumerate(file, 1)
+
+
+def _damaged(layout: Layout, error: BaseException) -> ValueError:
+    """One line for what polars says in many."""
+    text = " ".join(str(error).split())
+    if "utf-8" in text.lower() and layout.format == "csv" and layout.encoding == "utf-8":
+        return UnicodeDecodeError("utf-8", b"", 0, 0, text)
+    if "more fields" in text or "n_extra" in text or "n_missing" in text:
+        _refuse_lines(layout, lambda found: found != len(layout.names) - 1)
+        return WrongWidth(
+            f"{layout.path} has lines with more or fewer values than the {len(layout.names)} of its header (separated "
+            f"by {DELIMITERS[layout.delimiter]}): mend them, or quote texts that hold the delimiter"
+        )
+    kind = WrongWidth if "malformed" in text else ValueError  # that is a quotation mark without its partner
+    return kind(f"{layout.path} is damaged or incomplete: {text[:120]}")
+
+
+# -- new data as the history had them: what cannot be is missing, and counted -----------------------------
+
+
+@dataclass
+class Faults:
+    """Lines and values left out; `note` is told of the first of each kind at once."""
+
+    note: Callable[[str], object] = lambda _: None
+    lines: int = 0
+    first_line: str = ""
+    values: dict[str, tuple[int, str]] = field(default_factory=dict)  # column: how many, the first
+
+    def bad_line(self, where: str, why: str, count: int = 1) -> None:
+        """Count lines, of which the first is here and this is wrong with it."""
+        if not self.lines:
+            self.first_line = f"{where} {why}"
+            self.note(f"{self.first_line}: left out, as are others like it")
+        self.lines += count
+
+    def bad_values(self, column: str, count: int, where: str, text: str, why: str) -> None:
+        """Count values of a column."""
+        before, first = self.values.get(column, (0, f"{shortened(text)!r} in {where} ({why})"))
+        if not before:
+            self.note(f"column {column!r} has {first}: counted as missing, as are others like it")
+        self.values[column] = (before + count, first)
+
+    def notes(self) -> list[str]:
+        """How many there were."""
+        told = []
+        if self.lines:
+            were = "line was" if self.lines == 1 else "lines were"
+            told.append(f"{self.lines} bad {were} left out, the first: {self.first_line}")
+        for column, (count, first) in self.values.items():
+            them = "value counts" if count == 1 else "values count"
+            told.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
+        return told
+
+
+def good_lines(
+    lines: Iterable[tuple[int, bytes]], layout: Layout, faults: Faults
+) -> tuple[list[bytes], tuple[int, ...]]:
+    """The lines that are rows of a file, and their numbers; blank ones and repeated column names are passed over."""
+    kept, numbers = [], []
+    for number, line in lines:
+        text = line.strip(b"\r\n")
+        if not text.strip():
+            continue
+        fields = _fields(text, layout.delimiter)
+        if fields == len(layout.names) and b"\0" not in text:
+            if not _is_header(text, layout):
+                kept.append(text + b"\n")
+                numbers.append(number)
+        else:
+            why = "holds NUL bytes" if b"\0" in text else width_fault(fields, len(layout.names), layout.delimiter)
+            faults.bad_line(f"line {number} of {layout.path}", why)
+    return kept, tuple(numbers)
+
+
+def _fields(line: bytes, delimiter: str) -> int:
+    """How many values a line has; 0 where its quotes do not close."""
+    if b'"' not in line:
+        return line.count(delimiter.encode()) + 1
+    if line.count(b'"') % 2:
+        return 0
+    try:
+        return len(next(csv.reader([line.decode(errors="replace")], delimiter=delimiter)))
+    except (csv.Error, StopIteration):
+        return 0
+
+
+def _is_header(line: bytes, layout: Layout) -> bool:
+    """Whether these are the column names once more; only looked at where the line begins as they do."""
+    first = layout.full[0].encode()
+    if first not in line[: len(first) + 8]:
+        return False
+    return named(next(csv.reader([line.decode(errors="replace")], delimiter=layout.delimiter))) == layout.full
+
+
+def why_no_number(text: str, decimal_comma: bool) -> str:
+    """What is wrong with a text where a number should be."""
+    if not is_number(text, not decimal_comma):
+        return "no number"
+    return "leave out --decimal-comma?" if decimal_comma else "add --decimal-comma?"
+
+
+def shortened(text: str) -> str:
+    """A text that fits into a line."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def as_expected(
+    layout: Layout, frame: pl.DataFrame, names: Sequence[str], expected: Levels, faults: Faults
+) -> pl.DataFrame:
+    """Numbers where numbers are expected and known texts where texts are; all else becomes missing."""
+    import polars as pl
+
+    changed = []
+    for name in names:
+        levels, told = expected.get(name), frame[name]
+        if levels is None and told.dtype != pl.String:
+            continue
+        if levels is None:
+            kept = frame.select(number_of(pl.col(name), layout.decimal_comma)).to_series()
+            bad = told.is_not_null() & kept.is_null()
+        else:
+            bad = _unknown(told, levels)
+            kept = told.set(bad, None)
+        changed.append(kept.alias(name))
+        if count := int(bad.sum()):
+            first = int(bad.arg_true()[0])
+            text = str(told[first])
+            why = why_no_number(text, layout.decimal_comma) if levels is None else "unknown to the history"
+            faults.bad_values(name, count, f"{layout.where(first)} of {layout.path}", text, why)
+    return frame.with_columns(changed)
+
+
+def _unknown(told: pl.Series, levels: Sequence[str]) -> pl.Series:
+    """Which values are none of these texts; a status of numbers is known by them."""
+    import polars as pl
+
+    if told.dtype == pl.String:
+        return told.is_not_null() & ~told.is_in(list(levels))
+    known = [float(level) for level in levels if is_number(level)]
+    return told.is_not_null() & ~told.is_nan() & ~told.is_in(known)

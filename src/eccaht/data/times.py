@@ -1,16 +1,20 @@
-"""Finding and reading the time of each row."""
+"""The time of each row: which columns hold it, and how they are read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eccaht.data.clock import DIFFERENT, as_zone
+from eccaht.data.layout import Layout, is_number
+from eccaht.data.reading import TIME, Faults, shortened
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,7 +41,177 @@ _LARGEST = 1e19
 _SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
 
 
-def find_time_columns(names: Sequence[str]) -> tuple[int, ...]:
+@dataclass(frozen=True)
+class TimeRule:
+    """How to get the time of each row.
+
+    columns: of the time, or of the date and the time; none if rows are `row_interval` seconds apart.
+    formats: that read the text of these columns, none for numbers and for times of Parquet.
+    counted: the time between rows is not known: they are counted.
+    """
+
+    columns: tuple[str, ...]
+    formats: tuple[str, ...] = ()
+    row_interval: float | None = None
+    counted: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Stamps(NamedTuple):
+    """The times of rows in microseconds since 1970: in UTC, with the zone to show them in, or as they stand (None)."""
+
+    moments: NDArray[np.int64]
+    zone: str | None = None
+
+
+def counted_stamps(interval: float, before: int, rows: int) -> Stamps:
+    """The times of so many rows that are so many seconds apart, counted from 1970-01-01 on."""
+    return Stamps(np.rint((before + np.arange(rows)) * (interval * 1e6)).astype(np.int64))
+
+
+def time_rule(
+    layout: Layout,
+    time_column: str | Sequence[str] | None,
+    row_interval: float | None,
+    earlier: TimeRule | None = None,
+    *,
+    counted: bool = False,
+) -> TimeRule:
+    """Find the time columns of a file: the given ones, an earlier file's, or by their names and contents.
+
+    counted: there must be none, and rows are counted.
+    """
+    if row_interval is not None:
+        return TimeRule((), (), row_interval, counted)
+    if earlier is not None and all(layout.place(name) is not None for name in earlier.columns):
+        return replace(earlier, notes=())
+    places = _given(layout, time_column) if time_column is not None else _found(layout)
+    if counted and places:
+        raise ValueError(f"{layout.path} has times in {layout.names[places[0]]!r}: give --window as a length of time")
+    if counted:
+        return TimeRule((), (), 1.0, counted)
+    if not places:
+        raise ValueError(
+            f"no time column found in {layout.path}: name it with --time-column, give --row-interval if the rows are "
+            "equally spaced, or --window 60rows to count rows"
+        )
+    return TimeRule(tuple(layout.names[k] for k in places))
+
+
+def _given(layout: Layout, time_column: str | Sequence[str]) -> tuple[int, ...]:
+    names = [time_column] if isinstance(time_column, str) else list(time_column)
+    if len(names) == 1 and layout.place(names[0]) is None and "," in names[0]:
+        names = [name.strip() for name in names[0].split(",")]
+    if not 1 <= len(names) <= 2:
+        raise ValueError("give one time column, or a date and a time column")
+    return tuple(layout.matching([name], "--time-column")[0] for name in names)
+
+
+def _found(layout: Layout) -> tuple[int, ...]:
+    named = _columns_by_name(layout.names)
+    if layout.format == "parquet":
+        kinds = layout.scan().collect_schema().values()
+        typed = [k for k, kind in enumerate(kinds) if kind.is_temporal()]
+        return named if set(named) & set(typed) or not typed else (typed[0],)
+    if named:
+        return named
+    for k in range(len(layout.names)):
+        texts = layout.texts(k)
+        if (
+            texts
+            and not any(is_number(text, layout.decimal_comma) for text in texts[:20])
+            and _guess_formats([texts], 1.0)
+        ):
+            return (k,)
+    return ()
+
+
+def read_times(
+    layout: Layout, frame: pl.DataFrame, rule: TimeRule, rows_before: int, faults: Faults | None = None
+) -> tuple[pl.DataFrame, Stamps, TimeRule]:
+    """Take the time columns out of a frame: the readings, the time of each row, and the rule made exact.
+
+    Rows without any value are left out. faults: takes rows without a time that can be read, which are refused
+    otherwise.
+    """
+    if rule.row_interval is not None:
+        return frame, counted_stamps(rule.row_interval, rows_before, len(frame)), rule
+    own = [f"{TIME}{k}" for k in range(len(rule.columns))]
+    columns, readings = [frame[name] for name in own], frame.drop(own)
+    read, zone, rule = _stamps(layout, columns, rule, lenient=faults is not None)
+    unread = read.is_null()
+    if unread.any():
+        _check_unread(layout, frame, columns, unread, rule, faults)
+        readings, read = readings.filter(~unread), read.drop_nulls()
+    return readings, Stamps(read.to_numpy(), zone), rule
+
+
+def _check_unread(
+    layout: Layout,
+    frame: pl.DataFrame,
+    columns: Sequence[pl.Series],
+    unread: pl.Series,
+    rule: TimeRule,
+    faults: Faults | None,
+) -> None:
+    """Pass over rows without any value; a row with readings but no time is an error, or counted."""
+    import polars as pl
+
+    blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    odd = (unread & ~blank).arg_true()
+    if not len(odd):
+        return
+    row = int(odd[0])
+    texts = [column[row] for column in columns]
+    if any(text is None for text in texts):
+        why = f"has readings but no time in {' and '.join(map(repr, rule.columns))}"
+    else:
+        shown = shortened(" ".join(map(str, texts)))
+        why = f"has the time {shown!r}, which does not look like the others"
+    if faults is None:
+        raise ValueError(f"{layout.where(row)} of {layout.path} {why}: remove or mend it")
+    faults.bad_line(f"{layout.where(row)} of {layout.path}", why, len(odd))
+
+
+def _stamps(
+    layout: Layout, columns: Sequence[pl.Series], rule: TimeRule, *, lenient: bool
+) -> tuple[pl.Series, str | None, TimeRule]:
+    """The time of each row as an integer, null where there is none that can be read, and the zone they are in."""
+    import polars as pl
+
+    only = columns[0] if len(columns) == 1 else None
+    if len(columns[0]) == 0:
+        return pl.Series([], dtype=pl.Int64), None, rule
+    if only is not None and only.dtype.is_temporal():
+        zone = only.dtype.time_zone if isinstance(only.dtype, pl.Datetime) else None
+        return only.cast(pl.Datetime("us")).cast(pl.Int64), zone and as_zone(zone), rule
+    if only is not None and (numbers := _as_numbers(only)) is not None:
+        return *_read_numbers(numbers), rule
+    columns = [column.cast(pl.String) for column in columns]
+    head = [[text for text in column.drop_nulls().head(1000).str.strip_chars() if text] for column in columns]
+    formats = _guess_formats(head)
+    if lenient and not formats:  # most are bad: then any that reads a few, or as before
+        formats = _guess_formats(head, 0.01) or [rule.formats] * bool(rule.formats)
+    if rule.formats in formats:
+        formats = [rule.formats]
+    if not formats:
+        shown = " ".join(column[0] for column in head if column)
+        raise ValueError(
+            f"column {' and '.join(map(repr, rule.columns))} of {layout.path} holds no times that can be read, the "
+            f"first is {shortened(shown)!r}: write them as 2017-10-09 18:00:00, or name another one with --time-column"
+        )
+    chosen, read = _choose_format(columns, formats)
+    notes = rule.notes
+    if len({form[0].replace("%d", "%m") for form in formats}) < len({form[0] for form in formats}):
+        first = "month" if chosen[0].find("%m") < chosen[0].find("%d") else "day"
+        notes = (*notes, f"dates could be read in two ways and were read with the {first} first")
+    return read, _zone_of_texts(columns[-1], chosen[-1]), replace(rule, formats=chosen, notes=notes)
+
+
+# -- what the texts and numbers of a time column mean ----------------------------------------------------
+
+
+def _columns_by_name(names: Sequence[str]) -> tuple[int, ...]:
     """The places of the columns whose names say that they hold the time; a date and a time column belong together."""
     lower = [name.casefold().strip() for name in names]
     if "date" in lower and "time" in lower:
@@ -47,13 +221,13 @@ def find_time_columns(names: Sequence[str]) -> tuple[int, ...]:
 
 
 @cache
-def joint_formats() -> list[str]:
+def _joint_formats() -> list[str]:
     """Formats of a column that holds both date and time, or a date alone."""
     with_clock = [f"{d}{s}{c}{z}" for d, s, c, z in product(_DATES, (" ", "T"), _CLOCKS, _ZONES)]
     return [*with_clock, *(d + c for d, c in product(("%Y%m%d",), ("%H%M%S",))), *_DATES]
 
 
-def fitting_formats(texts: Sequence[str], formats: Sequence[str], kind: str, share: float) -> list[str]:
+def _fitting_formats(texts: Sequence[str], formats: Sequence[str], kind: str, share: float) -> list[str]:
     """The formats that read at least this share of the texts."""
     import polars as pl
 
@@ -70,17 +244,17 @@ def _pattern(form: str) -> re.Pattern[str]:
     return re.compile("".join(_PARTS.get(part, re.escape(part)) for part in parts))
 
 
-def guess_formats(columns: Sequence[Sequence[str]], share: float = 0.6) -> list[tuple[str, ...]]:
+def _guess_formats(columns: Sequence[Sequence[str]], share: float = 0.6) -> list[tuple[str, ...]]:
     """All formats that read most of a sample of one column, or of a date and a time column."""
     if not all(columns):
         return []
     if len(columns) == 1:
-        return [(form,) for form in fitting_formats(columns[0], joint_formats(), "datetime", share)]
-    dates = fitting_formats(columns[0], _DATES, "date", share)
-    return list(product(dates, fitting_formats(columns[1], _CLOCKS, "time", share)))
+        return [(form,) for form in _fitting_formats(columns[0], _joint_formats(), "datetime", share)]
+    dates = _fitting_formats(columns[0], _DATES, "date", share)
+    return list(product(dates, _fitting_formats(columns[1], _CLOCKS, "time", share)))
 
 
-def read_texts(columns: Sequence[pl.Series], formats: Sequence[str]) -> pl.Series:
+def _read_texts(columns: Sequence[pl.Series], formats: Sequence[str]) -> pl.Series:
     """Microseconds since 1970-01-01 as integers, null where the text does not have the format."""
     import polars as pl
 
@@ -101,13 +275,13 @@ def _read(series: pl.Series, form: str, kind: str) -> pl.Series:
     return read.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if "%z" in form else read
 
 
-def choose_format(
+def _choose_format(
     columns: Sequence[pl.Series], formats: Sequence[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], pl.Series]:
     """The format that reads every row; where day and month could both come first, the one with the shorter span."""
     best: tuple[Any, tuple[str, ...], pl.Series] | None = None
     for place, form in enumerate(formats):
-        read = read_texts(columns, form)
+        read = _read_texts(columns, form)
         span = 0 if read.null_count() else int(np.ptp(read.to_numpy()))
         rank = (read.null_count(), span, place)
         if best is None or rank < best[0]:
@@ -116,7 +290,7 @@ def choose_format(
     return best[1], best[2]
 
 
-def as_numbers(column: pl.Series) -> pl.Series | None:
+def _as_numbers(column: pl.Series) -> pl.Series | None:
     """A column of numbers, null where they can be no times; None if it rather holds texts."""
     import polars as pl
 
@@ -130,7 +304,7 @@ def as_numbers(column: pl.Series) -> pl.Series | None:
     return numbers.set(numbers.abs() > _LARGEST, None)
 
 
-def read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
+def _read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
     """Seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by their size, and their zone.
 
     Small numbers count from some other beginning, of which no zone is known.
@@ -146,15 +320,7 @@ def read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
     return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= _SINCE_1970 else None
 
 
-def zone_of_type(kind: pl.DataType) -> str | None:
-    """The zone of a Parquet column."""
-    import polars as pl
-
-    zone = kind.time_zone if isinstance(kind, pl.Datetime) else None
-    return None if zone is None else as_zone(zone)
-
-
-def zone_of_texts(texts: pl.Series, form: str) -> str | None:
+def _zone_of_texts(texts: pl.Series, form: str) -> str | None:
     """The zone of times that say their offset: their common one, or DIFFERENT."""
     if form.endswith("Z"):
         return "UTC"

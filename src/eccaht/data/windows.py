@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,23 @@ from numpy.typing import NDArray
 from eccaht.arrays import Array, Index
 from eccaht.data.clock import PLAIN, Clock
 
-if TYPE_CHECKING:
-    from eccaht.model.model import Model
-
 Times = NDArray[np.datetime64]
+
+
+class Batch(NamedTuple):
+    """Some rows: their times, (N,), in order, and their values, (N, K), one column a sensor.
+
+    NaN is a missing value, and so is whatever `quality`, (N, K), says is bad (False).
+    """
+
+    times: Times
+    values: Array
+    quality: NDArray[np.bool_] | None = None
+
+    @property
+    def readings(self) -> Array:
+        """The values, NaN where there is none that is good."""
+        return self.values if self.quality is None else np.where(self.quality, self.values, np.nan)
 
 
 class Sample(NamedTuple):
@@ -49,7 +62,7 @@ class Windows:
     values: shape (T, K), NaN where a sensor delivered nothing in that window.
     seconds: length of a window.
     rows: (T, K), readings that each mean is of; flat: (T, K), whether they were all the same; None if nobody counted.
-    model: what prepared them, which knows what is usual. clock: what the times mean.
+    model: what prepared them, for those who ask it what is usual. clock: what the times mean.
     notes: what a user should know of how the data were read.
     """
 
@@ -59,7 +72,7 @@ class Windows:
     seconds: float
     rows: Array | None = None
     flat: NDArray[np.bool_] | None = None
-    model: Model | None = None
+    model: Any = None
     clock: Clock = PLAIN
     notes: tuple[str, ...] = ()
 
@@ -67,16 +80,12 @@ class Windows:
         """Return the windows that start at or after `start` and before `stop`."""
         first = 0 if start is None else int(np.searchsorted(self.starts, self.clock.parse(start, "start")))
         last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, self.clock.parse(stop, "stop")))
-        return self.part(slice(first, max(first, last)))
+        return self._pick(slice(first, max(first, last)))
 
     def of(self, names: Sequence[str]) -> Windows:
         """The same windows of some of the sensors, in that order."""
         chosen = np.array([self.names.index(name) for name in names], dtype=np.intp)
         return replace(self._pick((slice(None), chosen), times=slice(None)), names=tuple(names))
-
-    def part(self, which: slice) -> Windows:
-        """Some of the windows."""
-        return self._pick(which)
 
     def samples(self) -> Iterator[Sample]:
         """One window after the other."""
@@ -84,6 +93,15 @@ class Windows:
             rows = None if self.rows is None else self.rows[t]
             flat = None if self.flat is None else self.flat[t]
             yield Sample(start, self.values[t], rows, flat)
+
+    @staticmethod
+    def joined(parts: Sequence[Windows]) -> Windows:
+        """Windows that follow each other, of the same sensors, as one."""
+        arrays: dict[str, Any] = {}
+        for name in ("starts", "values", "rows", "flat"):
+            pieces = [getattr(part, name) for part in parts]
+            arrays[name] = None if pieces[0] is None else np.concatenate(pieces)
+        return replace(parts[0], **arrays)
 
     def _pick(self, which: Any, times: slice | None = None) -> Windows:
         rows, flat = (None if part is None else part[which] for part in (self.rows, self.flat))
@@ -131,3 +149,66 @@ class Cut:
         present = np.add.reduceat((~missing).astype(np.intp), self.first)
         total = np.add.reduceat(np.where(missing, 0.0, column), self.first)
         return np.where(present > 0, total / np.maximum(present, 1), np.nan)
+
+
+class Windower:
+    """Turns rows into windows as they come: a window is complete once a row of a later one was added.
+
+    However the rows are cut into batches, the windows are the same. Rows that come after their window was complete are
+    left out.
+
+    >>> rows = Windower(["a"], 60.0)
+    >>> minute = np.datetime64("2024-05-01T08:00", "us")
+    >>> seconds = minute + np.array([0, 30, 60]) * np.timedelta64(1, "s")
+    >>> rows.add(Batch(seconds, np.array([[1.0], [3.0], [5.0]]))).values, rows.finish().values
+    (array([[2.]]), array([[5.]]))
+    """
+
+    def __init__(self, names: Sequence[str], seconds: float, clock: Clock = PLAIN) -> None:
+        self.names, self.seconds, self.clock = tuple(names), seconds, clock
+        self._times: Times = np.zeros(0, dtype="datetime64[us]")
+        self._values: Array = np.zeros((0, len(self.names)))
+        self._last: np.datetime64 | None = None  # start of the last complete window
+
+    def add(self, batch: Batch) -> Windows:
+        """Take rows; the windows that they complete."""
+        times, values = batch.times.astype("datetime64[us]", copy=False), batch.readings
+        if len(self._times):
+            times, values = np.concatenate([self._times, times]), np.concatenate([self._values, values])
+        if (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            times, values = times[order], values[order]
+        self._times, self._values = times, values
+        return self._release(unfinished=1)
+
+    def finish(self) -> Windows:
+        """The window that no later row has completed."""
+        return self._release(unfinished=0)
+
+    def _release(self, unfinished: int) -> Windows:
+        cut = Cut.of(self._times, self.seconds, self.clock)
+        late = 0 if self._last is None else int(np.searchsorted(cut.starts, self._last, side="right"))
+        end = max(len(cut.starts) - unfinished, late)
+        edges = np.append(cut.first, len(self._times))
+        rows = slice(edges[late], edges[end])
+        windows = self._windows(
+            Cut(cut.starts[late:end], cut.first[late:end] - edges[late], cut.rows[late:end]), self._values[rows]
+        )
+        self._times, self._values = self._times[edges[end] :], self._values[edges[end] :]
+        if end > late:
+            self._last = cut.starts[end - 1]
+        return windows
+
+    def _windows(self, cut: Cut, columns: Array) -> Windows:
+        values = np.full((len(cut.starts), len(self.names)), np.nan)
+        rows, flat = np.zeros(values.shape), np.zeros(values.shape, dtype=bool)
+        if len(cut.starts):
+            for k, column in enumerate(columns.T):
+                values[:, k], rows[:, k], flat[:, k] = (
+                    cut.means_of_present(column),
+                    cut.present(column),
+                    cut.flat(column),
+                )
+        still = (flat | (rows == 0)).all(axis=1)  # where nothing moves, all rows are one
+        rows[still] = np.minimum(rows[still], 1.0)
+        return Windows(cut.starts, values, self.names, self.seconds, rows, flat, clock=self.clock)

@@ -8,6 +8,7 @@ to, not including, stop.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.covariance import Covariance
-from eccaht.data.cleaning import ColumnReport, robust_scale
-from eccaht.model.estimators import estimate
+from eccaht.data.source import Arrays, read_table
+from eccaht.model.calibration import calibrate
+from eccaht.model.model import Model
 
 
 class Segment(NamedTuple):
@@ -102,13 +103,10 @@ def _file(stem: Path) -> Path:
 
 def read_rows(path: Path) -> Array:
     """All rows of a file, (T, K)."""
-    import polars as pl
-
-    try:
-        table = pl.read_csv(path, has_header=False, infer_schema_length=None)
-        rows = np.ascontiguousarray(table.cast(pl.Float64).to_numpy())
-    except (pl.exceptions.PolarsError, OSError, EOFError) as error:
-        raise ValueError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
+    table = read_table(path, header=False, count_rows=True)
+    if table.texts:
+        raise ValueError(f"{path} has texts among its numbers: these files have none")
+    rows = np.column_stack([table.numbers(name) for name in table.names])
     if not np.isfinite(rows).all():
         raise ValueError(f"{path} has rows with missing values: these files have none")
     return rows
@@ -125,44 +123,23 @@ def read_entity(entity: Entity) -> tuple[Array, Array]:
     return train, test
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """Scaling, mean and covariance of rows, as the cleaning of a history gives them.
-
-    kept: the metrics that vary; near-duplicates are kept. columns: what was decided about each metric.
-    """
-
-    kept: Index
-    center: Array
-    scale: Array
-    mean: Array
-    covariance: Covariance
-    columns: tuple[ColumnReport, ...]
-
-    def scaled(self, rows: Array) -> Array:
-        """New rows in robust units, (T, number of kept metrics)."""
-        scaled: Array = (rows[:, self.kept] - self.center) / self.scale
-        return scaled
-
-    def places(self, metrics: tuple[int, ...]) -> Index:
-        """Where these metrics are among the kept ones; those that were dropped are left out."""
-        return np.flatnonzero(np.isin(self.kept, metrics))
+def as_metrics(rows: Array) -> Arrays:
+    """Rows as a source, one column a metric."""
+    return Arrays(
+        np.asfortranarray(rows), names=[f"metric {k}" for k in range(rows.shape[1])], label="the training rows"
+    )
 
 
-def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf", ridge: float | None = None) -> Calibration:
-    """Scale by median and interquartile range and estimate the covariance, every row one window."""
-    columns, kept, center, scale = [], [], [], []
-    for k, column in enumerate(rows.T):
-        if column.min() == column.max():
-            columns.append(ColumnReport(str(k), kept=False, reason="constant"))
-            continue
-        quartiles, size, by = robust_scale(column)
-        columns.append(ColumnReport(str(k), kept=True, kind="continuous", scaled_by=by))
-        kept.append(k)
-        center.append(quartiles[1])
-        scale.append(size)
-    if len(kept) < 2:
-        raise ValueError(f"only {len(kept)} of {rows.shape[1]} metrics vary: nothing to search among")
-    places, middle, unit = np.array(kept, dtype=np.intp), np.array(center), np.array(scale)
-    mean, covariance = estimate((rows[:, places] - middle) / unit, estimator, ridge)
-    return Calibration(places, middle, unit, mean, covariance, tuple(columns))
+def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf", ridge: float | None = None) -> Model:
+    """The model of rows, every row one window; metrics that do not vary are dropped."""
+    return calibrate(as_metrics(rows), window="1row", estimator=estimator, ridge=ridge)
+
+
+def scaled_rows(model: Model, rows: Array) -> Array:
+    """New rows in robust units, (T, number of kept metrics)."""
+    return model.prepare(as_metrics(rows)).values
+
+
+def kept_places(model: Model, metrics: Sequence[int]) -> Index:
+    """Where these metrics are among the kept ones; those that were dropped are left out."""
+    return np.flatnonzero(np.isin(model.names, [f"metric {k}" for k in metrics]))

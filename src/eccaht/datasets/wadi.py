@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.data.sniffing import sniff
+from eccaht.data.source import Recorded, recorded_of
 
 # history and attack data as they are called in the two editions
 EDITIONS = {
@@ -30,12 +31,23 @@ NOT_SENSORS = ("ROW", "DATE", "TIME")
 _LABEL = "ATTACK_LAB"  # the label column of 2019 is called "Attack LABLE (1:No Attack, -1:Attack)"
 
 
-class WadiFiles(NamedTuple):
-    """The two files of an edition."""
+@dataclass(frozen=True)
+class WadiFiles:
+    """The two files of an edition, and their rows, each looked at once."""
 
     edition: str
     history: Path
     attacks: Path
+
+    @cached_property
+    def history_rows(self) -> Recorded:
+        """The rows of normal operation."""
+        return Recorded(self.history)
+
+    @cached_property
+    def attack_rows(self) -> Recorded:
+        """The rows with attacks."""
+        return Recorded(self.attacks)
 
 
 def find_files(directory: Path) -> WadiFiles:
@@ -142,7 +154,7 @@ def check_beginning(files: WadiFiles) -> None:
     The times in the files cannot be used throughout: the editions write day and month in different orders, and
     copies of the newer one are about that have lost the hours.
     """
-    layout = sniff(files.attacks)
+    (layout,) = files.attack_rows.layouts
     dates = [texts[0] for k, name in enumerate(layout.names) if tag(name) == "DATE" and (texts := layout.texts(k))]
     numbers = sorted(int(part) % 2000 for part in re.findall(r"[0-9]+", dates[0])[:3]) if dates else []
     if numbers != [9, 10, 17]:
@@ -150,9 +162,9 @@ def check_beginning(files: WadiFiles) -> None:
         raise ValueError(f"{files.attacks} should begin on 9 October 2017 at 18:00, but its rows {found}")
 
 
-def not_sensors(path: Path) -> list[str]:
+def not_sensors(file: Path | Recorded) -> list[str]:
     """The columns of a file that are no sensors."""
-    return [name for name in sniff(path).names if not is_sensor(name)]
+    return [name for name in recorded_of(file).layouts[0].names if not is_sensor(name)]
 
 
 def clock(moments: NDArray[np.datetime64]) -> NDArray[np.datetime64]:

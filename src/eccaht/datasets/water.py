@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
+from eccaht.data.source import Arrays
 from eccaht.randomness import Seed, rng_for
 
 FIRST = np.datetime64("2024-01-01T00:00:00", "us")
@@ -40,13 +41,17 @@ class Recording:
         """Some of its rows."""
         return Recording(self.times[start:stop], self.values[start:stop], self.names)
 
+    def rows(self) -> Arrays:
+        """The readings as its files have them, to four decimal places."""
+        return Arrays(self.values.round(4), self.times, self.names, label="the recording")
+
     def save(self, path: Path) -> Path:
         """Write it as CSV or Parquet, by the ending of the name, completely or not at all."""
         import polars as pl
 
         from eccaht.files import replacing
 
-        columns = dict(zip(self.names, self.values.T.round(4), strict=True))
+        columns = dict(zip(self.names, self.rows().values.T, strict=True))
         table = pl.DataFrame({"time": self.times, **columns})
         with replacing(path) as file:
             if path.suffix == ".parquet":

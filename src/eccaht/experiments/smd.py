@@ -21,10 +21,11 @@ import numpy as np
 
 from eccaht.arrays import Array, as_count
 from eccaht.covariance import effective_rank
-from eccaht.datasets.smd import Calibration, Entity, Segment, calibrate_rows, read_entity
+from eccaht.datasets.smd import Entity, Segment, calibrate_rows, kept_places, read_entity, scaled_rows
 from eccaht.experiments.comparison import Records
 from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
 from eccaht.experiments.tables import Table, from_rows
+from eccaht.model.model import Model
 from eccaht.problem import Problem
 from eccaht.randomness import rng_for
 from eccaht.statistics import Estimate, estimate
@@ -98,33 +99,33 @@ def run_tier1(
     for entity in entities:
         train, _ = read_entity(entity)
         half = len(train) // 2
-        calibration = _calibrated(entity, train[:half], settings)
-        known[entity.label] = correlated(calibration)
+        model = _calibrated(entity, train[:half], settings)
+        known[entity.label] = correlated(model)
         for n in settings.numbers:
             keys[n][entity.label] = key = f"{entity.label}, {n} shifted"
-            searches[key] = injected(calibration, train[half:], n, settings, entity.label)
+            searches[key] = injected(model, train[half:], n, settings, entity.label)
     records = localise(searches, names, seed=settings.seed, jobs=jobs, progress=progress)
     return Tier1({n: {label: records[key] for label, key in each.items()} for n, each in keys.items()}, known)
 
 
-def correlated(calibration: Calibration) -> Correlated:
-    """Describe the correlations of a calibration."""
-    S = calibration.covariance.dense()
+def correlated(model: Model) -> Correlated:
+    """Describe the correlations of a model."""
+    S = model.covariance.dense()
     R = S / np.sqrt(np.outer(S.diagonal(), S.diagonal()))
     closest = np.abs(R - np.diag(R.diagonal())).max(axis=1)
     return Correlated(len(R), effective_rank(R), float(np.median(closest)))
 
 
-def injected(calibration: Calibration, rows: Array, n: int, settings: Settings, label: str) -> list[RecordedSearch]:
+def injected(model: Model, rows: Array, n: int, settings: Settings, label: str) -> list[RecordedSearch]:
     """One search a run: random rows in random order, n random metrics moved."""
     if len(rows) < settings.horizon:
         raise ValueError(f"{label} has {len(rows)} rows in its second half, fewer than the horizon {settings.horizon}")
-    problem = _problem(calibration, n, settings)
+    problem, scaled = _problem(model, n, settings), scaled_rows(model, rows)
     searches = []
     for run in range(settings.runs):
         rng = rng_for((settings.seed, run), "smd", label)
         truth = np.sort(rng.choice(problem.size, n, replace=False))
-        drawn = calibration.scaled(rows[rng.choice(len(rows), settings.horizon, replace=False)])
+        drawn = scaled[rng.choice(len(rows), settings.horizon, replace=False)]
         drawn[:, truth] += settings.shift
         searches.append(RecordedSearch(problem, drawn, truth))
     return searches
@@ -159,10 +160,10 @@ def run_tier2(
     skipped: dict[str, list[str]] = {}
     for entity in entities:
         train, test = read_entity(entity)
-        calibration = _calibrated(entity, train, settings)
+        model = _calibrated(entity, train, settings)
         belongs[entity.label], skipped[entity.label] = [], []
         for k, segment in enumerate(entity.segments):
-            search = labelled(calibration, test, segment, settings)
+            search = labelled(model, test, segment, settings)
             if isinstance(search, str):
                 skipped[entity.label].append(f"segment {k} of rows {segment.start} to {segment.stop - 1}: {search}")
                 continue
@@ -176,15 +177,15 @@ def run_tier2(
     return Tier2(precision, rows, skipped)
 
 
-def labelled(calibration: Calibration, test: Array, segment: Segment, settings: Settings) -> RecordedSearch | str:
+def labelled(model: Model, test: Array, segment: Segment, settings: Settings) -> RecordedSearch | str:
     """The search of a labelled segment, or why there is none."""
-    truth = calibration.places(segment.metrics)
+    truth = kept_places(model, segment.metrics)
     if truth.size == 0:
         return "all its metrics are constant in the training rows"
-    if truth.size == calibration.kept.size:
+    if truth.size == len(model.names):
         return "every metric is labelled"
-    rows = calibration.scaled(test[segment.start : segment.stop])[: settings.horizon]
-    return RecordedSearch(_problem(calibration, truth.size, settings), rows, truth, settings.per_row)
+    rows = scaled_rows(model, test[segment.start : segment.stop][: settings.horizon])
+    return RecordedSearch(_problem(model, truth.size, settings), rows, truth, settings.per_row)
 
 
 def z_score_hits(search: RecordedSearch) -> int:
@@ -224,14 +225,12 @@ def precision_table(tier: Tier2) -> Table:
 # -- both ----------------------------------------------------------------------------------------------
 
 
-def _calibrated(entity: Entity, rows: Array, settings: Settings) -> Calibration:
+def _calibrated(entity: Entity, rows: Array, settings: Settings) -> Model:
     try:
         return calibrate_rows(rows, estimator=settings.estimator)
     except ValueError as error:
         raise ValueError(f"{entity.label}: {error}") from None
 
 
-def _problem(calibration: Calibration, n: int, settings: Settings) -> Problem:
-    names = [f"metric {k}" for k in calibration.kept]
-    S, mean = calibration.covariance, calibration.mean
-    return Problem(S, shift=settings.shift, n_anomalies=n, budget=settings.budget, mean=mean, names=names)
+def _problem(model: Model, n: int, settings: Settings) -> Problem:
+    return model.problem(shift=settings.shift, n_anomalies=n, budget=settings.budget)

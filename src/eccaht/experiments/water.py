@@ -103,26 +103,26 @@ def run(
     stage: Callable[[str], object] = lambda _: None,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Outcome:
-    """Simulate, write the files, calibrate from the history's file and search in the attacks' file."""
+    """Simulate, calibrate on the history, attack, search, and write what was simulated beside the model."""
     step, total = settings.step, settings.days + settings.test_seconds / DAY
     recording = simulate(days=total, step=step, seed=settings.seed, progress=stage)
     split = round(settings.days * DAY / step)
     stage("calibration")
-    history = recording.part(0, split).save(directory / f"history.{settings.format}")
-    model = calibrate(history, window=settings.window, estimator=settings.estimator)
-    model_file = directory / "model.npz"
-    model.save(model_file)
+    history = recording.part(0, split)
+    model = calibrate(history.rows(), window=settings.window, estimator=settings.estimator)
     attacks = draw_attacks(model, recording.times[split], settings)
-    attacked = attack(recording.part(split, len(recording.times)), attacks).save(
-        directory / f"attacks.{settings.format}"
-    )
-    truth = _write_json(directory / "truth.json", [each.as_dict() for each in attacks])
+    attacked = attack(recording.part(split, len(recording.times)), attacks)
+    files = [
+        history.save(directory / f"history.{settings.format}"),
+        attacked.save(directory / f"attacks.{settings.format}"),
+        _write_json(directory / "truth.json", [each.as_dict() for each in attacks]),
+        directory / "model.npz",
+    ]
+    model.save(files[-1])
     stage("searches")
-    windows = model.prepare(attacked)
-    searches = group_searches(model, windows, attacks, settings)
+    searches = group_searches(model, model.prepare(attacked.rows()), attacks, settings)
     records = localise(searches, names, seed=settings.seed, jobs=jobs, progress=progress)
-    left = memory(model, model.prepare(history))
-    return Outcome(model, attacks, records, left, [history, attacked, truth, model_file])
+    return Outcome(model, attacks, records, memory(model, model.prepare(history.rows())), files)
 
 
 def draw_attacks(model: Model, first: np.datetime64, settings: Settings) -> list[Attack]:

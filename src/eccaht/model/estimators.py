@@ -68,34 +68,17 @@ def _empirical(values: Array, mean: Array, spread: Array, ridge: float) -> Covar
     return _dense(np.cov(values, rowvar=False).reshape(mean.size, mean.size), ridge)
 
 
-def _scikit(build: Callable[[], Any]) -> Callable[[Array, Array, Array, float], Covariance]:
+def _scikit(name: str, **options: Any) -> Callable[[Array, Array, Array, float], Covariance]:
     """An estimator of scikit-learn, on standardised windows."""
 
     def run(values: Array, mean: Array, spread: Array, ridge: float) -> Covariance:
+        build = getattr(import_module("sklearn.covariance"), name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are about numbers that the checks below judge
-            fitted = build().fit((values - mean) / spread)
+            fitted = build(store_precision=False, **options).fit((values - mean) / spread)
         return _dense(fitted.covariance_ * np.outer(spread, spread), ridge)
 
     return run
-
-
-def _ledoit_wolf() -> Any:
-    from sklearn.covariance import LedoitWolf
-
-    return LedoitWolf(store_precision=False, assume_centered=True)
-
-
-def _oas() -> Any:
-    from sklearn.covariance import OAS
-
-    return OAS(store_precision=False, assume_centered=True)
-
-
-def _min_cov_det() -> Any:
-    from sklearn.covariance import MinCovDet
-
-    return MinCovDet(random_state=0, store_precision=False)
 
 
 def _graphical_lasso(values: Array, mean: Array, spread: Array, ridge: float) -> Covariance:
@@ -174,14 +157,11 @@ def _dense(matrix: Array, ridge: float) -> Dense:
 
 
 ESTIMATORS: dict[str, Callable[[Array, Array, Array, float], Covariance]] = {
-    "ledoit-wolf": _scikit(_ledoit_wolf),
+    "ledoit-wolf": _scikit("LedoitWolf", assume_centered=True),
     "empirical": _empirical,
-    "oas": _scikit(_oas),
+    "oas": _scikit("OAS", assume_centered=True),
     "graphical-lasso": _graphical_lasso,
-    "min-cov-det": _scikit(_min_cov_det),
+    "min-cov-det": _scikit("MinCovDet", random_state=0),
     "factor": _factor,
 }
-_NEEDED: dict[str, Callable[[int], int]] = {
-    "empirical": lambda K: K + 1,
-    "min-cov-det": lambda K: 2 * K + 2,
-}
+_NEEDED: dict[str, Callable[[int], int]] = {"empirical": lambda K: K + 1, "min-cov-det": lambda K: 2 * K + 2}

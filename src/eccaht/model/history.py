@@ -15,21 +15,10 @@ PROBABILITIES: Array = np.concatenate(
     [[0.001, 0.0025, 0.005, 0.01, 0.0175], np.linspace(0.025, 0.975, 31), [0.9825, 0.99, 0.995, 0.9975, 0.999]]
 )
 PROBABILITIES.flags.writeable = False
+_ROUNDING = 1e-6
 MOST_LAGS, MOST_BLOCKS, MOST_SENSORS, MOST_STRETCHES = 60, 20, 500, 1440
-_JOINED = (
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    1800,
-    3600,
-)  # windows that a stretch holds: they add up to usual lengths
+# how many windows a stretch may hold: they add up to usual lengths
+_JOINED = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class History:
     gaps: (K,), the longest share of the rows in which a sensor delivered nothing.
     row_counts: (2,), rows of a usual window and of the whole history.
     within: (1, K, K), covariance of scaled rows about the mean of their window; (0, K, K) for more than 500 sensors.
-    runs: (9,), how much more the mean of a run of rows errs than that of rows at random (data/rows.py).
+    runs: (9,), how much more the mean of a run of rows errs than that of rows at random (model/rows.py).
     """
 
     autocorrelation: Array
@@ -99,7 +88,7 @@ class History:
             raise ValueError("its counts of rows are damaged")
         if not 0.0 <= self.gaps.min() <= self.gaps.max() <= 1.0:
             raise ValueError("its gaps are no shares of the rows")
-        if len(self.within) and not _is_covariance(self.within[0]):
+        if len(self.within) and not is_covariance(self.within[0]):
             raise ValueError("its covariance of rows within windows is damaged")
 
     def of(self, chosen: Index) -> History:
@@ -147,7 +136,7 @@ def summarise(values: Array, stuck: Array, raw_quantiles: Array, behind: Behind 
         halves = np.stack([np.cov(half, rowvar=False).reshape(K, K) for half in (values[: T // 2], values[T // 2 :])])
     return History(
         autocorrelation=_autocorrelation(standard, min(MOST_LAGS, T // 4)),
-        quantiles=_quantiles(values),
+        quantiles=np.quantile(values, PROBABILITIES, axis=0),
         skewness=np.einsum("tk,tk,tk->k", standard, standard, standard) / T,
         kurtosis=np.einsum("tk,tk->k", standard * standard, standard * standard) / T - 3.0,
         block_means=np.stack([values[a:b].mean(axis=0) for a, b in pairwise(edges)]),
@@ -167,23 +156,14 @@ def _joined(values: Array, step: int) -> Array:
     return values[: T // step * step].reshape(-1, step, K).mean(axis=1)
 
 
-def _is_covariance(W: Array) -> bool:
+def is_covariance(matrix: Array) -> bool:
     """Symmetric, with no negative variance and no correlation above 1."""
-    root = np.sqrt(np.maximum(W.diagonal(), 0.0))
-    return bool(
-        (W.diagonal() >= 0.0).all()
-        and np.allclose(W, W.T, rtol=1e-9, atol=0.0)
-        and (np.abs(W) <= 1.000001 * np.outer(root, root)).all()
-    )
-
-
-def _quantiles(values: Array) -> Array:
-    """What np.quantile gives, faster for so many probabilities."""
-    ordered = np.sort(values.T.copy(), axis=1).T
-    ranks = (len(values) - 1) * PROBABILITIES
-    below = ranks.astype(np.intp)
-    above = np.minimum(below + 1, len(values) - 1)
-    return ordered[below] + (ranks - below)[:, None] * (ordered[above] - ordered[below])
+    if (matrix.diagonal() < 0).any():
+        return False
+    deviations = np.sqrt(matrix.diagonal())
+    largest = np.outer(deviations, deviations)
+    symmetric = np.abs(matrix - matrix.T) <= _ROUNDING * largest
+    return bool(symmetric.all() and (np.abs(matrix) <= largest * (1.0 + _ROUNDING)).all())
 
 
 def _autocorrelation(standard: Array, lags: int) -> Array:

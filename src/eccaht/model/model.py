@@ -19,20 +19,20 @@ from eccaht.data.durations import parse_duration
 from eccaht.data.windows import Windows
 from eccaht.model.estimators import check_estimator
 from eccaht.model.history import History
-from eccaht.model.plausible import check_scaling, check_summary, check_text
+from eccaht.model.plausible import check_scaling, check_summary, check_text, checked_reading
 from eccaht.naming import did_you_mean
 from eccaht.problem import Problem
 from eccaht.shifts import Shift
 
 if TYPE_CHECKING:
-    from eccaht.model.preparing import Notation
+    from eccaht.data.source import Missing
+    from eccaht.model.prepare import Notation
 
 _KIND, _VERSION = "model", 2
 _VECTORS = ("center", "scale", "mean")
 _KEYS = {"names", "seconds", "operator", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"}
 _EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
 _OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,30 +142,32 @@ class Model:
 
     def prepare(
         self,
-        paths: Paths,
+        data: Any,
         *,
         start: Any = None,
         stop: Any = None,
-        missing: Literal["refuse", "allow"] = "refuse",
+        missing: Missing = "refuse",
         bad: Literal["refuse", "skip"] = "refuse",
         notation: Notation | None = None,
     ) -> Windows:
         """Read new data, scale it and cut it into windows exactly as the history was.
 
+        data: paths of files, a frame, an array or a source, as `eccaht.data.as_source` takes them.
         Columns are matched by name: their order is free, further columns are ignored (`unknown_columns` lists them),
         absent ones are refused by name unless missing="allow". Gaps are not interpolated over: a sensor without any
         reading in a window is NaN there. So is one whose value is no number if bad="skip", which also leaves out lines
         that are no rows and says so in the notes of the windows. notation: how the data are written, if not as usual.
         """
-        from eccaht.model.preparing import prepare
+        from eccaht.model.prepare import prepare
 
-        return prepare(self, paths, start=start, stop=stop, missing=missing, bad=bad, notation=notation)
+        return prepare(self, data, (start, stop), missing=missing, bad=bad, notation=notation)
 
-    def unknown_columns(self, paths: Paths, notation: Notation | None = None) -> tuple[str, ...]:
+    def unknown_columns(self, data: Any, notation: Notation | None = None) -> tuple[str, ...]:
         """The columns of new data that the history did not have; those that were dropped from it are not listed."""
-        from eccaht.model.preparing import unknown_columns
+        from eccaht.model.prepare import Notation
 
-        return unknown_columns(self, paths, notation)
+        source = (notation or Notation()).recorded(self, data)
+        return source.unknown([column.name for column in self.columns])
 
     @property
     def clock(self) -> Clock:
@@ -201,8 +203,6 @@ def load_model(path: str | PathLike[str]) -> Model:
 
 
 def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
-    from eccaht.model.options import checked_reading
-
     def part(prefix: str) -> dict[str, Array]:
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 

@@ -1,19 +1,24 @@
-"""Could a history have left these numbers? What a model carries of one is checked, wherever it comes from."""
+"""Could a history have left this? What a model carries of one is checked, wherever it comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from unicodedata import category
 
 import numpy as np
 
-from eccaht.arrays import Array
-from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History
+from eccaht.arrays import Array, as_number
+from eccaht.data.clock import as_zone
+from eccaht.data.durations import parse_duration
+from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History, is_covariance
 from eccaht.stored import check_bounded
 
 _ROUNDING = 1e-6
 _LONGEST = 500  # characters of a name
 _LARGEST = 1e60  # of raw readings, as in calibration
+_ADDED = {"timezone": None, "counted": False, "header": True}  # models of earlier versions do not say how to read these
+_READING = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
 
 
 def check_text(text: str, what: str) -> None:
@@ -36,7 +41,7 @@ def check_summary(history: History, n_windows: int, mean: Array) -> None:
         "block_sizes": np.array_equal(sizes, np.diff(edges)),
         "skewness": bool((np.abs(history.skewness) <= T**0.5 * (1.0 + _ROUNDING)).all()),
         "stuck": bool(((history.stuck > 0) & (history.stuck <= 1)).all()),
-        "half_covariances": all(map(_is_covariance, history.half_covariances)),
+        "half_covariances": all(map(is_covariance, history.half_covariances)),
     }
     least = np.minimum(np.abs(history.skewness), T) ** 2 - 2.0  # Pearson: kurtosis is never below 1 + skewness^2
     checks["kurtosis"] = bool(((history.kurtosis >= least - _ROUNDING * T) & (history.kurtosis <= T)).all())
@@ -66,10 +71,40 @@ def _is_autocorrelation(lags: Array, most: int) -> bool:
     return bool((np.abs(lags[0] - 1.0) <= _ROUNDING).all() and (np.abs(lags) <= 1.0 + _ROUNDING).all())
 
 
-def _is_covariance(matrix: Array) -> bool:
-    if (matrix.diagonal() < 0).any():
-        return False
-    deviations = np.sqrt(matrix.diagonal())
-    largest = np.outer(deviations, deviations)
-    symmetric = np.abs(matrix - matrix.T) <= _ROUNDING * largest
-    return bool(symmetric.all() and (np.abs(matrix) <= largest * (1.0 + _ROUNDING)).all())
+def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:
+    """Return what a file says about how new data are read, or refuse it."""
+    told = _ADDED | told if isinstance(told, dict) else {}
+    if set(told) != _READING | set(_ADDED):
+        raise ValueError("it does not say how to read new data")
+    for key in ("time_columns", "time_format", "notes"):
+        _texts(told[key], key)
+    for key in ("decimal_comma", "counted", "header"):
+        if type(told[key]) is not bool:
+            raise ValueError(f"{key} must be true or false")
+    if told["timezone"] is not None:
+        _texts([told["timezone"]], "timezone")
+        told["timezone"] = as_zone(told["timezone"])
+    if told["counted"] and told["row_interval"] != 1.0:
+        raise ValueError("rows that are counted must have the row_interval 1")
+    if (told["row_interval"] is None) != bool(told["time_columns"]):
+        raise ValueError("rows must have either times or a row_interval")
+    if told["row_interval"] is not None:
+        parse_duration(as_number(told["row_interval"], "row_interval"), "row_interval")
+    parse_duration(as_number(told["interval"], "interval"), "interval")
+    for key in ("kinds", "levels"):
+        if not isinstance(told[key], dict) or not set(told[key]) <= names:
+            raise ValueError(f"{key} must be about the columns of the history")
+    if not all(kind in ("continuous", "status") for kind in told["kinds"].values()):
+        raise ValueError("kinds must be continuous or status")
+    for levels in told["levels"].values():
+        _texts(levels, "levels")
+        if len(set(levels)) != len(levels):
+            raise ValueError("levels must be distinct")
+    return told
+
+
+def _texts(value: Any, what: str) -> None:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"{what} must be a list of texts")
+    for text in value:
+        check_text(text, f"one of {what}")

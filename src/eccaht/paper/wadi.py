@@ -87,8 +87,8 @@ def build_model(
     """Calibrate on the history, rows counted as seconds."""
     check_beginning(files)
     return calibrate(
-        files.history,
-        exclude=not_sensors(files.history),
+        files.history_rows,
+        exclude=not_sensors(files.history_rows),
         row_interval=1.0,
         window=settings.window,
         estimator=settings.estimator,
@@ -99,7 +99,7 @@ def build_model(
 def attack_windows(model: Model, files: WadiFiles, *, seconds: float | None = None) -> Windows:
     """The attack data, scaled as the model scales, in its windows or in windows of another length."""
     own = model if seconds is None else replace(model, seconds=seconds)
-    return own.prepare(files.attacks, missing="allow")
+    return own.prepare(files.attack_rows, missing="allow")
 
 
 def prepare_attacks(model: Model, attacks: Sequence[Attack]) -> list[Prepared]:

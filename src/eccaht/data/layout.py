@@ -1,40 +1,38 @@
-"""What kind of file it is: found from its first bytes and lines, or refused in one line."""
+"""What kind of file it is and which columns it has: found from its first bytes and lines, or refused in one line."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 import zlib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
-from eccaht.data.encodings import GZIP, as_text, encoding_note, encoding_of, opened, transcoded
+from eccaht.files import regular_file
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MISSING = (
     *("", "-", "--", "?", "*", ".", "NA", "N/A", "n/a", "na", "#N/A", "#NA", "NaN", "nan", "NAN", "-nan", "-NaN"),
-    *(
-        "null",
-        "NULL",
-        "Null",
-        "None",
-        "none",
-        "NONE",
-        "nil",
-        "missing",
-        "Missing",
-        "NaT",
-        "#VALUE!",
-        "#REF!",
-        "#DIV/0!",
-    ),
+    *("null", "NULL", "Null", "None", "none", "NONE", "nil", "missing", "Missing", "NaT"),
+    *("#VALUE!", "#REF!", "#DIV/0!", "1.#QNAN", "-1.#IND", "1.#IND", "1.#INF", "-1.#INF"),
     *("<NA>", "(null)", "Bad", "BAD", "Bad Input", "Bad Data", "I/O Timeout", "No Data", "No Sample", "Not Connect"),
     *("Comm Fail", "Configure", "Scan Off", "Scan Timeout", "Pt Created", "Intf Shut", "Under Range", "Over Range"),
-    *("1.#QNAN", "-1.#IND", "1.#IND", "1.#INF", "-1.#INF"),
 )
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+Encoding = Literal["utf-8", "utf-16", "latin-1"]
+_GZIP = b"\x1f\x8b"
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_CHUNK = 1 << 24
+_MOST_UNPACKED, _MOST_TIMES = 1 << 30, 100  # bytes, and times the packed size, of which the larger is the limit
 _SAMPLE = 1 << 20
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.IGNORECASE)
 _MISSING = frozenset(MISSING)
@@ -46,12 +44,12 @@ class WrongWidth(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the values of a file are.
+    """Where the values of a file, or of a frame in memory, are.
 
     names: what messages and models call the columns; full: as the file has them.
     skip: lines before the first row of values (CSV). sample: the first rows, as text (CSV).
     content: the text in UTF-8 where it is not read from the path. lines: the numbers of its rows' lines in the file,
-    where some were left out.
+    where some were left out. frame: what is in memory already, read as a Parquet file is.
     """
 
     path: Path
@@ -62,9 +60,10 @@ class Layout:
     skip: int = 0
     sample: tuple[tuple[str, ...], ...] = ()
     decimal_comma: bool = False
-    notes: tuple[str, ...] = ()
+    encoding: Encoding = "utf-8"
     content: bytes | None = field(default=None, repr=False)
     lines: tuple[int, ...] | None = field(default=None, repr=False)
+    frame: pl.DataFrame | None = field(default=None, repr=False)
 
     def texts(self, position: int) -> list[str]:
         """The values of one column in the sample, without blanks around them and without the missing ones."""
@@ -76,6 +75,45 @@ class Layout:
         if self.format == "parquet":
             return f"row {row + 1}"
         return f"line {self.skip + row + 1 if self.lines is None else self.lines[row]}"
+
+    def scan(self) -> pl.LazyFrame:
+        """The columns of a Parquet file or a frame, with their types."""
+        import polars as pl
+
+        return pl.scan_parquet(self.path, glob=False) if self.frame is None else self.frame.lazy()
+
+    def place(self, name: str) -> int | None:
+        """Where a column is, called by its name, its full name or the last part of that; None if there is none."""
+        for names in (self.names, self.full):
+            if name in names:
+                return names.index(name)
+        shorts = [short_name(full) for full in self.full]
+        return shorts.index(short_name(name)) if shorts.count(short_name(name)) == 1 else None
+
+    def matching(self, wanted: Sequence[str], option: str) -> list[int]:
+        """Where the columns with these names are, in the order of the file; * and ? stand for any characters.
+
+        Both the name as the file has it and its short form are understood, and several names with commas between
+        them. A name that fits nothing is refused.
+        """
+        found: set[int] = set()
+        for name in wanted:
+            place = self.place(name)
+            places = [k for k, own in enumerate(self.names) if fnmatchcase(own, name)] if place is None else [place]
+            if not places and "," in name:
+                places = self.matching([part.strip() for part in name.split(",") if part.strip()], option)
+            if not places:
+                near = get_close_matches(name, self.names, n=1, cutoff=0.4)
+                hint = f": did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"{option}: {self.path} has no column {name!r}{hint}")
+            found.update(places)
+        return sorted(found)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of how it is written."""
+        names = {"utf-16": "UTF-16", "latin-1": "not UTF-8, but Latin-1 (Windows-1252) by the looks of it"}
+        return (f"{self.path} is {names[self.encoding]}, and was read so",) if self.encoding in names else ()
 
 
 def is_number(text: str, decimal_comma: bool = False) -> bool:
@@ -99,26 +137,19 @@ def sniff(path: Path, decimal_comma: bool | None = None, *, header: bool = True,
     lines = as_text(raw, encoding).splitlines()
     if not whole and len(lines) > 1:
         lines.pop()  # cut in the middle
+    layout = sniff_lines(path, lines, decimal_comma, header=header, strict=strict)
     content = None if encoding == "utf-8" else transcoded(path, encoding)
-    notes = encoding_note(path, encoding)
-    return sniff_lines(path, lines, decimal_comma, header=header, strict=strict, notes=notes, content=content)
+    return replace(layout, encoding=encoding, content=content)
 
 
 def sniff_lines(
-    path: Path,
-    lines: list[str],
-    decimal_comma: bool | None = None,
-    *,
-    header: bool = True,
-    strict: bool = True,
-    notes: tuple[str, ...] = (),
-    content: bytes | None = None,
+    path: Path, lines: list[str], decimal_comma: bool | None = None, *, header: bool = True, strict: bool = True
 ) -> Layout:
     """Find the layout from the first lines of a CSV file."""
     while lines and not lines[-1].strip():
         lines.pop()
     delimiter, width, rows = _split(path, lines, decimal_comma)
-    before = _header(path, rows, width) + 1 if header else _first_full(rows, width)
+    before = _header(path, rows, width) + 1 if header else next(k for k, row in enumerate(rows) if len(row) == width)
     first = next((k for k in range(before, len(rows)) if lines[k].strip()), None)
     if first is None:
         raise ValueError(f"{path} has column names but no rows")
@@ -127,7 +158,7 @@ def sniff_lines(
     full = named(rows[before - 1]) if header else tuple(f"c{k}" for k in range(1, width + 1))
     sample = tuple(tuple(row) for row in rows[before:] if len(row) == width)
     comma = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma
-    return Layout(path, "csv", _short(path, full), full, delimiter, first, sample, comma, notes=notes, content=content)
+    return Layout(path, "csv", _short(path, full), full, delimiter, first, sample, comma)
 
 
 def has_decimal_comma(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
@@ -140,23 +171,17 @@ def has_decimal_comma(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 def _head(path: Path) -> tuple[bytes, bool]:
     """The first bytes, unpacked if need be, and whether they are all."""
-    if path.is_dir():
-        raise ValueError(f"{path} is a directory: name the files in it")
-    if not path.exists():
-        raise FileNotFoundError(f"no file at {path}")
-    if not path.is_file():
-        raise ValueError(f"{path} is no regular file: save its content in one")
-    with path.open("rb") as file:
+    with regular_file(path, "file") as file:
         start = file.read(2)
     if not start:
         raise ValueError(f"{path} is empty")
-    if path.suffix.lower() == ".gz" and start != GZIP:
+    if path.suffix.lower() == ".gz" and start != _GZIP:
         raise ValueError(f"{path} is named like a gzip file but is none: rename it, or compress it again")
     try:
         with opened(path) as file:
             return file.read(_SAMPLE), not file.read(1)
     except (OSError, EOFError, zlib.error) as error:
-        if start != GZIP:
+        if start != _GZIP:
             raise
         raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
 
@@ -198,10 +223,6 @@ def _header(path: Path, rows: Sequence[Sequence[str]], width: int) -> int:
     raise ValueError(
         f"line {near + 1} of {path} has {len(rows[near])} column names, but most lines have {width} values: mend it"
     )
-
-
-def _first_full(rows: Sequence[Sequence[str]], width: int) -> int:
-    return next(k for k, row in enumerate(rows) if len(row) == width)
 
 
 def _looks_like_header(row: Sequence[str]) -> bool:
@@ -262,13 +283,107 @@ def _parquet(path: Path) -> Layout:
     import polars as pl
 
     try:
-        full = named(list(pl.read_parquet_schema(path)))
+        return _typed(path, list(pl.read_parquet_schema(path)))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} is a damaged or incomplete Parquet file: {_first_line(error)}") from None
-    if not full:
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{path} is a damaged or incomplete Parquet file: {text}") from None
+
+
+def layout_of_frame(frame: pl.DataFrame) -> Layout:
+    """The layout of a frame in memory."""
+    if not len(frame):
+        raise ValueError("the frame has no rows")
+    return replace(_typed(Path("the frame"), frame.columns), frame=frame)
+
+
+def _typed(path: Path, columns: list[str]) -> Layout:
+    if not columns:
         raise ValueError(f"{path} has no columns")
+    full = named(columns)
     return Layout(path, "parquet", _short(path, full), full)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+# -- text of any encoding, packed or not ----------------------------------------------------------------
+
+
+def encoding_of(path: Path, head: bytes, whole: bool, strict: bool = True) -> Encoding:
+    """What the first bytes of a file are written in; what is no text is refused, if strict also a few such bytes."""
+    if head.startswith(b"PK\x03\x04"):
+        raise ValueError(f"{path} is a zip archive or a workbook: save its table as CSV or Parquet")
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    if head[:200].count(b"\0") > 50:
+        raise ValueError(f"{path} is UTF-16 text without its mark or no text at all: save it as CSV in UTF-8")
+    if strict and b"\0" in head:
+        raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet")
+    if b"\r" in head and b"\n" not in head:
+        raise ValueError(f"{path} ends its lines by carriage returns alone: save it with usual line ends")
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        cut = not whole and error.start > len(head) - 4  # a character cut in the middle
+        if not cut and len(_CONTROL.findall(head)) > (0 if strict else len(head) // 10):
+            raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet") from None
+        return "utf-8" if cut else "latin-1"
+    return "utf-8"
+
+
+def as_text(raw: bytes, encoding: Encoding) -> str:
+    """Decode, without a mark at the beginning; a character cut off at the end is left out.
+
+    >>> as_text("Ölstand".encode("cp1252"), "latin-1")
+    'Ölstand'
+    """
+    if encoding == "utf-16":
+        return raw[: len(raw) // 2 * 2].decode("utf-16", errors="ignore")
+    if encoding == "utf-8":
+        return raw.removeprefix(BOM_UTF8).decode(errors="ignore")
+    try:
+        return raw.decode("cp1252")  # Latin-1 with more letters, which is what Windows writes
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def as_utf8(raw: bytes) -> bytes:
+    """One line of UTF-8, or of Latin-1 made UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return as_text(raw, "latin-1").encode()
+    return raw
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether a file is packed, whatever its name is."""
+    with path.open("rb") as probe:
+        return probe.read(2) == _GZIP
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file, unpacked if it is gzipped."""
+    return cast(BinaryIO, gzip.open(path)) if is_gzip(path) else path.open("rb")
+
+
+def content_of(path: Path) -> bytes:
+    """All of a file, unpacked if it is gzipped, up to a limit that no table reaches."""
+    if not is_gzip(path):
+        return path.read_bytes()
+    limit, parts, size = max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size), [], 0
+    try:
+        with gzip.open(path) as file:
+            while size <= limit and (part := file.read(_CHUNK)):
+                parts.append(part)
+                size += len(part)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
+    if size > limit:
+        raise ValueError(
+            f"{path} unpacks to more than {limit / 2**30:.3g} GiB, {size // path.stat().st_size} times its size and "
+            "more: unpack it yourself if that is right"
+        )
+    return b"".join(parts)
+
+
+def transcoded(path: Path, encoding: Encoding) -> bytes:
+    """All of a file, as UTF-8."""
+    return as_text(content_of(path), encoding).encode()

@@ -1,0 +1,270 @@
+"""New data prepared exactly as the history of a model was: recorded at once, or growing window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eccaht.arrays import Array
+from eccaht.data.clock import Clock, as_zone
+from eccaht.data.growing import GrowingFile, Note
+from eccaht.data.reading import Faults
+from eccaht.data.source import Expected, Missing, Recorded, Source, recorded_of
+from eccaht.data.table import Limits, between, check_limits
+from eccaht.data.windows import Batch, Sample, Windower, Windows
+from eccaht.model.standstill import Culprit, culprits
+
+if TYPE_CHECKING:
+    from eccaht.model.model import Model
+
+_FARTHEST = 1e8  # robust units from the centre: beyond, a value is no reading
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How new data are written, where that is not to be found by itself or as in the history (None)."""
+
+    timezone: str | None = None
+    decimal_comma: bool | None = None
+    header: bool | None = None
+
+    def expected(self, model: Model) -> Expected:
+        """What the model expects of data that are written so."""
+        told = model.reading
+        return Expected(
+            names=model.names,
+            levels={name: levels for name, levels in told["levels"].items() if name in model.names},
+            time_columns=tuple(told["time_columns"]),
+            time_format=tuple(told["time_format"]),
+            row_interval=told["row_interval"],
+            counted=bool(told.get("counted")),
+            zone=model.clock.zone if self.timezone is None else as_zone(self.timezone),
+            header=bool(told.get("header", True)) if self.header is None else self.header,
+            decimal_comma=self.decimal_comma,
+        )
+
+    def recorded(self, model: Model, data: Any, *, strict: bool = False) -> Recorded:
+        """Data that are written so, as a source."""
+        told = self.expected(model)
+        return recorded_of(data, decimal_comma=told.decimal_comma, header=told.header, strict=strict)
+
+
+class Preparation:
+    """Turns the rows of a source into windows of all sensors of a model, a batch at a time.
+
+    faults: takes values that no sensor can have read, which are refused otherwise.
+    """
+
+    def __init__(self, model: Model, source: Source, faults: Faults | None = None) -> None:
+        self._model, self._source, self._faults = model, source, faults
+        self._windower: Windower | None = None  # whose clock is known from the first row on
+
+    def add(self, batch: Batch) -> Windows:
+        """Take rows; the windows that they complete."""
+        if self._windower is None:
+            self._windower = Windower(self._model.names, self._model.seconds, self._source.clock)
+        return self._windower.add(Batch(batch.times, self._scaled(batch)))
+
+    def finish(self) -> Windows | None:
+        """The window that no later row has completed."""
+        return None if self._windower is None else self._windower.finish()
+
+    def _scaled(self, batch: Batch) -> Array:
+        """The readings in robust units; NaN for sensors that the source does not have."""
+        model, names, readings = self._model, self._source.names, batch.readings
+        scaled = np.full((len(batch.times), len(model.names)), np.nan, order="F")
+        for k, name in enumerate(names):
+            place = model.names.index(name)
+            scaled[:, place] = (readings[:, k] - model.center[place]) / model.scale[place]
+            far = np.flatnonzero(np.abs(scaled[:, place]) > _FARTHEST)
+            if far.size:
+                self._too_far(name, readings[far[0], k], batch.times[far[0]], far.size)
+                scaled[far, place] = np.nan
+        return scaled
+
+    def _too_far(self, name: str, value: float, time: np.datetime64, count: int) -> None:
+        text, when = f"{value:g}", self._source.clock.show(time)
+        why = f"more than {_FARTHEST:g} times its usual spread away"
+        if self._faults is None:
+            label = getattr(self._source, "label", "the source")
+            raise ValueError(
+                f"column {name!r} of {label} holds {text} at {when}, {why}: mend it, or leave the field empty"
+            )
+        self._faults.bad_values(name, count, f"the row of {when}", text, why)
+
+
+def prepare(
+    model: Model, data: Any, limits: Limits, *, missing: Missing, bad: str, notation: Notation | None
+) -> Windows:
+    """See Model.prepare."""
+    for option, told, known in (("missing", missing, ("refuse", "allow")), ("bad", bad, ("refuse", "skip"))):
+        if told not in known:
+            raise ValueError(f"{option} must be {known[0]!r} or {known[1]!r}, not {told!r}")
+    check_limits(*limits)
+    notation = notation or Notation()
+    expected, faults = notation.expected(model), Faults() if bad == "skip" else None
+    source = notation.recorded(model, data, strict=bad == "refuse")
+    table = source.read_as(expected, missing=missing, limits=limits, faults=faults)
+    preparation = Preparation(model, table, faults)
+    parts = [preparation.add(batch) for batch in table.batches(expected.levels)]
+    last = preparation.finish()
+    assert last is not None
+    notes = (*table.notes, *(faults.notes() if faults else ()))
+    return replace(Windows.joined([*parts, last]), model=model, notes=notes)
+
+
+class Follower:
+    """Yields one window after the other while a CSV file grows, with the sensors in `names`.
+
+    A window is complete once a row of a later window has arrived, and the last one when following ends: as the file
+    says (see GrowingFile), or at the time `stop`. Rows that come too late for their window are left out.
+
+    Whatever goes wrong once there was a window ends the following as the end of the data would, with a note.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        path: Path,
+        *,
+        start: Any = None,
+        stop: Any = None,
+        missing: Missing = "refuse",
+        notation: Notation | None = None,
+        poll: float = 1.0,
+        timeout: float | None = None,
+        note: Note = lambda _: None,
+    ) -> None:
+        check_limits(start, stop)
+        expected = (notation or Notation()).expected(model)
+        self.file = GrowingFile(path, expected, missing=missing, poll=poll, timeout=timeout, note=note)
+        self.end = self.file.end
+        self._preparation = Preparation(model, self.file, self.file.faults)
+        self._start, self._stop = start, stop
+
+    @property
+    def clock(self) -> Clock:
+        """What the times mean, known from the first row on."""
+        return self.file.clock
+
+    @property
+    def counts(self) -> list[str]:
+        """How many bad lines and values there were so far, and the first of each."""
+        return self.file.faults.notes()
+
+    @property
+    def notes(self) -> list[str]:
+        """All that a user should know once it is over."""
+        return [*self.file.said, *self.counts]
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Follow the file."""
+        some = False
+        try:
+            for window in self._all():
+                first, last = between(self.clock, self._start, self._stop)
+                if last is not None and window.start >= last:
+                    break
+                if first is None or window.start >= first:
+                    some = True
+                    yield window
+        except (ValueError, OSError) as error:
+            if not some:
+                raise
+            self.file.say(f"following ended: {error}")
+        if not some:
+            raise ValueError(self._nothing())
+
+    def _all(self) -> Iterator[Sample]:
+        for batch in self.file.batches():
+            yield from self._preparation.add(batch).of(self.file.names).samples()
+        last = None if self.file.cut_short else self._preparation.finish()
+        if last is not None:
+            yield from last.of(self.file.names).samples()
+
+    def _nothing(self) -> str:
+        """What was waited for."""
+        file, bad = self.file, "; ".join(self.counts)
+        what = f"waited for {file.waits_for}"
+        if file.last is not None:
+            start = f"{self._start}" if self._start is not None else "the start"
+            what = f"waited for a window from {start} on, of its {file.rows} rows the last is at"
+            what = f"{what} {file.clock.show(file.last)}"
+        return f"nothing was read from {file.path}: {what}" + (f"; {bad}" if bad else "")
+
+
+# -- what can be searched ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Windows of the sensors that can be searched.
+
+    names: sensors of the model that deliver, in its order. notes: what a user should know before the search.
+    follower: the growing file, if it is one. culprits: sensors left out of the search because they need none.
+    n_silent: sensors that cannot be searched, because they deliver nothing, and that may be wrong all the same.
+    """
+
+    names: tuple[str, ...]
+    windows: Windows | Follower
+    notes: tuple[str, ...] = ()
+    follower: Follower | None = None
+    culprits: tuple[Culprit, ...] = ()
+    n_silent: int = 0
+
+    @property
+    def clock(self) -> Clock:
+        """What the times of the windows mean; of a growing file known once there was one."""
+        return self.windows.clock
+
+    @property
+    def all_notes(self) -> list[str]:
+        """What a user should know, once the search is over."""
+        return [*self.notes, *(self.follower.notes if self.follower is not None else ())]
+
+
+def recorded(
+    model: Model, data: Any, *, start: Any, stop: Any, missing: Missing, notation: Notation | None = None
+) -> Feed:
+    """All windows of the data from start to stop; sensors that are silent throughout are left out of the search."""
+    check_limits(start, stop)
+    source = (notation or Notation()).recorded(model, data)
+    windows = model.prepare(source, start=start, stop=stop, missing=missing, bad="skip", notation=notation)
+    if not len(windows.starts):
+        raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
+    speaks = np.flatnonzero(~np.isnan(windows.values).all(axis=0))
+    absent = {name for name in model.names if source.lacks(name)} if missing == "allow" else set()
+    found = tuple(culprit for culprit in culprits(windows) if culprit.sensor not in absent)
+    apart = {culprit.sensor for culprit in found}
+    names = tuple(model.names[k] for k in speaks if model.names[k] not in apart)
+    notes = list(windows.notes)
+    if silent := [name for name in model.names if name not in names and name not in apart]:
+        notes.append(f"not searched, because they deliver nothing: {', '.join(silent)}")
+    if unknown := model.unknown_columns(source):
+        notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
+    return Feed(names, windows.of(names), tuple(notes), culprits=found, n_silent=len(set(silent) - absent))
+
+
+def followed(model: Model, paths: Sequence[Path], *, missing: Missing, **options: Any) -> Feed:
+    """The windows of one CSV file as it grows; the options are those of `Follower`."""
+    follower = Follower(model, _followable(model, paths), missing=missing, **options)
+    names, notes = model.names, []
+    if missing == "allow":
+        names = follower.file.present()
+        if absent := [name for name in model.names if name not in names]:
+            notes.append(f"not searched, because the file does not have them: {', '.join(absent)}")
+    return Feed(names, follower, tuple(notes), follower)
+
+
+def _followable(model: Model, paths: Sequence[Path]) -> Path:
+    if len(paths) != 1:
+        raise ValueError(f"--follow needs one growing CSV file, not {len(paths)}: give one --data")
+    if paths[0].suffix.lower() in (".gz", ".parquet", ".pq"):
+        raise ValueError(f"{paths[0]} cannot be followed: only plain CSV files grow line by line")
+    if not model.reading.get("time_columns"):
+        raise ValueError("--follow needs rows with times, and the history of this model had none")
+    return paths[0]

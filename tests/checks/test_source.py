@@ -1,0 +1,118 @@
+"""Every source of ours passes the suite, and the suite sees what is wrong with others."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from eccaht.checks.source import check_source
+from eccaht.data import Arrays, Batch, Source, as_source, read_table
+from eccaht.data.clock import Clock
+from eccaht.data.growing import GrowingFile
+from eccaht.data.source import Expected
+from eccaht.datasets.smd import as_metrics, find_entities, read_entity
+from eccaht.datasets.water import FIRST, Recording
+from tests.datasets.smd_format import write_collection
+from tests.model.histories import clock, signals, write_csv
+
+ROWS = 200
+VALUES = signals(ROWS, 3)
+TIMES = np.array(clock(ROWS), dtype="datetime64[us]")
+MODES = ["AUTO" if k % 7 else "MANUAL" for k in range(ROWS)]
+
+
+def csv_file(path: Path) -> Path:
+    cells = [["" if k == 5 else f"{x:.3f}" for k, x in enumerate(column)] for column in VALUES.T]
+    return write_csv(path / "a.csv", ["time", "a", "b", "c", "mode"], [clock(ROWS), *cells, MODES])
+
+
+def packed(path: Path) -> Path:
+    plain = csv_file(path)
+    (path / "a.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    return path / "a.csv.gz"
+
+
+def parquet(path: Path) -> Path:
+    pl.read_csv(csv_file(path), try_parse_dates=True).write_parquet(path / "a.parquet")
+    return path / "a.parquet"
+
+
+def growing(path: Path) -> GrowingFile:
+    expected = Expected(("a", "b", "c", "mode"), {"mode": ["AUTO", "MANUAL"]}, ("time",))
+    return GrowingFile(csv_file(path), expected, timeout=0.01, poll=0.005)
+
+
+def entity(path: Path) -> Source:
+    return as_metrics(read_entity(find_entities(write_collection(path, ["e"]))[0])[1])
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "csv": csv_file,
+    "gzip": packed,
+    "parquet": parquet,
+    "two files": lambda path: [csv_file(path), parquet(path)],
+    "growing": growing,
+    "array": lambda _: VALUES,
+    "array with times": lambda _: Arrays(VALUES, TIMES, ["a", "b", "c"]),
+    "array with bad values": lambda _: Arrays(VALUES, TIMES, quality=VALUES > 9.0),
+    "array in no order": lambda _: Arrays(VALUES, TIMES[::-1]),
+    "polars": lambda _: pl.DataFrame({"time": TIMES, "a": VALUES[:, 0], "mode": MODES}),
+    "pandas": lambda _: pd.DataFrame({"time": TIMES, "a": VALUES[:, 0], "mode": MODES}),
+    "pandas by index": lambda _: pd.DataFrame(VALUES, index=pd.DatetimeIndex(TIMES), columns=["a", "b", "c"]),
+    "server metrics": entity,
+    "water network": lambda _: Recording(FIRST + np.arange(ROWS), VALUES, ("P-1", "F-1", "L-1")).rows(),
+    "table": lambda path: read_table(csv_file(path)),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_our_sources_pass(name: str, tmp_path: Path) -> None:
+    skipped = check_source(as_source(SOURCES[name](tmp_path)))
+    assert list(skipped) == (["the same rows again"] if name == "growing" else [])
+
+
+class Own:
+    """A stranger's source, good unless something is changed."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.names: Any = ("a", "b", "c")
+        self.clock = Clock()
+        self.times, self.values, self.quality = TIMES, VALUES, None
+        self.order, self.more = slice(None), 0  # of the batches; what each further call adds to the values
+        vars(self).update(changes)
+
+    def batches(self) -> Iterator[Batch]:
+        values, self.values = self.values, self.values + self.more
+        parts = [Batch(self.times[:90], values[:90], self.quality), Batch(self.times[90:], values[90:])]
+        yield from parts[self.order]
+
+
+def test_a_strangers_source_passes() -> None:
+    assert check_source(Own()) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"names": ("a", "a", "b")}, "distinct"),
+        ({"names": ("a", "b")}, r"floats of the shape \(90, 2\)"),
+        ({"times": TIMES[::-1]}, "in order of time"),
+        ({"times": TIMES.astype(np.int64)}, "datetime64"),
+        ({"order": slice(None, None, -1)}, "no batch may begin before"),
+        ({"order": slice(0)}, "there must be a row"),
+        ({"values": np.where(VALUES > 12, np.inf, VALUES)}, "infinite"),
+        ({"values": VALUES.astype(int)}, "must be floats"),
+        ({"quality": np.ones(90, dtype=bool)}, "quality must be"),
+        ({"more": 1}, "the same readings"),
+    ],
+)
+def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        check_source(Own(**change))
