@@ -10,12 +10,12 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from eccaht.files import regular_file
+from eccaht.naming import did_you_mean
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,9 +103,7 @@ class Layout:
             if not places and "," in name:
                 places = self.matching([part.strip() for part in name.split(",") if part.strip()], option)
             if not places:
-                near = get_close_matches(name, self.names, n=1, cutoff=0.4)
-                hint = f": did you mean {near[0]!r}?" if near else ""
-                raise ValueError(f"{option}: {self.path} has no column {name!r}{hint}")
+                raise ValueError(f"{option}: {self.path} has no column {name!r}{did_you_mean(name, self.names)}")
             found.update(places)
         return sorted(found)
 
