@@ -11,7 +11,7 @@ array([ 3, 40, 77])
 
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
-    from eccaht import covariance
+    from eccaht import checks, covariance
     from eccaht.covariance import effective_rank, families
     from eccaht.measure import pair_design
     from eccaht.policies import load_policy, make_policy, policy_names
@@ -26,6 +26,7 @@ __all__ = [
     "Problem",
     "Simulator",
     "UnknownShift",
+    "checks",
     "covariance",
     "effective_rank",
     "families",
@@ -41,6 +42,7 @@ _PLACES = {
     "Problem": "problem",
     "Simulator": "run",
     "UnknownShift": "shifts",
+    "checks": "checks",
     "covariance": "covariance",
     "effective_rank": "covariance",
     "families": "covariance",

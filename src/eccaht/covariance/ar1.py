@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal, lapack
 
-from eccaht.arrays import Array, Index, as_count, as_number, as_positive, frozen, support_of
+from eccaht.arrays import Array, Index, as_count, as_number, as_positive, check_rows, frozen, support_of
 from eccaht.covariance.base import Covariance
 
 _SHORT = 24  # up to here a recursion over the nonzero entries in Python beats one over all K in LAPACK
@@ -60,6 +60,7 @@ class AR1(Covariance):
 
     def _recurse(self, b: Array, *, backward: bool) -> Array:
         """Solve u_k - rho u_(k-1) = b_k, or the same running from the end."""
+        check_rows(b, self.size)
         trans = "T" if backward else "N"
         u: Array = lapack.dtbtrs(self._bidiagonal, b.reshape(self.size, -1), uplo="L", trans=trans)[0]
         return u.reshape(b.shape)
@@ -76,6 +77,7 @@ class AR1(Covariance):
 
     def quad(self, c: Array) -> float:
         """Sum over k of innovation variance times (sum_{l >= k} rho^(l-k) c_l)^2."""
+        check_rows(c, self.size)
         support = support_of(c)
         if support.size > self.size // 2:
             u = self._recurse(c, backward=True)
@@ -98,6 +100,7 @@ class AR1(Covariance):
 
     def solve(self, b: Array) -> Array:
         """Tridiagonal product."""
+        check_rows(b, self.size)
         if self.size == 1:
             return b / self.variance
         x = (1.0 + self.rho**2) * b
@@ -138,6 +141,7 @@ class AR1(Covariance):
 
     def color(self, z: Array) -> Array:
         """The recursion itself, driven by white noise."""
+        check_rows(z, self.size)
         return self._recurse((np.sqrt(self._innovations()) * z.T).T, backward=False)
 
     def parameters(self) -> dict[str, Any]:

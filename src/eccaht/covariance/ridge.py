@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky_banded, lapack
 
-from eccaht.arrays import Array, Index, as_number, as_positive
+from eccaht.arrays import Array, Index, as_number, as_positive, check_rows
 from eccaht.covariance.ar1 import AR1
 from eccaht.covariance.base import Covariance
 from eccaht.covariance.block_diagonal import BlockDiagonal
@@ -121,6 +121,7 @@ class _Tridiagonal:
         self._reach = 2 + int(np.log(_NEGLIGIBLE) / np.log(np.clip(ratio, 1e-3, 1.0 - 1e-12)))
 
     def solve(self, b: Array) -> Array:
+        check_rows(b, self._base.size)
         return self._solve_on(slice(None), b)
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
