@@ -133,7 +133,7 @@ BROKEN: dict[type[OneFactor], tuple[str, str]] = {
     Descending: ("eigenvalues", r"eigenvalues\(\) differ from those of dense\(\): [\d.]+ instead of [\d.]+ at 0"),
     HalfNoise: (
         "sample",
-        r"the covariance of 4000 samples is beyond 6 standard errors: .* instead of .* at \(\d, \d\)",
+        r"the covariance of 2000 samples is beyond 6 standard errors: .* instead of .* at \(\d, \d\)",
     ),
     OwnNoise: ("sample", r"sample must draw from the generator alone: the same seed gave other numbers: .*"),
     Greedy: ("inputs", r"matvec changed its input: .* instead of .* at \d"),

@@ -19,7 +19,7 @@ from eccaht.run import Simulator, identify
 Check = Callable[[Covariance], None]
 
 _LARGEST = 2000  # streams whose full matrix is formed
-_DRAWS = 4000
+_DRAWS = 2000
 _RIDGE = 0.3
 
 
