@@ -336,19 +336,23 @@ _CLUSTER = """
 import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with LocalCluster(**options) as cluster:
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "protocol": "tcp://"}
+    with LocalCluster(processes=len(sys.argv) > 1, **options) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """
 
 
-def test_two_workers_of_a_cluster_write_the_same_tables(published: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "processes", [pytest.param(["processes"], marks=pytest.mark.slow), []], ids=["processes", "threads"]
+)
+def test_two_workers_of_a_cluster_write_the_same_tables(processes: list[str], published: Path, tmp_path: Path) -> None:
+    """Processes take long to start; threads that are spoken to over the network show the same."""
     pytest.importorskip("distributed")
     script = tmp_path / "cluster.py"
     script.write_text(_CLUSTER)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, str(script)], text=True, **pipes) as cluster:  # type: ignore[call-overload]
+    with subprocess.Popen([sys.executable, str(script), *processes], text=True, **pipes) as cluster:  # type: ignore[call-overload]
         address = cluster.stdout.readline().strip()
         out = tmp_path / "out"
         command = [*COMMAND, "--jobs", "1", "--out", str(out), "--backend", "dask", "--scheduler", address]
