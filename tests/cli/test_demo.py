@@ -21,7 +21,6 @@ from eccaht.paper import fig1, side_by_side
 from eccaht.paper.side_by_side import Needed, problems
 from eccaht.statistics import reached_for_good
 
-
 SEED = 6  # the gap rule stops within its 20 measurements
 FEW = {"RUNS": 2, "HORIZON": 60}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -272,6 +272,6 @@ def test_real_runs_are_drawn_and_written_the_same_way_twice(tmp_path: Any) -> No
 
 
 def rendered(figure: Figure) -> list[bytes]:
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return [bytes(canvas.buffer_rgba())]
+    file = BytesIO()
+    figure.savefig(file, format="png")
+    return [file.getvalue()]
