@@ -26,6 +26,8 @@ from eccaht.randomness import rng_for
 from eccaht.statistics import bca_interval
 from tests.checks.covariances import EXAMPLES
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 RUNS, HORIZON, SEED = 3, 25, 4
 
 

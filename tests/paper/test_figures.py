@@ -28,6 +28,8 @@ from eccaht.presentation.style import save_figure
 from eccaht.randomness import rng_for
 from eccaht.statistics import Delay, delay, estimate, first_reached, reached_for_good
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 SEED = 5
 POLICIES = ("ecc-aht", "random-sparse", "round-robin")
 DRAWN = [experiment for experiment in EXPERIMENTS.values() if experiment.kind in ("curves", "sweep", "rank")]

@@ -285,9 +285,10 @@ def test_a_failing_run_says_where(tmp_path: Path) -> None:
         run(tmp_path, broken)
 
 
-def test_a_full_disk_ends_it_with_the_file_and_no_other_word(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_full_disk_ends_it_with_the_file_and_no_other_word(jobs: int, tmp_path: Path) -> None:
     with full_disk(1000), pytest.raises(NotWritten, match=r"cannot write .*parquet: File too large"):
-        run(tmp_path, SMALL, jobs=2)
+        run(tmp_path, SMALL, jobs=jobs)
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {".lock", "spec.json", "manifest.json"}
     assert not list(tmp_path.rglob("*.part"))
 
