@@ -3,16 +3,17 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 OLDEST := .venv-oldest
+ALONE := .venv-alone
 SMOKE := tests/test_import.py tests/run/test_loop.py tests/policies/test_storage.py tests/model/test_model.py \
 	tests/data/test_reading.py tests/cli/test_main.py tests/cli/test_calibrate.py tests/cli/test_identify.py \
 	tests/cli/test_reproduce.py tests/cli/test_report.py
 
 .DEFAULT_GOAL := check
-.PHONY: check demo reproduce test test-haswell test-oldest test-slow lint format bench clean
+.PHONY: check demo reproduce test test-haswell test-oldest test-slow lint format bench build docs picture clean
 
 check: test lint            ## before every commit
 
-demo: $(VENV)/.core         ## watch a search, then the way from a plant's CSV files to its wrong sensors; output in demo/
+demo: $(VENV)/.all          ## watch a search, then the way from a plant's CSV files to its wrong sensors; output in demo/
 	$(VENV)/bin/eccaht demo --out demo
 	$(VENV)/bin/eccaht example --out demo
 	$(VENV)/bin/eccaht calibrate demo/history.csv --exclude 'P-101 mode' --out demo/plant.model
@@ -21,7 +22,7 @@ demo: $(VENV)/.core         ## watch a search, then the way from a plant's CSV f
 		--anomalies 3 --shift 1 --ledger demo/ledger.csv --plot demo/evidence.png
 	cat demo/truth.json
 
-reproduce: $(VENV)/.core    ## every experiment of the paper; tables and figures go to results/
+reproduce: $(VENV)/.all     ## every experiment of the paper; tables and figures go to results/
 	$(VENV)/bin/eccaht reproduce all --out results
 
 test: $(VENV)/.test         ## all tests except the long statistical ones
@@ -49,26 +50,44 @@ format: $(VENV)/.lint
 bench: $(VENV)/.bench       ## side by side with general-purpose solvers; tables and figures go to bench/
 	$(RUN) benchmarks --out bench
 
+build:                      ## a wheel in dist/, installed into an empty environment: a search with the library alone, then with everything
+	$(PYTHON) -m venv --clear $(ALONE)
+	rm -rf dist
+	$(ALONE)/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(ALONE)/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cd $(ALONE) && bin/python -I ../tests/library_alone.py
+	! $(ALONE)/bin/eccaht policies  # one line says what is missing
+	$(ALONE)/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[all]"
+	cd $(ALONE) && bin/eccaht --version && bin/eccaht policies && bin/eccaht demo --help
+	cd $(ALONE) && bin/eccaht example --out plant && bin/eccaht calibrate plant/history.csv --exclude 'P-101 mode' --out plant/plant.model
+	@ls -l dist/*.whl
+
+docs: $(VENV)/.docs         ## the site, in site/
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	@echo "open site/index.html, or with its search: python3 -m http.server --directory site"
+
+picture: $(VENV)/.all       ## the pictures of README and docs, drawn again
+	$(VENV)/bin/python docs/pictures.py
+
 clean:
-	rm -rf $(VENV) $(OLDEST) demo bench
+	rm -rf $(VENV) $(OLDEST) $(ALONE) demo bench dist site
 
 $(VENV)/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'eccaht needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(VENV)/bin/python
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable .
-	@touch $@
-
+# .venv/.all is there once '.[all]' is installed, and so for every other extra of pyproject.toml
 $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[$*]'
-	@touch $@ $(VENV)/.core
+	@touch $@
 
 # pyproject says what the oldest versions are: "numpy>=2.0" is installed as "numpy==2.0".
 $(OLDEST)/.done: pyproject.toml
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-		print(*(needed.replace('>=', '==') for needed in project['dependencies']), sep='\n')" > $(OLDEST)/versions.txt
-	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --editable . 'pytest>=8' 'hypothesis>=6.100' \
+		extras = project['optional-dependencies']; everything = extras['all'][0][len('eccaht['):-1].split(','); \
+		needed = project['dependencies'] + [package for extra in everything for package in extras[extra]]; \
+		print(*(package.replace('>=', '==') for package in needed), sep='\n')" > $(OLDEST)/versions.txt
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --editable '.[all]' 'pytest>=8' 'hypothesis>=6.100' \
 		--requirement $(OLDEST)/versions.txt
 	@touch $@

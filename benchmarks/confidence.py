@@ -41,7 +41,7 @@ SETTINGS = (
     Setting("glr", "Number and shifts known, `glr`", (5, 2), (Truth(), Truth()), rule="glr"),
     Setting("open", "Number open, (0, 8), some anomalous", _OPEN, (Truth(5), Truth(2))),
     Setting("quiet", "Number open, (0, 8), nothing anomalous", _OPEN, (Truth(0), Truth(0))),
-    Setting("sizes", "SetPrior unknown", (5, 2), (Truth(None, (2.0, 5.0)),) * 2, UnknownShift(3.5)),
+    Setting("sizes", "Sizes unknown", (5, 2), (Truth(None, (2.0, 5.0)),) * 2, UnknownShift(3.5)),
 )
 
 

@@ -69,7 +69,7 @@ def _compare(family: str, shifts: str, n_pairs: int, repeats: int) -> list[Row]:
 
 
 def _mixed_shifts() -> Array:
-    """SetPrior from 1 to 5, a third of them negative."""
+    """Sizes from 1 to 5, a third of them negative."""
     rng = rng_for(0, "mixed shifts")
     return rng.uniform(1.0, 5.0, STREAMS) * np.where(rng.random(STREAMS) < 1 / 3, -1.0, 1.0)
 

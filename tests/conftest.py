@@ -22,7 +22,7 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bootstrap intervals of 200 resamples, where a test asks whether they are drawn and not whether they hold."""
     from eccaht.statistics import bca_interval
 
-    monkeypatch.setitem(bca_interval.__kwdefaults__, "resamples", 200)
+    monkeypatch.setattr(bca_interval, "__kwdefaults__", {**(bca_interval.__kwdefaults__ or {}), "resamples": 200})
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
-"""The code in README and docs runs as printed."""
+"""The code in README and docs runs as printed, and what they name is there."""
 
+import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import eccaht
 from eccaht import Problem
 from eccaht.policies import CATALOGUE, Policy
 
 ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
+LESSON = "policies/exploring.py"  # which docs/adding-a-policy.md lets the reader write
 
 
 def code_of(page: str) -> str:
@@ -48,3 +53,50 @@ def test_texts_cite_what_a_reader_has() -> None:
     assert [path.name for path in (*pages, *code) if re.search(r"\bSPEC\b", path.read_text(encoding="utf-8"))] == []
     cited = {page for path in code for page in re.findall(r"docs/[a-z-]+\.md", path.read_text(encoding="utf-8"))}
     assert sorted(page for page in cited if not (ROOT / page).is_file()) == []
+
+
+def test_links_lead_somewhere() -> None:
+    """Of links within docs, strict mkdocs checks the anchors too."""
+    broken = []
+    for path, text in TEXTS.items():
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if "://" not in target and not (path.parent / target).is_file():
+                broken.append((path.name, target))
+    assert broken == []
+
+
+def test_files_and_modules_that_are_named_exist() -> None:
+    absent = []
+    for path, text in TEXTS.items():
+        for named in set(re.findall(r"\b((?:[a-z_]+/)+[a-z_]+\.py)\b", text)):
+            if not named.endswith(LESSON) and not any((ROOT / base / named).is_file() for base in ("", "src/eccaht")):
+                absent.append((path.name, named))
+        for named in set(re.findall(r"\beccaht(?:\.[A-Za-z_]\w*)+", text)):
+            if not _is_there(named):
+                absent.append((path.name, named))
+    assert absent == []
+
+
+def _is_there(name: str) -> bool:
+    found, parts = eccaht, name.split(".")[1:]
+    for number, part in enumerate(parts, start=1):
+        if not hasattr(found, part):
+            try:
+                importlib.import_module(".".join(["eccaht", *parts[:number]]))
+            except ModuleNotFoundError:
+                return False
+        found = getattr(found, part)
+    return True
+
+
+def test_the_site_has_every_page_and_the_reference_every_public_name() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r"[\w/-]+\.md", settings))
+    assert listed == {path.relative_to(ROOT / "docs").as_posix() for path in PAGES}
+    reference = "".join(text for path, text in TEXTS.items() if path.parent.name == "api")
+    assert [name for name in eccaht.__all__ if f"`{name}`" not in reference] == []
+
+
+def test_the_readme_shows_one_small_picture() -> None:
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", TEXTS[ROOT / "README.md"])
+    assert (ROOT / picture).stat().st_size < 150_000

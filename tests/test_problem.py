@@ -51,7 +51,7 @@ def test_it_is_immutable_and_owns_its_values() -> None:
     with pytest.raises(ValueError, match="read-only"):
         problem.shift[0] = 5.0
     with pytest.raises(AttributeError, match="immutable"):
-        problem.budget = 3.0
+        problem.budget = 3.0  # type: ignore[misc]
     with pytest.raises(AttributeError, match="immutable"):
         del problem.budget
 

@@ -9,9 +9,11 @@
 array([ 3, 40, 77])
 """
 
+from eccaht import extras as _extras  # noqa: F401 -- says what to install where an optional package is missing
+
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
-    from eccaht import checks, covariance
+    from eccaht import checks, covariance, measurements
     from eccaht.covariance import effective_rank, families
     from eccaht.measure import pair_design
     from eccaht.policies import load_policy, make_policy, policy_names
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from eccaht.run.simulator import Simulator
     from eccaht.shifts import UnknownShift
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Problem",
@@ -33,6 +35,7 @@ __all__ = [
     "identify",
     "load_policy",
     "make_policy",
+    "measurements",
     "pair_design",
     "policy_names",
 ]
@@ -49,6 +52,7 @@ _PLACES = {
     "identify": "run",
     "load_policy": "policies",
     "make_policy": "policies",
+    "measurements": "measurements",
     "pair_design": "measure",
     "policy_names": "policies",
 }

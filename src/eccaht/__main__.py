@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 
 from eccaht.cli import signals
+from eccaht.extras import MissingExtra
 
 
 def main() -> None:
     """Run the command line and exit."""
     signals.leave_at_once()
-    from eccaht.cli.main import run
-
+    try:
+        from eccaht.cli.main import run
+    except MissingExtra as error:  # pip install eccaht gives the library alone
+        print("eccaht:", error, file=sys.stderr)
+        sys.exit(2)
     signals.unwind()
     signals.exit_with(run(sys.argv[1:]))
 

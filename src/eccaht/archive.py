@@ -17,16 +17,17 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.files import regular_file, replacing
+
+Built = TypeVar("Built")
 
 _MAGIC = b"eccaht\x01\n"
 _DIGEST, _LENGTH = 32, 8
@@ -52,8 +53,8 @@ def write_archive(
     """
     numbers = {name: _as_written(array) for name, array in arrays.items()}
     listed = [[name, array.dtype.str, array.shape] for name, array in numbers.items()]
-    told = {"format": f"eccaht-{kind}", "version": version, "content": header, "arrays": listed}
-    text = json.dumps(told, default=plain, separators=(",", ":"), allow_nan=False).encode()
+    document = {"format": f"eccaht-{kind}", "version": version, "content": header, "arrays": listed}
+    text = json.dumps(document, default=plain, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 8)  # arrays begin at multiples of their numbers
     _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # nothing that is not read
     parts: list[Any] = [len(text).to_bytes(_LENGTH, "little"), text, *numbers.values()]
@@ -64,48 +65,41 @@ def write_archive(
         file.writelines([_MAGIC, digest.digest(), *parts])
 
 
-def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write_archive` wrote for the same kind and version; anything else is a ValueError of one line."""
-    with rebuilding(path, kind), regular_file(path, f"{kind} file") as file:
-        text, data = _checked_bytes(file)
-        told = _parsed(text, _FRONT + len(text) + len(data))
-        if not isinstance(told, dict) or told.get("format") != f"eccaht-{kind}":
-            raise ValueError("it was not written by eccaht" + _instead(told))
-        if told.get("version") != version:
-            raise ValueError(f"its format version is {told.get('version')!r:.20}, this eccaht reads {version}")
-        check_keys(told, {"format", "version", "content", "arrays"}, "header")
-        if not isinstance(told["content"], dict):
-            raise ValueError("its header is damaged")
-        return told["content"], _arrays(told["arrays"], data)
+def read_archive(
+    path: str | PathLike[str],
+    kind: str,
+    version: int,
+    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+) -> Built:
+    """Build from the header and arrays that `write_archive` wrote for the same kind and version.
 
-
-@contextmanager
-def rebuilding(path: str | PathLike[str], kind: str) -> Iterator[None]:
-    """Whatever goes wrong while building from a file is the file's fault: say so in one line."""
+    Whatever goes wrong, also while building, is the file's fault: a ValueError of one line that names it.
+    """
     try:
-        yield
+        with regular_file(path, f"{kind} file") as file:
+            text, data = _checked_bytes(file)
+        document = _parsed(text, _FRONT + len(text) + len(data))
+        if not isinstance(document, dict) or document.get("format") != f"eccaht-{kind}":
+            raise ValueError("it was not written by eccaht" + _instead(document))
+        if document.get("version") != version:
+            raise ValueError(f"its format version is {document.get('version')!r:.20}, this eccaht reads {version}")
+        check_keys(document, {"format", "version", "content", "arrays"}, "header")
+        if not isinstance(document["content"], dict):
+            raise ValueError("its header is damaged")
+        return build(document["content"], _arrays(document["arrays"], data))
     except FileNotFoundError:
         raise
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        ArithmeticError,
-        RecursionError,
-        MemoryError,
-    ) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a valid {kind} file: {_one_line(error)}") from None
     except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be read as a {kind} file: {_one_line(error)}") from None
 
 
-def check_keys(told: Any, keys: set[str], what: str) -> None:
+def check_keys(found: Any, keys: set[str], what: str) -> None:
     """Refuse an object of the header that lacks one of these keys or has others."""
-    if not isinstance(told, dict):
+    if not isinstance(found, dict):
         raise ValueError(f"its {what} is damaged")
-    for name in sorted(keys ^ set(told)):
+    for name in sorted(keys ^ set(found)):
         raise ValueError(f"its {what} {'lacks' if name in keys else 'has an unknown'} {name[:40]!r}")
 
 
@@ -115,9 +109,9 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def _instead(told: Any) -> str:
+def _instead(document: Any) -> str:
     """Name the other kind of eccaht's files if it is one."""
-    name = told.get("format") if isinstance(told, dict) else None
+    name = document.get("format") if isinstance(document, dict) else None
     if isinstance(name, str) and name.startswith("eccaht-"):
         return f" as this kind of file, but as {name.removeprefix('eccaht-')[:40]!r}"
     return ""
@@ -152,21 +146,21 @@ def _parsed(text: bytes, size: int) -> Any:
     """The header of a file of this size: values of JSON, few enough, each key once, all numbers finite."""
     if len(text) > _LARGEST_HEADER or sum(map(text.count, b",[{")) > _VALUES + size // _BYTES_PER_VALUE:
         raise ValueError("its header holds more than eccaht writes")
-    told = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
-    level = [told]
+    document = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    level = [document]
     for _ in range(_DEEPEST):
         inner = (value.values() if isinstance(value, dict) else value for value in level)
         level = [part for parts in inner if isinstance(parts, list | type({}.values())) for part in parts]
     if level:
         raise ValueError(f"its header is more than {_DEEPEST} levels deep")
-    return told
+    return document
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    told = dict(pairs)
-    if len(told) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise ValueError("its header says something twice")
-    return told
+    return values
 
 
 def _finite(text: str) -> float:

@@ -91,6 +91,14 @@ def as_positive(value: Any, what: str) -> float:
     return number
 
 
+def check_alpha(alpha: Any) -> float:
+    """Return an error level, which lies strictly between 0 and 1."""
+    level = as_number(alpha, "alpha")
+    if not 0 < level < 1:
+        raise ValueError(f"alpha is an error probability and must lie strictly between 0 and 1, not {alpha!r}")
+    return level
+
+
 def rounded_up(x: float, digits: int = 6) -> str:
     """Write a positive number with a few digits, never below itself, so that what a message suggests works.
 

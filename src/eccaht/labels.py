@@ -1,15 +1,25 @@
-"""Values that carry the names of their streams: dicts, and frames and series of pandas or polars.
+"""Names of streams, and values that carry them: dicts, and frames and series of pandas or polars.
 
 Neither library is imported: what has columns, or an index of names, says so itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+
+
+def did_you_mean(name: Any, known: Iterable[str], otherwise: str = "", cutoff: float = 0.4) -> str:
+    """The end of a message about an unknown name: the nearest known one, or `otherwise` if none is near.
+
+    >>> did_you_mean("PT-11", ["PT-101", "FT-1"]), did_you_mean("x", ["PT-101"])
+    (": did you mean 'PT-101'?", '')
+    """
+    near = get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
+    return f": did you mean {near[0]!r}?" if near else otherwise
 
 
 def unlabelled(matrix: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -33,22 +43,19 @@ def by_name(value: Any, names: Sequence[str] | None, what: str, *, absent: float
     >>> by_name({"b": 2.0, "a": 1.0}, ["a", "b"], "shift"), by_name(3.0, None, "shift")
     ([1.0, 2.0], 3.0)
     """
-    told = _mapping(value)
-    if told is None:
+    given = _mapping(value)
+    if given is None:
         return value
     if names is None:
         raise ValueError(f"{what} goes by name, but the streams have none: give the problem names, or plain numbers")
     known = set(names)
-    for name in told:
+    for name in given:
         if name not in known:
-            near = get_close_matches(str(name), names, n=1, cutoff=0.4)
-            raise ValueError(
-                f"{what} has an unknown stream {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
-            )
-    if absent is None and (lacking := [name for name in names if name not in told]):
+            raise ValueError(f"{what} has an unknown stream {name!r}{did_you_mean(name, names)}")
+    if absent is None and (lacking := [name for name in names if name not in given]):
         more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
         raise ValueError(f"{what} lacks {', '.join(map(repr, lacking[:5]))}{more}: give one value for each stream")
-    return [absent if (given := told.get(name, absent)) is None else given for name in names]
+    return [absent if (entry := given.get(name, absent)) is None else entry for name in names]
 
 
 def _mapping(value: Any) -> Mapping[Any, Any] | None:

@@ -14,7 +14,6 @@ from eccaht.arrays import (
     as_count,
     as_floats,
     as_number,
-    as_positive,
     as_vector,
     check_finite,
     inner,
@@ -22,6 +21,7 @@ from eccaht.arrays import (
 )
 from eccaht.covariance import Covariance, as_covariance
 from eccaht.labels import by_name, unlabelled
+from eccaht.measurements import Budget, Constraint
 from eccaht.scales import check_problem, check_reading, check_size, check_vector, check_weights
 from eccaht.shifts import Shift, ShiftPrior, shift_prior
 
@@ -29,14 +29,16 @@ from eccaht.shifts import Shift, ShiftPrior, shift_prior
 class Problem:
     """K streams of known covariance, `n_anomalies` of which have their mean moved by their `shift`.
 
-    A measurement c gives y ~ N(c'mean + sum over anomalous k of shift_k c_k, c'S c), with |c|_1 <= budget
-    (paper, section 3.1; docs/mathematics.md). Immutable, and checked once: what holds a Problem trusts it.
+    A measurement c gives y ~ N(c'mean + sum over anomalous k of shift_k c_k, c'S c), with |c|_1 <= budget or another
+    constraint (paper, section 3.1; docs/mathematics.md). Immutable, and checked once: what holds a Problem trusts it.
 
     covariance: a (K, K) matrix, a frame of pandas or polars, whose columns give the names, or an operator of
         `eccaht.covariance`.
     shift: one value or one per stream, of either sign, never 0; an UnknownShift where the size is not known.
         With names it may be a dict by name, as may `mean`.
     n_anomalies: a number, or (least, most) where it is not known; least may be 0.
+    budget: B, short for measurements=Budget(B).
+    measurements: what weights are allowed, a constraint of `eccaht.measurements` or one's own.
     mean: nominal mean, one value or one per stream.
     names: K distinct names; errors and reports use them.
     readout_noise: standard deviation of noise that the instrument adds to every reading, whatever c is.
@@ -46,13 +48,23 @@ class Problem:
     (4, "'b'")
     """
 
-    __slots__ = ("_last", "budget", "covariance", "mean", "names", "readout_noise", "shift", "shift_spread", "sizes")
+    __slots__ = (
+        "_last",
+        "covariance",
+        "mean",
+        "measurements",
+        "names",
+        "readout_noise",
+        "shift",
+        "shift_spread",
+        "sizes",
+    )
 
     covariance: Covariance
     shift: Array  # known, or the mean of what it may be
     shift_spread: Array  # standard deviation of what it may be; 0 where it is known
     sizes: tuple[int, int]  # least and most streams that may be anomalous
-    budget: float
+    measurements: Constraint  # what weights are allowed
     mean: Array
     names: tuple[str, ...] | None
     readout_noise: float
@@ -64,7 +76,8 @@ class Problem:
         *,
         shift: Shift,
         n_anomalies: int | tuple[int, int],
-        budget: float,
+        budget: float | None = None,
+        measurements: Constraint | None = None,
         mean: ArrayLike | Mapping[str, float] = 0.0,
         names: Sequence[str] | None = None,
         readout_noise: float = 0.0,
@@ -80,13 +93,12 @@ class Problem:
             "shift": prior.mean,
             "shift_spread": prior.spread,
             "sizes": _checked_sizes(n_anomalies, operator.size),
-            "budget": as_positive(budget, "budget"),
+            "measurements": _checked_constraint(budget, measurements),
             "mean": as_vector(by_name(mean, known, "mean"), operator.size, "mean"),
             "names": known,
             "readout_noise": _checked_noise(readout_noise),
         }
-        check_size(values["budget"], "budget")
-        noise = values["readout_noise"] / values["budget"]
+        noise = values["readout_noise"] / values["measurements"].largest_weight
         check_problem(operator.least_variances(), prior.mean, prior.spread, values["mean"], noise)
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -123,9 +135,19 @@ class Problem:
         spread = self.shift_spread
         return bool(spread[0] > 0.0 if spread.strides == (0,) else spread.any())
 
+    @property
+    def budget(self) -> float:
+        """B of the constraint |c|_1 <= B; a ValueError where the weights are limited in another way."""
+        if isinstance(self.measurements, Budget):
+            return self.measurements.limit
+        raise ValueError(f"this problem has no budget: its measurements are limited by {self.measurements!r}")
+
     def replace(self, **changes: Any) -> Problem:
-        """Return the same problem with some arguments changed."""
-        return _rebuild(self._arguments() | changes)
+        """Return the same problem with some arguments changed; a new budget takes the place of any constraint."""
+        kept = self._arguments()
+        if "budget" in changes:
+            del kept["measurements"]
+        return _rebuild(kept | changes)
 
     def label(self, k: int) -> str:
         """How messages call stream k."""
@@ -204,16 +226,30 @@ class Problem:
         return _rebuild, (self._arguments(),)
 
     def _arguments(self) -> dict[str, Any]:
-        names = ("covariance", "n_anomalies", "budget", "mean", "names", "readout_noise")
+        names = ("covariance", "n_anomalies", "measurements", "mean", "names", "readout_noise")
         shift = ShiftPrior(self.shift, self.shift_spread) if self.unknown_shift else self.shift
         return {"shift": shift, **{name: getattr(self, name) for name in names}}
 
     def __repr__(self) -> str:
-        return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, budget={self.budget:g})"
+        within = self.measurements
+        said = f"budget={within.limit:g}" if isinstance(within, Budget) else f"measurements={within!r}"
+        return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, {said})"
 
 
 def _rebuild(arguments: dict[str, Any]) -> Problem:
     return Problem(arguments.pop("covariance"), **arguments)
+
+
+def _checked_constraint(budget: float | None, measurements: Constraint | None) -> Constraint:
+    if (budget is None) == (measurements is None):
+        raise ValueError("give either budget=B, the limit on |c|_1, or measurements=..., another constraint")
+    if budget is not None:
+        return Budget(budget)
+    if not isinstance(measurements, Constraint):
+        raise ValueError(
+            f"measurements must be a subclass of eccaht.measurements.Constraint, not {type(measurements).__name__}"
+        )
+    return measurements
 
 
 def _checked_sizes(n: int | tuple[int, int], size: int) -> tuple[int, int]:

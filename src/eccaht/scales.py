@@ -18,6 +18,7 @@ _WEAKEST, _STRONGEST = 1e-15, 1e15  # shifts in noise deviations
 _FARTHEST = 1e15  # noise deviations of a reading from its mean
 _ROUNDING = 1e-6  # of a noise deviation that may be lost beside a mean
 _UNITS = "use other units"
+_FAR = f"is more than {_FARTHEST:g} noise deviations from its mean: check its unit, or leave it out"
 
 
 def check_size(value: float, what: str) -> None:
@@ -34,31 +35,22 @@ def check_entries(values: Array, what: str) -> None:
 
 def check_problem(variances: Array, shift: Array, spread: Array, mean: Array, noise: float) -> None:
     """Refuse streams whose numbers are too far apart; `noise` is the instrument's in a stream of full weight."""
+    size, deviations = np.maximum(np.abs(shift), spread), np.sqrt(variances)
     _check_each(variances, SMALLEST**2, LARGEST**2, "the variance", _UNITS)
-    size = np.maximum(np.abs(shift), spread)
     _check_each(size, SMALLEST, LARGEST, "the shift", _UNITS)
-    deviations = np.sqrt(variances)
-    _check_each(
-        size / deviations,
-        _WEAKEST,
-        _STRONGEST,
-        "the ratio of shift to noise deviation",
-        "give both in the same unit",
-    )
+    ratio, same = "the ratio of shift to noise deviation", "give both in the same unit"
+    _check_each(size / deviations, _WEAKEST, _STRONGEST, ratio, same)
     lost = np.abs(mean / np.hypot(deviations, noise)) * np.finfo(float).eps
-    _check_each(
-        lost, 0.0, _ROUNDING, "the share of a noise deviation that rounding beside the mean loses", "subtract the mean"
-    )
+    beside = "the share of a noise deviation that rounding beside the mean loses"
+    _check_each(lost, 0.0, _ROUNDING, beside, "subtract the mean")
 
 
 def check_weights(weights: Array) -> None:
     """Refuse a measurement whose noise could not be computed."""
     largest = float(np.abs(weights).max())
     if not SMALLEST <= largest <= LARGEST:
-        raise ValueError(
-            f"measurement has a largest weight of {largest:g}, not between {SMALLEST:g} and {LARGEST:g}: "
-            "scale it to the budget"
-        )
+        between = f"not between {SMALLEST:g} and {LARGEST:g}: scale it to the budget"
+        raise ValueError(f"measurement has a largest weight of {largest:g}, {between}")
 
 
 def check_reading(residual: float, variance: float) -> None:
@@ -68,19 +60,14 @@ def check_reading(residual: float, variance: float) -> None:
             f"measurement has a noise variance of {variance:g} after rounding: add a ridge to the covariance"
         )
     if not abs(residual) <= _FARTHEST * math.sqrt(variance):
-        raise ValueError(
-            f"reading is more than {_FARTHEST:g} noise deviations from its mean: check its unit, or leave it out"
-        )
+        raise ValueError(f"reading {_FAR}")
 
 
 def check_vector(residual: Array, variances: Array) -> None:
     """Refuse a reading of all streams, of which one is too far from its mean; NaN is none."""
     far = np.abs(residual) > _FARTHEST * np.sqrt(variances)
     if far.any():
-        raise ValueError(
-            f"reading of stream {int(far.argmax())} is more than {_FARTHEST:g} noise deviations from its mean: "
-            "check its unit, or leave it out"
-        )
+        raise ValueError(f"reading of stream {int(far.argmax())} {_FAR}")
 
 
 def _check_each(values: Array, least: float, most: float, what: str, remedy: str) -> None:

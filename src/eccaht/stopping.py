@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from eccaht.arrays import as_count, as_number
+from eccaht.arrays import as_count
 from eccaht.posterior.confidence import Confidence
 from eccaht.problem import Problem
 
@@ -134,14 +134,6 @@ class Never:
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
         """Never."""
         return False
-
-
-def check_alpha(alpha: float) -> float:
-    """Return the error level, which lies strictly between 0 and 1."""
-    level = as_number(alpha, "alpha")
-    if not 0 < level < 1:
-        raise ValueError(f"alpha is an error probability and must lie strictly between 0 and 1, not {alpha!r}")
-    return level
 
 
 def stopping_rule(

@@ -27,13 +27,13 @@ def check_bounded(values: Array, what: str, largest: float = LARGEST) -> None:
 
 
 def check_unmeasured(counts: Array, sums: Array, what: str) -> None:
-    """Where nothing was counted nothing was summed up."""
+    """Refuse sums of readings where none was counted."""
     if sums[counts == 0].any():
         raise ValueError(f"its {what} do not agree with each other")
 
 
 def check_gram(matrix: Array, what: str, rounding: float = 1e-6) -> None:
-    """Refuse a matrix that is not one of inner products: symmetric and positive semidefinite, but for rounding."""
+    """Refuse a matrix that is not symmetric and positive semidefinite, but for rounding."""
     diagonal = matrix.diagonal()
     if (diagonal < 0).any():
         raise ValueError(f"its {what} are no sums of squares")
@@ -50,6 +50,6 @@ def check_gram(matrix: Array, what: str, rounding: float = 1e-6) -> None:
 
 
 def check_same(values: Array, others: Array, what: str) -> None:
-    """Refuse numbers that should be those of others, but for rounding."""
+    """Refuse numbers that differ from others by more than rounding."""
     if values.shape != others.shape or not np.allclose(values, others, rtol=1e-6, atol=1e-9 * np.abs(others).max()):
         raise ValueError(f"its {what} do not agree with each other")

@@ -152,7 +152,7 @@ class Stubborn(Policy):
 
 BROKEN: dict[type[Policy], tuple[str, str]] = {
     Mutating: ("inputs", r"tell changed the measurement that it was handed: 1\.5 instead of 3\.0 at 0"),
-    Rescaled: ("constraint", r"ask gave \|c\|_1 = 6 at step 1: the budget is 3"),
+    Rescaled: ("constraint", r"ask gave weights of \|c\|_1 = 6 at step 1 that Budget\(.*3.*\) does not allow"),
     Unsteady: ("ask_twice", r"asked twice at step \d+, it gives another measurement: .* instead of .* at \d+"),
     Restless: ("reading", r"reading decision, scores and should_stop changes the measurement of step \d+: .*"),
     Unsorted: ("decision", r"decision must be sorted, distinct and below 32: \[.*\]"),

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from eccaht.cli import memory
 from eccaht.cli.main import app, run
+from eccaht.cli.output import writable_directory
 from eccaht.datasets.example import STATUS, write_example
 from eccaht.diagnose import page
 from eccaht.model.calibration import calibrate
@@ -350,3 +351,9 @@ def test_structure_needs_memory_by_the_stream_and_matrices_by_its_square() -> No
         need = [memory.needed(streams, dense=dense, joint=joint) for streams in (10**6, 10**7)]
         assert np.log10(need[1] / need[0]) == pytest.approx(power, abs=1e-4)
     assert memory.needed(4000, dense=True, joint=False) > 5 * 8 * 4000**2  # matrix, factor, inverse, and on the way
+
+
+def test_results_that_are_listed_once_are_kept_from_every_file(tmp_path: Path) -> None:
+    (tmp_path / "report.md").touch()
+    with pytest.raises(ValueError, match=r"DIR .*report\.md would overwrite the results in"):
+        writable_directory(tmp_path, "DIR", ["report.html", "report.md"], {"the results in": tmp_path.glob("*.md")})

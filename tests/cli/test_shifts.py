@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eccaht import UnknownShift
-from eccaht.cli.shifts import parse_shifts
+from eccaht.cli.parsing import parse_shifts
 
 NAMES = ("a", "b", "k=1")
 

@@ -70,18 +70,12 @@ def test_a_factor_of_one_row_leaves_the_other_its_structure() -> None:
         assert_allclose(ridged.quad(np.ones(cov.size)), cov.quad(np.ones(cov.size)) + 1.0 * cov.size)
 
 
-class Own(AR1):
-    """A user's operator: what it changed is unknown, so no rule of its parent may apply."""
-
-
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "negative": (Diagonal([1.0]), -0.1, "ridge must be positive, not -0.1"),
     "nan": (Diagonal([1.0]), np.nan, "ridge must be finite"),
     "infinite": (Diagonal([1.0]), np.inf, "ridge must be finite"),
     "text": (Diagonal([1.0]), "1", "ridge must be a real number"),
     "bool": (Diagonal([1.0]), True, "ridge must be a real number"),
-    "own operator": (Own(3, 0.5), 1.0, "type Own takes no ridge.*Dense"),
-    "own operator in a block": (BlockDiagonal([Own(3, 0.5)]), 1.0, "type Own takes no ridge.*Dense"),
     "matrix": (np.eye(2), 1.0, "type ndarray takes no ridge.*Dense"),
 }
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from eccaht.arrays import Array
-from eccaht.diagnose.checks import run_checks
-from eccaht.diagnose.history_checks import pair_variances
-from eccaht.diagnose.verdicts import Check, worst
+from eccaht.diagnose import Check, diagnose
+from eccaht.diagnose.checks import pair_variances
 from eccaht.diagnose.view import ModelView
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
@@ -19,12 +18,12 @@ from tests.diagnose.worlds import SENSORS, WINDOWS, ar1, model_of, truth, white
 
 
 def checks(model: Model) -> dict[str, Check]:
-    return {check.name: check for check in run_checks(model)}
+    return {check.name: check for check in diagnose(model).checks}
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_clean_data_pass_every_check(seed: int) -> None:
-    told = run_checks(model_of(white(seed=seed)))
+    told = diagnose(model_of(white(seed=seed))).checks
     assert {check.name: check.verdict for check in told if check.verdict != "ok"} == {}
     assert all(check.action == "" and check.sensors == () for check in told)
     assert all(check.number is not None and np.isfinite(check.number) and check.meaning for check in told)
@@ -33,14 +32,13 @@ def test_clean_data_pass_every_check(seed: int) -> None:
 def test_short_clean_histories_are_hardly_ever_suspected() -> None:
     """Counted once over 200 seeds: 1 caution at 600 windows of 12 sensors, 1 at 150 windows of 8."""
     for windows, size in ((600, 12), (150, 8)):
-        verdicts = [worst(c.verdict for c in run_checks(model_of(white(windows, size, seed)))) for seed in range(20)]
+        verdicts = [diagnose(model_of(white(windows, size, seed))).verdict for seed in range(20)]
         assert verdicts.count("ok") >= 19
 
 
 @pytest.mark.parametrize("estimator", ["empirical", "oas", "graphical-lasso", "min-cov-det", "factor"])
 def test_clean_data_pass_with_every_estimator(estimator: str) -> None:
-    told = run_checks(model_of(white(), estimator=estimator))
-    assert worst(check.verdict for check in told) == "ok"
+    assert diagnose(model_of(white(), estimator=estimator)).verdict == "ok"
 
 
 def with_columns(x: Array, columns: dict[int, Array]) -> Array:
@@ -225,7 +223,7 @@ def test_without_halves_the_stability_is_unknown_not_ok() -> None:
 @pytest.mark.parametrize(("windows", "size"), [(12, 2), (40, 1), (25, 3)])
 def test_tiny_models_are_checked_too(windows: int, size: int) -> None:
     x = rng_for(0, "tiny").standard_normal((windows, size))
-    assert len(run_checks(model_of(x))) == 10
+    assert len(diagnose(model_of(x)).checks) == 10
 
 
 def test_the_effective_rank_is_of_the_correlations() -> None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eccaht.diagnose import pictures
+from eccaht.diagnose import diagnose, pictures
 from eccaht.diagnose.page import write
-from eccaht.diagnose.report import diagnose
 from eccaht.diagnose.view import ModelView
 from eccaht.model.model import Model
 from eccaht.presentation.document import Code, Paragraph, html
+from eccaht.presentation.style import embedded_png
 from eccaht.randomness import rng_for
 from tests.diagnose.worlds import model_of, white
 from tests.paper.test_report import Page
@@ -47,7 +47,7 @@ def test_the_page_needs_nothing_else() -> None:
 
 def test_the_same_model_gives_the_same_picture() -> None:
     seen = ModelView(model_of(white(400, 6)))
-    assert pictures.png(pictures.draw_whiteness(seen)) == pictures.png(pictures.draw_whiteness(seen))
+    assert embedded_png(pictures.draw_whiteness(seen)) == embedded_png(pictures.draw_whiteness(seen))
 
 
 @pytest.mark.parametrize("size", [1, 2, 60])
@@ -57,10 +57,10 @@ def test_every_picture_can_be_drawn_for_any_number_of_sensors(size: int) -> None
         pictures.draw_correlation,
         pictures.draw_spectrum,
         pictures.draw_whiteness,
-        pictures.draw_quantiles,
+        pictures.draw_normality,
         pictures.draw_drift,
     ):
-        assert pictures.png(draw(seen)).startswith(PNG)
+        assert embedded_png(draw(seen)).startswith(PNG)
 
 
 def test_sensors_of_one_group_stand_together() -> None:

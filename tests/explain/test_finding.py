@@ -9,8 +9,8 @@ import pytest
 
 from eccaht import Problem, Simulator, UnknownShift, families, make_policy, policy_names
 from eccaht.arrays import Array
+from eccaht.explain.arguments import arguments, strongest_argument
 from eccaht.explain.finding import Finding, investigate
-from eccaht.explain.reasons import arguments, strongest_argument
 from eccaht.policies import Policy
 from eccaht.run.loop import estimated_shifts
 from eccaht.run.record import EMPTY, Change, Record

@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, Simulator, families, make_policy
 from eccaht.explain.finding import Finding, investigate
-from eccaht.explain.picture import draw
-from eccaht.explain.readings import read
+from eccaht.explain.picture import draw, read
 from eccaht.presentation.style import figure_style
 from eccaht.run.replay import Replay
 

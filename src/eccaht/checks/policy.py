@@ -105,9 +105,8 @@ def require_measurement(c: Array, problem: Problem, when: str = "") -> None:
     require(np.isfinite(c).all(), f"ask gave a weight that is not finite {when}")
     norm = float(np.abs(c).sum())
     require(norm > 0.0, f"ask gave weights that are all zero {when}")
-    require(
-        norm <= problem.budget * (1 + 1e-9), f"ask gave |c|_1 = {norm:.6g} {when}: the budget is {problem.budget:g}"
-    )
+    within = problem.measurements
+    require(within.allows(c), f"ask gave weights of |c|_1 = {norm:.6g} {when} that {within!r} does not allow")
 
 
 def _ask_twice(build: Build, problem: Problem) -> None:
@@ -160,10 +159,10 @@ def _inputs(build: Build, problem: Problem) -> None:
 
 
 def _any_measurements(problem: Problem) -> list[Array]:
-    """Single streams, sparse and full weights, within the budget."""
+    """Single streams, sparse and full weights, as large as the problem allows."""
     rng, K = np.random.default_rng(0), problem.size
     drawn = [np.eye(K)[0], -np.eye(K)[-1], rng.standard_normal(K), rng.standard_normal(K) * (rng.random(K) < 0.2)]
-    return [problem.budget * c / np.abs(c).sum() for c in drawn if c.any()]
+    return [problem.measurements.scaled(c) for c in drawn if c.any()]
 
 
 def _tell_any(build: Build, problem: Problem) -> None:

@@ -92,7 +92,7 @@ def _tell(diagnosis: Diagnosis) -> None:
             typer.echo(f"\n{check.name} ({check.verdict}): {check.meaning}")
             typer.echo(f"  What to do: {check.action or 'nothing.'}")
     typer.echo(f"\nVerdict: {diagnosis.verdict}")
-    if len(diagnosis.checks) and diagnosis.checks[-1].name != "expected measurements":
+    if diagnosis.checks[-1].name != "expected measurements":
         typer.echo("With --anomalies N --shift D, searches are simulated: how many measurements they take.")
 
 

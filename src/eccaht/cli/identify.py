@@ -11,7 +11,7 @@ import typer
 from eccaht.policies import DEFAULT_POLICY
 
 if TYPE_CHECKING:
-    from eccaht.explain.telling import Account
+    from eccaht.explain.account import Account
     from eccaht.model.model import Model
     from eccaht.model.preparing import Notation
     from eccaht.model.sources import Source
@@ -87,11 +87,11 @@ def identify(
     """
     from eccaht.arrays import as_positive
     from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver
-    from eccaht.cli.parsing import parse_number
-    from eccaht.cli.shifts import parse_shifts
+    from eccaht.cli.parsing import parse_number, parse_shifts
     from eccaht.cli.watching import watching
+    from eccaht.explain.account import Account, columns, opening
+    from eccaht.explain.document import as_document
     from eccaht.explain.finding import investigate
-    from eccaht.explain.telling import Account, columns, opening
     from eccaht.model.model import load_model
     from eccaht.model.preparing import Notation
     from eccaht.run.ledger import SUFFIXES
@@ -129,7 +129,7 @@ def identify(
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
         settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
         settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
-        told = {"settings": settings, **account.document(), "timezone": source.clock.zone}
+        told = {"settings": settings, **as_document(account), "timezone": source.clock.zone}
         return told | {"notes": source.all_notes, "files": files}
 
     def tell() -> None:
@@ -235,10 +235,8 @@ def _save_ledger(account: Account, path: Path | None) -> Iterator[Path]:
 
 def _save_plot(account: Account, path: Path | None) -> Iterator[Path]:
     from eccaht.explain.picture import draw
-    from eccaht.presentation.style import figure_style, save_picture
+    from eccaht.presentation.style import save_picture
 
     if path is not None:
         options: dict[str, Any] = {"scores": account.scores, "clock": account.clock}
-        with figure_style():
-            figure = draw(account.problem, account.finding, account.model.seconds, **options)
-        yield save_picture(figure, path)
+        yield save_picture(draw(account.problem, account.finding, account.model.seconds, **options), path)

@@ -29,6 +29,7 @@ from eccaht.cli.smd import smd
 from eccaht.cli.usage import UsageError, described
 from eccaht.cli.wadi import wadi
 from eccaht.cli.water import water
+from eccaht.extras import MissingExtra
 from eccaht.files import NotWritten
 
 NOT_WRITTEN, BAD_INPUT = 1, 2  # beside 0, and 130 and 143 after a signal
@@ -99,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
             _forget_output()
             return _complain(f"cannot write standard output: {error.strerror}", NOT_WRITTEN)
         return _complain(_said(error), BAD_INPUT)
-    except (ValueError, ArithmeticError) as error:
+    except (ValueError, ArithmeticError, MissingExtra) as error:
         return _complain(str(error) or type(error).__name__, BAD_INPUT)
     except signals.Terminated:
         code = signals.TERMINATED

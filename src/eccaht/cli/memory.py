@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 DENSE = ("rbf", "graph")  # families whose operators hold matrices of all streams by all streams
 # numbers of 8 bytes held at once, counted with peak resident sizes and rounded up
@@ -21,16 +21,18 @@ def check_memory(family: str, streams: int, policies: Iterable[str], *, processe
     have, joint = free(), [name for name in policies if name in EXACT]
     if have is None:
         return
-    if _RECORD * records > have:
-        _refuse(f"the records of {records:,} measurements", _RECORD * records, have, "fewer runs or a smaller horizon")
     need = needed(streams, dense=family in DENSE, joint=bool(joint), processes=processes)
-    if need > have:
-        ways = ["fewer streams"]
-        ways += ["a family other than " + " and ".join(DENSE)] if family in DENSE else []
-        ways += [f"policies other than {', '.join(joint)}"] if joint else []
-        ways += ["fewer jobs"] if need <= processes * have else []
-        what = f"{streams:,} streams with {family} noise" + (f" and {joint[0]}" if joint else "")
-        _refuse(what, need, have, ", or ".join(ways))
+    ways = ["fewer streams"]
+    ways += ["a family other than " + " and ".join(DENSE)] if family in DENSE else []
+    ways += [f"policies other than {', '.join(joint)}"] if joint else []
+    ways += ["fewer jobs"] if need <= processes * have else []
+    noise = f"{family} noise and {joint[0]}" if joint else f"{family} noise"
+    for what, size, use in (
+        (f"the records of {records:,} measurements", _RECORD * records, "fewer runs or a smaller horizon"),
+        (f"{streams:,} streams with {noise}", need, ", or ".join(ways)),
+    ):
+        if size > have:
+            raise ValueError(f"{what} need about {_show(size)}, this machine has {_show(have)}: use {use}")
 
 
 def needed(streams: int, *, dense: bool, joint: bool, processes: int = 1) -> int:
@@ -43,39 +45,28 @@ def needed(streams: int, *, dense: bool, joint: bool, processes: int = 1) -> int
     return 8 * processes * (matrices * streams**2 + _VECTORS * streams)
 
 
-def _refuse(what: str, need: int, have: int, ways: str) -> NoReturn:
-    raise ValueError(f"{what} need about {_show(need)}, this machine has {_show(have)}: use {ways}")
-
-
 def free() -> int | None:
     """Bytes that can be taken, None where the system does not say."""
-    found = [bytes for bytes in (_meminfo(), _pages(), _allowed()) if bytes is not None]
-    return min(found) if found else None
+    found = []
+    for count in (_available, _built_in, _allowed):
+        with suppress(AttributeError, OSError, StopIteration, ValueError):
+            found.append(count())
+    return min(found, default=None)
 
 
-def _meminfo() -> int | None:
+def _available() -> int:
     """As Linux counts it, with what it would give back."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError):
-        return None
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
 
-def _pages() -> int | None:
-    """All that is built in."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
+def _built_in() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _allowed() -> int | None:
+def _allowed() -> int:
     """The limit of a container."""
-    try:
-        return int(Path("/sys/fs/cgroup/memory.max").read_text())
-    except (OSError, ValueError):
-        return None
+    return int(Path("/sys/fs/cgroup/memory.max").read_text())
 
 
 def _show(size: float) -> str:

@@ -7,7 +7,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,12 +29,12 @@ def check_outputs(
     endings: Mapping[str, Sequence[str]] = _NONE,
 ) -> None:
     """Refuse, before any work, a file that cannot be written or that would cost another one, each by its option."""
-    wanted = {option: path for option, path in outputs.items() if path is not None}
-    for option, path in wanted.items():
+    wanted = [(option, path) for option, path in outputs.items() if path is not None]
+    for option, path in wanted:
         if option in endings and path.suffix not in endings[option]:
             raise ValueError(f"{option} {path} must end in {' or '.join(endings[option])}")
         _check_place(option, path)
-    _check_apart(wanted, {option: list(_paths(given)) for option, given in inputs.items()})
+    _check_distinct(wanted, inputs)
 
 
 def writable_directory(
@@ -45,10 +46,10 @@ def writable_directory(
     """Return the directory, made if need be, after proving that a file, and each of these files, can be written."""
     if path.exists() and not path.is_dir():
         raise ValueError(f"{option} {path} is a file: give a directory")
-    taken = {option: list(_paths(given)) for option, given in inputs.items()}
-    for name in files:
-        destination(path / name)
-        _check_apart({option: path / name}, taken)
+    inside = [path / name for name in files]
+    for file in inside:
+        destination(file)
+    _check_distinct([(option, file) for file in inside], inputs)
     try:
         path.mkdir(parents=True, exist_ok=True)
         _prove_writable(path)
@@ -57,12 +58,9 @@ def writable_directory(
     return path
 
 
-def _paths(given: Iterable[Path | None] | Path | None) -> Iterator[Path]:
-    several = [given] if given is None or isinstance(given, Path) else given
-    return (path for path in several if path is not None)
-
-
 def _check_place(option: str, path: Path) -> None:
+    if path.suffix in PLOTS:
+        find_spec("matplotlib")  # if it is missing, that is said before the work starts
     try:
         target = destination(path)
     except ValueError as error:
@@ -81,16 +79,18 @@ def _prove_writable(directory: Path) -> None:
         pass
 
 
-def _check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, list[Path]]) -> None:
+def _check_distinct(outputs: Iterable[tuple[str, Path]], inputs: Inputs) -> None:
     """No output is an input, another output, or the file that standard output or standard error goes to."""
-    seen: list[tuple[str, Path]] = [(option, path) for option, paths in inputs.items() for path in paths]
-    for option, path in outputs.items():
+    several = {option: [given] if isinstance(given, Path) else given or () for option, given in inputs.items()}
+    seen = [(option, path) for option, paths in several.items() for path in paths if path is not None]
+    for option, path in outputs:
         for other, taken in seen:
             if same_file(path, taken):
                 raise ValueError(f"{option} {path} would overwrite {other} {taken}: give another file")
         for number, name in ((1, "standard output"), (2, "standard error")):
-            if _is_stream(path, number):
-                raise ValueError(f"{option} {path} is where {name} goes: give another file")
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(number), path.stat()):
+                    raise ValueError(f"{option} {path} is where {name} goes: give another file")
         seen.append((option, path))
 
 
@@ -102,31 +102,24 @@ def same_file(one: Path, other: Path) -> bool:
         return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _is_stream(path: Path, number: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(number), path.stat())
-    except OSError:
-        return False
-
-
 def deliver(
     writes: Iterable[Iterator[Path]],
     *,
     tell: Callable[[], object],
     document: Callable[[list[str]], Mapping[str, Any]] | None,
 ) -> None:
-    """Say what was found, then write the files, so that a full disk costs nothing but the files.
+    """Print what was found, then write the files, so that a full disk costs nothing but the files.
 
-    writes: each names its files as it writes them. document: makes what is printed as JSON instead, from the names of
-    the files that were written.
+    writes: each names its files as it writes them. tell: prints. document: makes what is printed as JSON instead, from
+    the names of the files that were written.
     """
-    unheard: OSError | None = None  # standard output may be closed or full, and the files need not suffer for it
+    unprinted: OSError | None = None  # standard output may be closed or full: the files are written all the same
     if document is None:
         try:
             tell()
             sys.stdout.flush()
         except OSError as error:
-            unheard = error
+            unprinted = error
     files: list[str] = []
     failures: list[OSError] = []
     for write in writes:
@@ -137,10 +130,10 @@ def deliver(
             failures.append(error)
     if document is not None:
         typer.echo(json.dumps(document(files), allow_nan=False))
-    elif files and unheard is None:
+    elif files and unprinted is None:
         typer.echo(f"Saved {', '.join(files)}")
-    if unheard is not None and not failures:
-        raise unheard
+    if unprinted is not None and not failures:
+        raise unprinted
     if failures:
         names = ", ".join(str(error.filename) for error in failures)
         raise NotWritten(failures[0].errno, failures[0].strerror or str(failures[0]), names)

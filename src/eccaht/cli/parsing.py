@@ -1,16 +1,25 @@
-"""What users write for a number of anomalies and for the size of a shift."""
+"""What users write for a number of anomalies and for the sizes of shifts."""
 
 from __future__ import annotations
 
+import csv
 import math
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from eccaht.files import regular_file
+from eccaht.labels import did_you_mean
 
 if TYPE_CHECKING:
     from eccaht.shifts import UnknownShift
 
+    Size = float | UnknownShift
+
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _SIGNS = ("either", "positive", "negative")
+_LARGEST = 1 << 24  # bytes of a file of shifts
 
 
 def parse_number(text: str) -> int | tuple[int, int]:
@@ -30,7 +39,7 @@ def parse_number(text: str) -> int | tuple[int, int]:
     return least if least == most else (least, most)
 
 
-def parse_shift(text: str) -> float | UnknownShift:
+def parse_shift(text: str) -> Size:
     """Read the size of an anomaly: D with its sign, or unknown:SCALE, if need be with :positive or :negative.
 
     >>> parse_shift("-2.5")
@@ -62,3 +71,75 @@ def _finite(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+def parse_shifts(options: Sequence[str], file: Path | None, names: Sequence[str]) -> list[Size]:
+    """Return the shift of each sensor, in robust units.
+
+    options: "2", "-2" or "unknown:2" for all sensors, "NAME=-2" for one, in any order; each may be given once.
+    file: CSV of name and shift. Of a sensor the options decide, then the file, then the one for all.
+
+    >>> parse_shifts(["2", "b=-1.5"], None, ["a", "b", "c"])
+    [2.0, -1.5, 2.0]
+    """
+    common: list[Size] = []
+    own: dict[str, Size] = {}
+    for option in options:
+        name, equals, text = option.rpartition("=")  # the last one: a name may have one of its own
+        size = _size(text, f"--shift {option}")
+        if equals:
+            _add(own, name.strip(), size, "--shift", names)
+        elif common:
+            raise ValueError(f"--shift {option} is the second shift for all sensors: write NAME={option} for one")
+        else:
+            common.append(size)
+    shifts = ({} if file is None else _read(file, names)) | own
+    if not common and (without := [name for name in names if name not in shifts]):
+        others = f" and {len(without) - 1} others" if len(without) > 1 else ""
+        raise ValueError(f"sensor {without[0]!r}{others} has no shift: add --shift D for those without their own")
+    return [shifts[name] if name in shifts else common[0] for name in names]
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, Size]:
+    where = f"--shift-file {path}"
+    try:
+        with regular_file(path, "file") as file:
+            text = file.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise ValueError(f"{where} is larger than any list of shifts: give a CSV of name and shift")
+        lines = text.decode("utf-8-sig").splitlines(keepends=True)
+        rows = [row for row in csv.reader(lines) if any(cell.strip() for cell in row)]
+    except OSError as error:
+        raise ValueError(f"cannot read {where}: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{where} is no CSV text file") from None
+    shifts: dict[str, Size] = {}
+    for number, row in enumerate(rows):
+        if len(row) != 2:
+            raise ValueError(f"{where}: row {number + 1} has {len(row)} cells, not a name and a shift")
+        try:
+            size = _size(row[1], f"{where}, {row[0].strip()!r}")
+        except ValueError:
+            if number == 0 and row[0] not in names:
+                continue  # a header
+            raise
+        _add(shifts, row[0].strip(), size, where, names)
+    if not shifts:
+        raise ValueError(f"{where} has no row: write a name and a shift in each")
+    return shifts
+
+
+def _add(shifts: dict[str, Size], name: str, size: Size, where: str, names: Sequence[str]) -> None:
+    if name not in names:
+        hint = did_you_mean(name, names)
+        raise ValueError(f"{where} names the sensor {name!r}, which the model does not have{hint}")
+    if name in shifts:
+        raise ValueError(f"{where} names {name!r} twice: give it one shift")
+    shifts[name] = size
+
+
+def _size(text: str, where: str) -> Size:
+    try:
+        return parse_shift(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None

@@ -5,8 +5,7 @@ from eccaht.covariance.ar1 import AR1
 from eccaht.covariance.base import Covariance
 from eccaht.covariance.block_diagonal import BlockDiagonal
 from eccaht.covariance.circulant import Circulant
-from eccaht.covariance.coerce import as_covariance
-from eccaht.covariance.dense import Dense
+from eccaht.covariance.dense import Dense, as_covariance
 from eccaht.covariance.diagonal import Diagonal
 from eccaht.covariance.kronecker import Kronecker
 from eccaht.covariance.low_rank import LowRankPlusDiagonal

@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigvalsh_tridiagonal, lapack
+from scipy.linalg import cholesky_banded, eigvalsh_tridiagonal, lapack
 
 from eccaht.arrays import Array, Index, as_count, as_number, as_positive, check_rows, frozen, support_of
 from eccaht.covariance.base import Covariance
+from eccaht.covariance.ridge import Ridged
 
 _SHORT = 24  # up to here a recursion over the nonzero entries in Python beats one over all K in LAPACK
+_NEGLIGIBLE = 1e-20  # share of a solution that may be left out
 
 
 class AR1(Covariance):
@@ -144,6 +146,58 @@ class AR1(Covariance):
         check_rows(z, self.size)
         return self._recurse((np.sqrt(self._innovations()) * z.T).T, backward=False)
 
+    def plus_identity(self, a: float) -> Ridged:
+        """No AR1 any more, but tridiagonal between two recursions."""
+        return Ridged(self, a)
+
+    def factorised(self, a: float) -> _Tridiagonal:
+        """A band Cholesky factor."""
+        return _Tridiagonal(self, a)
+
     def parameters(self) -> dict[str, Any]:
         """Size, rho and variance."""
         return {"size": self.size, "rho": self.rho, "variance": self.variance}
+
+
+class _Tridiagonal:
+    """S = G^-1 D G^-T with G bidiagonal, so S + a I = G^-1 (D + a G G') G^-T with a tridiagonal L L' inside."""
+
+    def __init__(self, base: AR1, a: float) -> None:
+        self._base, rho = base, base.rho
+        band = np.full((2, base.size), -a * rho)
+        band[0] = base._innovations() + a * (1.0 + rho**2)
+        band[0, 0] = base.variance + a
+        self._factor: Array = np.asfortranarray(cholesky_banded(band, lower=True, check_finite=False))
+        # entries of (L L')^-1 fall at least as fast as the powers of this ratio
+        ratio = np.abs(self._factor[1, :-1] / self._factor[0, :-1]).max(initial=0.0)
+        self._reach = 2 + int(np.log(_NEGLIGIBLE) / np.log(np.clip(ratio, 1e-3, 1.0 - 1e-12)))
+
+    def solve(self, b: Array) -> Array:
+        check_rows(b, self._base.size)
+        return self._solve_on(slice(None), b)
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        """A short stretch around each nonzero, which is all of the solution that floating point can tell from 0."""
+        x = np.zeros(self._base.size)
+        for k, value in zip(indices.tolist(), values.tolist(), strict=True):
+            start = max(k - self._reach, 0)
+            stretch = slice(start, k + self._reach + 1)
+            b = np.zeros(x[stretch].size)
+            b[k - start] = value
+            x[stretch] += self._solve_on(stretch, b)
+        return x
+
+    def _solve_on(self, stretch: slice, b: Array) -> Array:
+        """G' (L L')^-1 G b for a b that is zero outside the stretch."""
+        u = b.copy()
+        u[1:] -= self._base.rho * b[:-1]
+        x: Array = lapack.dpbtrs(self._factor[:, stretch], u, lower=1)[0]
+        x[:-1] -= self._base.rho * x[1:]
+        return x
+
+    def color(self, z: Array) -> Array:
+        """G^-1 L z."""
+        main, below = self._factor
+        y = (main * z.T).T
+        y[1:] += (below[:-1] * z[:-1].T).T
+        return self._base._recurse(y, backward=False)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, check_rows, support_of
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.coerce import as_covariance
+from eccaht.covariance.dense import as_covariance
 
 
 class BlockDiagonal(Covariance):
@@ -95,6 +95,11 @@ class BlockDiagonal(Covariance):
     def color(self, z: Array) -> Array:
         """Block by block."""
         return self._apply(z, lambda block, part: block.color(part))
+
+    def plus_identity(self, a: float) -> BlockDiagonal:
+        """Each distinct block once, so that equal neighbours stay one object."""
+        ridged = {id(block): block.plus_identity(a) for block in {id(b): b for b in self.blocks}.values()}
+        return BlockDiagonal([ridged[id(block)] for block in self.blocks])
 
     def parameters(self) -> dict[str, Any]:
         """The blocks."""

@@ -79,6 +79,10 @@ class Circulant(Covariance):
         """The symmetric square root."""
         return self._filter(z, np.sqrt(self._spectrum))
 
+    def plus_identity(self, a: float) -> Circulant:
+        """A larger first entry."""
+        return Circulant(self._first + a * (np.arange(self.size) == 0))
+
     def parameters(self) -> dict[str, Any]:
         """The first column."""
         return {"first_column": self._first}

@@ -89,6 +89,10 @@ class Dense(Covariance):
         """L z with S = L L'."""
         return np.tril(self._factor) @ z
 
+    def plus_identity(self, a: float) -> Dense:
+        """A full matrix, too."""
+        return Dense(self._matrix + a * np.eye(self.size))
+
     def parameters(self) -> dict[str, Any]:
         """The matrix."""
         return {"matrix": self._matrix}
@@ -106,3 +110,14 @@ def _check_symmetric(S: Array) -> None:
             f"covariance is not symmetric: entries ({i}, {j}) and ({j}, {i}) are {S[i, j]:.6g} and {S[j, i]:.6g}; "
             "pass (S + S.T)/2 if the difference is rounding"
         )
+
+
+def as_covariance(value: Covariance | ArrayLike) -> Covariance:
+    """Return an operator as it is and a matrix as `Dense`."""
+    if isinstance(value, Covariance):
+        return value
+    if hasattr(value, "matvec"):
+        raise ValueError(
+            f"{type(value).__name__} is no covariance operator: derive it from eccaht.covariance.Covariance"
+        )
+    return Dense(value)

@@ -71,6 +71,10 @@ class Diagonal(Covariance):
         check_rows(z, self.size)
         return (np.sqrt(self._variances) * z.T).T
 
+    def plus_identity(self, a: float) -> Diagonal:
+        """Larger variances."""
+        return Diagonal(self._variances + a)
+
     def parameters(self) -> dict[str, Any]:
         """The variances."""
         return {"variances": self._variances}

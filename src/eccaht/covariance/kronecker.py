@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.coerce import as_covariance
+from eccaht.covariance.dense import as_covariance
+from eccaht.covariance.ridge import Ridged
 
 
 class Kronecker(Covariance):
@@ -69,6 +71,53 @@ class Kronecker(Covariance):
         """Factor by factor."""
         return self._apply(z, "color")
 
+    def plus_identity(self, a: float) -> Covariance:
+        """A factor of one row only scales the other, which then takes the ridge."""
+        left, right = self.left, self.right
+        if left.size == 1:
+            return Kronecker(left, right.plus_identity(a / left.diagonal()[0]))
+        if right.size == 1:
+            return Kronecker(left.plus_identity(a / right.diagonal()[0]), right)
+        return Ridged(self, a)
+
+    def factorised(self, a: float) -> _Eigenbasis:
+        """The factors' eigenvectors."""
+        return _Eigenbasis(self, a)
+
     def parameters(self) -> dict[str, Any]:
         """The two factors."""
         return {"left": self.left, "right": self.right}
+
+
+class _Eigenbasis:
+    """The eigenvectors of the factors, crossed, stay those of S + a I."""
+
+    def __init__(self, base: Kronecker, a: float) -> None:
+        pairs = [np.linalg.eigh(factor.dense()) for factor in _factors(base)]
+        self._vectors: list[Array] = [vectors for _, vectors in pairs]
+        self._values: Array = reduce(np.kron, [values for values, _ in pairs]) + a
+
+    def _turn(self, x: Array, *, back: bool) -> Array:
+        """Into the eigenbasis or back: each product takes the first axis of the grid of streams to the end."""
+        y = x
+        for vectors in self._vectors:
+            y = y.reshape(len(vectors), -1).T @ (vectors.T if back else vectors)
+        return y.reshape(-1, len(x)).T.reshape(x.shape)
+
+    def solve(self, b: Array) -> Array:
+        return self._turn((self._turn(b, back=False).T / self._values).T, back=True)
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        """A unit vector in the eigenbasis is the outer product of one row of each factor's eigenvectors."""
+        turned = values[:, None]
+        places = np.unravel_index(indices, [len(vectors) for vectors in self._vectors])
+        for vectors, place in zip(self._vectors, places, strict=True):
+            turned = (turned[:, :, None] * vectors[place][:, None, :]).reshape(indices.size, -1)
+        return self._turn(turned.sum(axis=0) / self._values, back=True)
+
+    def color(self, z: Array) -> Array:
+        return self._turn((np.sqrt(self._values) * z.T).T, back=True)
+
+
+def _factors(cov: Covariance) -> list[Covariance]:
+    return [*_factors(cov.left), *_factors(cov.right)] if isinstance(cov, Kronecker) else [cov]

@@ -106,6 +106,10 @@ class LowRankPlusDiagonal(Covariance):
         """R times the symmetric square root of I + Q diag(gain) Q'."""
         return (self._root * self._update(z, np.sqrt(1.0 + self._gain) - 1.0).T).T
 
+    def plus_identity(self, a: float) -> LowRankPlusDiagonal:
+        """A larger diagonal."""
+        return LowRankPlusDiagonal(self._factors, self._diagonal + a, self._weights)
+
     def parameters(self) -> dict[str, Any]:
         """Factors, diagonal and weights."""
         return {"factors": self._factors, "diagonal": self._diagonal, "weights": self._weights}

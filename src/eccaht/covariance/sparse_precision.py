@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from scipy.sparse.linalg import splu
 
 from eccaht.arrays import Array, Index, check_finite
 from eccaht.covariance.base import Covariance
+from eccaht.covariance.ridge import Ridged
+from eccaht.randomness import rng_for
 from eccaht.scales import check_entries
 
+_ACCEPTABLE = 1e-8  # a relative error of coloured noise above this is refused
 _INDEFINITE = "precision is not positive definite: add a ridge to its diagonal"
 
 
@@ -53,26 +57,10 @@ class SparsePrecision(Covariance):
         if not straight or pivots.min() <= self.size * np.finfo(float).eps * pivots.max():
             raise ValueError(_INDEFINITE)
 
-    def diagonal(self) -> Array:
-        """The variances, by solving for batches of unit vectors."""
-        variances, batch = np.empty(self.size), 256
-        for start in range(0, self.size, batch):
-            here = np.arange(start, min(start + batch, self.size))
-            units = np.zeros((self.size, here.size))
-            units[here, here - start] = 1.0
-            variances[here] = self._lu.solve(units)[here, here - start]
-        return variances
-
     def least_variances(self) -> Array:
         """1 / P_kk, what is left of a variance once all other streams are known."""
         least: Array = 1.0 / self._precision.diagonal()
         return least
-
-    def column(self, k: int) -> Array:
-        """One sparse solve."""
-        unit = np.zeros(self.size)
-        unit[k] = 1.0
-        return self.matvec(unit)
 
     def matvec(self, c: Array) -> Array:
         """S c = P^-1 c by the factorisation."""
@@ -105,6 +93,14 @@ class SparsePrecision(Covariance):
         white = self._lu.L @ (np.sqrt(self._lu.U.diagonal()) * z.T).T
         return self.matvec(white[self._lu.perm_r])
 
+    def plus_identity(self, a: float) -> Ridged:
+        """Its inverse is not sparse, but a product of two that are."""
+        return Ridged(self, a)
+
+    def factorised(self, a: float) -> _Product:
+        """Two sparse factorisations."""
+        return _Product(self, a)
+
     def parameters(self) -> dict[str, Any]:
         """The precision, as the three arrays of a sparse matrix."""
         P = self._precision
@@ -117,3 +113,36 @@ class SparsePrecision(Covariance):
         precision = sp.csc_array((data, row_index, column_start), shape=(size, size))
         precision.check_format(full_check=True)  # an index beyond the matrix would be followed
         return cls(precision)
+
+
+class _Product:
+    """S + a I = P^-1 (I + a P), where I + a P and P + a P^2 are sparse precisions themselves."""
+
+    def __init__(self, base: SparsePrecision, a: float) -> None:
+        self._base, self._ridge = base, a
+        self._raised = sp.csc_array(sp.eye_array(base.size) + a * base._precision)
+        self._inverse = SparsePrecision(self._raised)
+
+    def solve(self, b: Array) -> Array:
+        """(I + a P)^-1 P b."""
+        return self._inverse.matvec(self._base.solve(b))
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        return self._inverse.matvec(self._base.solve_sparse(indices, values))
+
+    @cached_property
+    def _squared(self) -> SparsePrecision:
+        """The precision Q of y in `color`. It loses digits of P along the top eigenvectors of S: tested there."""
+        S, squared = self._base, SparsePrecision(self._base._precision @ self._raised)
+        v = rng_for(0, "ridge").standard_normal(S.size)
+        for _ in range(8):
+            v = S.matvec(v / np.linalg.norm(v))
+        wanted = S.matvec(v) + self._ridge * v
+        error = np.linalg.norm(self._raised @ squared.matvec(self._raised @ v) - wanted) / np.linalg.norm(wanted)
+        if not error < _ACCEPTABLE:
+            raise ArithmeticError(f"the precision is too ill-conditioned (error {error:.1g}): add a ridge to it, too")
+        return squared
+
+    def color(self, z: Array) -> Array:
+        """(I + a P) y with y of precision Q = P (I + a P): its covariance is (I + a P) Q^-1 (I + a P) = S + a I."""
+        return self._raised @ self._squared.color(z)

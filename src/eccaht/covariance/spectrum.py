@@ -1,4 +1,9 @@
-"""How many independent directions a covariance effectively has."""
+"""How many independent directions a covariance effectively has, and extreme eigenvalues, safe where many are equal.
+
+LAPACK finds a few eigenvalues by bisection (`eigh(subset_by_index=...)`, with any of its drivers), which fails on some
+processors where several are equal up to rounding, as those of independent streams are. All of them, by the divide and
+conquer of numpy, cost little more: most of the work is the same reduction to tridiagonal form.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from eccaht.arrays import Array
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.coerce import as_covariance
+from eccaht.covariance.dense import as_covariance
 
 
 def effective_rank(cov: Covariance | ArrayLike, kind: Literal["shannon", "participation"] = "shannon") -> float:
@@ -27,3 +33,23 @@ def effective_rank(cov: Covariance | ArrayLike, kind: Literal["shannon", "partic
         return float(1.0 / np.sum(share**2))
     share = share[share > 0]
     return float(np.exp(-np.sum(share * np.log(share))))
+
+
+def smallest_eigenvalue(M: Array) -> float:
+    """Return the smallest eigenvalue of a symmetric matrix."""
+    return float(np.linalg.eigvalsh(M)[0])
+
+
+def largest_eigenvalue(M: Array) -> float:
+    """Return the largest eigenvalue of a symmetric matrix.
+
+    >>> round(largest_eigenvalue(np.eye(128) - 1.0 / 128), 12)
+    1.0
+    """
+    return float(np.linalg.eigvalsh(M)[-1])
+
+
+def largest_eigenpair(M: Array) -> tuple[float, Array]:
+    """Return the largest eigenvalue of a symmetric matrix and a unit vector that belongs to it."""
+    values, vectors = np.linalg.eigh(M)
+    return float(values[-1]), vectors[:, -1]

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from eccaht import __version__
 from eccaht.diagnose import pictures
 from eccaht.diagnose.report import Diagnosis
-from eccaht.diagnose.verdicts import Check, Verdict
+from eccaht.diagnose.verdicts import Verdict
 from eccaht.presentation.document import Badge, Block, Code, Grid, Heading, Items, Paragraph, Picture, Piece, Text, html
+from eccaht.presentation.style import embedded_png
 
 _KINDS: dict[Verdict, str] = {"ok": "yes", "caution": "partly", "not fit": "no"}
 _SAYS: dict[Verdict, str] = {
@@ -16,6 +17,43 @@ _SAYS: dict[Verdict, str] = {
     "caution": "The model can be used with care: see what to do.",
     "not fit": "The model is not fit for use as it is: see what to do.",
 }
+
+_PICTURES = (
+    (
+        "Sensors that move together",
+        pictures.draw_correlation,
+        "Correlation matrix ordered by clustering",
+        "Correlations that the model believes in, sensors ordered so that similar ones stand together. Blocks are "
+        "groups with a common cause; noise that is common can be cancelled.",
+    ),
+    (
+        "Spectrum",
+        pictures.draw_spectrum,
+        "Eigenvalues of the correlation matrix",
+        "Eigenvalues of the correlations. Those above the band are common causes; those far below it are combinations "
+        "of sensors that are nearly constant, which measurements rely on.",
+    ),
+    (
+        "Independence of windows",
+        pictures.draw_whiteness,
+        "Autocorrelation between windows",
+        "Autocorrelation of the windows. What leaves the grey band is memory: consecutive windows then say less than "
+        "independent ones. What does not come back to it is drift.",
+    ),
+    (
+        "Normality",
+        pictures.draw_normality,
+        "Quantile-quantile plots of the least normal sensors",
+        "The least normal sensors: on the line is normal; steeper ends are heavy tails, a step is two levels.",
+    ),
+    (
+        "Drift",
+        pictures.draw_drift,
+        "Means of consecutive stretches of the history",
+        "The sensors that drift most: means of consecutive stretches of the history. The grey band holds 95 % of them "
+        "if only the memory between windows moves them.",
+    ),
+)
 
 
 def write(diagnosis: Diagnosis, title: str) -> str:
@@ -41,56 +79,15 @@ def _blocks(diagnosis: Diagnosis) -> Iterator[Block]:
     yield Grid(
         "Every check with its number; the verdict on the whole is the worst of them", header, rows, kind="claims checks"
     )
-    yield from _sensors(diagnosis.checks)
-    yield from _pictures(diagnosis)
-    yield Heading("Limits", "limits")
-    yield Items([f"{check.name.capitalize()}: {check.limits}." for check in diagnosis.checks])
-
-
-def _sensors(checks: tuple[Check, ...]) -> Iterator[Block]:
-    concerned = [check for check in checks if check.sensors]
-    if concerned:
+    if concerned := [check for check in diagnosis.checks if check.sensors]:
         yield Heading("Sensors concerned", "sensors")
         yield Paragraph("All of them, worst first.")
         yield Items([f"{check.name.capitalize()}: {', '.join(check.sensors)}" for check in concerned])
-
-
-def _pictures(diagnosis: Diagnosis) -> Iterator[Block]:
-    seen = diagnosis.evidence
-    yield Heading("Sensors that move together", "correlation")
-    yield Picture(
-        pictures.png(pictures.draw_correlation(seen)),
-        "Correlation matrix ordered by clustering",
-        "Correlations that the model believes in, sensors ordered so that similar ones stand together. Blocks are "
-        "groups with a common cause; noise that is common can be cancelled.",
-    )
-    yield Heading("Spectrum", "spectrum")
-    yield Picture(
-        pictures.png(pictures.draw_spectrum(seen)),
-        "Eigenvalues of the correlation matrix",
-        "Eigenvalues of the correlations. Those above the band are common causes; those far below it are combinations "
-        "of sensors that are nearly constant, which measurements rely on.",
-    )
-    yield Heading("Independence of windows", "whiteness")
-    yield Picture(
-        pictures.png(pictures.draw_whiteness(seen)),
-        "Autocorrelation between windows",
-        "Autocorrelation of the windows. What leaves the grey band is memory: consecutive windows then say less than "
-        "independent ones. What does not come back to it is drift.",
-    )
-    yield Heading("Normality", "normality")
-    yield Picture(
-        pictures.png(pictures.draw_quantiles(seen)),
-        "Quantile-quantile plots of the least normal sensors",
-        "The least normal sensors: on the line is normal; steeper ends are heavy tails, a step is two levels.",
-    )
-    yield Heading("Drift", "drift")
-    yield Picture(
-        pictures.png(pictures.draw_drift(seen)),
-        "Means of consecutive stretches of the history",
-        "The sensors that drift most: means of consecutive stretches of the history. The grey band holds 95 % of them "
-        "if only the memory between windows moves them.",
-    )
+    for heading, draw, alt, caption in _PICTURES:
+        yield Heading(heading, draw.__name__.removeprefix("draw_"))
+        yield Picture(embedded_png(draw(diagnosis.view)), alt, caption)
+    yield Heading("Limits", "limits")
+    yield Items([f"{check.name.capitalize()}: {check.limits}." for check in diagnosis.checks])
 
 
 def _with_code(text: str) -> Sequence[Piece]:

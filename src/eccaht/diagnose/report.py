@@ -7,32 +7,33 @@ from typing import Any
 
 from eccaht.diagnose.checks import CHECKS
 from eccaht.diagnose.expectation import Expectation, expect, impossible, judge
-from eccaht.diagnose.verdicts import ALPHA, Check, Verdict, broken_promise, percent, worst
+from eccaht.diagnose.verdicts import ALPHA, VERDICTS, Check, Verdict, actual_error
 from eccaht.diagnose.view import ModelView
 from eccaht.model.model import Model
+from eccaht.presentation.text import percent
 
 
 @dataclass(frozen=True)
 class Diagnosis:
     """The checks of a model and, if a search was described, what it would take."""
 
-    evidence: ModelView
+    view: ModelView
     checks: tuple[Check, ...]
     expectation: Expectation | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all."""
-        return worst(check.verdict for check in self.checks)
+        """The worst of all checks."""
+        return max((check.verdict for check in self.checks), key=VERDICTS.index)
 
     @property
     def caution(self) -> str:
-        """What a search with this model should be told, "" if it is fit for use."""
+        """What the report of a search with this model must say, "" if the model is fit for use."""
         if self.verdict == "ok":
             return ""
-        told = [f"{check.name} ({check.shown})" for check in self.checks if check.verdict == self.verdict]
+        reasons = [f"{check.name} ({check.shown})" for check in self.checks if check.verdict == self.verdict]
         state = "not fit for use" if self.verdict == "not fit" else "to be used with care"
-        text = f"the model is {state}: {', '.join(told)}."
+        text = f"the model is {state}: {', '.join(reasons)}."
         if self.verdict == "not fit" and self.error > ALPHA:
             text += f" A search that promises {percent(ALPHA)} errors errs in {percent(self.error)} or more."
         return f"{text} 'eccaht diagnose' says what to do."
@@ -41,7 +42,7 @@ class Diagnosis:
     def error(self) -> float:
         """The share of searches that end wrong, or more, where ALPHA is promised: by the worst check that is not ok."""
         factors = [check.factor for check in self.checks if check.verdict != "ok"]
-        return broken_promise(max(factors, default=1.0))
+        return actual_error(max(factors, default=1.0))
 
     def brief(self) -> dict[str, Any]:
         """The verdict, the checks that are not ok, and the error where so much is promised, for JSON."""
@@ -51,7 +52,7 @@ class Diagnosis:
     @property
     def about(self) -> str:
         """The model in a sentence."""
-        model, clock = self.evidence.model, self.evidence.model.clock
+        model, clock = self.view.model, self.view.model.clock
         return (
             f"{len(model.names)} sensors, {model.n_windows} windows of {clock.length(model.seconds)} from "
             f"{clock.show(model.first)} to {clock.show(model.last)}{clock.said}, covariance by {model.estimator}"
@@ -60,7 +61,7 @@ class Diagnosis:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        model = self.evidence.model
+        model = self.view.model
         return {
             "verdict": self.verdict,
             "error": self.error,
@@ -82,14 +83,13 @@ class Diagnosis:
 def diagnose(model: Model, *, advise: bool = True, **search: Any) -> Diagnosis:
     """Check a model; with n_anomalies=, shift= and further arguments of `expect`, also simulate that search.
 
-    advise: whether to try out what would help; without it checks have no action.
+    advise: whether to try out what would help; without it actions name only what needs no trying.
     """
-    seen = ModelView(model, advise=advise)
-    expectation, verdicts = None, []
+    view, expectation, simulated = ModelView(model, advise=advise), None, []
     if search:
         try:
             expectation = expect(model, **search)
-            verdicts = [judge(expectation)]
+            simulated = [judge(expectation)]
         except ArithmeticError as error:
-            verdicts = [impossible(str(error))]
-    return Diagnosis(seen, (*(check(seen) for check in CHECKS), *verdicts), expectation)
+            simulated = [impossible(str(error))]
+    return Diagnosis(view, (*(check(view) for check in CHECKS), *simulated), expectation)

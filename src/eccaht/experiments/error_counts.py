@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from eccaht.arrays import as_count
+from eccaht.arrays import as_count, check_alpha
 from eccaht.experiments.workers import local
 from eccaht.policies import Policy, make_policy
 from eccaht.problem import Problem
@@ -21,7 +21,7 @@ from eccaht.randomness import check_seed, rng_for
 from eccaht.run.loop import estimated_shifts
 from eccaht.run.simulator import Simulator
 from eccaht.statistics import Delay, Estimate, chance_of_as_many, clopper_pearson, delay, estimate, reached_for_good
-from eccaht.stopping import Gap, LikelihoodRatio, PosteriorProbability, check_alpha
+from eccaht.stopping import Gap, LikelihoodRatio, PosteriorProbability
 
 RULES = ("posterior", "glr", "gap")
 LEVEL = 0.95  # of every interval

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from eccaht.arrays import Array, Index
-from eccaht.explain.plain import plain_cautions
+from eccaht.explain.cautions import data_cautions
 from eccaht.explain.signs import other_signs
 from eccaht.model.standstill import Culprit
 from eccaht.policies import Policy
@@ -39,11 +39,11 @@ class Finding:
     beliefs: Array  # (K,)
     runner_up: int
     margin: float  # score of the weakest named sensor minus that of the runner-up; NaN if none is named
-    confidence: Confidence | None  # the probability of the set; None where the policy cannot tell
-    shifts: ShiftEstimates  # of the named sensors; NaN where the readings cannot tell
+    confidence: Confidence | None  # the probability of the set; None where the policy has no posterior
+    shifts: ShiftEstimates  # of the named sensors; NaN where the readings do not determine them
     fit: float  # the probability of readings as bad as these if the set is right
-    rival: Change  # the set one change away that the readings like best
-    rivals: tuple[Change, ...]  # for each named sensor the best set without it
+    rival: Change  # the most likely set one change away
+    rivals: tuple[Change, ...]  # for each named sensor the most likely set without it
     n_measurements: int
     n_windows: int
     n_skipped: int  # windows passed over because every sensor asked for was missing
@@ -53,8 +53,8 @@ class Finding:
     reason: Reason
     entries: tuple[Entry, ...]
     record: Record
-    cautions: tuple[str, ...] = ()  # what is plain from the data, and what the model's diagnosis says
-    culprits: tuple[Culprit, ...] = ()  # sensors that need no search: stuck or silent
+    cautions: tuple[str, ...] = ()  # what the data show without a search, and what the model's diagnosis says
+    culprits: tuple[Culprit, ...] = ()  # sensors that stopped moving or fell silent: named without a search
     n_short: int = 0  # windows passed over because the policy cannot weigh how few rows they have
     diagnosis: Diagnosis | None = None  # of the model that prepared the windows, if it is known
 
@@ -121,7 +121,7 @@ def _conclude(policy: Policy, replay: Replay, entries: Sequence[Entry], record: 
     runner_up = int(outside[scores[outside].argmax()])
     changes = [e.number for e in entries if not np.array_equal(e.held, e.decision)]
     diagnosis = _diagnosed(replay)
-    cautions = list(plain_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
+    cautions = list(data_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
     return Finding(
         anomalies=decision,
         names=tuple(name_of(problem, k) for k in decision),

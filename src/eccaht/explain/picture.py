@@ -1,24 +1,29 @@
-"""The evidence over time, drawn from the entries of a search."""
+"""The evidence over time, and what the named sensors read, drawn from the entries of a search."""
 
 from __future__ import annotations
 
-from datetime import tzinfo
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from scipy.linalg import cho_factor, cho_solve
 
-from eccaht.arrays import Array
+from eccaht.arrays import Array, Index
+from eccaht.covariance.ridge import with_ridge
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.windows import Times
+from eccaht.explain.arguments import ranked
 from eccaht.explain.finding import Finding
-from eccaht.explain.readings import read
 from eccaht.presentation.labels import End, label_ends
-from eccaht.presentation.style import PALETTE, TEXT_WIDTH
+from eccaht.presentation.style import PALETTE, TEXT_WIDTH, figure_style
+from eccaht.presentation.text import counted
 from eccaht.problem import Problem
 from eccaht.run.record import name_of
+from eccaht.run.search import Entry
 
 _NAMED = tuple(PALETTE[name] for name in ("blue", "vermillion", "green", "purple", "orange", "sky"))
 _RUNNER_UP, _OTHER = "#4D4D4D", "#D0D0D0"
@@ -27,12 +32,14 @@ _LONGEST_TITLE = 90
 _SCORES, _READINGS = 2.4, 1.2  # heights of panels in inches
 _NORMAL, _FAR, _LINEAR = 1.96, 25.0, 5.0  # deviations: of 95 % of normal windows; beyond which an axis is logarithmic
 _MARKED = 120  # windows up to which each has a dot
+_LEAST = 1e-12  # smallest share of a sensor's variance that others leave unexplained: less is rounding error
 
 
+@figure_style()
 def draw(
     problem: Problem, finding: Finding, seconds: float, *, scores: str = "log-odds", clock: Clock = PLAIN
 ) -> Figure:
-    """Draw every score over time with the named sensors in colour, who was in the set when, and what they read.
+    """Draw the scores over time, which sensors were in the set when, and what the named sensors read.
 
     seconds: length of a window; a reading counts when its window is over. scores: what the policy's scores are called.
     clock: what the times mean.
@@ -48,8 +55,7 @@ def draw(
     panels[-1].set_xlim(times[0], times[-1])
     top, sets, plain, alone = panels
     _draw_scores(top, problem, times, track, colours)
-    top.set_ylabel(f"evidence ({scores})")
-    top.set_title(_title(finding))
+    top.set(ylabel=f"evidence ({scores})", title=_title(finding))
     _draw_sets(sets, problem, finding, times, ever, colours)
     readings = read(problem, finding.entries, np.array(list(shown)))
     whose = "the named sensors" if finding.names else "the sensors nearest to being named"
@@ -62,12 +68,14 @@ def draw(
     if zone is None:
         alone.set_xlabel("row")
     else:
-        _date_axis(alone, zone)
+        locator = AutoDateLocator(tz=zone, minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
+        alone.xaxis.set_major_locator(locator)
+        alone.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
     return figure
 
 
 def _times(finding: Finding, seconds: float) -> Times:
-    """The beginning, then when each reading was there: readings of one window share its time."""
+    """The start of the search, then the time of each reading; several readings of one window divide its length."""
     windows = np.array([entry.window for entry in finding.entries])
     _, first, place, counts = np.unique(windows, return_index=True, return_inverse=True, return_counts=True)
     shares = (np.arange(len(windows)) - first[place] + 1) / counts[place]
@@ -78,19 +86,17 @@ def _times(finding: Finding, seconds: float) -> Times:
 
 def _title(finding: Finding) -> str:
     ends = {"stopped": "stopped", "data_ended": "data end", "max_measurements": "measurements used up"}
-    plural = "" if finding.n_measurements == 1 else "s"
     names = ", ".join(finding.names) or "no sensor named"
     if len(names) > _LONGEST_TITLE:
         names = f"{len(finding.names)} sensors named"
-    return f"{names}: {ends[finding.reason]} after {finding.n_measurements} measurement{plural}"
+    return f"{names}: {ends[finding.reason]} after {counted(finding.n_measurements, 'measurement')}"
 
 
 def _colours(finding: Finding) -> dict[int, str]:
     """Named sensors in colour, runners-up dark grey; the strongest first."""
-    order = np.argsort(-finding.scores, kind="stable")
-    named = [int(k) for k in order if k in finding.anomalies]
-    others = [int(k) for k in order if k not in finding.anomalies][:_RUNNERS_UP]
-    return {k: _NAMED[rank % len(_NAMED)] for rank, k in enumerate(named)} | dict.fromkeys(others, _RUNNER_UP)
+    order, n = ranked(finding), len(finding.anomalies)
+    named = {k: _NAMED[rank % len(_NAMED)] for rank, k in enumerate(order[:n])}
+    return named | dict.fromkeys(order[n : n + _RUNNERS_UP], _RUNNER_UP)
 
 
 def _draw_scores(axes: Axes, problem: Problem, times: Times, track: Array, colours: dict[int, str]) -> None:
@@ -113,8 +119,8 @@ def _draw_readings(
     for rank, (colour, column) in enumerate(zip(colours.values(), values.T, strict=True)):
         line = _line(colour, rank) | {"marker": marker, "markersize": 2, "zorder": 4 - 0.01 * rank, "clip_on": False}
         axes.plot(times, column, color=colour, **line)
-    low, high = (1.2 * _NORMAL * sign for sign in (-1.0, 1.0))
-    axes.set_ylim(np.nanmin(1.1 * values, initial=low), np.nanmax(1.1 * values, initial=high))
+    edge = 1.2 * _NORMAL
+    axes.set_ylim(np.nanmin(1.1 * values, initial=-edge), np.nanmax(1.1 * values, initial=edge))
     _compress(axes)
     last = np.array([np.append(0.0, column[~np.isnan(column)])[-1] for column in values.T])
     label_ends(axes, axes.get_xlim()[1], _ends(problem, colours, last), height)
@@ -122,7 +128,7 @@ def _draw_readings(
 
 
 def _compress(axes: Axes) -> None:
-    """Make the axis logarithmic outside the normal where something is far outside it; few ticks, so that all fit."""
+    """Make the axis logarithmic beyond the normal band where a reading is far outside it; few ticks, so they fit."""
     most = max(map(abs, axes.get_ylim()))
     if most > _FAR:
         decades = np.arange(1, int(np.log10(most)) + 1)
@@ -151,13 +157,9 @@ def _line(colour: str, rank: int) -> dict[str, Any]:
 
 def _ever_named(finding: Finding) -> list[int]:
     """Sensors that were in the set at some time: the named ones, then the others by time in it."""
-    times_in: dict[int, int] = {}
-    for entry in finding.entries:
-        for k in entry.held.tolist():
-            times_in[k] = times_in.get(k, 0) + 1
-    named = [k for k in np.argsort(-finding.scores, kind="stable").tolist() if k in finding.anomalies]
-    others = sorted((k for k in times_in if k not in named), key=lambda k: -times_in[k])
-    return [*named, *others][: max(_ROWS, len(named))]
+    named = ranked(finding)[: len(finding.anomalies)]
+    often = Counter(k for entry in finding.entries for k in entry.held.tolist()).most_common()
+    return [*named, *(k for k, _ in often if k not in named)][: max(_ROWS, len(named))]
 
 
 def _draw_sets(
@@ -176,10 +178,36 @@ def _draw_sets(
     axes.set_ylim(len(ever) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_title("in the set" if ever else "in the set: nobody at any time")
+    axes.set_title("in the set" if ever else "in the set: no sensor at any time")
 
 
-def _date_axis(axes: Axes, zone: tzinfo) -> None:
-    locator = AutoDateLocator(tz=zone, minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
+class Readings(NamedTuple):
+    """By window and sensor: the deviation from normal, and what is left of it that other sensors do not explain.
+
+    Both have standard deviation 1 in normal operation; NaN where a sensor delivered nothing.
+    """
+
+    last: Index  # for each window the last entry that read it
+    plain: Array
+    alone: Array
+
+
+def read(problem: Problem, entries: Sequence[Entry], sensors: Index) -> Readings:
+    """Return the readings of some sensors; they do not explain each other, all others do."""
+    last = np.array(list({entry.window: place for place, entry in enumerate(entries)}.values()))
+    noise = with_ridge(problem.covariance, problem.readout_noise**2)
+    deviations = np.array([entries[place].values - problem.mean for place in last])
+    others = np.setdiff1d(np.arange(problem.size), sensors)
+    columns = np.stack([noise.column(int(k)) for k in sensors], axis=1)
+    variance = columns[sensors, np.arange(sensors.size)]
+    plain = deviations[:, sensors] / np.sqrt(variance)
+    alone = np.empty_like(plain)
+    present = ~np.isnan(deviations[:, others])
+    dense = noise.dense()
+    for pattern in np.unique(present, axis=0):
+        rows, there = (present == pattern).all(axis=1), others[pattern]
+        weights = cho_solve(cho_factor(dense[np.ix_(there, there)]), columns[there]) if there.size else columns[there]
+        left = np.maximum(variance - (columns[there] * weights).sum(axis=0), _LEAST * variance)
+        explained = deviations[np.ix_(rows, there)] @ weights
+        alone[rows] = (deviations[np.ix_(rows, sensors)] - explained) / np.sqrt(left)
+    return Readings(last, plain, alone)

@@ -95,11 +95,11 @@ def _solved(P: Array, A: Array, b: Array) -> Array:
             break
         mu = gap / len(A)
         dx, ds, dy = _direction(factor, A, (s, y), (dual, primal), s * y)
-        step = min(_room(s, ds), _room(y, dy), 1.0)
+        step = min(room(s, ds), room(y, dy), 1.0)
         mean = float((s + step * ds) @ (y + step * dy)) / len(A)
         target = mu * min(mean / mu, 1.0) ** 3
         dx, ds, dy = _direction(factor, A, (s, y), (dual, primal), s * y + ds * dy - target)
-        step = min(_SHARE * min(_room(s, ds), _room(y, dy)), 1.0)
+        step = min(_SHARE * min(room(s, ds), room(y, dy)), 1.0)
         x, s, y = x + step * dx, s + step * ds, y + step * dy
     if not gap <= _ACCEPTABLE * float(x @ P @ x) or np.abs(primal).max() > _ACCEPTABLE:
         raise ArithmeticError("the covariance is too ill-conditioned for its limits: add a ridge to its diagonal")
@@ -116,6 +116,7 @@ def _direction(
     return dx, ds, -(complement + y * ds) / s
 
 
-def _room(x: Array, dx: Array) -> float:
+def room(x: Array, dx: Array) -> float:
+    """The largest t for which x + t dx has no negative entry."""
     falling = dx < 0.0
     return float((x[falling] / -dx[falling]).min(initial=np.inf))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eccaht.arrays import Index, as_number
+from eccaht.arrays import Index
 from eccaht.problem import Problem
 
 LARGEST = 512  # streams: the programs need dense matrices of that size
@@ -25,14 +25,6 @@ def check_streams(size: int) -> None:
     """Refuse more streams than the programs can hold."""
     if size > LARGEST:
         raise ValueError(f"limits are computed for up to {LARGEST} streams, not {size}: take a part of them")
-
-
-def check_level(alpha: float) -> float:
-    """Return an error probability."""
-    level = as_number(alpha, "alpha")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"alpha is an error probability and must lie strictly between 0 and 1, not {alpha!r}")
-    return level
 
 
 def check_anomalies(problem: Problem, anomalies: Sequence[int] | Index) -> Index:

@@ -8,15 +8,16 @@ log(1 + var(c'x) / c'S c) / 2, x the shifted part of the mean: for a given varia
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import gammaln
 
-from eccaht.arrays import Array
-from eccaht.eigen import largest_eigenvalue
-from eccaht.limits.checks import check_level, check_limits
+from eccaht.arrays import Array, check_alpha
+from eccaht.covariance.spectrum import largest_eigenvalue
+from eccaht.limits.checks import check_limits
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 
@@ -47,7 +48,7 @@ def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
     >>> round(bound.entropy, 2), round(bound.first_reading, 3), bound.fixed_plan, round(bound.measurements, 1)
     (19.39, 0.147, 125, 11.5)
     """
-    check_level(alpha)
+    check_alpha(alpha)
     check_limits(problem)
     sizes = SetPrior(problem.size, *problem.sizes)
     entropy = _entropy(sizes)
@@ -113,15 +114,7 @@ def _planned(ratios: Array, needed: float) -> int:
     Their joint information is at most log det(I + G W)/2 with G the signal-to-noise ratios and W psd of rank and trace
     T: weight is poured over the T largest ratios until 1/ratio + weight is level.
     """
-    if needed <= 0.0:
-        return 0
-    low, high = 0, 1
-    while _poured(ratios, high) < needed:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _poured(ratios, middle) >= needed else (middle, high)
-    return high
+    return 1 + bisect_left(range(1, 1 << 53), needed, key=lambda T: _poured(ratios, T)) if needed > 0.0 else 0
 
 
 def _poured(ratios: Array, readings: int) -> float:

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from eccaht.arrays import Array
-from eccaht.eigen import largest_eigenvalue, smallest_eigenvalue
+from eccaht.covariance.spectrum import largest_eigenvalue, smallest_eigenvalue
+from eccaht.limits.action import room
 
 _STEPS = 100
 _SHARE = 0.95  # of the way to the boundary
@@ -39,8 +40,7 @@ def best_mix(d: Array, tolerance: float) -> Mix:
     for _ in range(_STEPS):
         try:
             step = _Newton(point)
-            if best is None or _closer(step.bounds, best):
-                best = _merged(step.bounds, best)
+            best = step.bounds if best is None else _merged(step.bounds, best)
             if best.upper - best.lower <= tolerance * best.upper:
                 break
             point = step.taken()
@@ -108,8 +108,8 @@ class _Newton:
         return dW, mu / q - s - s * dq / q - bend_s, dq, dZ
 
     def _room(self, dW: Array, ds: Array, dq: Array, dZ: Array, share: float) -> tuple[float, float]:
-        primal = min(_to_boundary(self.roots[0], dW), _to_zero(self.point.s, ds))
-        dual = min(_to_boundary(self.roots[1], dZ), _to_zero(self.point.q, dq))
+        primal = min(_to_boundary(self.roots[0], dW), room(self.point.s, ds))
+        dual = min(_to_boundary(self.roots[1], dZ), room(self.point.q, dq))
         return min(1.0, share * primal), min(1.0, share * dual)
 
     @staticmethod
@@ -117,14 +117,8 @@ class _Newton:
         return float((W * Z).sum() + s @ q)
 
 
-def _closer(bounds: Mix, best: Mix) -> bool:
-    return bounds.lower > best.lower or bounds.upper < best.upper
-
-
-def _merged(bounds: Mix, best: Mix | None) -> Mix:
+def _merged(bounds: Mix, best: Mix) -> Mix:
     """The better of each bound, with what attains it."""
-    if best is None:
-        return bounds
     low = bounds if bounds.lower > best.lower else best
     high = bounds if bounds.upper < best.upper else best
     return Mix(low.lower, high.upper, low.W, high.p)
@@ -139,8 +133,3 @@ def _to_boundary(root: Array, dX: Array) -> float:
     half = solve_triangular(root, dX, lower=True)
     lowest = smallest_eigenvalue(_symmetric(solve_triangular(root, half.T, lower=True)))
     return np.inf if lowest >= 0.0 else -1.0 / lowest
-
-
-def _to_zero(x: Array, dx: Array) -> float:
-    falling = dx < 0.0
-    return float((x[falling] / -dx[falling]).min(initial=np.inf))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array, Index, check_alpha
+from eccaht.extras import one_thread
 from eccaht.limits.action import best_action
-from eccaht.limits.checks import check_anomalies, check_level, check_limits
+from eccaht.limits.checks import check_anomalies, check_limits
 from eccaht.limits.mixture import Mix, best_mix
-from eccaht.limits.rivals import Hardest, hardest_rivals
+from eccaht.limits.rivals import Hardest, hardest_rivals, signs
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 
@@ -61,7 +61,7 @@ def gamma_stars(problem: Problem, anomalies: Sequence[int] | Index, *, limited: 
     """Return the limits for one action and for a mix, which bounds it, at the price of one."""
     check_limits(problem)
     truth = check_anomalies(problem, anomalies)
-    with threadpool_limits(1):  # the matrices are too small to be shared
+    with one_thread():  # the matrices are too small to be shared
         bounds = _mixed(problem, truth)
         return _single(problem, truth, bounds, limited=limited), bounds
 
@@ -79,7 +79,7 @@ def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:
 
 
 def least_measurements(rate: float, alpha: float) -> float:
-    """Return kl(alpha, 1 - alpha) / rate, the lower bound on the expected number of measurements.
+    """Return kl(alpha, 1 - alpha) / rate, the lower bound on the expected number of measurements (paper, eq. 7).
 
     It holds for every search that is wrong with probability at most alpha < 1/2 whatever the true set, however it
     chooses measurements and when to stop, if `rate` is an upper bound of Gamma* for a mix (Kaufmann, Cappe & Garivier
@@ -88,7 +88,7 @@ def least_measurements(rate: float, alpha: float) -> float:
     >>> round(least_measurements(1.0, 0.05), 3), round(math.log(1 / 0.05), 3)
     (2.65, 2.996)
     """
-    check_level(alpha)
+    check_alpha(alpha)
     return max(1.0 - 2.0 * alpha, 0.0) * math.log((1.0 - alpha) / alpha) / rate
 
 
@@ -105,7 +105,7 @@ def _mixed(problem: Problem, truth: Index) -> Rate:
     rivals = _singles(columns, truth, problem.size)
     lower, found, upper = 0.0, 0.0, math.inf
     for _ in range(_ROUNDS):
-        differences = columns @ _signs(rivals, truth, problem.size)
+        differences = columns @ signs(rivals, truth, problem.size).T
         mix: Mix = best_mix(differences, 0.2 * _TOLERANCE)
         upper = min(upper, 0.5 * mix.upper)
         hardest: Hardest = hardest_rivals(columns.T @ mix.W @ columns, truth, 0.5 * mix.lower * (1.0 - 1e-9))
@@ -126,13 +126,5 @@ def _singles(columns: Array, truth: Index, size: int) -> Index:
     rows = np.array([np.append(np.delete(truth, k), j) for k in range(truth.size) for j in others], dtype=np.intp)
     if len(rows) <= _FIRST:
         return rows
-    distance = ((columns @ _signs(rows, truth, size)) ** 2).sum(axis=0)
+    distance = ((columns @ signs(rows, truth, size).T) ** 2).sum(axis=0)
     return rows[np.argpartition(distance, _FIRST)[:_FIRST]]
-
-
-def _signs(rivals: Index, truth: Index, size: int) -> Array:
-    """1_A - 1_A' for each rival, shape (K, N)."""
-    signs = np.zeros((len(rivals), size))
-    signs[:, truth] = 1.0
-    np.put_along_axis(signs, rivals, np.take_along_axis(signs, rivals, axis=1) - 1.0, axis=1)
-    return signs.T

@@ -46,7 +46,8 @@ def hardest_rivals(R: Array, anomalies: Index, aim: float) -> Hardest:
             proven = min(proven, bound)
             if bound < aim:
                 sets = np.array([_descended(R, anomalies, rival) for rival in sets[-_STARTS:]])
-            least = _values(R, anomalies, sets)
+            z = signs(sets, anomalies, K)
+            least = 0.5 * np.einsum("si,si->s", z @ R, z)
         values.append(least)
         rivals.append(sets)
     nats = np.concatenate(values)
@@ -111,11 +112,8 @@ def _relaxed(R: Array, anomalies: Index, others: Index, m: int, aim: float) -> t
 def _descended(R: Array, anomalies: Index, rival: Index) -> Index:
     """Swap streams of the rival while that makes it harder to tell from the truth."""
     rival, K = rival.copy(), len(R)
-    truth = np.zeros(K)
-    truth[anomalies] = 1.0
     while True:
-        z = truth.copy()
-        z[rival] -= 1.0
+        z = signs(rival[None], anomalies, K)[0]
         slope = R @ z
         free = np.setdiff1d(np.arange(K), rival)
         change = slope[rival, None] - slope[free] + 0.5 * (R.diagonal()[rival, None] + R.diagonal()[free])
@@ -128,8 +126,9 @@ def _descended(R: Array, anomalies: Index, rival: Index) -> Index:
         rival[place] = free[stream]
 
 
-def _values(R: Array, anomalies: Index, sets: Index) -> Array:
-    z = np.zeros((len(sets), len(R)))
-    z[:, anomalies] = 1.0
-    np.put_along_axis(z, sets, np.take_along_axis(z, sets, axis=1) - 1.0, axis=1)
-    return 0.5 * np.einsum("si,si->s", z @ R, z)
+def signs(rivals: Index, truth: Index, size: int) -> Array:
+    """1_A - 1_A' for each rival, shape (N, K)."""
+    z = np.zeros((len(rivals), size))
+    z[:, truth] = 1.0
+    np.put_along_axis(z, rivals, np.take_along_axis(z, rivals, axis=1) - 1.0, axis=1)
+    return z

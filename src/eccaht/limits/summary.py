@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eccaht.arrays import Index, as_count
-from eccaht.limits.checks import check_anomalies, check_level, check_limits
+from eccaht.arrays import Index, as_count, check_alpha
+from eccaht.limits.checks import check_anomalies, check_limits
 from eccaht.limits.entropy import EntropyBound, entropy_bound
 from eccaht.limits.rates import Rate, diagonal_rate, gamma_stars, least_measurements
 from eccaht.problem import Problem
@@ -61,7 +61,7 @@ def limits(
     >>> found.every_set, found.proven, round(found.mix[0].lower, 2), round(found.least_measurements[0], 2)
     (True, True, 5.4, 0.49)
     """
-    check_level(alpha)
+    check_alpha(alpha)
     check_limits(problem)
     sets, every = _chosen(problem, anomalies, as_count(n_sets, "n_sets", least=1), seed)
     rates = []

@@ -1,10 +1,8 @@
 """Measurement designs: which weights to give the streams."""
 
-from eccaht.measure.coordinates import Coordinates, single_stream
-from eccaht.measure.difference import Difference
 from eccaht.measure.information import InformationDesign
-from eccaht.measure.pair import Design, PairDesign, forget_designs, pair_design
-from eccaht.measure.tree import Tree
+from eccaht.measure.pair import Design, PairDesign, pair_design
+from eccaht.measure.restricted import Coordinates, Difference, Tree, single_stream
 
 __all__ = [
     "Coordinates",
@@ -13,7 +11,6 @@ __all__ = [
     "InformationDesign",
     "PairDesign",
     "Tree",
-    "forget_designs",
     "pair_design",
     "single_stream",
 ]

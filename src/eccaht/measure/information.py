@@ -30,7 +30,7 @@ import math
 import numpy as np
 
 from eccaht.arrays import Array, Index, support_of
-from eccaht.measure.pair import check_budget, solve_contrast
+from eccaht.measure.pair import check_weakest_pair
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses
 
@@ -51,22 +51,20 @@ class InformationDesign:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         if not problem.unknown_shift:
-            weakest = np.argpartition(np.abs(problem.shift), 1)[:2]
-            check_budget(problem, *sorted(weakest.tolist()))
+            check_weakest_pair(problem)
 
     def __call__(self, hypotheses: Hypotheses, rng: np.random.Generator) -> Array:
-        """Return c with |c|_1 = budget; `rng` draws the direction from which the iteration starts.
+        """Return allowed weights; `rng` draws the direction from which the iteration starts.
 
-        Where |c|_1 <= budget binds per unit of contrast, as in the pair design, c is the least noisy measurement of
+        Where the constraint binds, as |c|_1 <= budget per unit of contrast may, c is the least noisy measurement of
         the contrast D under it; D is scaled like a swap, its largest entry being the largest shift in it.
         """
         problem = self._problem
         contrast = self._best_contrast(hypotheses, rng)
         places = support_of(contrast)
-        largest = max(self._largest_shift(hypotheses, places), 1.0 / problem.budget)
+        largest = max(self._largest_shift(hypotheses, places), problem.measurements.least_contrast)
         values = contrast[places] * (largest / np.abs(contrast).max())
-        solution = solve_contrast(problem.covariance, places, values, problem.budget)
-        return solution.scaled(problem.budget)
+        return problem.measurements.contrast(problem.covariance, places, values).weights
 
     def _largest_shift(self, hypotheses: Hypotheses, places: Index) -> float:
         if not self._problem.unknown_shift:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.archive import check_keys, read_archive, rebuilding, write_archive
+from eccaht.archive import check_keys, read_archive, write_archive
 from eccaht.arrays import Array, as_count, as_number, frozen
 from eccaht.covariance import Covariance, Dense, LowRankPlusDiagonal
 from eccaht.data.cleaning import ColumnReport
@@ -199,9 +199,7 @@ class Model:
 
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model file; whatever is wrong with it is one line that says so."""
-    header, arrays = read_archive(path, _KIND, _VERSION)
-    with rebuilding(path, _KIND):
-        return _build(header, arrays)
+    return read_archive(path, _KIND, _VERSION, _build)
 
 
 def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:

@@ -3,9 +3,9 @@
 The mean of m of the M rows of a window is the mean of all M plus an error. Where it is chance which rows are there,
 that error is uncorrelated with the full mean and has the covariance (1/m - 1/M) W, with W the covariance of rows within
 a window: exact for sampling without replacement, however the rows depend on each other in time. With independent rows
-W = M S, and the noise grows M/m times; rows that hardly move within a window have a small W, and few of them will do.
-Where rows are lost in one run, as at the end of a file that still grows, dependent rows err more than that; the factor
-is measured on the history, for runs at either end of a window.
+W = M S, and the noise grows M/m times; where rows hardly change within a window, W is small and a few rows suffice.
+Where consecutive rows are lost, as at the end of a file that still grows, dependent rows err more than that; by what
+factor is measured on the history, for runs of rows at either end of a window.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def row_noise(rows: Array, covariance: Covariance | None) -> tuple[Array, Array]
 
 
 def _runs(apart: Array, directions: Array, noise: Array) -> Array:
-    """How much more the mean of a run of rows errs than that of as many rows at random, at each of SHARES."""
+    """Error variance of the mean of consecutive rows over that of as many random rows, at each of SHARES."""
     M = apart.shape[1]
     moving = noise > 1e-12 * noise.max(initial=np.finfo(float).tiny)
     sums, directions, noise = np.cumsum(apart, axis=1), directions[:, moving], noise[moving]
@@ -87,7 +87,7 @@ class Excess:
         return added + self.common * self.within(c) if self.common else added
 
     def quad(self, c: Array) -> float:
-        """The variance that it adds to c'x."""
+        """The variance that missing rows add to c'x."""
         return max(float(c @ self.matvec(c)), 0.0)
 
     def dense(self) -> Array:
@@ -120,7 +120,7 @@ class RowNoise:
     def of(model: Model, names: tuple[str, ...], covariance: Covariance) -> RowNoise:
         """For some of the sensors, with the covariance of their windows.
 
-        Models of many sensors do not keep W: their rows are taken for independent.
+        Models of many sensors do not keep W: their rows are treated as independent.
         """
         kept, chosen = model.summary, model.places(names)
         usual = float(kept.row_counts[0])
@@ -134,7 +134,7 @@ class RowNoise:
         )
 
     def excess(self, rows: Array) -> Excess | None:
-        """What a window with so many readings of each sensor adds to the noise; None if none lacks any."""
+        """The noise that missing rows add to a window with so many readings of each sensor; None if none is missing."""
         most = min(float(rows.max(initial=0.0)), self.usual)
         if most < 1.0:
             return None

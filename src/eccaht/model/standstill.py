@@ -14,16 +14,16 @@ from eccaht.data.windows import Sample, Windows
 if TYPE_CHECKING:
     from eccaht.model.model import Model
 
-LONGER = 2.0  # times as long as ever in the history
-FEWEST_ROWS = 5  # and at least so long
-FEWEST_WINDOWS: dict[str, int] = {"stuck": 3, "silent": 10}  # three are enough where there is nothing else
+LONGER = 2.0  # a sensor has failed once it stands still for so many times its longest time in the history
+FEWEST_ROWS = 5  # and for at least so many rows
+FEWEST_WINDOWS: dict[str, int] = {"stuck": 3, "silent": 10}  # and windows; three where there are no more
 
 Kind = Literal["stuck", "silent"]
 Flags = NDArray[np.bool_]
 
 
 class Culprit(NamedTuple):
-    """A sensor that needs no search: it stopped moving, or delivers nothing, from the window at `since` on."""
+    """A sensor that stopped moving, or delivers nothing, from the window at `since` on: named without a search."""
 
     sensor: str
     kind: Kind
@@ -37,12 +37,12 @@ class Culprit(NamedTuple):
 
 
 class Watcher:
-    """Looks at one window after the other and knows who stands still.
+    """Takes one window after the other and finds the sensors that stand still.
 
     A sensor stands still once it repeats one value, or delivers nothing while others do, for more than twice as many
-    rows as ever in the history. It is a culprit if it still does at the end, or did in most windows: many sensors drop
-    out for a while. Statuses may stand still. Windows in which no sensor moves say nothing about any of them: the
-    record has stopped, not the sensors.
+    rows as ever in the history. It is reported if it still does so in the last window, or did so in most windows: many
+    sensors drop out for a while. Statuses are never stuck. Windows in which no sensor moves are ignored: the record has
+    stopped, not the sensors.
     """
 
     def __init__(self, model: Model, names: tuple[str, ...]) -> None:
@@ -65,7 +65,7 @@ class Watcher:
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
-        """Everybody found so far."""
+        """The sensors found so far."""
         place = {name: k for k, name in enumerate(self.names)}
         return tuple(
             culprit
@@ -74,7 +74,7 @@ class Watcher:
         )
 
     def look(self, sample: Sample) -> Sample:
-        """Take a window; return it without the readings of those who stand still now."""
+        """Take a window; return it without the readings of sensors that are stuck now."""
         values, rows, flat = sample.values, sample.rows, sample.flat
         if rows is None or flat is None:
             return sample
@@ -90,7 +90,7 @@ class Watcher:
         return sample._replace(values=np.where(still, np.nan, values)) if still.any() else sample
 
     def _go_on(self, kind: Kind, now: Flags, before: Flags, rows: Array, start: np.datetime64) -> None:
-        """Lengthen the runs of those that go on, begin those that are new, end the others."""
+        """Lengthen the runs of sensors that go on standing still, begin new ones, end the others."""
         run, since = self._runs[kind], self._since[kind]
         for k in np.flatnonzero(now & ~before):
             since[k] = start
@@ -110,7 +110,7 @@ class Watcher:
 
 
 def culprits(windows: Windows) -> tuple[Culprit, ...]:
-    """Everybody who stands still in these windows; nobody where no model says what is usual."""
+    """The sensors that stand still in these windows; none without a model, which says what is usual."""
     if windows.model is None:
         return ()
     watcher = Watcher(windows.model, windows.names)

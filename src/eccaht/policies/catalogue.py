@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from eccaht.arrays import as_number
+from eccaht.arrays import as_number, check_alpha
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
+from eccaht.measurements import Budget, Unlimited
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
 from eccaht.policies.hierarchical import compose_hds
@@ -21,7 +22,7 @@ from eccaht.policies.policy import Policy
 from eccaht.posterior import EmpiricalMeans, Joint, PseudoLikelihood
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed, rng_for
-from eccaht.stopping import StoppingOption, check_alpha, stopping_rule
+from eccaht.stopping import StoppingOption, stopping_rule
 
 PAPER = "Yang & Xing"
 DEFAULT_POLICY = "joint"  # what searches of data run if no other is named
@@ -43,6 +44,7 @@ class Entry:
     open_number: bool = False  # takes n_anomalies=(least, most)
     open_shift: bool = False  # takes an UnknownShift
     assured: bool = False  # knows the posterior of whole sets
+    constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
 
 
 def _diagonal(problem: Problem) -> Parts:
@@ -65,11 +67,14 @@ CATALOGUE: dict[str, Entry] = {
         "pseudo-likelihood, champion against challenger, optimal noise-cancelling pair design",
         f"{PAPER}, Algorithm 1",
         _ecc_aht,
+        constraints=True,
     ),
     "cost-free": Entry(
         "ecc-aht whose pair design has no L1 limit",
         f"{PAPER}, appendix ECC-AHT-CostFree",
-        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p, limited=False))),
+        lambda p: Parts(
+            PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p.replace(measurements=Unlimited(p.budget))))
+        ),
     ),
     "simple-difference": Entry(
         "ecc-aht that measures the plain difference of the pair (No-QP)",
@@ -81,11 +86,13 @@ CATALOGUE: dict[str, Entry] = {
         f"{PAPER}, appendix ECC-AHT-SimpleDiff",
         _mean_difference,
         evidence=False,
+        constraints=True,
     ),
     "diagonal": Entry(
         "ecc-aht that takes the streams for independent (No-Correlation)",
         f"{PAPER}, appendix ECC-AHT-Diagonal",
         _diagonal,
+        constraints=True,
     ),
     "random-sparse": Entry(
         "ceil(B) random streams with Gaussian weights (RSP, No-Active)",
@@ -111,6 +118,7 @@ CATALOGUE: dict[str, Entry] = {
         "ecc-aht whose pair is drawn from Beta posteriors",
         f"{PAPER}, Algorithm TTTS-Challenger",
         lambda p: Parts(PseudoLikelihood(p), Pair(thompson_pair, PairDesign(p))),
+        constraints=True,
     ),
     "base-arm-combgape": Entry(
         "champion or challenger alone, whichever was measured less",
@@ -145,6 +153,7 @@ CATALOGUE: dict[str, Entry] = {
         "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
         "eccaht, docs/joint.md",
         compose_joint_pair,
+        constraints=True,
     ),
     "joint": Entry(
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
@@ -153,6 +162,7 @@ CATALOGUE: dict[str, Entry] = {
         open_number=True,
         open_shift=True,
         assured=True,
+        constraints=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
@@ -161,12 +171,14 @@ CATALOGUE: dict[str, Entry] = {
         open_number=True,
         open_shift=True,
         assured=True,
+        constraints=True,
     ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
         f"{PAPER}, appendix on regularization",
         _ecc_aht,
         regularize=0.01,
+        constraints=True,
     ),
 }
 
@@ -213,6 +225,7 @@ def make_policy(
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
     entry, alpha = _entry(name), check_alpha(alpha)
     _check_able(name, entry, problem)
+    _check_constraint(name, entry, problem)
     ridge = entry.regularize if regularize is None else _checked_ridge(name, regularize)
     believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
     rng = rng_for(seed, "policy", name)
@@ -242,6 +255,13 @@ def _check_able(name: str, entry: Entry, problem: Problem) -> None:
     if problem.unknown_shift and not entry.open_shift:
         able = " and ".join(other for other, e in CATALOGUE.items() if e.open_shift)
         raise ValueError(f"policy {name!r} needs known shifts: {able} do without")
+
+
+def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
+    """Refuse another constraint than the L1 budget where the algorithm spends it in its own way."""
+    if not isinstance(problem.measurements, Budget) and not entry.constraints:
+        able = ", ".join(other for other, e in CATALOGUE.items() if e.constraints)
+        raise ValueError(f"policy {name!r} needs an L1 budget, not {problem.measurements!r}: {able} do without")
 
 
 def _checked_ridge(name: str, regularize: float) -> float:

@@ -123,8 +123,8 @@ class TreeWalk:
         """Return the node sum to read next, of |c|_1 = budget."""
         leaves = self._pending
         weights = np.zeros(self._problem.size)
-        weights[leaves] = self._problem.budget / leaves.size * self._sign[leaves]
-        return Choice(weights)
+        weights[leaves] = self._sign[leaves]
+        return Choice(self._problem.measurements.scaled(weights))
 
     takes_inflation = False  # its tests are worked out for one noise
 

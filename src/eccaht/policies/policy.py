@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, as_positive, frozen, l1_norm
+from eccaht.arrays import Array, Index, as_count, as_positive, frozen
 from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
 from eccaht.policies.restoring import checked_choice, checked_generator
 from eccaht.posterior import Confidence, Joint, Likelihood, Ranker, Ranking
@@ -195,11 +195,11 @@ class Policy:
         return frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
 
     def _warn_beyond_budget(self, weights: Array) -> None:
-        if not self._warned and l1_norm(weights) > self.problem.budget * (1.0 + 1e-9):
+        allowed = self.problem.measurements
+        if not self._warned and not allowed.allows(weights):
             self._warned = True
             warnings.warn(
-                f"weights of |c|_1 = {l1_norm(weights):g} were told, beyond the budget of {self.problem.budget:g}: "
-                "they count, but no policy would ask for them",
+                f"{allowed.beyond(weights)}: they count, but no policy would ask for them",
                 BudgetWarning,
                 stacklevel=3,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eccaht.archive import check_keys
-from eccaht.arrays import Array, frozen, l1_norm
+from eccaht.arrays import Array, frozen
 from eccaht.policies.parts import Choice
 from eccaht.problem import Problem
 
@@ -13,7 +13,7 @@ from eccaht.problem import Problem
 def checked_choice(problem: Problem, weights: Array, pair: Any) -> Choice:
     """A measurement that was asked for, if a policy could have asked for it."""
     weights = problem.checked_measurement(weights)
-    if l1_norm(weights) > problem.budget * (1.0 + 1e-9):
+    if not problem.measurements.allows(weights):
         raise ValueError("its pending measurement exceeds the budget")
     if pair is None:
         return Choice(frozen(weights))

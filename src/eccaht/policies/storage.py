@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from eccaht import covariance as operators
-from eccaht.archive import check_keys, read_archive, rebuilding, write_archive
+from eccaht.archive import check_keys, read_archive, write_archive
 from eccaht.arrays import Array, as_count, as_number
 from eccaht.covariance import Covariance, SparsePrecision
+from eccaht.measurements import Budget
 from eccaht.policies.catalogue import make_policy
 from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
@@ -37,8 +38,10 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy that was made by name; an existing file is replaced only once the new one is complete."""
     if policy.recipe is None:
         raise ValueError("only policies built by make_policy can be saved: a file names the recipe, not the code")
-    arrays, plain = policy._state()
     recipe, problem = policy.recipe, policy.problem
+    if not isinstance(problem.measurements, Budget):
+        raise ValueError(f"a policy under {problem.measurements!r} cannot be saved: only that of an L1 budget can")
+    arrays, plain = policy._state()
     header = {
         "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
         "problem": {
@@ -58,9 +61,7 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
 
 def load_policy(path: str | PathLike[str]) -> Policy:
     """Read a policy that continues exactly where it was saved."""
-    header, arrays = read_archive(path, _KIND, _VERSION)
-    with rebuilding(path, _KIND):
-        return _build(header, arrays)
+    return read_archive(path, _KIND, _VERSION, _build)
 
 
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
@@ -105,7 +106,7 @@ def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -
 def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     """Describe an operator by its parameters; arrays go to the archive and leave their name."""
     if isinstance(value, Covariance):
-        if type(value).__name__ not in _OPERATORS:
+        if _OPERATORS.get(type(value).__name__) is not type(value):
             raise ValueError(f"a covariance of type {type(value).__name__} cannot be saved: use one of eccaht's")
         inner = {key: _pack(part, f"{name}.{key}", arrays) for key, part in value.parameters().items()}
         return {"operator": type(value).__name__, "parameters": inner}

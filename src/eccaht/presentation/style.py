@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 
 from eccaht.files import replacing
 
-COLUMN_WIDTH, TEXT_WIDTH = 3.25, 6.75  # inches: figures are drawn at the size they are printed at
+TEXT_WIDTH = 6.75  # inches: figures are drawn at the size they are printed at
 
 # Okabe & Ito: told apart with every common kind of colour vision
 PALETTE = {
@@ -83,3 +84,11 @@ def save_picture(figure: Figure, path: Path) -> Path:
     with figure_style(), replacing(path) as file:
         figure.savefig(file, format=suffix, metadata=_METADATA.get(suffix, {}))
     return path
+
+
+def embedded_png(figure: Figure) -> bytes:
+    """A picture for a page, cut to what is drawn; the same figure gives the same bytes."""
+    file = BytesIO()
+    with figure_style():
+        figure.savefig(file, format="png", dpi=220, bbox_inches="tight", pad_inches=0.04, metadata={"Software": None})
+    return file.getvalue()

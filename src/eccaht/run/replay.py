@@ -1,4 +1,4 @@
-"""Recorded windows as a world: a reading is what the weights make of the sensors at that time."""
+"""Recorded windows as an environment: a reading is the weighted sum of the sensors in the next window."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from eccaht.model.rows import Excess, RowNoise
     from eccaht.model.standstill import Culprit, Watcher
 
-_NOTHING_NEW = 1e-8  # share of the weights that is left after projection: below, it is rounding
-ALIKE = 1.1  # noise variance up to which a window counts as a full one for those who cannot weigh it
+_NOTHING_NEW = 1e-8  # share of the weights left after projection: less is rounding error
+ALIKE = 1.1  # largest inflation at which a policy that takes no inflation may treat a window as full
 
 
 class Reading(NamedTuple):
@@ -50,17 +50,17 @@ class Replay:
 
     A sensor that delivered nothing in a window gets no weight there, so the weights used may differ from those
     asked for: tell the policy the weights of the `Reading`. Where all the weight falls on such sensors the window
-    is passed over.
+    is skipped.
 
-    Readings c_1'x and c_2'x of one window share its noise; their covariance is c_1'S c_2. Told as if they were
-    independent they would count evidence twice. So a later measurement of a window is made S-orthogonal to the earlier
-    ones, c_2 - (c_2'S c_1 / c_1'S c_1) c_1, and that is what is read: independent of them, with nothing lost. As many
+    Readings c_1'x and c_2'x of one window share its noise; their covariance is c_1'S c_2. Treated as independent they
+    would count evidence twice. So a later measurement of a window is made S-orthogonal to the earlier ones,
+    c_2 - (c_2'S c_1 / c_1'S c_1) c_1, and that is what is read: independent of them, with nothing lost. As many
     readings as there are sensors then carry exactly the evidence of the whole vector. A measurement that
     adds nothing to the earlier ones of its window is read in the next.
 
-    A window with fewer rows than usual is noisier: its readings carry the `inflation` of their noise variance, to be
-    told with them. A window that repeats the one before in every sensor is the same observation and passed over. A
-    sensor that has stopped moving counts as missing from when that is plain.
+    A window with fewer rows than usual is noisier: its readings carry the `inflation` of their noise variance, which
+    the policy is told too. A window that repeats the one before in every sensor is the same observation and is skipped.
+    A sensor that has stopped moving counts as missing from the window in which that is noticed.
 
     windows: a `Windows`, or any iterable of (start, values) pairs or `Sample`s, such as a file that still grows.
     model: what prepared them, if they are no `Windows`; without one all windows count as full.
@@ -82,11 +82,11 @@ class Replay:
     ) -> None:
         self.problem = problem
         self.model = getattr(windows, "model", None) if model is None else model
-        self.n_windows = 0  # taken so far, with those passed over
-        self.n_skipped = 0  # passed over without a reading
+        self.n_windows = 0  # taken so far, skipped ones included
+        self.n_skipped = 0  # skipped without a reading
         self.n_short = 0  # of these, because they have too few rows
-        self.repeated: list[np.datetime64] = []  # and those that repeat the one before
-        self.read_from: list[Window] = []  # all that were read from, whole
+        self.repeated: list[np.datetime64] = []  # of these, those that repeat the window before
+        self.read_from: list[Window] = []  # every window that was read from, with all its values
         self._per_window = as_count(per_window, "per_window", least=1)
         self._windows, self._source = windows, _source(windows, problem)
         self._rows, self._watcher = _knowledge(self.model, problem)
@@ -98,13 +98,13 @@ class Replay:
 
     @property
     def clock(self) -> Clock:
-        """What the times of the windows mean, if they say so; those of a growing file once there is a row."""
+        """How times are shown; a growing file knows it once there is a row."""
         return getattr(self._windows, "clock", PLAIN)
 
     def read(self, c: ArrayLike, *, short: bool = True) -> Reading | None:
         """Read the measurement c, in this window or the first later one that can; None where the data end.
 
-        short: whether a window may have so few rows that its noise is not the usual one.
+        short: whether windows with so few rows that their noise is not the usual one may be read.
         """
         asked = self.problem.checked_measurement(c)
         while True:
@@ -122,7 +122,7 @@ class Replay:
             self._close()
 
     def whole(self) -> Window | None:
-        """Take the next window that holds anything, for those who read all of it at once; None where the data end."""
+        """Read the next window that holds any value, all sensors at once; None where the data end."""
         if self._window is not None:
             self._close()
         while (window := self._open()) is not None:
@@ -142,7 +142,7 @@ class Replay:
     def measure(self, c: ArrayLike) -> float:
         """Return the reading of exactly the weights c: for complete windows and one reading a window.
 
-        Windows whose noise is not the usual one, because they lack rows, are passed over: `read` can weigh them.
+        Windows whose noise is not the usual one, because they lack rows, are skipped: `read` gives their inflation.
         """
         if self._per_window > 1:
             raise ValueError("readings of one window share its noise: use read() where per_window is more than 1")
@@ -156,7 +156,7 @@ class Replay:
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
-        """Sensors that stood still or were silent so far for longer than ever in the history; they get no weight."""
+        """Sensors that stood still or delivered nothing for longer than ever in the history; they get no weight."""
         return () if self._watcher is None else self._watcher.culprits
 
     def _remember(self, c: Array) -> None:
@@ -190,7 +190,7 @@ class Replay:
         return self._window
 
     def _next(self) -> Sample | None:
-        """The next window that is not the one before once more."""
+        """The next window that does not repeat the one before."""
         for sample in self._source:
             self.n_windows += 1
             repeats = self._before is not None and np.array_equal(self._before, sample.values, equal_nan=True)
@@ -212,7 +212,7 @@ class Replay:
         if not self._used:
             return frozen(c)
         new = c.copy()
-        for _ in range(2):  # once leaves rounding of the size of what was taken away
+        for _ in range(2):  # once leaves rounding errors as large as those of the part taken away
             for used, Sc, variance in self._used:
                 new -= (inner(new, Sc) / variance) * used
         size, before = l1_norm(new), l1_norm(c)

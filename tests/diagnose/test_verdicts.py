@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from eccaht.arrays import Array
-from eccaht.diagnose import thresholds as limits
-from eccaht.diagnose.checks import run_checks
-from eccaht.diagnose.report import diagnose
-from eccaht.diagnose.verdicts import ALPHA, VERDICTS, broken_promise, percent
+from eccaht.diagnose import diagnose
+from eccaht.diagnose import verdicts as limits
+from eccaht.diagnose.verdicts import ALPHA, VERDICTS, actual_error
+from eccaht.presentation.text import percent
 from tests.diagnose.worlds import ar1, model_of, white
 
 PAGE = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
@@ -51,12 +51,12 @@ def test_the_errors_that_the_page_states_are_computed() -> None:
     pairs = re.findall(r"(0\.\d\d) at (?:f = )?(\d(?:\.\d)?)", line)
     assert len(pairs) == 5
     for error, factor in pairs:
-        assert broken_promise(float(factor)) == pytest.approx(float(error), abs=0.005)
+        assert actual_error(float(factor)) == pytest.approx(float(error), abs=0.005)
 
 
 def test_every_stated_limit_is_where_the_verdict_changes() -> None:
     for model in (model_of(white(300, 8)), model_of(ar1(white(4200, 8), 0.6))):
-        for check in run_checks(model):
+        for check in diagnose(model).checks:
             if check.number is None or check.name in ("drift", "normal readings", "effective rank"):
                 continue
             first, second = (float(x) for x in re.findall(r"(?:up to|from|above|below) ([\d.e+]+)", check.limits))
@@ -79,7 +79,7 @@ def joined(values: Array, m: int) -> Array:
 @pytest.mark.parametrize(("memory", "minutes"), [(0.8, 30), (0.95, 120)])
 def test_a_window_that_is_suggested_was_tried(memory: float, minutes: int) -> None:
     values = ar1(white(20_000, 8), memory)
-    (found,) = [check for check in run_checks(model_of(values)) if check.name == "independent windows"]
+    (found,) = [check for check in diagnose(model_of(values)).checks if check.name == "independent windows"]
     length = f"{minutes}min" if minutes < 60 else f"{minutes // 60}h"
     assert f"`--window {length}`" in found.action
     assert diagnose(model_of(joined(values, minutes))).verdict == "ok"
@@ -87,7 +87,7 @@ def test_a_window_that_is_suggested_was_tried(memory: float, minutes: int) -> No
 
 def test_no_window_is_suggested_that_does_not_help() -> None:
     for seed in range(2):
-        (found,) = [check for check in run_checks(model_of(slowed(seed))) if check.name == "independent windows"]
+        (found,) = [check for check in diagnose(model_of(slowed(seed))).checks if check.name == "independent windows"]
         assert found.verdict == "not fit"
         assert "No length of the window would help" in found.action
         assert "--window" not in found.action
@@ -96,9 +96,9 @@ def test_no_window_is_suggested_that_does_not_help() -> None:
 def test_sensors_are_left_out_only_where_that_helps() -> None:
     values = white()
     values[:, 3] = np.exp(2.0 * values[:, 3])
-    told = {check.name: check for check in run_checks(model_of(values))}
+    told = {check.name: check for check in diagnose(model_of(values)).checks}
     assert "`--exclude S03`" in told["normal readings"].action
-    everybody = {check.name: check for check in run_checks(model_of(np.exp(1.5 * white() / white().std(axis=0))))}
+    everybody = {check.name: check for check in diagnose(model_of(np.exp(1.5 * white() / white().std(axis=0)))).checks}
     assert everybody["normal readings"].verdict == "not fit"
     assert "--exclude" not in everybody["normal readings"].action  # the dozen that it would leave out are too few
 

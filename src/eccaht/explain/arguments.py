@@ -1,8 +1,10 @@
-"""The measurement that speaks most for a set against another."""
+"""Which sensors have most evidence, and which measurement speaks most for a set against another."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
 
 from eccaht.arrays import Array, inner
 from eccaht.explain.finding import Finding
@@ -15,8 +17,8 @@ from eccaht.run.whole import WholeWindows
 class Argument(NamedTuple):
     """One measurement, with the mean reading under the named set and under the changed one.
 
-    evidence: its log-likelihood ratio, with shifts as known or as all readings estimate them. Of a window told whole
-    it is that of the weighted sum which tells the two sets apart as well as the window does.
+    evidence: its log-likelihood ratio, with shifts as known or as all readings estimate them. A window that was read
+    whole is shown as the one weighted sum of it that has the same log-likelihood ratio.
     """
 
     change: Change
@@ -29,6 +31,13 @@ class Argument(NamedTuple):
     evidence: float
 
 
+def ranked(finding: Finding) -> list[int]:
+    """All sensors: the named ones by score, then the others."""
+    order = np.argsort(-finding.scores, kind="stable")
+    inside = np.isin(order, finding.anomalies)
+    return [*order[inside].tolist(), *order[~inside].tolist()]
+
+
 def strongest_argument(problem: Problem, finding: Finding, change: Change) -> Argument:
     """Return the measurement that speaks most for the named set and against the changed one."""
     return max(arguments(problem, finding, change), key=lambda argument: argument.evidence)
@@ -38,7 +47,7 @@ def arguments(problem: Problem, finding: Finding, change: Change) -> list[Argume
     """What each measurement says about the two sets."""
     record, members, whole = finding.record, finding.anomalies, WholeWindows(problem)
     near, far = record.shifts(members), record.shifts(change.of(members))
-    told = []
+    found = []
     for entry in finding.entries:
         c, y, noise = entry.weights, entry.reading, entry.noise
         if entry.vector is not None:
@@ -47,5 +56,5 @@ def arguments(problem: Problem, finding: Finding, change: Change) -> list[Argume
         evidence = 0.0
         if noise > 0.0:
             evidence = record.log_density((y - expected) / noise) - record.log_density((y - otherwise) / noise)
-        told.append(Argument(change, entry, c, y, noise, expected, otherwise, evidence))
-    return told
+        found.append(Argument(change, entry, c, y, noise, expected, otherwise, evidence))
+    return found

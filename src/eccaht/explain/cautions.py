@@ -1,8 +1,9 @@
-"""What is plain from the data beside the search, in words: cautions that come with a finding."""
+"""What to keep in mind beside the result of a search, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,25 +11,28 @@ from eccaht.data.clock import Clock
 from eccaht.explain.signs import OtherSigns
 from eccaht.model.standstill import Culprit
 from eccaht.problem import Problem
-from eccaht.run.replay import Replay
-from eccaht.run.search import Entry
+from eccaht.run.record import name_of
+from eccaht.run.replay import ALIKE, Replay
+
+if TYPE_CHECKING:
+    from eccaht.explain.finding import Finding
 
 
-def plain_cautions(problem: Problem, replay: Replay, others: OtherSigns | None) -> Iterator[str]:
-    """About the record as a whole, single sensors, and the sign that was assumed."""
+def data_cautions(problem: Problem, replay: Replay, others: OtherSigns | None) -> Iterator[str]:
+    """What the windows show without a search: a frozen record, sensors that stopped, shifts of the other sign."""
     if replay.repeated:
         yield _frozen(replay.repeated, replay.clock)
     for culprit in replay.culprits:
-        yield culprit_caution(culprit, replay.clock)
+        yield failed_caution(culprit, replay.clock)
     if others is not None:
         yield _sign(problem, others)
 
 
-def culprit_caution(culprit: Culprit, clock: Clock) -> str:
-    """A sensor that needs no search."""
+def failed_caution(culprit: Culprit, clock: Clock) -> str:
+    """A sensor that stopped moving or fell silent, and was not searched."""
     return (
-        f"{culprit.told(clock)}, longer than ever in the history. It is named apart; the confidence is about the other "
-        "sensors."
+        f"{culprit.told(clock)}, longer than ever in the history. It is named without a search; the confidence is "
+        "about the other sensors."
     )
 
 
@@ -42,19 +46,19 @@ def misfit_caution(fit: float) -> str:
     )
 
 
-def short_windows(entries: Sequence[Entry], passed_over: int, alike: float) -> str:
+def short_windows(finding: Finding) -> str:
     """How many windows had fewer rows than usual, "" if none to speak of."""
-    short = {entry.window: entry.inflation for entry in entries if entry.inflation > alike}
+    short = {entry.window: entry.inflation for entry in finding.entries if entry.inflation > ALIKE}
     texts = []
     if short:
-        count = len({entry.window for entry in entries})
+        count = len({entry.window for entry in finding.entries})
         texts.append(
             f"{len(short)} of {count} windows had fewer rows than usual and count for less: their noise variance is up "
             f"to {max(short.values()):.3g} times the usual"
         )
-    if passed_over:
+    if finding.n_short:
         texts.append(
-            f"{passed_over} windows had too few rows for this policy, which cannot weigh them, and do not count"
+            f"{finding.n_short} windows had too few rows for this policy, which cannot weigh them, and do not count"
         )
     return "; ".join(texts)
 
@@ -70,13 +74,12 @@ def _frozen(repeated: Sequence[np.datetime64], clock: Clock) -> str:
 
 
 def _sign(problem: Problem, others: OtherSigns) -> str:
-    turned = others.turned
-    names = ", ".join(str(k) if problem.names is None else problem.names[k] for k in turned)
-    size = float(np.median(np.abs(problem.shift[turned])))
-    sign = "-" if (problem.shift[turned] > 0).all() else "" if (problem.shift[turned] < 0).all() else "+/-"
-    way = f"--shift {sign}{size:g} or --shift unknown:{size:g}"
-    if others.turned.size < others.members.size or sign == "+/-":
-        way = f"--shift unknown:{size:g}"
+    turned = problem.shift[others.turned]
+    names = ", ".join(name_of(problem, k) for k in others.turned)
+    size = float(np.median(np.abs(turned)))
+    way = f"--shift unknown:{size:g}"
+    if others.turned.size == others.members.size and abs(np.sign(turned).sum()) == turned.size:
+        way = f"--shift {'-' if turned[0] > 0 else ''}{size:g} or {way}"
     return (
         f"the readings prefer shifts of the other sign in {names} (log-odds {others.log_odds:.1f} over any set of the "
         f"assumed sign): try {way}."

@@ -1,4 +1,4 @@
-"""A finding in words, as a table and as a document."""
+"""A finding in words and as a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.data.clock import PLAIN, Clock
+from eccaht.explain.arguments import Argument, ranked, strongest_argument
+from eccaht.explain.cautions import failed_caution, misfit_caution, short_windows
 from eccaht.explain.finding import Finding
-from eccaht.explain.plain import culprit_caution, misfit_caution, short_windows
-from eccaht.explain.reasons import Argument, strongest_argument
 from eccaht.model.standstill import Culprit
+from eccaht.presentation.text import confident, counted
 from eccaht.problem import Problem
 from eccaht.run.record import EMPTY, Change, name_of
-from eccaht.run.replay import ALIKE
 
 if TYPE_CHECKING:
     from eccaht.model.model import Model
@@ -40,27 +40,26 @@ _HOW = {
 
 @dataclass(frozen=True)
 class Account:
-    """A finding with what is needed to tell it: `scores` is what the policy's scores are called, `clock` times."""
+    """A finding with what is needed to explain it.
+
+    scores: what the policy's scores are called. alpha: the error level asked for. failed: sensors that were left out
+    of the search because they stopped moving or fell silent. clock: how times are shown.
+    """
 
     model: Model
     problem: Problem
     finding: Finding
     scores: str
     alpha: float
-    apart: tuple[Culprit, ...] = ()  # left out of the search because they need none
+    failed: tuple[Culprit, ...] = ()
     clock: Clock = PLAIN
-
-    @property
-    def culprits(self) -> tuple[Culprit, ...]:
-        """Sensors that need no search, known before it or found on the way."""
-        return (*self.apart, *self.finding.culprits)
 
     @property
     def cautions(self) -> list[str]:
         """What to keep in mind beside the numbers."""
-        apart = [culprit_caution(culprit, self.clock) for culprit in self.apart]
+        failed = [failed_caution(sensor, self.clock) for sensor in self.failed]
         misfit = [] if self.finding.fits else [misfit_caution(self.finding.fit)]
-        return [*apart, *self.finding.cautions, *misfit]
+        return [*failed, *self.finding.cautions, *misfit]
 
     @property
     def threshold(self) -> float:
@@ -69,13 +68,13 @@ class Account:
         return math.log(n * (self.problem.size - n) / self.alpha)
 
     @property
-    def settled(self) -> bool:
+    def sure(self) -> bool:
         """Is the set as sure as the error level asks for, by a model that neither history nor readings refute?"""
         return self.reached and self.finding.fits and not self.finding.refuted
 
     @property
     def reached(self) -> bool:
-        """Do the readings reach the error level, if the model holds? Without a probability, as far as swaps go."""
+        """Do the readings reach the error level, if the model holds? Without a probability, single swaps decide."""
         confidence = self.finding.confidence
         if confidence is not None:
             return confidence.how != "unsettled" and confidence.probability >= 1.0 - self.alpha
@@ -90,40 +89,24 @@ class Account:
         """Header and rows: the named sensors by evidence, then the next ones."""
         finding = self.finding
         rows = [["", "sensor", "belief", self.scores, "assumed", "estimated (95 %)", "in raw units (95 %)"]]
-        for rank, k in enumerate(self.ranked()[: len(finding.anomalies) + _OTHERS], 1):
-            named = bool(np.isin(k, finding.anomalies))
+        for rank, k in enumerate(ranked(self.finding)[: len(finding.anomalies) + _OTHERS], 1):
             cells = [name_of(self.problem, k), f"{finding.beliefs[k]:.3f}", f"{finding.scores[k]:+.2f}"]
             cells += [_assumed(self.problem, k), *(_interval(values) for values in self.size_of(k))]
-            rows.append([f"{rank} {'named' if named else '-'}", *cells])
+            rows.append([f"{rank} {'named' if k in finding.anomalies else '-'}", *cells])
         return rows
 
     def lines(self) -> list[str]:
         """The verdict, how sure it is, the runner-up, and the measurement that speaks most for each sensor."""
-        texts = [self._verdict(), *(f"CAUTION: {text}" for text in self.cautions), self._short(), self._sureness()]
-        texts += [self._runner_up(), self._doubted()]
-        texts += [self._why(argument) for argument in self.arguments()]
-        return [line for text in texts for line in _wrapped(text)]
-
-    def document(self) -> dict[str, Any]:
-        """The same for programs."""
-        from eccaht.explain.document import document
-
-        return document(self)
-
-    def _name(self, k: int) -> str | None:
-        return None if k == EMPTY else name_of(self.problem, k)
+        short = short_windows(self.finding)
+        texts = [self._verdict(), *(f"CAUTION: {text}" for text in self.cautions), f"Note: {short}." if short else ""]
+        texts += [self._sureness(), self._runner_up(), self._doubted(), *map(self._why, self.arguments())]
+        options: dict[str, Any] = {"subsequent_indent": "    ", "break_on_hyphens": False}
+        return [line for text in texts for line in textwrap.wrap(text, _WIDTH, **options)]
 
     def arguments(self) -> list[Argument]:
         """The strongest for each named sensor, in the order of the table."""
         rivals = {change.out: change for change in self.finding.rivals}
-        named = [k for k in self.ranked() if k in rivals]
-        return [strongest_argument(self.problem, self.finding, rivals[k]) for k in named]
-
-    def ranked(self) -> list[int]:
-        """The named sensors by score, then the others."""
-        order = np.argsort(-self.finding.scores, kind="stable")
-        inside = np.isin(order, self.finding.anomalies)
-        return [*order[inside].tolist(), *order[~inside].tolist()]
+        return [strongest_argument(self.problem, self.finding, rivals[k]) for k in ranked(self.finding) if k in rivals]
 
     def size_of(self, k: int) -> tuple[Array, Array]:
         """Estimated shift with its interval (value, low, high), and the same in raw units."""
@@ -134,60 +117,52 @@ class Account:
         return values, values * self.model.scale[self.model.names.index(name_of(self.problem, k))]
 
     def _verdict(self) -> str:
-        finding = self.finding
+        finding, until = self.finding, self.clock.show(self.decided)
         if finding.entries[0].vector is not None:
-            spent = f"{_count(finding.n_measurements, 'window')} read whole"
+            spent = f"{counted(finding.n_measurements, 'window')} read whole"
         else:
-            spent = f"{_count(finding.n_measurements, 'measurement')} in {_count(finding.n_windows, 'window')}"
-        until = self.clock.show(self.decided)
-        ends = {
+            spent = f"{counted(finding.n_measurements, 'measurement')} in {counted(finding.n_windows, 'window')}"
+        end = {
             "stopped": f"stopped at {until} after {spent}",
             "data_ended": f"the data ended at {until} after {spent}, with no reason to stop before",
             "max_measurements": f"all measurements were used by {until}, {spent}",
-        }
+        }[finding.reason]
         skipped = finding.n_skipped
-        passed = f"; {_count(skipped, 'window')} without the sensors asked for" if skipped else ""
+        passed = f"; {counted(skipped, 'window')} without the sensors asked for" if skipped else ""
         since = f"unchanged since measurement {finding.settled} ({self.clock.show(finding.settled_time)})"
-        nothing = "Nothing is wrong" if self.settled else "No sensor is named"
-        names = [*(f"{culprit.sensor} ({culprit.kind})" for culprit in self.culprits), *finding.names]
-        what = f"Named {', '.join(dict.fromkeys(names))}" if names else nothing
-        return f"{what}: {ends[finding.reason]}{passed}. This is {since}."
+        failed = (f"{name} ({kind})" for name, kind, _ in (*self.failed, *finding.culprits))
+        names = ", ".join(dict.fromkeys([*failed, *finding.names]))
+        what = f"Named {names}" if names else "Nothing is wrong" if self.sure else "No sensor is named"
+        return f"{what}: {end}{passed}. This is {since}."
 
     def _sureness(self) -> str:
         """The probability of the set, or where the policy knows none, the exact log-odds against single swaps."""
-        finding, rival = self.finding, self.finding.rival
-        behind = f"best rival {self._changed(rival)}, {rival.log_odds:.2f} behind in log-odds"
+        finding, rival, confidence = self.finding, self.finding.rival, self.finding.confidence
+        other = self._changed(rival)
+        behind = f"best rival {other}, {rival.log_odds:.2f} behind in log-odds"
         advice = f"To settle it, {_ADVICE[finding.reason]}."
-        if finding.confidence is not None:
-            told = f"{_percent(finding.confidence.probability)} ({_HOW[finding.confidence.how]})"
-            if finding.confidence.how == "unsettled":
-                return f"CAUTION: the confidence is {_HOW['unsettled']}; {behind}. {advice}"
-            if self.finding.refuted:
-                return f"Confidence: {told} only if the model held, which its own history refutes; {behind}."
-            if not finding.fits:
-                return f"Confidence: {told} only if the model held, which the readings refute; {behind}."
-            if self.reached:
-                return f"Confidence: {told}; {behind}."
-            asked = f"error level {self.alpha:g} asks for {_percent(1.0 - self.alpha)}"
-            return f"CAUTION: the confidence is only {told}; {asked}; {behind}. {advice}"
-        if rival.log_odds <= 0:
-            return (
-                f"CAUTION: by their exact likelihood the readings rather fit the set {self._changed(rival)}. {advice}"
-            )
-        if not self.reached:
-            return f"CAUTION: {behind}; error level {self.alpha:g} asks for {self.threshold:.2f}. {advice}"
-        return f"This policy knows no probability of the set; {behind} ({self.threshold:.2f} needed)."
+        if confidence is None:
+            if rival.log_odds <= 0:
+                return f"CAUTION: by their exact likelihood the readings rather fit the set {other}. {advice}"
+            if not self.reached:
+                return f"CAUTION: {behind}; error level {self.alpha:g} asks for {self.threshold:.2f}. {advice}"
+            return f"This policy knows no probability of the set; {behind} ({self.threshold:.2f} needed)."
+        if confidence.how == "unsettled":
+            return f"CAUTION: the confidence is {_HOW['unsettled']}; {behind}. {advice}"
+        stated = f"{confident(confidence.probability)} ({_HOW[confidence.how]})"
+        if finding.refuted or not finding.fits:
+            by = "its own history refutes" if finding.refuted else "the readings refute"
+            return f"Confidence: {stated} only if the model held, which {by}; {behind}."
+        if self.reached:
+            return f"Confidence: {stated}; {behind}."
+        asked = f"error level {self.alpha:g} asks for {confident(1.0 - self.alpha)}"
+        return f"CAUTION: the confidence is only {stated}; {asked}; {behind}. {advice}"
 
     def _changed(self, change: Change) -> str:
+        out, into = name_of(self.problem, change.out), name_of(self.problem, change.into)
         if change.out == EMPTY:
-            return f"with {self._name(change.into)} added"
-        if change.into == EMPTY:
-            return f"without {self._name(change.out)}"
-        return f"with {self._name(change.into)} in place of {self._name(change.out)}"
-
-    def _short(self) -> str:
-        told = short_windows(self.finding.entries, self.finding.n_short, ALIKE)
-        return f"Note: {told}." if told else ""
+            return f"with {into} added"
+        return f"without {out}" if change.into == EMPTY else f"with {into} in place of {out}"
 
     def _runner_up(self) -> str:
         finding, problem = self.finding, self.problem
@@ -211,8 +186,8 @@ class Account:
         return f"CAUTION: low belief in {names}: perhaps {perhaps} (--anomalies 0-{most})."
 
     def _why(self, argument: Argument) -> str:
-        change, name = argument.change, self._name(argument.change.out)
-        instead = "without it" if change.into == EMPTY else f"with {self._name(change.into)} instead"
+        change, name = argument.change, name_of(self.problem, argument.change.out)
+        instead = "without it" if change.into == EMPTY else f"with {name_of(self.problem, change.into)} instead"
         return (
             f"Why {name}: at {self.clock.show(argument.entry.time)} {_weights(self.problem, argument.weights)} read "
             f"{argument.reading:+.2f} (noise {argument.noise:.2f}); expected {argument.expected:+.2f} with {name} in "
@@ -224,14 +199,13 @@ def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64,
     """What is asked, in one line."""
     least, most = problem.sizes
     which = f"{least} to {most}" if least != most else "one" if most == 1 else f"{most}"
-    kinds = sorted({_assumed(problem, k) for k in range(problem.size)}, key=lambda text: (len(text), text))
-    low, high = float(problem.shift.min()), float(problem.shift.max())
+    kinds = {_assumed(problem, k) for k in range(problem.size)}
     if len(kinds) == 1:
-        size = f"{kinds[0]} robust units"
+        size = f"{kinds.pop()} robust units"
     elif problem.unknown_shift:
-        size = "known or unknown sizes" if not problem.shift_spread.all() else "unknown sizes"
+        size = "unknown sizes" if problem.shift_spread.all() else "known or unknown sizes"
     else:
-        size = f"{low:+g} to {high:+g} robust units"
+        size = f"{problem.shift.min():+g} to {problem.shift.max():+g} robust units"
     return (
         f"Which {which} of {problem.size} sensors {'is' if most == 1 else 'are'} shifted by {size}? "
         f"{policy}, windows of {clock.length(seconds)} from {clock.show(first)}{clock.said}"
@@ -246,10 +220,6 @@ def _assumed(problem: Problem, k: int) -> str:
     return f"about {mean:+g}" if mean else f"about +/-{spread:g}"
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-
-
 def _interval(values: Array) -> str:
     """A value with its interval, or nothing.
 
@@ -258,23 +228,6 @@ def _interval(values: Array) -> str:
     """
     value, low, high = values
     return f"{value:+.3g} ({low:+.3g} to {high:+.3g})" if np.isfinite(values).all() else ""
-
-
-def _percent(probability: float) -> str:
-    """Never rounded to certainty.
-
-    >>> _percent(0.9731), _percent(0.99999), _percent(0.95)
-    ('97.3 %', 'above 99.9 %', '95 %')
-    """
-    if probability > 0.9990001:
-        return "above 99.9 %"
-    return "below 0.1 %" if probability < 0.001 else f"{math.floor(1000.0 * probability + 1e-9) / 10.0:g} %"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as aligned plain lines."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _weights(problem: Problem, c: Array) -> str:
@@ -287,9 +240,10 @@ def _weights(problem: Problem, c: Array) -> str:
     order = order[c[order] != 0.0]
     text = " ".join(f"{'-' if c[k] < 0 else '+'} {abs(c[k]):.2f} x {name_of(problem, int(k))}" for k in order[:_PARTS])
     more = len(order) - _PARTS
-    text = text.removeprefix("+ ")
-    return f"{text} and {_count(more, 'smaller weight')}" if more > 0 else text
+    return text.removeprefix("+ ") + (f" and {counted(more, 'smaller weight')}" if more > 0 else "")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as aligned plain lines."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

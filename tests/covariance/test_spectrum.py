@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht.arrays import Array
-from eccaht.eigen import largest_eigenpair, largest_eigenvalue, smallest_eigenvalue
+from eccaht.covariance.spectrum import largest_eigenpair, largest_eigenvalue, smallest_eigenvalue
 
 SIZES = [*range(2, 20), 31, 32, 33, 64, 65, 128, 300]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eccaht.diagnose.memory import Memory, memory
-from eccaht.diagnose.verdicts import broken_promise
-from eccaht.model.history import summarise
+from eccaht.diagnose.verdicts import actual_error
+from eccaht.diagnose.view import Memory, memory
 from eccaht.randomness import rng_for
 from tests.diagnose.worlds import ar1
 
@@ -30,16 +29,6 @@ def test_the_variance_of_a_mean_is_that_of_summed_covariances() -> None:
     phi, m = 0.7, 9
     apart = np.abs(np.subtract.outer(np.arange(m), np.arange(m)))
     np.testing.assert_allclose(memory_of_ar1(phi).variance_of_mean(m), (phi**apart).mean(), rtol=1e-6)
-
-
-def test_longer_windows_remember_what_their_own_autocorrelation_says() -> None:
-    """Windows m times as long, made and measured, have the integrated time that was computed from the short ones."""
-    x = ar1(rng_for(0, "ar1").standard_normal((400_000, 1)), 0.8)
-    m = 10
-    joined = x[: len(x) // m * m].reshape(-1, m, 1).mean(axis=1)
-    rho = summarise(joined, np.zeros(1), np.zeros((3, 1))).autocorrelation
-    measured = memory(rho, len(joined)).time
-    np.testing.assert_allclose(memory_of_ar1(0.8).time_of(m)[:1], measured, rtol=0.1)
 
 
 def test_what_never_dies_out_is_slow_and_does_not_count_as_memory() -> None:
@@ -67,7 +56,7 @@ def test_a_promise_is_broken_as_predicted(phi: float, noise: float) -> None:
     z = ar1(rng_for(1, "walks").standard_normal((steps + 200, walks)), phi)[:steps]
     walk = np.cumsum(-information + np.sqrt(2 * information * noise) * z, axis=0)
     counted = (walk.max(axis=0) >= np.log(1 / alpha)).mean()
-    predicted = broken_promise(noise * (1 + phi) / (1 - phi), alpha)
+    predicted = actual_error(noise * (1 + phi) / (1 - phi), alpha)
     assert (
         predicted * 0.8 < counted < predicted * 1.1
     )  # a walk in steps passes a little less often than a continuous one

@@ -1,4 +1,4 @@
-"""Measurements restricted to sums over the nodes of a binary tree."""
+"""Restricted measurements for a pair, as the paper compares them: one stream, a plain difference, a node of a tree."""
 
 from __future__ import annotations
 
@@ -6,6 +6,50 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.problem import Problem
+
+
+class Coordinates:
+    """The best of +-e_k for a pair: whichever of the two has the larger shift per standard deviation.
+
+    Any other stream says nothing about the pair (paper, Algorithm ECC-AHT-Restricted). The champion wins a tie.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._strength = problem.shift**2 / problem.covariance.diagonal()
+
+    def __call__(self, i: int, j: int) -> Array:
+        """Return the budget on one stream."""
+        return single_stream(self._problem, i if self._strength[i] >= self._strength[j] else j)
+
+
+def single_stream(problem: Problem, k: int) -> Array:
+    """All weight on stream k.
+
+    >>> single_stream(Problem(np.eye(3), shift=1.0, n_anomalies=1, budget=2.0), 1)
+    array([0., 2., 0.])
+    """
+    c = np.zeros(problem.size)
+    c[k] = problem.budget
+    return c
+
+
+class Difference:
+    """c proportional to D = shift_i e_i - shift_j e_j: the No-QP ablation of the paper (section 5.2).
+
+    >>> Difference(Problem(np.eye(3), shift=[1.0, 3.0, 1.0], n_anomalies=1, budget=2.0))(0, 1)
+    array([ 0.5, -1.5,  0. ])
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def __call__(self, i: int, j: int) -> Array:
+        """Return the difference, scaled to the budget."""
+        problem = self._problem
+        c = np.zeros(problem.size)
+        c[i], c[j] = problem.shift[i], -problem.shift[j]
+        return problem.measurements.scaled(c)
 
 
 class Tree:
@@ -36,7 +80,7 @@ class Tree:
                 information = float(contrast) ** 2 / self._variance(node)
                 if information > best * (1.0 + 1e-12):
                     best, chosen = information, node
-        return self._weights(chosen) * (self._problem.budget / (1 << chosen[0]))
+        return self._problem.measurements.scaled(self._weights(chosen))
 
     def _weights(self, node: tuple[int, int]) -> Array:
         """One on every leaf below the node: `place` of `level`, leaves at level 0."""
