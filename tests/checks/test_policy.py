@@ -11,10 +11,12 @@ import pytest
 from numpy.typing import ArrayLike
 
 import eccaht
-from eccaht import Problem, families
+from eccaht import Problem, families, make_policy
 from eccaht.arrays import Array, Index
 from eccaht.checks import CheckFailure, check_policy, policy_checks
+from eccaht.covariance import Covariance
 from eccaht.measure import PairDesign
+from eccaht.measurements.base import Constraint, Solved
 from eccaht.policies import Policy
 from eccaht.policies.choosers import Pair, champion_challenger
 from eccaht.policies.parts import Choice, Memoryless, Parts, View
@@ -64,6 +66,31 @@ def test_names_and_problems_of_a_user() -> None:
         "relabelling": "the prior of the shifts differs from stream to stream",
         "strong_anomalies": "long",
     }
+
+
+class Euclidean(Constraint):
+    """|c|_2 <= 1."""
+
+    def allows(self, c: Array) -> bool:
+        return bool(np.linalg.norm(c) <= 1.0 + 1e-9)
+
+    def scaled(self, direction: Array) -> Array:
+        return direction / float(np.linalg.norm(direction))
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solved:
+        weights = self.scaled(covariance.solve_sparse(indices, values))
+        return Solved(covariance, indices, values, weights)
+
+
+def test_a_constraint_of_a_user_is_what_is_checked() -> None:
+    problem = Problem(families.toeplitz(12, 0.5), shift=4.0, n_anomalies=2, measurements=Euclidean())
+    unsaved = check_policy("ecc-aht", problem=problem)
+    assert set(unsaved) <= {"saving"}
+    beyond = r"^ask gave weights of \|c\|_1 = \S+ at step 1 that .*Euclidean.* does not allow$"
+    with pytest.raises(CheckFailure, match=beyond):
+        check_policy(
+            lambda problem, seed: make_policy("ecc-aht", problem.replace(budget=9.0), seed=seed), problem=problem
+        )
 
 
 def test_what_does_not_apply_is_named() -> None:
