@@ -22,7 +22,7 @@ def code_of(page: str) -> str:
     return "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/confidence.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/confidence.md", "docs/joint.md"])
 def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = code_of(page)

@@ -78,7 +78,7 @@ def told(key: str, value: object) -> Change:
 
 
 def others(_: object, arrays: Arrays) -> None:
-    """Announce two streams that are not the announced ones."""
+    """Put two streams in the place of the MAP set that are not in it."""
     arrays["belief.announced"][0] = np.setdiff1d(np.arange(8.0), arrays["belief.announced"])[:2]
 
 
@@ -94,7 +94,7 @@ IMPOSSIBLE: dict[str, tuple[str, Change, str]] = {
     "other sums": ("joint", scaled("belief.evidence.linear", 1e3), "statistics"),
     "a negative misfit": ("joint", put("belief.evidence.counts", 1, -1.0), "statistics"),
     "half a reading": ("joint", put("belief.evidence.counts", 0, 2.5), "whole numbers"),
-    "another set": ("joint", others, "announced set"),
+    "another set": ("joint", others, "MAP set"),
     "another order": ("joint", put("belief.order", 0, 3.0), "order of ties"),
     "a set twice": ("joint-pair", put("belief.search.sets", 0, 100.0), "streams"),
     "scores that moved": ("ecc-aht", told("n_told", 0), "without a reading"),

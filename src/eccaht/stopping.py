@@ -1,21 +1,22 @@
 """When to stop, and what each rule promises.
 
-A rule looks at the evidence that separates the announced set from its rivals and at the number of readings. `posterior`
-and `glr` (docs/confidence.md) need the evidence against every other set, any number of changes away; the belief of the
-joint policies can give it, the pseudo-likelihood cannot.
+A rule looks at what separates the decision from its rivals and at the number of readings. `posterior` and `glr`
+(docs/confidence.md) need the log-odds against every other set, any number of changes away; the posterior of the joint
+policies gives them, the pseudo-likelihood cannot.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from eccaht.arrays import as_count
-from eccaht.posterior.confidence import Confidence
+from eccaht.posterior import Capabilities, Confidence
 from eccaht.problem import Problem
 
 StoppingOption = str | int | None
+_LOG_ODDS = Capabilities()  # of a policy with one log-likelihood ratio a stream
 _OPEN_MARGIN = 0.85  # of alpha, where the number of anomalies is open
 
 
@@ -35,7 +36,7 @@ class Gap:
 
     Promise: if l(i) - l(j) were the log-likelihood ratio of the swap, a given single-swap rival of the true set would
     ever pass the threshold with probability at most alpha / N. The pseudo-likelihood is that ratio only where no
-    other anomalous stream carries weight in the measurements. So the error of the announced set is NOT bounded by
+    other anomalous stream carries weight in the measurements. So the error of the decision is NOT bounded by
     alpha: docs/stopping.md gives the errors counted, which are far larger on strongly correlated noise.
     """
 
@@ -52,25 +53,25 @@ class Gap:
         return lead >= self.beta
 
 
-class Assured(Protocol):
-    """A belief that knows how sure its announced set is."""
+class HasPosterior(Protocol):
+    """A belief with a posterior over whole sets."""
 
     def fits(self) -> bool:
-        """Could the readings come from the announced set? Not if there are too few to tell."""
+        """Could the readings come from the MAP set? Not if there are too few to tell."""
 
     def confidence(self, needed: float = 0.0) -> Confidence | None:
-        """The posterior probability of the set; where it is below `needed` a rough figure will do."""
+        """The posterior probability of the MAP set; where it is below `needed` a rough figure will do."""
 
     def advantage(self, needed: float = -math.inf) -> float:
-        """The least log-likelihood ratio to another set, less the cost of how many others are like it."""
+        """The least log-likelihood ratio of the MAP set to another, less the cost of how many others are like it."""
 
 
 @dataclass(frozen=True)
 class PosteriorProbability:
-    """Stop when the posterior probability of the announced set reaches 1 - alpha.
+    """Stop when the posterior probability of the MAP set reaches 1 - alpha.
 
     Promise: over anomalous sets drawn from the prior (all possible sizes equally likely, all sets of a size equally
-    likely), and shifts drawn from theirs where they are unknown, the announced set is wrong in at most a share
+    likely), and shifts drawn from theirs where they are unknown, the MAP set is wrong in at most a share
     alpha of all searches. Where all sets are enumerated this is a theorem; else the probability is an estimate,
     and docs/confidence.md gives the errors counted.
 
@@ -81,11 +82,11 @@ class PosteriorProbability:
     """
 
     alpha: float
-    belief: Assured
+    belief: HasPosterior
     margin: float = 1.0  # the rule works with margin * alpha
 
     def met(self, lead: float, n_told: int) -> bool:
-        """Is the set probable enough? A rival one change away that is more probable than alpha settles it."""
+        """Is the set probable enough? Not if one rival one change away is more probable than alpha."""
         doubt = self.margin * self.alpha
         if not n_told or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fits():
             return False
@@ -95,10 +96,10 @@ class PosteriorProbability:
 
 @dataclass(frozen=True)
 class LikelihoodRatio:
-    """Stop when the announced set is log(N_d m / alpha) nats more likely than every rival that differs by d streams.
+    """Stop when the MAP set is log(N_d m / alpha) nats more likely than every rival that differs by d streams.
 
-    N_d is the number of sets that differ from the rival as the announced one does, m the number of ways to differ (the
-    possible d). Promise: whatever the true set, the announced one is wrong with probability at most alpha. If the
+    N_d is the number of sets that differ from the rival as the MAP set does, m the number of ways to differ (the
+    possible d). Promise: whatever the true set, the MAP set is wrong with probability at most alpha. If the
     true set is T, the likelihood ratio of any other set to T is a martingale that starts at 1, so it ever reaches
     N_d m / alpha with probability at most alpha / (N_d m) (Ville); summed over all others this is alpha. For a single
     swap of n among K that is log(n n (K - n) / alpha), far below the log of the number of all sets. With
@@ -106,7 +107,7 @@ class LikelihoodRatio:
     """
 
     alpha: float
-    belief: Assured
+    belief: HasPosterior
 
     def met(self, lead: float, n_told: int) -> bool:
         """Is every rival far enough behind?"""
@@ -142,43 +143,41 @@ def stopping_rule(
     problem: Problem,
     *,
     own: StoppingRule | None = None,
-    evidence: bool = True,
-    assured: Assured | None = None,
+    can: Capabilities = _LOG_ODDS,
+    belief: Any = None,
 ) -> StoppingRule:
     """Return the rule that `stopping=...` names.
 
     "posterior", "glr", "gap", "own", a number of measurements, or None for never. own: the rule of the algorithm's own
-    source; evidence: whether its scores are log-likelihood ratios; assured: its belief, if that knows whole sets.
+    source; can: what the policy can do; belief: its belief, a `HasPosterior` if it can tell the posterior of sets.
 
     >>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], shift=1.0, n_anomalies=1, budget=1.0)
     >>> round(stopping_rule("gap", 0.05, problem).beta, 3)
     2.996
     """
-    fixed = problem.sizes[0] == problem.sizes[1]
-    gap, sure = evidence and fixed, assured is not None
-    rules = [("'posterior'", sure), ("'glr'", sure), ("'gap'", gap), ("'own'", own is not None)]
-    known = [*(name for name, there in rules if there), "a number of measurements", "None"]
-    choices = f"use {', '.join(known[:-1])} or None"
     if option is None:
         return Never()
-    if assured is not None and option == "posterior":
-        return PosteriorProbability(alpha, assured, margin=1.0 if fixed else _OPEN_MARGIN)
-    if assured is not None and option == "glr":
-        return LikelihoodRatio(alpha, assured)
-    if option == "gap" and gap:
-        return Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
-    if option == "gap" and evidence:
+    if not isinstance(option, str):
+        return Horizon(as_count(option, "stopping", least=1))
+    fixed, rules = problem.sizes[0] == problem.sizes[1], dict[str, StoppingRule]()
+    if can.posterior:
+        rules["posterior"] = PosteriorProbability(alpha, belief, margin=1.0 if fixed else _OPEN_MARGIN)
+        rules["glr"] = LikelihoodRatio(alpha, belief)
+    if can.log_odds and fixed:
+        rules["gap"] = Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
+    if own is not None:
+        rules["own"] = own
+    if option in rules:
+        return rules[option]
+    choices = f"use {', '.join([*map(repr, rules), 'a number of measurements'])} or None"
+    if option == "gap" and can.log_odds:
         raise ValueError(f"stopping='gap' compares swaps and needs a known number of anomalies: {choices}")
     if option == "gap":
         raise ValueError(f"stopping='gap' needs scores that are log-likelihood ratios, not means: {choices}")
-    if option == "own" and own:
-        return own
     if option == "own":
         raise ValueError(f"this policy has no stopping rule of its own: {choices}")
     if option in ("posterior", "glr"):
         raise ValueError(
             f"stopping={option!r} needs the posterior of whole sets, which joint and exact keep: here {choices}"
         )
-    if isinstance(option, str):
-        raise ValueError(f"unknown stopping rule {option!r}: {choices}")
-    return Horizon(as_count(option, "stopping", least=1))
+    raise ValueError(f"unknown stopping rule {option!r}: {choices}")

@@ -7,7 +7,9 @@ from scipy.stats import multivariate_normal
 
 from eccaht import Problem, UnknownShift, families
 from eccaht.arrays import Array, Index
-from eccaht.posterior.likelihood import likelihood_of
+from eccaht.posterior import statistics
+from eccaht.posterior.contaminated import robust_likelihood
+from eccaht.posterior.likelihood import Likelihood, likelihood_of
 from eccaht.posterior.statistics import SufficientStatistics
 from eccaht.sets import SetPrior
 
@@ -82,3 +84,36 @@ def test_drawn_shifts_follow_that_posterior() -> None:
     assert_allclose(opened.rest.mean(axis=0), mean, atol=5 * deviation.max() / np.sqrt(len(sets)))
     assert_allclose(opened.rest.std(axis=0), deviation, rtol=0.03)
     assert np.abs(opened.filling[:, K]).max() == 0.0
+
+
+def known_unknown_contaminated() -> dict[str, Likelihood]:
+    known = Problem(families.toeplitz(K, 0.5), shift=2.0, n_anomalies=(0, 3), budget=2.0, mean=0.5)
+    unknown = known.replace(shift=MIXED)
+    return {
+        "known": likelihood_of(SufficientStatistics(known)),
+        "unknown": likelihood_of(SufficientStatistics(unknown)),
+        "contaminated": robust_likelihood(known, 0.1),
+    }
+
+
+@pytest.mark.parametrize("matrix", [True, False], ids=["M as a matrix", "M as its readings"])
+@pytest.mark.parametrize("name", ["known", "unknown", "contaminated"])
+def test_gains_among_a_shortlist_are_columns_of_all_gains(
+    name: str, matrix: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not matrix:
+        monkeypatch.setattr(statistics, "_MATRIX", 0)
+    likelihood = known_unknown_contaminated()[name]
+    assert likelihood.quadratic == (name == "known")
+    assert likelihood.evidence.has_matrix == matrix
+    for c, reading in zip(*readings(5), strict=True):
+        likelihood.evidence.add(c, float(reading))
+    sets = SetPrior(K, 0, 3).all_sets()
+    slots = np.random.default_rng(0).integers(3, size=len(sets))
+    everything = likelihood.gains(sets, slots)
+    shortlist = np.array([4, 0, K])
+    assert_allclose(likelihood.gains(sets, slots, shortlist), everything[:, shortlist], atol=1e-9)
+    by_row = np.random.default_rng(1).integers(K + 1, size=(len(sets), 2))
+    expected = np.take_along_axis(everything, by_row, axis=1)
+    assert_allclose(likelihood.gains(sets, slots, by_row), expected, atol=1e-9)
+    assert likelihood.gains(sets, slots, shortlist[:0]).shape == (len(sets), 0)

@@ -12,11 +12,11 @@ from eccaht.arrays import Array, Index
 from eccaht.datasets.smd import calibrate_rows, find_entities, read_entity
 from eccaht.policies import Policy
 from eccaht.posterior import enumeration
-from eccaht.posterior.confidence import Confidence
 from eccaht.posterior.enumeration import Enumeration
 from eccaht.posterior.joint import Joint
 from eccaht.posterior.likelihood import likelihood_of
 from eccaht.posterior.population import Population
+from eccaht.posterior.protocol import Confidence
 from eccaht.posterior.statistics import SufficientStatistics
 from eccaht.posterior.survey import Survey, drawn, explore, survey
 from eccaht.sets import SetPrior
@@ -28,13 +28,13 @@ TOLERANCE = 0.05
 
 def believed(problem: Problem, seed: int, kind: type[Population] | type[Enumeration]) -> Joint:
     rng = np.random.default_rng(seed)
-    likelihood, sizes = likelihood_of(SufficientStatistics(problem)), SetPrior(problem.size, *problem.sizes)
-    return Joint(likelihood, sizes, kind(likelihood, sizes, rng), rng)
+    likelihood, prior = likelihood_of(SufficientStatistics(problem)), SetPrior(problem.size, *problem.sizes)
+    return Joint(likelihood, prior, kind(likelihood, prior, rng), rng)
 
 
 def probability(belief: Joint, members: Index) -> float:
     """That the enumeration gives a set."""
-    search = belief.search
+    search = belief.posterior
     assert isinstance(search, Enumeration)
     sets = np.sort(search.sets, axis=1)
     padded = np.append(members, np.full(sets.shape[1] - members.size, belief.problem.size))
@@ -51,7 +51,7 @@ def check_agrees(problem: Problem, rows: Array, seed: int = 0) -> None:
         assert confidence is not None
         assert confidence.how == "estimated"
         assert_allclose(ours.beliefs, exact.beliefs, atol=TOLERANCE)
-        assert confidence.probability == pytest.approx(probability(exact, ours.announced), abs=TOLERANCE)
+        assert confidence.probability == pytest.approx(probability(exact, ours.map_set), abs=TOLERANCE)
 
 
 def random_problem(seed: int, most_sets: int) -> Problem:
@@ -149,42 +149,42 @@ def confidence(policy: Policy) -> Confidence:
 
 @pytest.mark.parametrize("most", [(2, 2), (0, 3)], ids=["two", "up to three"])
 def test_sequential_monte_carlo_draws_from_the_posterior(most: tuple[int, int]) -> None:
-    problem, sizes = Problem(families.toeplitz(9, 0.6), shift=1.0, n_anomalies=most, budget=3.0), SetPrior(9, *most)
+    problem, prior = Problem(families.toeplitz(9, 0.6), shift=1.0, n_anomalies=most, budget=3.0), SetPrior(9, *most)
     likelihood, rng = likelihood_of(SufficientStatistics(problem)), np.random.default_rng(1)
     likelihood.evidence.add_vector(Simulator(problem, seed=4).sample(1)[0])
-    exact = Enumeration(likelihood, sizes, rng)
+    exact = Enumeration(likelihood, prior, rng)
     exact.update()
-    sets = drawn(likelihood, sizes, rng, 8000)
+    sets = drawn(likelihood, prior, rng, 8000)
     counts = np.bincount(sets.ravel(), minlength=10)[:9] / len(sets)
     assert_allclose(counts, exact.marginals(), atol=0.03)
 
 
 def test_the_vicinity_holds_sets_once_with_their_posterior() -> None:
-    problem, sizes = Problem(families.toeplitz(12, 0.8), shift=2.0, n_anomalies=3, budget=3.0), SetPrior(12, 0, 3)
+    problem, prior = Problem(families.toeplitz(12, 0.8), shift=2.0, n_anomalies=3, budget=3.0), SetPrior(12, 0, 3)
     likelihood = likelihood_of(SufficientStatistics(problem))
     likelihood.evidence.add_vector(Simulator(problem, seed=1).sample(1)[0])
-    near = explore(likelihood, sizes, np.array([[0, 1, 2], [2, 1, 0], [12, 12, 12]]))
+    near = explore(likelihood, prior, np.array([[0, 1, 2], [2, 1, 0], [12, 12, 12]]))
     assert np.unique(np.sort(near.sets, axis=1), axis=0).shape == near.sets.shape
-    assert_allclose(near.height, likelihood.log_likelihood(near.sets) + sizes.log_prior_of(near.sets))
-    exact = Enumeration(likelihood, sizes, np.random.default_rng(0))
+    assert_allclose(near.height, likelihood.log_likelihood(near.sets) + prior.log_prior_of(near.sets))
+    exact = Enumeration(likelihood, prior, np.random.default_rng(0))
     exact.update()
     assert_allclose(near.marginals(12), exact.marginals(), atol=0.01)
 
 
 def test_what_lies_outside_the_vicinity_counts_too() -> None:
     """One set with half of the probability among thousands that share the other half, which no list can hold."""
-    problem, sizes = Problem(np.eye(20), shift=0.3, n_anomalies=(0, 5), budget=3.0), SetPrior(20, 0, 5)
+    problem, prior = Problem(np.eye(20), shift=0.3, n_anomalies=(0, 5), budget=3.0), SetPrior(20, 0, 5)
     likelihood, rng = likelihood_of(SufficientStatistics(problem)), np.random.default_rng(0)
     likelihood.evidence.add_vector(np.zeros(20))
-    near = explore(likelihood, sizes, np.full((1, 5), 20))
-    exact = Enumeration(likelihood, sizes, rng)
+    near = explore(likelihood, prior, np.full((1, 5), 20))
+    exact = Enumeration(likelihood, prior, rng)
     exact.update()
-    found = survey(likelihood, sizes, near, rng)
-    assert near.holds(sizes.keys(exact.sets)).mean() < 0.5
-    assert found.settled
+    found = survey(likelihood, prior, near, rng)
+    assert near.holds(prior.keys(exact.sets)).mean() < 0.5
+    assert found.agreed
     assert_allclose(found.marginals, exact.marginals(), atol=TOLERANCE)
     empty = float(np.exp(exact.log_posterior[(exact.sets == 20).all(axis=1)][0]))
-    ours = float(np.exp(sizes.log_prior[0] - found.log_total))
+    ours = float(np.exp(prior.log_prior[0] - found.log_total))
     assert ours == pytest.approx(empty, abs=TOLERANCE)
 
 
@@ -195,9 +195,9 @@ def test_a_survey_that_has_not_settled_says_so_and_does_not_stop() -> None:
         belief.observe(x)
     rule = PosteriorProbability(0.05, belief)
     assert rule.met(belief.lead, 3)
-    search = belief.search
+    search = belief.posterior
     assert isinstance(search, Population)
-    search._surveyed = Survey(belief.beliefs, search._survey().log_total, settled=False)
+    search._survey = Survey(belief.beliefs, search._survey.log_total, agreed=False)
     told = belief.confidence()
     assert told is not None
     assert told.how == "unsettled"

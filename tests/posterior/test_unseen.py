@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from eccaht import Problem
 from eccaht.arrays import Array
 from eccaht.posterior.confidence import estimate, weight_unseen
+from eccaht.posterior.gibbs import neighbourhood
 from eccaht.posterior.likelihood import Likelihood, likelihood_of
-from eccaht.posterior.slots import neighbourhood
 from eccaht.posterior.statistics import SufficientStatistics
 from eccaht.sets import SetPrior
 
@@ -47,41 +47,41 @@ def told(readings: int, seed: int, variance: float, size: int = 4) -> Likelihood
     return likelihood_of(evidence)
 
 
-@pytest.mark.parametrize("sizes", [SetPrior(4, 2, 2), SetPrior(4, 1, 1), SetPrior(4, 1, 3)], ids=["2", "1", "1-3"])
+@pytest.mark.parametrize("prior", [SetPrior(4, 2, 2), SetPrior(4, 1, 1), SetPrior(4, 1, 3)], ids=["2", "1", "1-3"])
 @pytest.mark.parametrize("readings", [1, 2, 5])
-def test_the_weight_is_the_integral_over_gaussian_sets(sizes: SetPrior, readings: int) -> None:
+def test_the_weight_is_the_integral_over_gaussian_sets(prior: SetPrior, readings: int) -> None:
     for seed in range(3):
         likelihood = told(readings, seed, 0.5)
         evidence = likelihood.evidence
         b, M = evidence.linear[:4], evidence.rows(np.arange(4))[:, :4]
-        members = sizes.all_sets()[seed]
+        members = prior.all_sets()[seed]
         held = int((members < 4).sum())
-        own = likelihood.log_likelihood(members[None])[0] + sizes.log_prior_of(members[None])[0]
+        own = likelihood.log_likelihood(members[None])[0] + prior.log_prior_of(members[None])[0]
         expected = 0.0
-        for size in range(sizes.least, sizes.most + 1):
+        for size in range(prior.least, prior.most + 1):
             others = 1.0 - 1.0 / comb(4, size) if size == held else 1.0
-            expected += others * mean_over_gaussian(b, M, size) / (sizes.most - sizes.least + 1)
-        assert_allclose(weight_unseen(likelihood, sizes, members), expected / np.exp(own), rtol=1e-6)
+            expected += others * mean_over_gaussian(b, M, size) / (prior.most - prior.least + 1)
+        assert_allclose(weight_unseen(likelihood, prior, members), expected / np.exp(own), rtol=1e-6)
 
 
 def test_what_is_hidden_lowers_what_is_believed_by_as_much_as_it_weighs() -> None:
     """One reading fits about one set in ten thousand: by enumeration of 7,315 sets, on average over worlds."""
-    sizes = SetPrior(22, 4, 4)
-    rows, believed, exact = sizes.all_sets(), [], []
+    prior = SetPrior(22, 4, 4)
+    rows, believed, exact = prior.all_sets(), [], []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         evidence = SufficientStatistics(Problem(np.eye(22), shift=2e4, n_anomalies=4, budget=1.0))
         truth, c = rows[rng.integers(len(rows))], rng.standard_normal(22)
         evidence.add(c, float(2e4 * c[truth].sum() + np.linalg.norm(c) * rng.standard_normal()))
         likelihood = likelihood_of(evidence)
-        around = neighbourhood(likelihood, sizes, truth)
+        around = neighbourhood(likelihood, prior, truth)
         if around.best >= -30.0:  # one change is enough to explain it too: nothing is hidden there
             continue
         height = likelihood.log_likelihood(rows)
         own = float(likelihood.log_likelihood(truth[None])[0])
         exact.append(1.0 / np.exp(np.minimum(height - own, 300.0)).sum())
         seen = np.tile(truth, (64, 1))  # a population that knows nothing else, and searches that found nothing else
-        believed.append(estimate(likelihood, sizes, seen, seen, around))
+        believed.append(estimate(likelihood, prior, seen, seen, around))
     assert len(exact) > 30
     assert 0.4 < np.mean(exact) < 0.9  # there is something to be missed
     assert 0.0 <= min(believed) <= max(believed) <= 1.0

@@ -12,22 +12,22 @@ from eccaht.sets import Hypotheses, SetPrior
 
 @pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (5, 1, 4), (7, 1, 1)])
 def test_all_sets_are_all_sets_and_the_prior_adds_up(K: int, least: int, most: int) -> None:
-    sizes = SetPrior(K, least, most)
-    rows = sizes.all_sets()
+    prior = SetPrior(K, least, most)
+    rows = prior.all_sets()
     found = {tuple(sorted(k for k in row if k < K)) for row in rows.tolist()}
     assert found == {c for m in range(least, most + 1) for c in combinations(range(K), m)}
-    assert len(rows) == sizes.count == sum(comb(K, m) for m in range(least, most + 1))
-    prior = np.exp(sizes.log_prior_of(rows))
-    assert_allclose(prior.sum(), 1.0)
+    assert len(rows) == prior.count == sum(comb(K, m) for m in range(least, most + 1))
+    chance = np.exp(prior.log_prior_of(rows))
+    assert_allclose(chance.sum(), 1.0)
     held = (rows < K).sum(axis=1)
-    assert_allclose([prior[held == m].sum() for m in range(least, most + 1)], 1.0 / (most - least + 1))
+    assert_allclose([chance[held == m].sum() for m in range(least, most + 1)], 1.0 / (most - least + 1))
 
 
 @pytest.mark.parametrize(("K", "least", "most"), [(6, 2, 2), (6, 0, 3), (300, 2, 2), (300, 0, 2)])
 def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
-    sizes = SetPrior(K, least, most)
-    rows = sizes.random_sets(np.random.default_rng(0), 20_000)
-    assert np.array_equal(sizes.checked(rows.astype(float)), rows)
+    prior = SetPrior(K, least, most)
+    rows = prior.random_sets(np.random.default_rng(0), 20_000)
+    assert np.array_equal(prior.checked(rows.astype(float)), rows)
     held = (rows < K).sum(axis=1)
     for m in range(least, most + 1):
         share = (held == m).mean()
@@ -38,12 +38,12 @@ def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
 
 
 def test_keys_do_not_depend_on_the_order_of_slots() -> None:
-    sizes = SetPrior(9, 0, 3)
+    prior = SetPrior(9, 0, 3)
     rows = np.array([[1, 2, 9], [9, 2, 1], [2, 1, 8], [9, 9, 1]])
-    keys = sizes.keys(rows)
+    keys = prior.keys(rows)
     assert keys[0] == keys[1]
     assert len(set(keys.tolist())) == 3
-    found, shares = sizes.distinct(rows)
+    found, shares = prior.distinct(rows)
     assert sorted(shares.tolist()) == [0.25, 0.25, 0.5]
     assert len(found) == 3
 

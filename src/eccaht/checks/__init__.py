@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from eccaht.checks.covariance import check_covariance, covariance_checks
     from eccaht.checks.policy import check_policy, policy_checks
+    from eccaht.checks.posterior import check_posterior
     from eccaht.checks.suite import CheckFailure
 
 _PLACES = {
@@ -25,7 +26,14 @@ _PLACES = {
     "policy_checks": "policy",
 }
 
-__all__ = ["CheckFailure", "check_covariance", "check_policy", "covariance_checks", "policy_checks"]
+__all__ = [
+    "CheckFailure",
+    "check_covariance",
+    "check_policy",
+    "check_posterior",
+    "covariance_checks",
+    "policy_checks",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -146,9 +146,9 @@ def identify(
 def _name_of_scores(policy: str) -> str:
     """Those of the exact policies weigh whole sets and are no log-odds of single sensors."""
     from eccaht.policies import CATALOGUE
-    from eccaht.run.loop import EXACT
 
-    return "log-odds" if CATALOGUE[policy].evidence and policy not in EXACT else "score"
+    can = CATALOGUE[policy].can
+    return "log-odds" if can.log_odds and not can.exact_lead else "score"
 
 
 def _left_to_find(number: int | tuple[int, int], apart: int, policy: str) -> int | tuple[int, int]:

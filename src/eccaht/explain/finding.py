@@ -16,7 +16,7 @@ from eccaht.explain.signs import other_signs
 from eccaht.model.standstill import Culprit
 from eccaht.policies import Policy
 from eccaht.posterior import Confidence
-from eccaht.posterior.confidence import LEAST_FIT
+from eccaht.posterior.likelihood import LEAST_FIT
 from eccaht.run.loop import ShiftEstimates, estimated_shifts
 from eccaht.run.record import Change, Record, name_of
 from eccaht.run.replay import Replay

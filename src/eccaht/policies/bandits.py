@@ -1,8 +1,7 @@
 """Bandit algorithms for the best set of n streams: they pull one stream at a time and know nothing of correlation.
 
 All work on `EmpiricalMeans`, whose scores are means in units of the shift: the anomalous streams are the n largest. A
-set is told from another by the streams in which they differ; for two sets the difference of their sums has variance
-sum of var_k over those streams.
+set differs from another by some streams; the difference of their sums has variance sum of var_k over those streams.
 """
 
 from __future__ import annotations

@@ -5,21 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from eccaht.arrays import as_number, check_alpha
 from eccaht.covariance import Diagonal
 from eccaht.covariance.ridge import with_ridge
+from eccaht.labels import did_you_mean
 from eccaht.measure import Coordinates, Difference, PairDesign, Tree
 from eccaht.measurements import Budget, Unlimited
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
-from eccaht.policies.hierarchical import compose_hds
+from eccaht.policies.hierarchical import TreeWalk, compose_hds
 from eccaht.policies.joint import compose_exact, compose_joint, compose_joint_pair
-from eccaht.policies.parts import Parts
+from eccaht.policies.parts import Capabilities, Parts, check_able
 from eccaht.policies.policy import Policy
-from eccaht.posterior import EmpiricalMeans, Joint, PseudoLikelihood
+from eccaht.posterior import EmpiricalMeans, Enumeration, LocalSearch, Population, PseudoLikelihood
 from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed, rng_for
 from eccaht.stopping import StoppingOption, stopping_rule
@@ -33,17 +33,14 @@ class Entry:
     """One algorithm: where it comes from and what it is made of.
 
     compose(problem, **options) puts the parts together; its keyword arguments are the policy's options, except
-    `alpha` and `rng`, which every policy has. `evidence`: the scores are log-likelihood ratios; the gap rule applies.
+    `alpha` and `rng`, which every policy has. `can` is what its belief declares: known before anything is composed.
     """
 
     summary: str
     source: str
     compose: Callable[..., Parts]
-    evidence: bool = True
+    can: Capabilities = PseudoLikelihood.can
     regularize: float = 0.0  # default ridge
-    open_number: bool = False  # takes n_anomalies=(least, most)
-    open_shift: bool = False  # takes an UnknownShift
-    assured: bool = False  # knows the posterior of whole sets
     constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
 
 
@@ -85,7 +82,7 @@ CATALOGUE: dict[str, Entry] = {
         "ecc-aht that ranks streams by marginal least-squares means",
         f"{PAPER}, appendix ECC-AHT-SimpleDiff",
         _mean_difference,
-        evidence=False,
+        EmpiricalMeans.can,
         constraints=True,
     ),
     "diagonal": Entry(
@@ -129,48 +126,45 @@ CATALOGUE: dict[str, Entry] = {
         "best set against the set of largest confidence bound, one stream at a time",
         "Nakamura & Sugiyama 2025, Algorithm 1",
         compose_combgape,
-        evidence=False,
+        EmpiricalMeans.can,
     ),
     "ttts": Entry(
         "top-two Thompson sampling over sets, one stream at a time",
         "Russo 2016, section 3",
         compose_ttts,
-        evidence=False,
+        EmpiricalMeans.can,
     ),
     "t3c": Entry(
         "top-two sampling over sets, challenger of smallest transportation cost",
         "Shang et al. 2020, section 2",
         compose_t3c,
-        evidence=False,
+        EmpiricalMeans.can,
     ),
     "hds": Entry(
         "hierarchical dynamic search on a binary tree, independent streams only",
         "Gafni et al. 2023, Algorithm 1",
         compose_hds,
-        evidence=False,
+        TreeWalk.can,
     ),
     "joint-pair": Entry(
         "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
         "eccaht, docs/joint.md",
         compose_joint_pair,
+        LocalSearch.can,
         constraints=True,
     ),
     "joint": Entry(
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
         "eccaht, docs/joint.md",
         compose_joint,
-        open_number=True,
-        open_shift=True,
-        assured=True,
+        Population.can,
         constraints=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
         "eccaht, docs/joint.md",
         compose_exact,
-        open_number=True,
-        open_shift=True,
-        assured=True,
+        Enumeration.can,
         constraints=True,
     ),
     "robust": Entry(
@@ -215,25 +209,25 @@ def make_policy(
 
     seed: the policy's own generator is derived from it and the name.
     stopping: "posterior" or "glr" (joint and exact), "gap", "own" (the rule of the algorithm's source), a number of
-        measurements, or None (the caller decides); by default "posterior" where the policy knows whole sets, "gap"
+        measurements, or None (the caller decides); by default "posterior" where the policy knows that of sets, "gap"
         where its scores are log-likelihood ratios, and "own" elsewhere.
     alpha: error level of the stopping rule.
     regularize: the policy believes S + regularize I; the world keeps S.
-    options: what the algorithm itself leaves open, e.g. `readings` of hds.
+    options: what the algorithm itself leaves open, e.g. `readings` of hds or `posterior` of joint.
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
     entry, alpha = _entry(name), check_alpha(alpha)
-    _check_able(name, entry, problem)
+    check_able(entry.can, problem, f"policy {name!r}")
     _check_constraint(name, entry, problem)
-    ridge = entry.regularize if regularize is None else _checked_ridge(name, regularize)
+    ridge = entry.regularize if regularize is None else _checked_ridge(name, entry.can, regularize)
     believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
     rng = rng_for(seed, "policy", name)
     parts = entry.compose(believed, **_checked_options(name, entry, options, alpha=alpha, rng=rng))
-    default = "posterior" if entry.assured else "gap" if entry.evidence else "own"
+    can = parts.belief.can
+    default = "posterior" if can.posterior else "gap" if can.log_odds else "own"
     chosen = default if stopping == "default" else stopping
-    assured = parts.belief if isinstance(parts.belief, Joint) and entry.assured else None
-    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, evidence=entry.evidence, assured=assured)
+    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, can=can, belief=parts.belief)
     policy = Policy(problem, parts, rule, rng)
     policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
     return policy
@@ -242,19 +236,8 @@ def make_policy(
 def _entry(name: str) -> Entry:
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
-    near = get_close_matches(str(name), CATALOGUE, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CATALOGUE)}"
-    raise ValueError(f"unknown policy {name!r}: {hint}")
-
-
-def _check_able(name: str, entry: Entry, problem: Problem) -> None:
-    """Refuse what the algorithm cannot honour."""
-    if problem.sizes[0] != problem.sizes[1] and not entry.open_number:
-        able = " and ".join(other for other, e in CATALOGUE.items() if e.open_number)
-        raise ValueError(f"policy {name!r} needs a known number of anomalies, not {problem.sizes}: {able} do without")
-    if problem.unknown_shift and not entry.open_shift:
-        able = " and ".join(other for other, e in CATALOGUE.items() if e.open_shift)
-        raise ValueError(f"policy {name!r} needs known shifts: {able} do without")
+    hint = did_you_mean(name, CATALOGUE, f": known: {', '.join(CATALOGUE)}", cutoff=0.5)
+    raise ValueError(f"unknown policy {name!r}{hint}")
 
 
 def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
@@ -264,12 +247,12 @@ def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
         raise ValueError(f"policy {name!r} needs an L1 budget, not {problem.measurements!r}: {able} do without")
 
 
-def _checked_ridge(name: str, regularize: float) -> float:
+def _checked_ridge(name: str, can: Capabilities, regularize: float) -> float:
     ridge = as_number(regularize, "regularize")
     if ridge < 0:
         raise ValueError(f"regularize must not be negative, not {regularize!r}")
-    if ridge and name == "hds":
-        raise ValueError("hds knows no covariance: it cannot regularize one")
+    if ridge and not can.uses_covariance:
+        raise ValueError(f"{name} knows no covariance: it cannot regularize one")
     return ridge
 
 

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from eccaht.arrays import Array, Index, as_count, as_floats, as_number, check_finite, frozen, support_of
 from eccaht.covariance import Covariance, Diagonal
-from eccaht.policies.parts import Choice, Parts, View
+from eccaht.policies.parts import Capabilities, Choice, Parts, View
+from eccaht.posterior import Belief
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded, check_unmeasured, whole_numbers
 
@@ -58,7 +58,9 @@ def compose_hds(
     AllDeclared(n_anomalies=2)
     """
     levels = _levels(problem.size)
-    variance, shift = _common_variance(problem.covariance), _common_shift(problem)
+    variance = _common(problem.covariance.diagonal(), "streams of one variance", "variance")
+    _check_independent(problem.covariance)
+    shift = _common(np.abs(problem.shift), "shifts of one size (either sign)", "shift")
     cost = as_number(error, "error")
     if not 0 < cost < 1:
         raise ValueError(f"error must lie strictly between 0 and 1, not {error!r}")
@@ -76,7 +78,7 @@ def llr(thetas: Array, readings: Array, variance: float) -> Array:
     return theta * (total - 0.5 * theta * count) / variance
 
 
-class TreeWalk:
+class TreeWalk(Belief):
     """Where the walk is and what it has read: the belief and the chooser of HDS.
 
     In units of one leaf, with the signs of the shifts taken into the weights, the sum of m leaves reads
@@ -91,8 +93,12 @@ class TreeWalk:
     declaration is ever taken back.
     """
 
+    can = Capabilities(log_odds=False, uses_covariance=False)
+    takes_inflation = False  # its tests are worked out for one noise
+
     def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
-        self._problem, self._sign, self._variance = problem, np.sign(problem.shift), variance
+        self.problem = problem
+        self._sign, self._variance = np.sign(problem.shift), variance
         self._thetas, self._readings, self._threshold = thetas, readings, threshold
         self._node, self._allr = _ROOT, 0.0
         self._visit = np.zeros((2, 2))  # number and sum of this visit's readings, one column a child (leaf: column 0)
@@ -113,26 +119,18 @@ class TreeWalk:
             scores[declared] += max(lift, 0.0)
         return frozen(scores)
 
-    @property
-    def beliefs(self) -> Array:
-        """1 / (1 + exp(-score))."""
-        beliefs: Array = expit(self.scores)
-        return beliefs
-
     def choose(self, view: View) -> Choice:  # noqa: ARG002
         """Return the node sum to read next, of |c|_1 = budget."""
         leaves = self._pending
-        weights = np.zeros(self._problem.size)
+        weights = np.zeros(self.problem.size)
         weights[leaves] = self._sign[leaves]
-        return Choice(self._problem.measurements.scaled(weights))
-
-    takes_inflation = False  # its tests are worked out for one noise
+        return Choice(self.problem.measurements.scaled(weights))
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:  # noqa: ARG002
         """Take a reading; the walk goes on if it is of the node sum asked for."""
         support = support_of(c)
         weights, asked = c[support] * self._sign[support], np.array_equal(support, self._pending)
-        x = (y - float(c[support] @ self._problem.mean[support])) / float(weights[0])  # in units of one leaf
+        x = (y - float(c[support] @ self.problem.mean[support])) / float(weights[0])  # in units of one leaf
         if support.size == 1:
             self._alone[:, support[0]] += 1.0, x
         if asked and not self._over and np.allclose(weights, weights[0], rtol=_ROUNDING, atol=0.0):
@@ -155,7 +153,7 @@ class TreeWalk:
             check_bounded(sums, "sums of readings", 1e100)
         self._visit[:], self._alone[:] = state["visit"], state["alone"]
         self._declared[:] = whole_numbers(state["declared"], "declared leaves", most=1)
-        (self._node,) = whole_numbers(state["walk"][:1], "nodes", least=_ROOT, most=2 * self._problem.size - 1).tolist()
+        (self._node,) = whole_numbers(state["walk"][:1], "nodes", least=_ROOT, most=2 * self.problem.size - 1).tolist()
         self._allr = float(state["walk"][1])
         if self._alone[0].sum() > n_told or not self._possible:
             raise ValueError(f"a walk cannot be in such a state at node {self._node}")
@@ -163,33 +161,33 @@ class TreeWalk:
     @property
     def _possible(self) -> bool:
         """Can a walk be where this one is?"""
-        first, second = self._visit[0]
-        if self.declared.size > self._problem.known_number or (self._alone[0, self.declared] < 2).any():
+        (first, second), declared = self._visit[0], self.declared
+        if declared.size > self.problem.known_number or (self._alone[0, declared] < 2).any():
             return False
-        if not _below(self._node, self._declared).size:
+        if not self._below(self._node).size:
             return False
         if self._over:
             return self._node == _ROOT and not self._visit.any() and self._allr == 0.0
         if self._at_leaf:
-            read = first <= self._alone[0, self._node - self._problem.size] and second == 0
+            read = first <= self._alone[0, self._node - self.problem.size] and second == 0
             return bool(read) and (0.0 <= self._allr < self._threshold if first > 1 else self._allr == 0.0)
-        wanted = [self._wanted(child) for child in (0, 1)]
-        in_order = first == wanted[0] or second == 0
-        left = self._unread_child() is not None
-        return bool(in_order and left and first <= wanted[0] and second <= wanted[1] and self._allr == 0.0)
+        one, other = self._wanted
+        in_order = first == one or second == 0
+        left = self._unread_child is not None
+        return bool(in_order and left and first <= one and second <= other and self._allr == 0.0)
 
     @property
     def _evidence(self) -> Array:
-        n, K = self._problem.known_number, self._problem.size
+        n, K = self.problem.known_number, self.problem.size
         return np.log(n / (K - n)) + llr(self._thetas, self._alone, self._variance).max(axis=0)
 
     @property
     def _over(self) -> bool:
-        return int(self._declared.sum()) >= self._problem.known_number
+        return int(self._declared.sum()) >= self.problem.known_number
 
     @property
     def _at_leaf(self) -> bool:
-        return self._node >= self._problem.size
+        return self._node >= self.problem.size
 
     @property
     def _pending(self) -> Index:
@@ -197,35 +195,40 @@ class TreeWalk:
         if self._over:
             declared = self.declared
             return declared[[self._evidence[declared].argmin()]]
-        child = self._unread_child()
-        return _below(self._node if child is None else 2 * self._node + child, self._declared)
+        child = self._unread_child
+        return self._below(self._node if child is None else 2 * self._node + child)
 
+    def _below(self, node: int) -> Index:
+        """The leaves below a node that are not declared."""
+        depth = node.bit_length() - 1
+        width = self.problem.size >> depth
+        start = (node - (1 << depth)) * width
+        return start + (~self._declared[start : start + width]).nonzero()[0]
+
+    @property
+    def _wanted(self) -> list[int]:
+        """How many readings each child needs: none if it has no leaves."""
+        level = self._readings.size - self._node.bit_length()  # of the children; the leaves have level 0
+        sizes = [self._below(2 * self._node + child).size for child in (0, 1)]
+        return [int(self._readings[level]) if size else 0 for size in sizes]
+
+    @property
     def _unread_child(self) -> int | None:
         """The first child that still has leaves and too few readings (step 2); None at a leaf or if there is none."""
         if self._at_leaf:
             return None
-        return next((child for child in (0, 1) if self._visit[0, child] < self._wanted(child)), None)
-
-    def _wanted(self, child: int) -> int:
-        """How many readings a child needs: none if it has no leaves."""
-        level = self._readings.size - self._node.bit_length()  # of the children; the leaves have level 0
-        return int(self._readings[level]) if _below(2 * self._node + child, self._declared).size else 0
+        return next((child for child, wanted in enumerate(self._wanted) if self._visit[0, child] < wanted), None)
 
     def _test_children(self, x: float) -> None:
-        child = self._unread_child()
-        self._visit[:, child] += 1.0, x
-        if self._unread_child() is not None:
+        self._visit[:, self._unread_child] += 1.0, x
+        if self._unread_child is not None:
             return
-        gllr = [self._gllr(child) for child in (0, 1)]
+        gllr = [-math.inf, -math.inf]  # a child without leaves is never entered
+        for child in (0, 1):
+            if leaves := self._below(2 * self._node + child).size:
+                gllr[child] = float(llr(self._thetas, self._visit[:, child], leaves * self._variance).max())
         best = int(gllr[1] > gllr[0])
         self._enter(2 * self._node + best if gllr[best] > 0 else self._node // 2)  # step 3
-
-    def _gllr(self, child: int) -> float:
-        """Largest log-likelihood ratio over Theta1; a child without leaves is never entered."""
-        leaves = _below(2 * self._node + child, self._declared).size
-        if leaves == 0:
-            return -math.inf
-        return float(llr(self._thetas, self._visit[:, child], leaves * self._variance).max())
 
     def _test_leaf(self, x: float) -> None:
         earlier = self._visit[:, 0]
@@ -234,7 +237,7 @@ class TreeWalk:
         self._allr += float(theta * (x - 0.5 * theta)) / self._variance
         earlier += 1.0, x
         if self._allr >= self._threshold:  # step 5
-            self._declared[self._node - self._problem.size] = True
+            self._declared[self._node - self.problem.size] = True
             self._enter(_ROOT)  # step 6
         elif self._allr < 0:
             self._enter(self._node // 2)
@@ -260,14 +263,6 @@ class AllDeclared:
         return self.walk.declared.size >= self.n_anomalies
 
 
-def _below(node: int, declared: NDArray[np.bool_]) -> Index:
-    """The leaves below a node that are not declared."""
-    depth = node.bit_length() - 1
-    width = declared.size >> depth
-    start = (node - (1 << depth)) * width
-    return start + (~declared[start : start + width]).nonzero()[0]
-
-
 def _levels(K: int) -> int:
     if K & (K - 1):
         below = 1 << (K.bit_length() - 1)
@@ -278,35 +273,25 @@ def _levels(K: int) -> int:
     return K.bit_length() - 1
 
 
-def _common_variance(S: Covariance) -> float:
-    """The s of S = s I."""
-    variances = S.diagonal()
-    s = float(variances[0])
-    if np.abs(variances - s).max() > _ROUNDING * s:
+def _common(values: Array, what: str, unit: str) -> float:
+    """The value that all have."""
+    if np.ptp(values) > _ROUNDING * values.max():
         raise ValueError(
-            f"HDS needs streams of one variance, but they range from {variances.min():.6g} to {variances.max():.6g}: "
-            "scale the streams to one variance, or use another policy"
+            f"HDS needs {what}, but they range from {values.min():.6g} to {values.max():.6g}: "
+            f"scale the streams to one {unit}, or use another policy"
         )
-    if not isinstance(S, Diagonal):
-        for k in range(S.size):
-            column = np.abs(S.column(k))
-            column[k] = 0.0
-            if column.max() > _ROUNDING * s:
-                raise ValueError(
-                    f"HDS needs independent streams, but streams {k} and {column.argmax()} are correlated: "
-                    "use a policy that knows the covariance, such as 'ecc-aht'"
-                )
-    return s
+    return float(values[0])
 
 
-def _common_shift(problem: Problem) -> float:
-    sizes = np.abs(problem.shift)
-    if np.ptp(sizes) > _ROUNDING * sizes.max():
-        raise ValueError(
-            f"HDS needs shifts of one size (either sign), but they range from {sizes.min():.6g} to {sizes.max():.6g}: "
-            "scale the streams to one shift, or use another policy"
-        )
-    return float(sizes[0])
+def _check_independent(S: Covariance) -> None:
+    for k in () if isinstance(S, Diagonal) else range(S.size):
+        column = np.abs(S.column(k))
+        variance, column[k] = column[k], 0.0
+        if column.max() > _ROUNDING * variance:
+            raise ValueError(
+                f"HDS needs independent streams, but streams {k} and {column.argmax()} are correlated: "
+                "use a policy that knows the covariance, such as 'ecc-aht'"
+            )
 
 
 def _sizes(shifts: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""What a policy is made of: protocols for beliefs and choosers, and what passes between them."""
+"""What a policy is made of: a belief, a chooser, and what passes between them."""
 
 from __future__ import annotations
 
@@ -7,31 +7,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.posterior import Ranker, Ranking
+from eccaht.posterior import Belief, Capabilities, Ranker, Ranking
+from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
-
-class Belief(Protocol):
-    """Evidence per stream, changed by `update` alone; `takes_inflation`: can it weigh readings of unequal noise?"""
-
-    takes_inflation: bool
-
-    @property
-    def scores(self) -> Array:
-        """What streams are ranked by, read-only."""
-
-    @property
-    def beliefs(self) -> Array:
-        """The probability of being anomalous that the evidence stands for."""
-
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Add one reading, of so many times the usual noise variance."""
-
-    def state(self) -> dict[str, Array]:
-        """What a file must keep."""
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
+__all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Memoryless", "Parts", "View", "check_able"]
 
 
 class View(NamedTuple):
@@ -87,3 +67,18 @@ class Parts(NamedTuple):
     belief: Belief
     chooser: Chooser
     own_stop: StoppingRule | None = None
+
+
+def check_able(can: Capabilities, problem: Problem, who: str = "this policy") -> None:
+    """Refuse a problem that needs what an algorithm cannot do."""
+    if problem.sizes[0] != problem.sizes[1] and not can.open_number:
+        needed = f"a known number of anomalies, not {problem.sizes}"
+        raise ValueError(f"{who} needs {needed}: {_able('open_number')} do without")
+    if problem.unknown_shift and not can.unknown_shift:
+        raise ValueError(f"{who} needs known shifts: {_able('unknown_shift')} do without")
+
+
+def _able(capability: str) -> str:
+    from eccaht.policies.catalogue import CATALOGUE
+
+    return " and ".join(name for name, entry in CATALOGUE.items() if getattr(entry.can, capability))

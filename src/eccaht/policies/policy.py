@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_count, as_positive, frozen
-from eccaht.policies.parts import Belief, Choice, Chooser, Parts, View
-from eccaht.policies.restoring import checked_choice, checked_generator
-from eccaht.posterior import Confidence, Joint, Likelihood, Ranker, Ranking
+from eccaht.arrays import Array, Index, as_positive, frozen
+from eccaht.policies.parts import Capabilities, Choice, Parts, View, check_able
+from eccaht.posterior import Confidence, Likelihood, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
@@ -42,6 +41,7 @@ class Policy:
     """
 
     def __init__(self, problem: Problem, parts: Parts, stopping: StoppingRule, rng: np.random.Generator) -> None:
+        check_able(parts.belief.can, problem)
         self.problem = problem
         self.recipe: Recipe | None = None  # set by make_policy; what a file needs to build the policy again
         self.n_told = 0
@@ -80,12 +80,15 @@ class Policy:
         not read. excess: (K, K), what the covariance of this vector has beyond the problem's, where it is noisier than
         usual.
         """
-        if not isinstance(self._belief, Joint):
-            raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
         added = None if excess is None else self.problem.checked_excess(excess)
         self._belief.observe(self.problem.checked_vector(x), added)
         self.n_told += 1
         self._ranking = self._choice = None
+
+    @property
+    def can(self) -> Capabilities:
+        """What the policy can do, as its parts declare."""
+        return self._belief.can
 
     @property
     def takes_inflation(self) -> bool:
@@ -125,16 +128,13 @@ class Policy:
     @property
     def lead(self) -> float:
         """Score of the weakest member minus that of the strongest stream outside; for joint policies, the exact
-        log-likelihood ratio of the announced set to the best set one change away."""
-        if isinstance(self._belief, Joint):
-            return self._belief.lead
-        scores, ranked = self.scores, self._ranked
-        return float(scores[ranked.champion] - scores[ranked.challenger])
+        log-likelihood ratio of the decision to the best set one change away."""
+        return self._ranked.lead
 
     @property
     def confidence(self) -> Confidence | None:
         """The posterior probability of the decision and how it was found; None where the policy cannot tell."""
-        return self._belief.confidence() if isinstance(self._belief, Joint) else None
+        return self._belief.confidence()
 
     @property
     def fit(self) -> float | None:
@@ -142,12 +142,13 @@ class Policy:
 
         1 while there are too few readings to tell; None where the policy keeps no joint belief.
         """
-        return self._belief.fit().chance if isinstance(self._belief, Joint) else None
+        fit = self._belief.fit()
+        return None if fit is None else fit.chance
 
     @property
     def likelihood(self) -> Likelihood | None:
         """What all readings say about sets of streams; None where the policy keeps no joint belief."""
-        return self._belief.likelihood if isinstance(self._belief, Joint) else None
+        return self._belief.likelihood
 
     @property
     def shifts(self) -> tuple[Array, Array] | None:
@@ -155,7 +156,7 @@ class Policy:
 
         In the order of `decision`; None where the policy keeps no joint belief.
         """
-        return self._belief.shifts() if isinstance(self._belief, Joint) else None
+        return self._belief.shifts()
 
     @property
     def stopping(self) -> StoppingRule:
@@ -171,10 +172,7 @@ class Policy:
     @property
     def _ranked(self) -> Ranking:
         if self._ranking is None:
-            if isinstance(self._belief, Joint):
-                self._ranking = self._belief.ranking()
-            else:
-                self._ranking = self._rank(self.scores, self.problem.known_number)
+            self._ranking = self._belief.ranking(self._rank)
         return self._ranking
 
     @property
@@ -203,32 +201,6 @@ class Policy:
                 BudgetWarning,
                 stacklevel=3,
             )
-
-    def _state(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Arrays and plain values of the state, for `storage`."""
-        arrays = {f"{name}{key}": a for name, part in self._parts.items() for key, a in part.state().items()}
-        plain: dict[str, Any] = {"n_told": self.n_told, "rng": self._rng.bit_generator.state, "pair": None}
-        if self._choice is not None:
-            arrays["choice"] = self._choice.weights
-            plain["pair"] = self._choice.pair
-        return arrays, plain
-
-    def _restore(self, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
-        self.n_told = as_count(plain["n_told"], "n_told", least=0)
-        for name, part in self._parts.items():
-            kept = {key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)}
-            part.restore(kept, self.n_told)
-        self._rng.bit_generator.state = checked_generator(plain["rng"], self._rng.bit_generator.state)
-        if "choice" in arrays:
-            self._choice = checked_choice(self.problem, arrays["choice"], plain["pair"])
-        elif plain["pair"] is not None:
-            raise ValueError("it has a pair without a measurement")
-
-    @property
-    def _parts(self) -> dict[str, Belief | Chooser]:
-        """What has a state, by the prefix of its arrays; of hds belief and chooser are one."""
-        parts: dict[str, Belief | Chooser] = {"belief.": self._belief}
-        return parts if id(self._chooser) == id(self._belief) else parts | {"chooser.": self._chooser}
 
     def __repr__(self) -> str:
         name = "composed" if self.recipe is None else self.recipe.name

@@ -12,10 +12,11 @@ import numpy as np
 
 from eccaht import covariance as operators
 from eccaht.archive import check_keys, read_archive, write_archive
-from eccaht.arrays import Array, as_count, as_number
+from eccaht.arrays import Array, as_count, as_number, frozen
 from eccaht.covariance import Covariance, SparsePrecision
 from eccaht.measurements import Budget
 from eccaht.policies.catalogue import make_policy
+from eccaht.policies.parts import Belief, Choice, Chooser
 from eccaht.policies.policy import Policy
 from eccaht.problem import Problem
 from eccaht.shifts import ShiftPrior
@@ -39,9 +40,12 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     if policy.recipe is None:
         raise ValueError("only policies built by make_policy can be saved: a file names the recipe, not the code")
     recipe, problem = policy.recipe, policy.problem
+    for option, value in recipe.options.items():
+        if callable(value):
+            raise ValueError(f"{option}={value!r} cannot be saved: a file names the recipe, not the code")
     if not isinstance(problem.measurements, Budget):
         raise ValueError(f"a policy under {problem.measurements!r} cannot be saved: only that of an L1 budget can")
-    arrays, plain = policy._state()
+    arrays, plain = _state(policy)
     header = {
         "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
         "problem": {
@@ -67,24 +71,56 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     for part, keys in _KEYS.items():
         check_keys(header[part] if part else header, keys, part or "header")
-    told, recipe, state = header["problem"], header["policy"], header["state"]
+    saved, recipe, state = header["problem"], header["policy"], header["state"]
     capacity = sum(array.size for array in arrays.values())  # a bound for every size that the header claims
-    operator = _unpack(told["covariance"], arrays, capacity)
+    operator = _unpack(saved["covariance"], arrays, capacity)
     if not isinstance(operator, Covariance) or operator.size > capacity:
         raise ValueError("its covariance is larger than what it holds values for")
     problem = Problem(
         operator,
-        shift=ShiftPrior(_vector(told["shift"], arrays), _vector(told["shift_spread"], arrays)),
-        n_anomalies=told["n_anomalies"],
-        readout_noise=told["readout_noise"],
-        budget=told["budget"],
-        mean=_vector(told["mean"], arrays),
-        names=told["names"],
+        shift=ShiftPrior(_vector(saved["shift"], arrays), _vector(saved["shift_spread"], arrays)),
+        n_anomalies=saved["n_anomalies"],
+        readout_noise=saved["readout_noise"],
+        budget=saved["budget"],
+        mean=_vector(saved["mean"], arrays),
+        names=saved["names"],
     )
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
-    _check_state(policy._state()[0], arrays, problem.size)
-    policy._restore(arrays, state)
+    _check_state(_state(policy)[0], arrays, problem.size)
+    _restore(policy, arrays, state)
     return policy
+
+
+# -- the state of a search -----------------------------------------------------------------------------
+
+
+def _parts(policy: Policy) -> dict[str, Belief | Chooser]:
+    """What has a state, by the prefix of its arrays; of hds belief and chooser are one."""
+    belief: dict[str, Belief | Chooser] = {"belief.": policy._belief}
+    return belief if id(policy._chooser) == id(policy._belief) else belief | {"chooser.": policy._chooser}
+
+
+def _state(policy: Policy) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Arrays and plain values."""
+    arrays = {f"{name}{key}": a for name, part in _parts(policy).items() for key, a in part.state().items()}
+    plain: dict[str, Any] = {"n_told": policy.n_told, "rng": policy._rng.bit_generator.state, "pair": None}
+    if policy._choice is not None:
+        arrays["choice"] = policy._choice.weights
+        plain["pair"] = policy._choice.pair
+    return arrays, plain
+
+
+def _restore(policy: Policy, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
+    policy.n_told = as_count(plain["n_told"], "n_told", least=0)
+    for name, part in _parts(policy).items():
+        kept = {key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)}
+        part.restore(kept, policy.n_told)
+    generator = policy._rng.bit_generator
+    generator.state = _checked_generator(plain["rng"], generator.state)
+    if "choice" in arrays:
+        policy._choice = _checked_choice(policy.problem, arrays["choice"], plain["pair"])
+    elif plain["pair"] is not None:
+        raise ValueError("it has a pair without a measurement")
 
 
 def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -> None:
@@ -98,6 +134,39 @@ def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -
         fits = found.ndim == 2 and found.shape[1:] == shape[1:] if len(shape) == 2 else found.shape == shape
         if not fits or found.dtype != np.float64 or not np.isfinite(found).all():
             raise ValueError(f"{name} is damaged")
+
+
+def _checked_choice(problem: Problem, weights: Array, pair: Any) -> Choice:
+    """A measurement that was asked for, if a policy could have asked for it."""
+    weights = problem.checked_measurement(weights)
+    if not problem.measurements.allows(weights):
+        raise ValueError("its pending measurement exceeds the budget")
+    if pair is None:
+        return Choice(frozen(weights))
+    if not isinstance(pair, list) or len(pair) != 2 or pair[0] == pair[1]:
+        raise ValueError("its pair of streams is damaged")
+    return Choice(frozen(weights), (_below(pair[0], problem.size), _below(pair[1], problem.size)))
+
+
+def _checked_generator(saved: Any, fresh: Any) -> dict[str, Any]:
+    """The state of a generator, if it is one that `fresh`, the state that the seed gives, can come to.
+
+    Drawing changes `state` alone, and the half of a number that may be left over.
+    """
+    check_keys(saved, set(fresh), "generator")
+    check_keys(saved["state"], set(fresh["state"]), "generator")
+    if saved["bit_generator"] != fresh["bit_generator"] or saved["state"]["inc"] != fresh["state"]["inc"]:
+        raise ValueError("its generator is not the one of its seed")
+    _below(saved["state"]["state"], 1 << 128)
+    _below(saved["has_uint32"], 2)
+    _below(saved["uinteger"], 1 << 32)
+    return dict(saved)
+
+
+def _below(value: Any, limit: int) -> int:
+    if type(value) is not int or not 0 <= value < limit:
+        raise ValueError(f"it holds {value!r:.20} where a whole number below {limit:.3g} belongs")
+    return value
 
 
 # -- covariances and vectors ---------------------------------------------------------------------------
@@ -154,9 +223,9 @@ def _pack_vector(vector: Array, name: str, arrays: dict[str, Array]) -> Any:
     return float(vector[0]) if vector.strides == (0,) else _pack(vector, name, arrays)
 
 
-def _vector(told: Any, arrays: dict[str, Array]) -> Any:
+def _vector(saved: Any, arrays: dict[str, Array]) -> Any:
     """What `_pack_vector` wrote."""
-    return arrays.pop(told["array"]) if isinstance(told, dict) else as_number(told, "a number")
+    return arrays.pop(saved["array"]) if isinstance(saved, dict) else as_number(saved, "a number")
 
 
 def _plain(value: Any) -> Any:

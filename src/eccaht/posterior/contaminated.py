@@ -13,8 +13,6 @@ from eccaht.posterior.likelihood import (
     Fit,
     KnownShifts,
     Likelihood,
-    Opened,
-    PlainWalk,
     Walk,
     likelihood_of,
     without_slots,
@@ -37,7 +35,7 @@ def robust_likelihood(problem: Problem, outliers: float) -> Likelihood:
     return Contaminated(SufficientStatistics(problem, keep_readings=True), share)
 
 
-class Contaminated:
+class Contaminated(KnownShifts):
     """Known shifts, but a share e of the readings is outlying: no single reading can decide against a set.
 
     A residual z, in units of the noise, has the density (1 - e) N(z; 0, 1) + e Cauchy(z; 0, 10). How far out a reading
@@ -45,9 +43,10 @@ class Contaminated:
     are no statistics to sum up: every reading is looked at again.
     """
 
+    quadratic = False
+
     def __init__(self, evidence: SufficientStatistics, share: float) -> None:
-        self.evidence = evidence
-        self._known = KnownShifts(evidence)
+        super().__init__(evidence)
         self._share = share
         self._clean = math.log1p(-share)
         self._outlying = math.log(share / _WIDE * math.sqrt(2.0 / math.pi))  # beside exp(-z^2/2)
@@ -62,27 +61,21 @@ class Contaminated:
         h, r = self._readings()
         return self.log_density(r - h[:, sets].sum(axis=2).T).sum(axis=1) - self.log_density(r).sum()
 
-    def gains(self, sets: Index, slots: Index) -> Array:
-        """What each stream adds to the rest, row by row."""
+    def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
+        """Against an EMPTY slot, row by row."""
         h, r = self._readings()
         rest = r - h[:, without_slots(sets, slots)].sum(axis=2).T
-        gains = np.empty((len(sets), h.shape[1]))
+        wanted = None if among is None else np.broadcast_to(among, (len(sets), among.shape[-1]))
+        gains = np.empty((len(sets), h.shape[1] if wanted is None else wanted.shape[1]))
         for row, left in enumerate(rest):
-            gains[row] = self.log_density(left[:, None] - h).sum(axis=0)
-        gains -= gains[:, -1:].copy()
+            streams = h if wanted is None else h[:, wanted[row]]
+            gains[row] = self.log_density(left[:, None] - streams).sum(axis=0)
+        gains -= gains[:, -1:].copy() if wanted is None else self.log_density(rest).sum(axis=1, keepdims=True)
         return gains
 
     def walk(self, sets: Index) -> Walk:
         """Every slot is worked out anew."""
-        return PlainWalk(self, sets)
-
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:
-        """What they are known to be."""
-        return self._known.draw_shifts(sets, slots, rng)
-
-    def shifts_of(self, members: Index) -> tuple[Array, Array]:
-        """What they are known to be."""
-        return self._known.shifts_of(members)
+        return Walk(self, sets)
 
     def fit(self, members: Index) -> Fit:
         """Fisher's combination of how likely each reading is to lie as far off or farther."""
@@ -96,7 +89,7 @@ class Contaminated:
         return np.logaddexp(self._clean - 0.5 * z * z, self._outlying - np.log1p((z / _WIDE) ** 2))
 
     def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """Each reading counts as far as it is likely to be no outlying one."""
+        """Each reading counts by its probability of not being an outlying one."""
         h, r = self._readings()
         own = h[:, members]
         z = r - own.sum(axis=1)

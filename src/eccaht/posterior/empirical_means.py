@@ -6,12 +6,14 @@ import numpy as np
 from scipy.special import expit
 
 from eccaht.arrays import Array, frozen
+from eccaht.posterior.belief import Belief
+from eccaht.posterior.protocol import Capabilities
 from eccaht.problem import Problem
 from eccaht.scales import SMALLEST
 from eccaht.stored import check_bounded, check_unmeasured
 
 
-class EmpiricalMeans:
+class EmpiricalMeans(Belief):
     """Marginal least squares: mean_k = sum(c_k r / v) / sum(c_k^2 / v), r = y - c'mean, v = c'S c.
 
     For single-stream readings this is the average reading, and the sum of c_k^2 / v is the number of readings over the
@@ -25,10 +27,10 @@ class EmpiricalMeans:
     (array([0., 1.]), array([   inf, 0.03125]))
     """
 
-    takes_inflation = True
+    can = Capabilities(log_odds=False)
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        self.problem = problem
         self._sums = np.zeros(problem.size)  # sum of c_k r / v
         self._precisions = np.zeros(problem.size)  # sum of c_k^2 / v
         self._scores: Array | None = None
@@ -38,7 +40,7 @@ class EmpiricalMeans:
         """Means over shifts."""
         if self._scores is None:
             known = self._precisions > 0.0
-            scale = np.where(known, self._precisions * self._problem.shift, 1.0)
+            scale = np.where(known, self._precisions * self.problem.shift, 1.0)
             self._scores = frozen(self._sums / scale)
         return self._scores
 
@@ -46,7 +48,7 @@ class EmpiricalMeans:
     def variances(self) -> Array:
         """Variance of each score; infinite where nothing was measured."""
         with np.errstate(divide="ignore"):
-            return 1.0 / (self._precisions * self._problem.shift**2)
+            return 1.0 / (self._precisions * self.problem.shift**2)
 
     @property
     def unmeasured(self) -> Array:
@@ -56,7 +58,7 @@ class EmpiricalMeans:
     @property
     def beliefs(self) -> Array:
         """Posterior probability of the shift given the stream's own mean."""
-        problem = self._problem
+        problem = self.problem
         n, K = problem.known_number, problem.size
         evidence = problem.shift * (self._sums - 0.5 * problem.shift * self._precisions)
         beliefs: Array = expit(np.log(n / (K - n)) + evidence)
@@ -64,7 +66,7 @@ class EmpiricalMeans:
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading."""
-        problem = self._problem
+        problem = self.problem
         support = (np.abs(c) > SMALLEST * np.abs(c).max()).nonzero()[0]  # squares of less would vanish
         v, weights = inflation * problem.noise_variance(c), c[support]
         r = y - float(weights @ problem.mean[support])

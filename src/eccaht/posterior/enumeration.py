@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.posterior.confidence import Confidence, advantage
+from eccaht.posterior.confidence import advantage
+from eccaht.posterior.gibbs import Neighbourhood
 from eccaht.posterior.likelihood import Likelihood
-from eccaht.posterior.slots import Neighbourhood
+from eccaht.posterior.protocol import WHOLE_POSTERIOR, Confidence, Posterior
 from eccaht.sets import Hypotheses, SetPrior
 
 LARGEST = 200_000  # sets
@@ -17,29 +18,31 @@ _NEVER = 1e-7  # a set less probable than this is left out
 _RATIO = 0.4  # how much flatter the posterior is made until it leaves something in doubt
 
 
-class Enumeration:
+class Enumeration(Posterior):
     """All sets. Nothing is approximate, except that measurements are designed for draws where more than 1024 matter."""
 
-    def __init__(self, likelihood: Likelihood, sizes: SetPrior, rng: np.random.Generator) -> None:
-        if sizes.count > LARGEST:
+    can = WHOLE_POSTERIOR
+
+    def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
+        if prior.count > LARGEST:
             raise ValueError(
-                f"there are {sizes.count:,} possible sets, more than the {LARGEST:,} that are enumerated: "
+                f"there are {prior.count:,} possible sets, more than the {LARGEST:,} that are enumerated: "
                 "use the policy 'joint'"
             )
-        self._likelihood, self._sizes, self._rng = likelihood, sizes, rng
-        self.sets = sizes.all_sets()
-        self._keys = sizes.keys(self.sets)
-        self._prior = sizes.log_prior_of(self.sets)
-        self.log_posterior = self._prior.copy()
+        self._likelihood, self._prior, self._rng = likelihood, prior, rng
+        self.sets = prior.all_sets()
+        self._keys = prior.keys(self.sets)
+        self._log_prior = prior.log_prior_of(self.sets)
+        self.log_posterior = self._log_prior.copy()
 
     def update(self) -> None:
         """Weigh every set again."""
-        unscaled = self._likelihood.log_likelihood(self.sets) + self._prior
+        unscaled = self._likelihood.log_likelihood(self.sets) + self._log_prior
         unscaled -= unscaled.max()
         self.log_posterior = unscaled - np.log(np.exp(unscaled).sum())
 
     def candidates(self) -> Index:
-        """The most probable set."""
+        """The MAP set."""
         return self.sets[[int(self.log_posterior.argmax())]]
 
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
@@ -59,29 +62,25 @@ class Enumeration:
     def marginals(self) -> Array:
         """Posterior probability of each stream."""
         probabilities = np.repeat(np.exp(self.log_posterior), self.sets.shape[1])
-        counted = np.bincount(self.sets.ravel(), probabilities, minlength=self._sizes.n_streams + 1)
+        counted = np.bincount(self.sets.ravel(), probabilities, minlength=self._prior.n_streams + 1)
         marginals: Array = counted[:-1].astype(float, copy=False)
         return marginals
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:  # noqa: ARG002
         """The probability of a set."""
-        (place,) = np.flatnonzero(self._keys == self._sizes.keys(around.members[None]))
+        (place,) = np.flatnonzero(self._keys == self._prior.keys(around.members[None]))
         return Confidence(float(np.exp(self.log_posterior[place])), "exact")
 
     def advantage(self, around: Neighbourhood, needed: float = -np.inf) -> float:  # noqa: ARG002
         """The advantage of a set over all others."""
-        rivals = self.sets[self._keys != self._sizes.keys(around.members[None])]
-        return advantage(self._likelihood, self._sizes, around.members, rivals)
+        rivals = self.sets[self._keys != self._prior.keys(around.members[None])]
+        return advantage(self._likelihood, self._prior, around.members, rivals)
 
     def _with_shifts(self, sets: Index, weights: Array) -> Hypotheses:
-        last = np.full(len(sets), self._sizes.most - 1)
+        last = np.full(len(sets), self._prior.most - 1)
         return Hypotheses.of_sets(sets, weights, *self._likelihood.draw_shifts(sets, last, self._rng))
 
-    def state(self) -> dict[str, Array]:
-        """Nothing beyond the evidence."""
-        return {}
-
     def restore(self, state: dict[str, Array]) -> None:  # noqa: ARG002
-        """Weigh the sets by the restored evidence."""
+        """Weigh the sets by the restored statistics."""
         if self._likelihood.evidence.n_readings:
             self.update()

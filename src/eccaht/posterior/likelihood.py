@@ -14,22 +14,13 @@ from scipy.special import chdtrc
 from eccaht.arrays import Array, Index
 from eccaht.posterior.statistics import SufficientStatistics
 
-_SETTLED = 3.0  # standard deviations from 0
+_CERTAIN = 3.0  # standard deviations from 0
 ROUNDING = 1e-9  # relative, of sums of log-likelihoods
+LEAST_FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 
 
-class Walk(Protocol):
-    """Sets that change slot by slot."""
-
-    def gains(self, slot: int) -> Array:
-        """What each stream adds to the log-likelihood of the other slots, (N, K + 1); nobody (K) adds 0."""
-
-    def put(self, slot: int, new: Index) -> None:
-        """Fill a slot of every set."""
-
-
-class Opened(NamedTuple):
-    """Shifts that go with opened slots: of the rest (N, n - 1) and of each stream that may fill the slot (N, K + 1)."""
+class SlotShifts(NamedTuple):
+    """Shifts for one slot of each set: of the rest (N, n - 1) and of each stream that may fill the slot (N, K + 1)."""
 
     rest: Array
     filling: Array
@@ -45,11 +36,25 @@ class Fit(NamedTuple):
     chance: float
     degrees: int
 
+    @property
+    def holds(self) -> bool:
+        """Do the readings look as if they came from the set? Not if there are too few to tell."""
+        return self.degrees > 0 and not self.refuted
+
+    @property
+    def refuted(self) -> bool:
+        """Can the readings not come from the set?"""
+        return self.chance <= LEAST_FIT
+
 
 class Likelihood(Protocol):
-    """The log-likelihood of sets, against the empty one."""
+    """The log-likelihood of sets, against the empty one; what is given here holds for Gaussian noise.
+
+    quadratic: is it b'z - z'M z / 2 in the indicator z of the set, with the b and M of `evidence`?
+    """
 
     evidence: SufficientStatistics
+    quadratic: bool = False
 
     @property
     def tolerance(self) -> float:
@@ -58,13 +63,17 @@ class Likelihood(Protocol):
     def log_likelihood(self, sets: Index) -> Array:
         """Of every row."""
 
-    def gains(self, sets: Index, slots: Index) -> Array:
-        """What each stream adds in the place of one slot of each row."""
+    def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
+        """What each stream adds in the place of one slot of each row, (N, K + 1); EMPTY (K) adds 0.
+
+        among: a shortlist of streams, (w,), or one of each row, (N, w); then only these are worked out, (N, w).
+        """
 
     def walk(self, sets: Index) -> Walk:
-        """Change these sets in place."""
+        """Change these sets in place, slot by slot."""
+        return Walk(self, sets)
 
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
         """Shifts as probable as the readings make them, one draw a row."""
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
@@ -75,9 +84,26 @@ class Likelihood(Protocol):
 
     def log_density(self, z: Array) -> Array:
         """Of a reading that lies z standard deviations off, but for a constant."""
+        return -0.5 * z * z
 
     def normal_equations(self, members: Index) -> tuple[Array, Array]:
         """Matrix and right side of the least squares for the members' shifts, each in units of what is assumed."""
+        return self.evidence.block(members[None])[0], self.evidence.linear[members]
+
+
+class Walk:
+    """Sets that change slot by slot."""
+
+    def __init__(self, likelihood: Likelihood, sets: Index) -> None:
+        self._likelihood, self._sets = likelihood, sets
+
+    def gains(self, slot: int) -> Array:
+        """What each stream adds to the log-likelihood of the other slots, (N, K + 1); EMPTY (K) adds 0."""
+        return self._likelihood.gains(self._sets, np.full(len(self._sets), slot))
+
+    def put(self, slot: int, new: Index) -> None:
+        """Fill a slot of every set."""
+        self._sets[:, slot] = new
 
 
 def likelihood_of(evidence: SufficientStatistics) -> Likelihood:
@@ -85,8 +111,10 @@ def likelihood_of(evidence: SufficientStatistics) -> Likelihood:
     return UnknownShifts(evidence) if evidence.problem.unknown_shift else KnownShifts(evidence)
 
 
-class KnownShifts:
+class KnownShifts(Likelihood):
     """b'z - z'M z / 2."""
+
+    quadratic = True
 
     def __init__(self, evidence: SufficientStatistics) -> None:
         self.evidence = evidence
@@ -102,18 +130,23 @@ class KnownShifts:
         """Of every row."""
         return self.evidence.log_likelihood(sets)
 
-    def gains(self, sets: Index, slots: Index) -> Array:
+    def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
         """g + M_i - M_kk / 2."""
-        return self.evidence.fields(sets) + self.evidence.coupling(sets[np.arange(len(sets)), slots])
+        evidence = self.evidence
+        if among is None:
+            return evidence.fields(sets) + evidence.coupling(sets[np.arange(len(sets)), slots])
+        wanted = np.atleast_2d(among)
+        others = evidence.entries(without_slots(sets, slots)[:, :, None], wanted[:, None, :]).sum(axis=1)
+        return np.asarray(evidence.linear[wanted] - evidence.half_diagonal[wanted] - others)
 
     def walk(self, sets: Index) -> Walk:
         """Fields are kept up to date from slot to slot."""
-        return _KnownWalk(self.evidence, sets)
+        return _KnownWalk(self, sets)
 
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:  # noqa: ARG002
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:  # noqa: ARG002
         """What they are known to be."""
         filling = np.broadcast_to(self._shift, (len(sets), self._shift.size))
-        return Opened(self._shift[without_slots(sets, slots)], filling)
+        return SlotShifts(self._shift[without_slots(sets, slots)], filling)
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """What they are known to be."""
@@ -124,19 +157,12 @@ class KnownShifts:
         explained = 2.0 * float(self.log_likelihood(members[None])[0])
         return _chi_square(self.evidence.misfit - explained, self.evidence.n_readings)
 
-    def log_density(self, z: Array) -> Array:
-        """Gaussian."""
-        return _gaussian(z)
 
-    def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """M and b of the members."""
-        return self.evidence.block(members[None])[0], self.evidence.linear[members]
-
-
-class _KnownWalk:
-    def __init__(self, evidence: SufficientStatistics, sets: Index) -> None:
-        self._evidence, self._sets = evidence, sets
-        self._fields = evidence.fields(sets)
+class _KnownWalk(Walk):
+    def __init__(self, likelihood: KnownShifts, sets: Index) -> None:
+        super().__init__(likelihood, sets)
+        self._evidence = likelihood.evidence
+        self._fields = self._evidence.fields(sets)
         self._left = np.empty((0, 0))
 
     def gains(self, slot: int) -> Array:
@@ -151,7 +177,7 @@ class _KnownWalk:
         self._fields[moved] += change
 
 
-class UnknownShifts:
+class UnknownShifts(Likelihood):
     """Shifts N(m_k, s_k^2), integrated out; s_k = 0 where one is known.
 
     The evidence keeps plain weights (h = c), so that the readings say b'x - x'M x / 2 of shifts x. Integrating
@@ -174,28 +200,23 @@ class UnknownShifts:
     def log_likelihood(self, sets: Index) -> Array:
         """Of every row: stream after stream."""
         total = np.zeros(len(sets))
-        nobody = self.evidence.problem.size
         each = np.arange(len(sets))
-        grown = np.full_like(sets, nobody)
+        grown = np.full_like(sets, self.evidence.problem.size)
         for slot in range(sets.shape[1]):
             total += self.gains(grown, np.full(len(sets), slot), sets[:, slot][:, None])[:, 0]
             grown[each, slot] = sets[:, slot]
         return total
 
-    def gains(self, sets: Index, slots: Index, wanted: Index | None = None) -> Array:
-        """What each stream, or each of `wanted` (N, w), adds."""
-        field, curvature, wanted = self._given_rest(sets, slots, wanted)
+    def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
+        """The stream's part of the integral over all shifts."""
+        field, curvature, wanted = self._given_rest(sets, slots, among)
         mean, spread = self._mean[wanted], self._spread[wanted]
-        open_ = 1.0 + spread**2 * curvature
+        factor = 1.0 + spread**2 * curvature
         gain = mean * field - 0.5 * mean**2 * curvature
-        gain += 0.5 * (spread * (field - curvature * mean)) ** 2 / open_ - 0.5 * np.log(open_)
+        gain += 0.5 * (spread * (field - curvature * mean)) ** 2 / factor - 0.5 * np.log(factor)
         return np.asarray(gain)
 
-    def walk(self, sets: Index) -> Walk:
-        """Every slot is worked out anew."""
-        return PlainWalk(self, sets)
-
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> Opened:
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
         """One draw a row for the rest, and one for every stream that may join it.
 
         A shift that is known to differ from 0 by more than three standard deviations takes its mean: which streams
@@ -203,15 +224,15 @@ class UnknownShifts:
         """
         rest = without_slots(sets, slots)
         mean, root = self._posterior(rest)
-        settled = np.abs(mean) > _SETTLED * np.sqrt((root**2).sum(axis=2))
-        drawn = mean + np.where(settled, 0.0, np.einsum("nij,nj->ni", root, rng.standard_normal(mean.shape)))
+        certain = np.abs(mean) > _CERTAIN * np.sqrt((root**2).sum(axis=2))
+        drawn = mean + np.where(certain, 0.0, np.einsum("nij,nj->ni", root, rng.standard_normal(mean.shape)))
         field, curvature, wanted = self._given_rest(sets, slots, None)
         prior, spread = self._mean[wanted], self._spread[wanted]
-        open_ = 1.0 + spread**2 * curvature
-        filling, deviation = prior + spread**2 * (field - curvature * prior) / open_, spread / np.sqrt(open_)
-        settled = np.abs(filling) > _SETTLED * deviation
-        filling += np.where(settled, 0.0, deviation * rng.standard_normal(filling.shape))
-        return Opened(drawn, filling)
+        factor = 1.0 + spread**2 * curvature
+        filling, deviation = prior + spread**2 * (field - curvature * prior) / factor, spread / np.sqrt(factor)
+        certain = np.abs(filling) > _CERTAIN * deviation
+        filling += np.where(certain, 0.0, deviation * rng.standard_normal(filling.shape))
+        return SlotShifts(drawn, filling)
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """Posterior mean and standard deviation."""
@@ -225,14 +246,6 @@ class UnknownShifts:
         explained = float(field @ np.linalg.lstsq(block, field, rcond=None)[0])
         return _chi_square(evidence.misfit - explained, max(evidence.n_readings - field.size, 0))
 
-    def log_density(self, z: Array) -> Array:
-        """Gaussian."""
-        return _gaussian(z)
-
-    def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """M and b of the members."""
-        return self.evidence.block(members[None])[0], self.evidence.linear[members]
-
     def _posterior(self, sets: Index) -> tuple[Array, Array]:
         """Posterior mean of the shifts of each row and a root of their covariance s (I + s M s)^-1 s."""
         evidence = self.evidence
@@ -243,38 +256,21 @@ class UnknownShifts:
         residual = evidence.linear[sets] - np.einsum("nij,nj->ni", block, mean)
         return mean + np.einsum("nij,nkj,nk->ni", root, root, residual), root
 
-    def _given_rest(self, sets: Index, slots: Index, wanted: Index | None) -> tuple[Array, Array, Index]:
+    def _given_rest(self, sets: Index, slots: Index, among: Index | None) -> tuple[Array, Array, Index]:
+        """Field and curvature of the streams, and which streams these are."""
         evidence = self.evidence
         rest = without_slots(sets, slots)
         mean, root = self._posterior(rest)
-        if wanted is None:
+        if among is None:
             rows = evidence.rows(rest.ravel()).reshape(*rest.shape, evidence.linear.size)
             wanted = np.arange(rows.shape[2])[None]
         else:
+            wanted = np.atleast_2d(among)
             rows = evidence.entries(rest[:, :, None], wanted[:, None, :])
         through = root.transpose(0, 2, 1) @ rows
         field = evidence.linear[wanted] - np.einsum("nr,nrk->nk", mean, rows)
         curvature = np.maximum(2.0 * evidence.half_diagonal[wanted] - (through**2).sum(axis=1), 0.0)
         return field, curvature, wanted
-
-
-class PlainWalk:
-    """A walk that works out every slot anew."""
-
-    def __init__(self, likelihood: Likelihood, sets: Index) -> None:
-        self._likelihood, self._sets = likelihood, sets
-
-    def gains(self, slot: int) -> Array:
-        """What each stream adds to the log-likelihood of the other slots."""
-        return self._likelihood.gains(self._sets, np.full(len(self._sets), slot))
-
-    def put(self, slot: int, new: Index) -> None:
-        """Fill a slot of every set."""
-        self._sets[:, slot] = new
-
-
-def _gaussian(z: Array) -> Array:
-    return -0.5 * z * z
 
 
 def _chi_square(misfit: float, degrees: int) -> Fit:

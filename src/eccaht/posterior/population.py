@@ -2,32 +2,24 @@
 
 Readings with almost no noise make the posterior needle-sharp: a set that misses one member fits as badly as any other,
 and no sequence of single changes leads to the right one. A flattened posterior, likelihood^beta, has such
-paths. So the population lives on levels beta = 1, q, q^2, ...; every set changes one slot after the other by drawing it
-from its conditional distribution (Gibbs), and neighbouring levels exchange sets by the Metropolis rule,
-which keeps the coldest level at the posterior itself. The ladder grows as the evidence gets sharper.
+paths (parallel tempering). So the population lives on levels beta = 1, q, q^2, ...; every level makes Gibbs sweeps,
+and neighbouring levels exchange sets by the Metropolis rule, which keeps the coldest level at the posterior itself.
+The ladder grows as the likelihood gets sharper.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.posterior.confidence import (
-    Confidence,
-    advantage,
-    close_rivals,
-    differences,
-    estimate,
-    refuted,
-    search_anew,
-    share_away,
-    share_of,
-)
+from eccaht.posterior.confidence import advantage, close_rivals, differences, estimate, share_away, share_of
+from eccaht.posterior.gibbs import Neighbourhood, conditional_hypotheses, conditionals, log_posterior, sweep
 from eccaht.posterior.likelihood import Likelihood
 from eccaht.posterior.local_search import climb
-from eccaht.posterior.slots import Neighbourhood, chances_of, open_neighbours, open_slots, sweep
+from eccaht.posterior.protocol import WHOLE_POSTERIOR, Confidence, Posterior
 from eccaht.posterior.survey import Survey, Vicinity, explore, survey
 from eccaht.sets import Hypotheses, SetPrior
 from eccaht.stored import whole_numbers
@@ -36,27 +28,29 @@ RATIO = 0.4  # of neighbouring inverse temperatures
 MAX_LEVELS = 8
 COLD, HOT = 64, 24  # sets on the coldest level and on each other
 CLIMBERS, SEARCHERS = 8, 128  # random sets that climb after each reading, and where no set explains the readings
-_PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the evidence is
+CHECKERS = 128  # independent searches that should find the MAP set again
+_PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the likelihood is
 _NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
 _HOPELESS = 10.0  # nats below a set just found at which a set is given up
 
 
-class Population:
+class Population(Posterior):
     """Rows of stream numbers, each on a level of the ladder."""
 
-    def __init__(self, likelihood: Likelihood, sizes: SetPrior, rng: np.random.Generator) -> None:
-        self._likelihood, self._sizes, self._rng = likelihood, sizes, rng
+    can = WHOLE_POSTERIOR
+
+    def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
+        self._likelihood, self._prior, self._rng = likelihood, prior, rng
         self._check = int(rng.integers(2**32))  # seed of the independent searches
-        self._probes = sizes.random_sets(rng, _PROBES)
-        self.sets = sizes.random_sets(rng, COLD + HOT)
+        self._probes = prior.random_sets(rng, _PROBES)
+        self.sets = prior.random_sets(rng, COLD + HOT)
         self.level: Index = np.repeat(np.arange(2), [COLD, HOT])
         self.recent = self.sets[self.level == 0]  # the coldest sets
-        self._forget()
 
     def update(self) -> None:
-        """Move the population to the posterior that the evidence now gives."""
+        """Move the population to the present posterior."""
         self._extend_ladder()
-        sweep(self._likelihood, self._sizes, self.sets, np.power(RATIO, self.level), self._rng)
+        sweep(self._likelihood, self._prior, self.sets, np.power(RATIO, self.level), self._rng)
         fit = self._likelihood.log_likelihood(self.sets)
         self._exchange(fit)
         self._leap(fit)
@@ -64,58 +58,58 @@ class Population:
         self._forget()
 
     def _forget(self) -> None:
-        """Drop what was worked out from earlier evidence."""
-        self._marginals: Array | None = None
-        self._found: Index | None = None
-        self._near: Vicinity | None = None
-        self._surveyed: Survey | None = None
+        """Drop what was worked out from fewer readings."""
+        for name in ("_averages", "_found", "_vicinity", "_survey"):
+            self.__dict__.pop(name, None)
 
     def candidates(self) -> Index:
         """The sets of the coldest level."""
         return self.recent
 
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:
-        """The coldest level that leaves a doubt, each set with one slot opened to all streams.
+        """The coldest level that leaves a doubt: each set with the conditional distribution of one of its slots.
 
-        Sets at most one change away from the announced one are replaced by the exact distribution of those.
+        Sets at most one change away from the MAP set are replaced by the exact distribution of those.
         """
-        likelihood, sizes = self._likelihood, self._sizes
-        away = self.recent[differences(sizes, self.recent, around.members) > 1]
-        share = share_away(likelihood, sizes, away, len(self.recent), around)
-        opened = open_neighbours(likelihood, around, self._rng)
+        likelihood, prior = self._likelihood, self._prior
+        away = self.recent[differences(prior, self.recent, around.members) > 1]
+        share = share_away(likelihood, prior, away, len(self.recent), around)
+        hypotheses = around.hypotheses(likelihood, self._rng)
         if len(away):
-            further = self._opened(away, 1.0)
-            opened = opened.joined(further, 1.0 - share) if share < 1.0 else further
+            further = self._hypotheses(away, 1.0)
+            hypotheses = hypotheses.joined(further, 1.0 - share) if share < 1.0 else further
         level = 0
-        while opened.doubt(sizes) < _NEGLIGIBLE and level + 1 < self.n_levels:
+        while hypotheses.doubt(prior) < _NEGLIGIBLE and level + 1 < self.n_levels:
             level += 1
-            opened = self._opened(self.sets[self.level == level], RATIO**level)
-        return opened
+            hypotheses = self._hypotheses(self.sets[self.level == level], RATIO**level)
+        return hypotheses
 
-    def _opened(self, sets: Index, beta: float) -> Hypotheses:
-        slots = self._rng.integers(self._sizes.most, size=len(sets))
-        return open_slots(self._likelihood, self._sizes, sets, slots, beta, self._rng)
+    def _hypotheses(self, sets: Index, beta: float) -> Hypotheses:
+        slots = self._rng.integers(self._prior.most, size=len(sets))
+        return conditional_hypotheses(self._likelihood, self._prior, sets, slots, beta, self._rng)
 
     def marginals(self) -> Array:
-        """Posterior probability of each stream, averaged over the coldest sets' conditional distributions."""
-        if self._likelihood.evidence.n_vectors:
-            return self._survey().marginals
-        if self._marginals is None:
-            sets, sizes = self.recent, self._sizes
-            total = np.bincount(sets.ravel(), minlength=sizes.n_streams + 1) * (sizes.most - 1.0)
-            for slot in range(sizes.most):
-                slots = np.full(len(sets), slot)
-                total += chances_of(self._likelihood, sizes, sets, slots, np.ones(len(sets))).sum(axis=0, dtype=float)
-            self._marginals = total[:-1] / (sizes.most * len(sets))
-        return self._marginals
+        """Posterior probability of each stream."""
+        return self._survey.marginals if self._likelihood.evidence.n_vectors else self._averages
+
+    @cached_property
+    def _averages(self) -> Array:
+        """Marginals as averages over the coldest sets' conditional distributions."""
+        sets, prior = self.recent, self._prior
+        total = np.bincount(sets.ravel(), minlength=prior.n_streams + 1) * (prior.most - 1.0)
+        for slot in range(prior.most):
+            slots = np.full(len(sets), slot)
+            chances = conditionals(self._likelihood, prior, sets, slots, np.ones(len(sets)))
+            total += chances.sum(axis=0, dtype=float)
+        return np.asarray(total[:-1] / (prior.most * len(sets)))
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:
         """The probability of a set: its share, checked by independent searches where that is half or more."""
         if self._likelihood.evidence.n_vectors:
             return self._surveyed_confidence(around.members, needed)
-        share = share_of(self._likelihood, self._sizes, self.recent, around)
+        share = share_of(self._likelihood, self._prior, self.recent, around)
         if share >= max(needed, 0.5):
-            share = estimate(self._likelihood, self._sizes, self.recent, self._searched(), around)
+            share = estimate(self._likelihood, self._prior, self.recent, self._found, around)
             if not share:  # no independent search has found the set again
                 return Confidence(0.0, "unsettled")
         return Confidence(share, "estimated")
@@ -126,46 +120,41 @@ class Population:
         Never more than k nats if k independent searches found the set again: a rival as easy to find was missed with
         probability exp(-k).
         """
-        members, near = around.members, close_rivals(self._likelihood, self._sizes, around)
-        least = advantage(self._likelihood, self._sizes, members, near)
+        members, near = around.members, close_rivals(self._likelihood, self._prior, around)
+        least = advantage(self._likelihood, self._prior, members, near)
         if least < needed:
             return least
-        found, own = self._searched(), self._sizes.keys(members[None])
-        least = min(least, float((self._sizes.keys(found) == own).sum()))
-        others, _ = self._sizes.distinct(np.vstack([self.sets, found]))
-        others = others[self._sizes.keys(others) != own]
-        return min(least, advantage(self._likelihood, self._sizes, members, others)) if others.size else least
+        found, own = self._found, self._prior.keys(members[None])
+        least = min(least, float((self._prior.keys(found) == own).sum()))
+        others, _ = self._prior.distinct(np.vstack([self.sets, found]))
+        others = others[self._prior.keys(others) != own]
+        return min(least, advantage(self._likelihood, self._prior, members, others)) if others.size else least
 
-    def _searched(self) -> Index:
+    @cached_property
+    def _found(self) -> Index:
         """Where independent searches end, the same whenever they are asked for."""
-        if self._found is None:
-            rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
-            self._found = search_anew(self._likelihood, self._sizes, rng)
-        return self._found
+        rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
+        found = self._prior.random_sets(rng, CHECKERS)
+        climb(self._likelihood, self._prior, found)
+        return found
 
     def _surveyed_confidence(self, members: Index, needed: float) -> Confidence:
-        """After whole vectors: against all sets, those nobody has seen included."""
-        own = members[None]
-        height = float((self._likelihood.log_likelihood(own) + self._sizes.log_prior_of(own))[0])
-        rough = math.exp(min(height - self._vicinity().log_weight, 0.0))
+        """After whole vectors: over the summed probability of all sets, also of those that were not looked at."""
+        height = float(log_posterior(self._likelihood, self._prior, members[None])[0])
+        rough = math.exp(min(height - self._vicinity.log_weight, 0.0))
         if rough < needed:  # other sets can only lower it
             return Confidence(rough, "estimated")
-        _, log_total, settled = self._survey()
-        return Confidence(math.exp(min(height - log_total, 0.0)), "estimated" if settled else "unsettled")
+        _, log_total, agreed = self._survey
+        return Confidence(math.exp(min(height - log_total, 0.0)), "estimated" if agreed else "unsettled")
 
+    @cached_property
     def _survey(self) -> Survey:
-        if self._surveyed is None:
-            rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings, 1])
-            self._surveyed = survey(self._likelihood, self._sizes, self._vicinity(), rng)
-        return self._surveyed
+        rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings, 1])
+        return survey(self._likelihood, self._prior, self._vicinity, rng)
 
+    @cached_property
     def _vicinity(self) -> Vicinity:
-        if self._near is None:
-            self._near = explore(self._likelihood, self._sizes, np.vstack([self.sets, self._searched()]))
-        return self._near
-
-    def _spread(self) -> float:
-        return float(np.std(self._likelihood.log_likelihood(self._probes)))
+        return explore(self._likelihood, self._prior, np.vstack([self.sets, self._found]))
 
     @property
     def n_levels(self) -> int:
@@ -173,17 +162,18 @@ class Population:
         return 1 + (len(self.sets) - COLD) // HOT
 
     def _extend_ladder(self) -> None:
-        wanted = 1 + math.ceil(math.log(max(self._spread(), 1.0)) / -math.log(RATIO))
+        spread = float(np.std(self._likelihood.log_likelihood(self._probes)))
+        wanted = 1 + math.ceil(math.log(max(spread, 1.0)) / -math.log(RATIO))
         more = min(wanted, MAX_LEVELS) - self.n_levels
         if more > 0:
             self.level = np.concatenate([self.level, np.repeat(self.n_levels + np.arange(more), HOT)])
-            self.sets = np.vstack([self.sets, self._sizes.random_sets(self._rng, more * HOT)])
+            self.sets = np.vstack([self.sets, self._prior.random_sets(self._rng, more * HOT)])
 
     def _leap(self, fit: Array) -> None:
         """Climb from random sets; what they find replaces the coldest sets that it makes hopeless."""
-        lost = refuted(self._likelihood.fit(self.sets[fit.argmax()]))
-        found = self._sizes.random_sets(self._rng, SEARCHERS if lost else CLIMBERS)
-        climb(self._likelihood, self._sizes, found)
+        lost = self._likelihood.fit(self.sets[fit.argmax()]).refuted
+        found = self._prior.random_sets(self._rng, SEARCHERS if lost else CLIMBERS)
+        climb(self._likelihood, self._prior, found)
         height = self._likelihood.log_likelihood(found)
         best = int(height.argmax())
         hopeless = (self.level == 0) & (fit < height[best] - _HOPELESS)
@@ -207,8 +197,8 @@ class Population:
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state."""
-        sizes = self._sizes
-        self._probes, self.sets, self.recent = (sizes.checked(state[name]) for name in ("probes", "sets", "recent"))
+        prior = self._prior
+        self._probes, self.sets, self.recent = (prior.checked(state[name]) for name in ("probes", "sets", "recent"))
         self.level = whole_numbers(state["level"][:, 0], "levels", most=MAX_LEVELS - 1)
         counts = np.bincount(self.level, minlength=2)
         if counts.tolist() != [COLD] + [HOT] * (counts.size - 1) or self.level.size != len(self.sets):

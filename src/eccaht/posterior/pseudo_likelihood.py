@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from eccaht.arrays import Array, frozen, support_of
+from eccaht.posterior.belief import Belief
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded
 
 _SHORT = 512  # up to here all streams at once are faster than those with weight
 
 
-class PseudoLikelihood:
+class PseudoLikelihood(Belief):
     """Scores l(k) = log(n/(K-n)) + sum over readings of (h_k r - h_k^2/2) / v.
 
     h = shift*c, r = y - c'mean, v = c'S c. A stream without weight in c keeps its score.
@@ -24,10 +24,8 @@ class PseudoLikelihood:
     array([2., 0., 0.])
     """
 
-    takes_inflation = True
-
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        self.problem = problem
         n, K = problem.known_number, problem.size
         self._scores = np.full(K, np.log(n / (K - n)))
         self._view = frozen(self._scores.view())
@@ -37,15 +35,9 @@ class PseudoLikelihood:
         """Log-odds of each stream, a read-only view."""
         return self._view
 
-    @property
-    def beliefs(self) -> Array:
-        """1 / (1 + exp(-score)) (paper, eq. 4)."""
-        beliefs: Array = expit(self._scores)
-        return beliefs
-
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add the evidence of one reading."""
-        problem = self._problem
+        problem = self.problem
         v, r = inflation * problem.noise_variance(c), y - problem.mean_reading(c)
         if c.size <= _SHORT:
             h = problem.shift * c

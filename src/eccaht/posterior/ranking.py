@@ -1,4 +1,4 @@
-"""Who is in the set, who is its weakest member, and who is next in line."""
+"""The set of the n largest scores, its weakest member and the strongest stream outside."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Ranking(NamedTuple):
     members: Index  # sorted
     champion: int  # weakest member
     challenger: int  # strongest stream outside
+    lead: float  # what separates the two
 
 
 class Ranker:
@@ -26,7 +27,7 @@ class Ranker:
     order: a permutation, the rank of each stream among equals.
 
     >>> Ranker(np.array([0, 1, 3, 2]))(np.array([0.0, 2.0, 1.0, 1.0]), 2)
-    Ranking(members=array([1, 3]), champion=3, challenger=2)
+    Ranking(members=array([1, 3]), champion=3, challenger=2, lead=0.0)
     """
 
     def __init__(self, order: Index) -> None:
@@ -46,11 +47,12 @@ class Ranker:
         if outside < inside:
             members = (scores >= inside).nonzero()[0]
             champion = self._last(members[scores[members] == inside])
-            return Ranking(members, champion, self._first((scores == outside).nonzero()[0]))
+            challenger = self._first((scores == outside).nonzero()[0])
+            return Ranking(members, champion, challenger, float(inside - outside))
         above = (scores > inside).nonzero()[0]
         chosen = self._first_in_queue(scores == inside, n - above.size + 1)
         members = np.sort(np.concatenate([above, chosen[:-1]]))
-        return Ranking(members, int(chosen[-2]), int(chosen[-1]))
+        return Ranking(members, int(chosen[-2]), int(chosen[-1]), 0.0)
 
     def _first_in_queue(self, waiting: NDArray[np.bool_], count: int) -> Index:
         """The first `count` waiting streams, looking no further down the queue than needed."""

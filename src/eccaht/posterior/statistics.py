@@ -21,9 +21,9 @@ _PATTERNS = 8  # patterns of missing streams that are remembered
 
 
 class SufficientStatistics:
-    """The statistics b and M, for K streams and one more place that stands for "nobody" (b = 0, M = 0).
+    """The statistics b and M, for K streams and one more place, that of an EMPTY slot (b = 0, M = 0).
 
-    Sets are rows of stream numbers; an unused slot of a row holds K. For up to 2048 streams M is a matrix;
+    Sets are rows of stream numbers; an EMPTY slot of a row holds K. For up to 2048 streams M is a matrix;
     beyond that it stays a product of the t weighted measurements, t x K, until those would be larger than the matrix.
 
     >>> problem = Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0)
@@ -81,7 +81,7 @@ class SufficientStatistics:
         if problem.size > _LARGEST_MATRIX:
             raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
         there = np.flatnonzero(~np.isnan(x))
-        covariance, information = self._usual(there) if excess is None else self._noisy(there, excess)
+        covariance, information = self._of_vector(there, excess)
         residual = (x - problem.mean)[there]
         solved = covariance.solve(residual)
         matrix, self._couplings = self._as_matrix(), None
@@ -92,31 +92,29 @@ class SufficientStatistics:
         self.n_readings += there.size
         self.n_vectors += 1
 
-    def _usual(self, there: Index) -> tuple[Covariance, Array]:
-        """Covariance of what these streams read, and what one such reading adds to M; some are remembered."""
+    def _of_vector(self, there: Index, excess: Array | None) -> tuple[Covariance, Array]:
+        """Covariance of what these streams read, and what one such reading adds to M; the usual ones are remembered."""
         key = there.tobytes()
-        if key not in self._vectors:
-            whole = self._vector_covariance
-            covariance = whole if there.size == self.problem.size else Dense(whole.dense()[np.ix_(there, there)])
+        if excess is None and key in self._vectors:
+            return self._vectors[key]
+        # each stream is read by an instrument with noise of its own
+        covariance = with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+        if excess is not None or there.size < self.problem.size:
+            chosen = np.ix_(there, there)
+            usual = covariance.dense()[chosen]
+            covariance = Dense(usual if excess is None else usual + excess[chosen])
+        inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
+        information = np.asarray(0.5 * (inverse + inverse.T) * np.outer(scale, scale))
+        if excess is None:
             while len(self._vectors) >= _PATTERNS:
                 del self._vectors[next(iter(self._vectors))]
-            self._vectors[key] = covariance, self._information(covariance, there)
-        return self._vectors[key]
-
-    def _noisy(self, there: Index, excess: Array) -> tuple[Covariance, Array]:
-        """The same for a reading with more noise than usual."""
-        chosen = np.ix_(there, there)
-        covariance = Dense(self._vector_covariance.dense()[chosen] + excess[chosen])
-        return covariance, self._information(covariance, there)
-
-    def _information(self, covariance: Covariance, there: Index) -> Array:
-        inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
-        return np.asarray(0.5 * (inverse + inverse.T) * np.outer(scale, scale))
+            self._vectors[key] = covariance, information
+        return covariance, information
 
     @property
-    def _vector_covariance(self) -> Covariance:
-        """Of a complete reading: each stream is read by an instrument with noise of its own."""
-        return with_ridge(self.problem.covariance, self.problem.readout_noise**2)
+    def _used_rows(self) -> Array:
+        """h / sqrt(v) of every reading, where there is no matrix."""
+        return self._rows[: self._used]
 
     @property
     def has_matrix(self) -> bool:
@@ -131,22 +129,21 @@ class SufficientStatistics:
         """M_ij, broadcast."""
         if self._matrix is not None:
             return self._matrix[i, j]
-        told = self._rows[: self._used]
-        return np.asarray((told[:, i] * told[:, j]).sum(axis=0))
+        h = self._used_rows
+        return np.asarray((h[:, i] * h[:, j]).sum(axis=0))
 
     def rows(self, streams: Index) -> Array:
         """M[streams], (N, K + 1)."""
         if self._matrix is not None:
             return self._matrix[streams]
-        told = self._rows[: self._used]
-        return told[:, streams].T @ told
+        return self._used_rows[:, streams].T @ self._used_rows
 
     def log_likelihood(self, sets: Index) -> Array:
         """b'z - z'M z / 2 of every row."""
         if self._matrix is not None:
             pairs = self._matrix[sets[:, :, None], sets[:, None, :]]
             return self.linear[sets].sum(1) - 0.5 * pairs.sum((1, 2))
-        predicted = self._rows[: self._used, sets].sum(2)
+        predicted = self._used_rows[:, sets].sum(2)
         return self.linear[sets].sum(1) - 0.5 * np.einsum("tn,tn->n", predicted, predicted)
 
     def coupling(self, streams: Index) -> Array:
@@ -155,8 +152,7 @@ class SufficientStatistics:
         Added to the fields of a set that holds i, this is what k adds to the log-likelihood in the place of i.
         """
         if self._matrix is None:
-            told = self._rows[: self._used]
-            return told[:, streams].T @ told - self.half_diagonal
+            return self.rows(streams) - self.half_diagonal
         if self._couplings is None:
             self._couplings = self._matrix - self.half_diagonal
         return self._couplings[streams]
@@ -168,8 +164,7 @@ class SufficientStatistics:
             for slot in range(1, sets.shape[1]):
                 g += self._matrix[sets[:, slot]]
             return np.subtract(self.linear, g, out=g)
-        told = self._rows[: self._used]
-        return self.linear - told[:, sets].sum(2).T @ told
+        return self.linear - self._used_rows[:, sets].sum(2).T @ self._used_rows
 
     @property
     def readings(self) -> Array:
@@ -183,7 +178,7 @@ class SufficientStatistics:
             kept["readings"] = self.readings
         whole = self._matrix is not None
         kept["counts"] = np.array([float(self.n_readings), self.misfit, float(whole), float(self.n_vectors)])
-        return kept | {"table": self._matrix if self._matrix is not None else self._rows[: self._used]}
+        return kept | {"table": self._used_rows if self._matrix is None else self._matrix}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a kept state."""
@@ -216,7 +211,7 @@ class SufficientStatistics:
         if self._matrix is None:
             return
         K = self.problem.size
-        whole = np.empty((K + 1, K + 1))  # r in the place of nobody
+        whole = np.empty((K + 1, K + 1))  # r in the place of EMPTY
         whole[:K, :K], whole[K, K] = table[:K, :K], self.misfit
         whole[K, :K] = whole[:K, K] = self.linear[:K]
         check_gram(whole, "statistics")
@@ -235,8 +230,7 @@ class SufficientStatistics:
 
     def _as_matrix(self) -> Array:
         if self._matrix is None:
-            told = self._rows[: self._used]
-            self._matrix = told.T @ told
+            self._matrix = self._used_rows.T @ self._used_rows
             self._rows, self._used = self._rows[:0], 0
         return self._matrix
 
@@ -246,6 +240,6 @@ def _checked_readings(readings: Array | None, count: int, inner: Array) -> list[
     if readings is None or len(readings) != count or readings[:, -2].any():
         raise ValueError("its readings are damaged")
     check_bounded(readings, "readings")
-    told = np.delete(readings, -2, axis=1)
-    check_same(told.T @ told, inner, "readings and statistics")
+    held = np.delete(readings, -2, axis=1)
+    check_same(held.T @ held, inner, "readings and statistics")
     return list(readings)

@@ -1,11 +1,11 @@
 """The posterior after whole vectors: what lies around its modes summed up exactly, the rest sampled.
 
 One whole vector says as much as K readings at once, so that the posterior jumps: a population that moves along reading
-by reading is left behind. So it is drawn anew, without regard to what was believed before. The sets around every
-known mode are summed up exactly (V, the vicinity). Sequential Monte Carlo moves sets from the prior to the posterior
-through likelihood^beta, beta from 0 to 1, and tells which share f of the posterior lies in V. Inside V probabilities
-are exact up to the factor f, outside they are those of the draws. Neither part has to be right alone: a posterior
-of a few sharp modes lies in V, whatever weights the draws give them, and a diffuse one is easily drawn from.
+by reading is left behind. So the posterior is sampled anew, whatever it was before. The sets around every known mode
+are summed up exactly (V, the vicinity). Sequential Monte Carlo moves sets from the prior to the posterior through
+likelihood^beta, beta from 0 to 1; the share f of its draws that lie in V estimates the probability of V. Inside V
+probabilities are exact up to the factor f, outside they are those of the draws. A posterior of a few sharp modes lies
+in V, whatever weights the draws give them, and a diffuse one is easily drawn from.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.arrays import Array, Index
+from eccaht.posterior.gibbs import changes, log_posterior, sweep
 from eccaht.posterior.likelihood import Likelihood
-from eccaht.posterior.slots import changes, sweep
 from eccaht.sets import SetPrior
 
 DRAWS = 256  # of each of the two independent samples
 _FURTHER = 4  # sweeps at the posterior itself, over which marginals are averaged
 _BATCH = 64  # sets whose neighbours are looked at together
-_MOST = 8192  # sets in the vicinity: beyond, the posterior is so diffuse that draws tell it better
+_MOST = 8192  # sets in the vicinity; beyond, the posterior is so diffuse that draws describe it better
 _DEEP = 12.0  # nats below the most probable set at which a set is left to the draws
 _OPEN = 0.003  # share of the vicinity whose neighbours may remain unseen
-APART = 0.1  # two samples that differ by more in a marginal have not settled; their mean is then off by about half
+APART = 0.1  # two samples whose marginals differ by more disagree; their mean is then off by about half of that
 
 
 class Vicinity(NamedTuple):
@@ -59,25 +59,25 @@ class Survey(NamedTuple):
 
     marginals: Array
     log_total: float
-    settled: bool
+    agreed: bool
 
 
-def survey(likelihood: Likelihood, sizes: SetPrior, vicinity: Vicinity, rng: np.random.Generator) -> Survey:
+def survey(likelihood: Likelihood, prior: SetPrior, vicinity: Vicinity, rng: np.random.Generator) -> Survey:
     """Weigh the vicinity against the rest by two independent samples."""
-    parts = [_sampled(likelihood, sizes, vicinity, rng) for _ in range(2)]
+    parts = [_sampled(likelihood, prior, vicinity, rng) for _ in range(2)]
     shares = np.array([share for share, _ in parts])
-    near = vicinity.marginals(sizes.n_streams)
+    near = vicinity.marginals(prior.n_streams)
     marginals = [share * near + outside for share, outside in parts]
     apart = max(float(np.abs(marginals[0] - marginals[1]).max()), float(np.ptp(shares)))
     share = max(float(shares.mean()), 0.5 / DRAWS)
     return Survey(np.mean(marginals, axis=0), vicinity.log_weight - math.log(share), apart <= APART)
 
 
-def explore(likelihood: Likelihood, sizes: SetPrior, seeds: Index) -> Vicinity:
+def explore(likelihood: Likelihood, prior: SetPrior, seeds: Index) -> Vicinity:
     """The sets around the seeds, best first, until what remains unseen is next to nothing or too much."""
-    known, _ = sizes.distinct(seeds)
-    height = likelihood.log_likelihood(known) + sizes.log_prior_of(known)
-    keys, fresh = sizes.keys(known), np.ones(len(known), dtype=bool)
+    known, _ = prior.distinct(seeds)
+    height = log_posterior(likelihood, prior, known)
+    keys, fresh = prior.keys(known), np.ones(len(known), dtype=bool)
     while len(known) < _MOST:
         weight = np.exp(np.minimum(height - height.max(), 0.0))
         if weight[fresh].sum() <= _OPEN * weight.sum():
@@ -85,23 +85,23 @@ def explore(likelihood: Likelihood, sizes: SetPrior, seeds: Index) -> Vicinity:
         chosen = np.flatnonzero(fresh)
         chosen = chosen[np.argsort(-height[chosen], kind="stable")[:_BATCH]]
         fresh[chosen] = False
-        sets, found = _neighbours(likelihood, sizes, known[chosen], height[chosen], float(height.max()) - _DEEP)
-        new_keys, first = np.unique(sizes.keys(sets), return_index=True)
+        sets, found = _neighbours(likelihood, prior, known[chosen], height[chosen], float(height.max()) - _DEEP)
+        new_keys, first = np.unique(prior.keys(sets), return_index=True)
         first = first[~np.isin(new_keys, keys)]
         known, height = np.vstack([known, sets[first]]), np.append(height, found[first])
-        keys, fresh = np.append(keys, sizes.keys(sets[first])), np.append(fresh, np.ones(first.size, dtype=bool))
+        keys, fresh = np.append(keys, prior.keys(sets[first])), np.append(fresh, np.ones(first.size, dtype=bool))
     order = np.argsort(keys)
     return Vicinity(known[order], keys[order], height[order])
 
 
 def _neighbours(
-    likelihood: Likelihood, sizes: SetPrior, sets: Index, height: Array, least: float
+    likelihood: Likelihood, prior: SetPrior, sets: Index, height: Array, least: float
 ) -> tuple[Index, Array]:
     """All sets one change away from these whose log-posterior is at least so high."""
     found, heights = [sets[:0]], [height[:0]]
     for slot in range(sets.shape[1]):
         slots = np.full(len(sets), slot)
-        reached = changes(likelihood.gains(sets, slots), sizes, sets, slots) + height[:, None]
+        reached = changes(likelihood.gains(sets, slots), prior, sets, slots) + height[:, None]
         row, stream = np.nonzero(reached >= least)
         changed = sets[row]
         changed[:, slot] = stream
@@ -111,26 +111,26 @@ def _neighbours(
 
 
 def _sampled(
-    likelihood: Likelihood, sizes: SetPrior, vicinity: Vicinity, rng: np.random.Generator
+    likelihood: Likelihood, prior: SetPrior, vicinity: Vicinity, rng: np.random.Generator
 ) -> tuple[float, Array]:
     """The share of draws that lie in the vicinity, and what the others add to the marginals."""
-    sets = drawn(likelihood, sizes, rng, DRAWS)
-    inside, outside = 0, np.zeros(sizes.n_streams + 1)
+    sets = drawn(likelihood, prior, rng, DRAWS)
+    inside, outside = 0, np.zeros(prior.n_streams + 1)
     for _ in range(_FURTHER):
-        sweep(likelihood, sizes, sets, np.ones(len(sets)), rng)
-        held = vicinity.holds(sizes.keys(sets))
+        sweep(likelihood, prior, sets, np.ones(len(sets)), rng)
+        held = vicinity.holds(prior.keys(sets))
         inside += int(held.sum())
         outside += np.bincount(sets[~held].ravel(), minlength=outside.size)
     total = _FURTHER * len(sets)
     return inside / total, outside[:-1] / total
 
 
-def drawn(likelihood: Likelihood, sizes: SetPrior, rng: np.random.Generator, count: int) -> Index:
+def drawn(likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator, count: int) -> Index:
     """Sets from the posterior by sequential Monte Carlo: from the prior, through likelihood^beta.
 
     Each step goes as far as it leaves weights that are worth half of the draws (Del Moral, Doucet & Jasra 2006).
     """
-    sets, beta = sizes.random_sets(rng, count), 0.0
+    sets, beta = prior.random_sets(rng, count), 0.0
     while beta < 1.0:
         fit = likelihood.log_likelihood(sets)
         fit = np.maximum(fit - fit.max(), -1e300)
@@ -139,7 +139,7 @@ def drawn(likelihood: Likelihood, sizes: SetPrior, rng: np.random.Generator, cou
         line = np.cumsum(np.exp(step * fit))
         places = np.searchsorted(line, (np.arange(count) + rng.random()) / count * line[-1])
         sets = sets[np.minimum(places, count - 1)]
-        sweep(likelihood, sizes, sets, np.full(count, beta), rng)
+        sweep(likelihood, prior, sets, np.full(count, beta), rng)
     return sets
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from eccaht.arrays import Array, Index
 from eccaht.policies import Policy
 from eccaht.posterior import Likelihood, SufficientStatistics, likelihood_of
-from eccaht.posterior.slots import neighbourhood
+from eccaht.posterior.gibbs import neighbourhood
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 

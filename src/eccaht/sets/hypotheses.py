@@ -16,8 +16,8 @@ _NEVER = 1e-7  # a set less probable than this is left out
 class Hypotheses(NamedTuple):
     """Sets with their probabilities, which add up to 1, and the shifts of their streams.
 
-    Set s holds the streams of rest[row[s]], K in unused slots, and one stream more, or nobody (K): many sets that
-    differ in one stream share a row. Shifts of nobody are 0.
+    Set s holds the streams of rest[row[s]], K in EMPTY slots, and `stream[s]`, which may be EMPTY too: many sets that
+    differ in one stream share a row. The shift of an EMPTY slot is 0.
     """
 
     rest: Index  # (N, n - 1)
@@ -46,8 +46,8 @@ class Hypotheses(NamedTuple):
         mine = self._replace(chance=self.chance * share)
         return Hypotheses(*(np.concatenate(parts) for parts in zip(mine, moved, strict=True)))
 
-    def doubt(self, sizes: SetPrior) -> float:
+    def doubt(self, prior: SetPrior) -> float:
         """The probability of all sets but the first row's most probable one."""
-        keys = sizes.keys(self.rest)[self.row] + sizes.keys(self.stream[:, None])
+        keys = prior.keys(self.rest)[self.row] + prior.keys(self.stream[:, None])
         first = int((self.chance * (self.row == self.row[0])).argmax())
         return float(self.chance[keys != keys[first]].sum())

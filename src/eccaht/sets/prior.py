@@ -18,8 +18,7 @@ Floating = NDArray[np.float32] | Array
 class SetPrior:
     """Sets of `least` to `most` of K streams: each size is equally likely, and each set of a size.
 
-    A set is a row of `most` slots. A slot holds a stream or K, which stands for nobody; the order of slots
-    means nothing.
+    A set is a row of `most` slots. A slot holds a stream, or K where it is EMPTY; the order of slots means nothing.
 
     >>> SetPrior(4, 1, 1).count, SetPrior(4, 0, 2).count
     (4, 11)
@@ -36,8 +35,8 @@ class SetPrior:
         self.log_prior = np.where(sizes >= least, -math.log(most - least + 1) - ways, -np.inf)
         # a set of m streams fills the slots in most! / (most - m)! orders, of which each gets its share
         share = self.log_prior + gammaln(most - sizes + 1)
-        with np.errstate(invalid="ignore"):  # log-odds of leaving a slot empty, by the size of the rest
-            self._nobody, self._nobody_in_set = share[:-1] - share[1:], self.log_prior[:-1] - self.log_prior[1:]
+        with np.errstate(invalid="ignore"):  # log-odds of an EMPTY slot, by the size of the rest
+            self._empty, self._empty_in_set = share[:-1] - share[1:], self.log_prior[:-1] - self.log_prior[1:]
         self._keys: Index | None = None
 
     def log_prior_of(self, sets: Index) -> Array:
@@ -71,9 +70,9 @@ class SetPrior:
         return np.concatenate(blocks)
 
     def forbid(self, gains: Array, sets: Index, slots: Index) -> None:
-        """Rule out, with -inf, who cannot fill a slot of each row: the other members, and nobody where too few remain.
+        """Set to -inf what cannot fill a slot: the other members of the row, and EMPTY if too few would remain.
 
-        Nobody adds no evidence.
+        Elsewhere EMPTY gains 0.
         """
         each = np.arange(len(sets))
         old = sets[each, slots]
@@ -82,11 +81,11 @@ class SetPrior:
         gains[each, old] = held
         gains[:, -1] = -np.inf if self.fixed else np.where(self._rest(sets, slots) >= self.least, 0.0, -np.inf)
 
-    def weigh_nobody(self, log_weights: Floating, sets: Index, slots: Index, *, of_sets: bool = False) -> None:
-        """Give an empty slot its prior odds, as a row of slots or (of_sets) as a set."""
+    def weigh_empty(self, log_weights: Floating, sets: Index, slots: Index, *, of_sets: bool = False) -> None:
+        """Add the prior log-odds of an EMPTY slot: those of a row of slots, or (of_sets) those of a set."""
         if not self.fixed:
             rest = self._rest(sets, slots)
-            odds = self._nobody_in_set if of_sets else self._nobody
+            odds = self._empty_in_set if of_sets else self._empty
             log_weights[:, -1] += np.where(rest >= self.least, odds[rest], 0.0)
 
     def keys(self, sets: Index) -> Index:

@@ -1,0 +1,254 @@
+"""What every posterior over sets must do, whatever it is made of: compared with all sets on small problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import methodcaller
+
+import numpy as np
+
+from eccaht.arrays import Array, Index
+from eccaht.covariance import families
+from eccaht.policies.parts import check_able
+from eccaht.posterior import (
+    Confidence,
+    Enumeration,
+    Likelihood,
+    Neighbourhood,
+    Posterior,
+    SufficientStatistics,
+    likelihood_of,
+    neighbourhood,
+)
+from eccaht.problem import Problem
+from eccaht.sets import SetPrior
+from eccaht.shifts import UnknownShift
+
+Build = Callable[[Likelihood, SetPrior, np.random.Generator], Posterior]
+
+_K, _SEEDS = 12, 8
+_ROUNDING = 1e-9  # of what is called exact
+_ESTIMATED, _CAUTIOUS = 0.1, 0.3  # of estimates, on average over seeds; a confidence may be so much too low
+_PLAIN = 0.2  # a MAP set of at least this probability must be among the candidates
+
+
+@dataclass(frozen=True)
+class _World:
+    """A problem and its readings, each of which adds itself to the statistics."""
+
+    name: str
+    problem: Problem
+    readings: tuple[Callable[[SufficientStatistics], None], ...]
+    whole: bool  # are they whole vectors?
+
+    @property
+    def prior(self) -> SetPrior:
+        return SetPrior(_K, *self.problem.sizes)
+
+    def statistics(self, count: int | None = None) -> SufficientStatistics:
+        """Those of the first so many readings, or of all."""
+        evidence = SufficientStatistics(self.problem)
+        for add in self.readings[:count]:
+            add(evidence)
+        return evidence
+
+
+def check_posterior(build: Build) -> dict[str, str]:
+    """Check a posterior: build(likelihood, prior, rng) makes it, as for make_policy("joint", posterior=build).
+
+    On problems whose sets can all be enumerated: marginals, confidence and advantage (what is called "exact" to
+    rounding, what is called "estimated" to 0.1 on average over seeds; a confidence may be lower), the MAP set among the
+    candidates, hypotheses that add up to 1 and differ, the same answers from the same seed, and a saved state that goes
+    on bit for bit. Returns what it declares it cannot do, with the reason; the first property that does not hold
+    raises an AssertionError of one line.
+
+    >>> check_posterior(Enumeration)
+    {}
+    """
+    left_out = {}
+    for world in _worlds():
+        reason = _cannot(build, world)
+        if reason:
+            left_out[world.name] = reason
+            continue
+        truth, runs = _Truth(world), [_Run(build, world, seed).tell() for seed in range(_SEEDS)]
+        _check_candidates(runs, truth)
+        if runs[0].posterior.can.posterior:
+            _check_probabilities(runs, truth)
+        else:
+            left_out["probabilities"] = "it declares no posterior"
+        _check_seed(build, world)
+        _check_restored(build, world)
+    return left_out
+
+
+def _worlds() -> Iterator[_World]:
+    """Small problems of every kind; few readings leave much in doubt, many leave little."""
+    known = Problem(families.toeplitz(_K, rho=0.6), shift=2.0, n_anomalies=2, budget=3.0)
+    yield _world("few readings", known, 3, seed=1)
+    yield _world("many readings", known, 20, seed=2)
+    yield _world("open number", known.replace(n_anomalies=(0, 3)), 8, seed=3)
+    yield _world("unknown shifts", known.replace(shift=UnknownShift(3.0)), 12, seed=4)
+    yield _world("whole vectors", known.replace(n_anomalies=(0, 3)), 2, seed=5, whole=True)
+
+
+def _world(name: str, problem: Problem, count: int, *, seed: int, whole: bool = False) -> _World:
+    rng = np.random.default_rng(seed)
+    moved = problem.mean.copy()
+    moved[[2, 7]] += 2.0
+    readings: list[Callable[[SufficientStatistics], None]] = []
+    for _ in range(count):
+        if whole:
+            readings.append(methodcaller("add_vector", moved + problem.covariance.sample(rng, 1)[0]))
+        else:
+            c = problem.covariance.solve(rng.standard_normal(_K))  # cancels common noise
+            noise = np.sqrt(problem.noise_variance(c)) * rng.standard_normal()
+            readings.append(methodcaller("add", c, float(c @ moved + noise)))
+    return _World(name, problem, tuple(readings), whole)
+
+
+def _cannot(build: Build, world: _World) -> str | None:
+    """Why a posterior leaves this world out, as it declares."""
+    can = _Run(build, world, 0).posterior.can
+    try:
+        check_able(can, world.problem, "it declares that it")
+    except ValueError as error:
+        return str(error)
+    return "it declares that it takes no whole vectors" if world.whole and not can.whole_vectors else None
+
+
+class _Run:
+    """A posterior that is told the readings of a world."""
+
+    def __init__(self, build: Build, world: _World, seed: int, n_told: int = 0) -> None:
+        self.world, self.rng, self.n_told = world, np.random.default_rng(seed), n_told
+        self.likelihood = likelihood_of(world.statistics(n_told))
+        self.posterior = build(self.likelihood, world.prior, self.rng)
+
+    def tell(self, count: int | None = None) -> _Run:
+        """The next so many readings, or all."""
+        for add in self.world.readings[self.n_told :][:count]:
+            add(self.likelihood.evidence)
+            self.posterior.update()
+            self.n_told += 1
+        return self
+
+    def answers(self, around: Neighbourhood) -> dict[str, Array]:
+        """All that it says of a set and its rivals."""
+        posterior, said = self.posterior, {"candidates": self.posterior.candidates().astype(float)}
+        if not posterior.can.posterior:
+            return said
+        marginals, confidence, hypotheses = self.marginals(), self.confidence(around), posterior.in_doubt(around)
+        said |= {"marginals": marginals, "confidence": np.array(confidence.probability)}
+        said |= {"advantage": np.array(posterior.advantage(around))}
+        return said | {f"in_doubt.{name}": np.asarray(part) for name, part in hypotheses._asdict().items()}
+
+    def marginals(self) -> Array:
+        """Those that a declared posterior must have."""
+        marginals = self.posterior.marginals()
+        if marginals is None:
+            raise AssertionError("marginals are None, although it declares a posterior")
+        return marginals
+
+    def confidence(self, around: Neighbourhood) -> Confidence:
+        """That which a declared posterior must have."""
+        confidence = self.posterior.confidence(around)
+        if confidence is None:
+            raise AssertionError("the confidence is None, although it declares a posterior")
+        return confidence
+
+
+class _Truth:
+    """All sets with their probabilities, and the neighbourhood of the MAP set."""
+
+    def __init__(self, world: _World) -> None:
+        self.where, self.evidence = f"on the problem {world.name!r}", world.statistics()
+        likelihood = likelihood_of(self.evidence)
+        self.exact = Enumeration(likelihood, world.prior, np.random.default_rng(0))
+        self.exact.update()
+        self.around = neighbourhood(likelihood, world.prior, self.exact.candidates()[0])
+        self.probability = self.exact.confidence(self.around).probability
+
+
+def _check_candidates(runs: list[_Run], truth: _Truth) -> None:
+    """They are possible sets, and a MAP set that is plain is among them."""
+    for run in runs:
+        prior = run.world.prior
+        sets = _possible(prior, run.posterior.candidates(), f"the candidates {truth.where}")
+        there = bool((prior.keys(sets) == prior.keys(truth.around.members[None])).any())
+        lacking = f"the MAP set, of probability {truth.probability:.2g}, is not among the candidates {truth.where}"
+        _require(there or truth.probability < _PLAIN, lacking)
+
+
+def _check_probabilities(runs: list[_Run], truth: _Truth) -> None:
+    """Marginals, confidence and advantage against all sets; asking changes nothing."""
+    where, exact, around, right = truth.where, truth.exact, truth.around, truth.probability
+    said = [run.confidence(around) for run in runs]
+    how = "exact" if all(confidence.how == "exact" for confidence in said) else "estimated"
+    reach, cautious = (_ROUNDING, _ROUNDING) if how == "exact" else (_ESTIMATED, _CAUTIOUS)
+    error = np.abs(np.mean([run.marginals() for run in runs], axis=0) - exact.marginals())
+    wrong = f"{how} marginals {where} are off by {error.max():.2g} (stream {error.argmax()}), allowed is {reach:g}"
+    _require(error.max() <= reach, wrong)
+    claimed = [confidence.probability for confidence in said if confidence.how != "unsettled"]
+    mean = float(np.mean(claimed)) if claimed else right
+    wrong = f"the {how} confidence {where} is {mean:.4g}, but of all sets the probability is {right:.4g}"
+    _require(right - cautious <= mean <= right + reach, wrong)
+    lead, most = exact.advantage(around), max(run.posterior.advantage(around) for run in runs)
+    wrong = f"the advantage {where} is {most:.6g}, although the best rival leaves {lead:.6g}"
+    _require(most <= max(lead, 0.0) + 1e-6, wrong)
+    for run in runs:
+        _check_hypotheses(run, around, where)
+    for name, array in truth.evidence.state().items():
+        same = np.array_equal(array, runs[0].likelihood.evidence.state()[name])
+        _require(same, f"the posterior changes the statistics of its likelihood ({name}) {where}")
+
+
+def _check_hypotheses(run: _Run, around: Neighbourhood, where: str) -> None:
+    """They are possible sets whose probabilities add up to 1, and some differ."""
+    prior, hypotheses = run.world.prior, run.posterior.in_doubt(around)
+    total = float(hypotheses.chance.sum())
+    _require(abs(total - 1.0) <= 1e-6, f"the probabilities of in_doubt add up to {total:.6g} {where}, not to 1")
+    _require((hypotheses.chance >= 0.0).all(), f"in_doubt has negative probabilities {where}")
+    rows = np.hstack([hypotheses.rest[hypotheses.row], hypotheses.stream[:, None]])
+    sets = _possible(prior, rows, f"in_doubt {where}")
+    _require(len(prior.distinct(sets)[0]) > 1, f"in_doubt leaves one set {where}: there is nothing to separate")
+    empty = hypotheses.shift[hypotheses.stream == prior.n_streams]
+    _require(not empty.any(), f"in_doubt has shifts of EMPTY slots {where}")
+
+
+def _check_seed(build: Build, world: _World) -> None:
+    first, second = (_Run(build, world, 3).tell() for _ in range(2))
+    _require_same(first, second, f"two posteriors of the same seed differ on the problem {world.name!r}")
+
+
+def _check_restored(build: Build, world: _World) -> None:
+    """Half of the readings, then a state that is kept and goes on."""
+    where, half = f"on the problem {world.name!r}", len(world.readings) // 2
+    first, second = _Run(build, world, 4).tell(half), _Run(build, world, 4, n_told=half)
+    state = {name: array.copy() for name, array in first.posterior.state().items()}
+    for name, array in state.items():
+        plain = array.dtype == np.float64 and array.ndim <= 2 and np.isfinite(array).all()
+        _require(plain, f"the state {name!r} is no vector or table of finite float64 numbers {where}")
+    second.posterior.restore(state)
+    second.rng.bit_generator.state = first.rng.bit_generator.state
+    _require_same(first.tell(), second.tell(), f"a restored posterior goes on differently {where}")
+
+
+def _require_same(first: _Run, second: _Run, message: str) -> None:
+    around = neighbourhood(first.likelihood, first.world.prior, first.posterior.candidates()[0])
+    others = second.answers(around)
+    for name, answer in first.answers(around).items():
+        _require(np.array_equal(answer, others[name]), f"{message}: {name}")
+
+
+def _possible(prior: SetPrior, rows: Index, what: str) -> Index:
+    try:
+        return prior.checked(rows.astype(float))
+    except ValueError as error:
+        raise AssertionError(f"{what}: {error}") from None
+
+
+def _require(holds: object, message: str) -> None:
+    if not holds:
+        raise AssertionError(message)

@@ -1,0 +1,81 @@
+"""What a posterior over sets offers, and what the parts of a policy declare that they can do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from eccaht.arrays import Array, Index
+from eccaht.posterior.gibbs import Neighbourhood
+from eccaht.sets import Hypotheses
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an algorithm can do; by default, what one log-likelihood ratio a stream can."""
+
+    whole_vectors: bool = False  # takes readings of all streams at once
+    open_number: bool = False  # takes n_anomalies=(least, most)
+    unknown_shift: bool = False  # takes an UnknownShift
+    posterior: bool = False  # knows the posterior of whole sets
+    exact_lead: bool = False  # its lead is the exact log-likelihood ratio of the weakest swap
+    log_odds: bool = True  # its scores are log-likelihood ratios
+    uses_covariance: bool = True  # a ridge on the covariance makes a difference
+
+
+WHOLE_POSTERIOR = Capabilities(
+    whole_vectors=True, open_number=True, unknown_shift=True, posterior=True, exact_lead=True
+)
+
+
+class Confidence(NamedTuple):
+    """The posterior probability of the MAP set.
+
+    It is a number within the model: `policy.fit` says whether the readings look as if the model held.
+
+    how: "exact" if every possible set was looked at, "estimated" if sets drawn from the posterior and independent
+    searches were, "unsettled" if independent samples or searches disagree with them: then it is not known.
+    """
+
+    probability: float
+    how: Literal["exact", "estimated", "unsettled"]
+
+
+class Posterior(Protocol):
+    """The posterior over sets, kept up to date with the sufficient statistics of a likelihood.
+
+    `build(likelihood, prior, rng)` makes one, and `eccaht.checks.check_posterior` tests it. One that inherits from this
+    class and says no more finds the MAP set only.
+    """
+
+    can: Capabilities = Capabilities(whole_vectors=True, exact_lead=True)
+
+    def update(self) -> None:
+        """Take account of readings that were added to the statistics."""
+
+    def candidates(self) -> Index:
+        """Sets, one a row, among which the MAP set is looked for."""
+
+    def marginals(self) -> Array | None:
+        """Posterior probability of each stream, (K,)."""
+        return None
+
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
+        """Sets and their probabilities, for the next measurement to separate; `around` is that of the MAP set."""
+        raise ValueError(f"{type(self).__name__} keeps no posterior")
+
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:  # noqa: ARG002
+        """The posterior probability of the set of `around`; where it is below `needed` a rough figure will do."""
+        return None
+
+    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:  # noqa: ARG002
+        """How far the log-likelihood of the set is above that of every other, less the cost of their number."""
+        return -math.inf
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state; the statistics are restored before."""
