@@ -2,8 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from typing import Any
+
+import pytest
+
+# tests run side by side: threads of one would only wait for those of another; set before numpy is imported
+for _library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # a shell without job control starts background jobs with Ctrl-C ignored, and so would every command that tests start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bootstrap intervals of 200 resamples, where a test asks whether they are drawn and not whether they hold."""
+    from eccaht.statistics import bca_interval
+
+    monkeypatch.setattr(bca_interval, "__kwdefaults__", {**(bca_interval.__kwdefaults__ or {}), "resamples": 200})
+
+
+@pytest.fixture
+def plain_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small pictures that are not laid out, where a test asks whether they are written and not what they look like."""
+    from matplotlib.figure import Figure
+
+    save = Figure.savefig
+
+    def plain(figure: Figure, *arguments: Any, **options: Any) -> None:
+        figure.set_layout_engine("none")
+        save(figure, *arguments, **{**options, "dpi": 20})
+
+    monkeypatch.setattr(Figure, "savefig", plain)

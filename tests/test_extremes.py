@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eccaht import Problem, Simulator, UnknownShift, make_policy, policy_names
 from eccaht.arrays import Array
-from tests.checks.hostile import check_search
+from eccaht.checks.policy import require_sound
 
 PLAIN: dict[str, Any] = {"shift": 2.0, "n_anomalies": 1, "budget": 2.0}
 
@@ -48,10 +48,10 @@ def search(told: dict[str, Any], name: str, readings: list[float], options: dict
     problem = Problem(told.pop("covariance"), **told)
     policy, world = make_policy(name, problem, **options), Simulator(problem)
     for extra in readings:
-        check_search(policy)
+        require_sound(policy)
         c = policy.ask()
         policy.tell(c, world.measure(c) + extra)
-    check_search(policy)
+    require_sound(policy)
 
 
 @settings(max_examples=150, deadline=None)
@@ -74,7 +74,7 @@ def test_any_measurement(weights: list[float], reading: float, name: str) -> Non
 
     def run() -> None:
         policy.tell(weights, reading)
-        check_search(policy)
+        require_sound(policy)
 
     refused_or_sound(run)
 
@@ -86,7 +86,7 @@ def test_any_vector(x: list[float], name: str) -> None:
 
     def run() -> None:
         policy.observe(x)
-        check_search(policy)
+        require_sound(policy)
 
     refused_or_sound(run)
 
@@ -121,7 +121,7 @@ def test_a_reading_far_off_is_taken_and_an_absurd_one_refused(name: str) -> None
     policy = make_policy(name, Problem(np.eye(4), **PLAIN))
     for k, far in enumerate((1e8, -1e8, 1e8, 1e12)):
         policy.tell(2.0 * np.eye(4)[k], far)
-        check_search(policy)
+        require_sound(policy)
     with pytest.raises(ValueError, match=r"more than 1e\+15 noise deviations from its mean"):
         policy.tell(policy.ask(), 1e160)
     assert policy.n_told == 4

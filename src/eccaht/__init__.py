@@ -13,7 +13,7 @@ from eccaht import extras as _extras  # noqa: F401 -- says what to install where
 
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
-    from eccaht import covariance, measurements
+    from eccaht import checks, covariance, measurements
     from eccaht.covariance import effective_rank, families
     from eccaht.measure import pair_design
     from eccaht.policies import load_policy, make_policy, policy_names
@@ -28,6 +28,7 @@ __all__ = [
     "Problem",
     "Simulator",
     "UnknownShift",
+    "checks",
     "covariance",
     "effective_rank",
     "families",
@@ -44,6 +45,7 @@ _PLACES = {
     "Problem": "problem",
     "Simulator": "run",
     "UnknownShift": "shifts",
+    "checks": "checks",
     "covariance": "covariance",
     "effective_rank": "covariance",
     "families": "covariance",

@@ -39,6 +39,12 @@ def check_finite(array: Array, what: str) -> None:
         raise ValueError(f"{what} has a non-finite value{where}: replace or remove it")
 
 
+def check_rows(x: Array, size: int) -> None:
+    """Refuse a vector, or columns, of another length than the number of streams."""
+    if len(x) != size:
+        raise ValueError(f"{len(x)} values for {size} streams: give one for each stream")
+
+
 def as_vector(value: ArrayLike, size: int, what: str) -> Array:
     """Return a read-only finite vector of length `size`; a scalar is spread without using memory.
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
+from eccaht.checks.policy import require_sound
 from eccaht.diagnose import diagnose
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model, load_model
-from eccaht.policies import Policy
 from tests.checks.archives import Arrays, packed, unpacked
 from tests.model.histories import history
 
@@ -168,28 +168,13 @@ def use_policy(path: Path) -> None:
     policy = load_policy(path)
     world = Simulator(policy.problem, seed=5)
     for _ in range(2):
-        check_search(policy)
+        require_sound(policy)
         policy.tell(policy.ask(), world.measure(policy.ask()))
-    check_search(policy)
+    require_sound(policy)
     policy.save(path)
     again = load_policy(path)
     assert np.array_equal(again.decision, policy.decision)
     assert np.array_equal(again.ask(), policy.ask())
-
-
-def check_search(policy: Policy) -> None:
-    """Whatever is not sound about a search is an AssertionError."""
-    problem, c = policy.problem, policy.ask()
-    assert np.isfinite(c).all()
-    assert 0 < np.abs(c).sum() <= problem.budget * (1 + 1e-6)
-    decision, beliefs = policy.decision, policy.beliefs
-    assert problem.sizes[0] <= decision.size <= problem.sizes[1]
-    assert ((beliefs > -1e-6) & (beliefs < 1 + 1e-6)).all()
-    assert not np.isnan(policy.scores).any()
-    assert not np.isnan(policy.lead)
-    policy.should_stop()
-    if (confidence := policy.confidence) is not None:
-        assert -1e-6 <= confidence.probability <= 1 + 1e-6
 
 
 def use_model(path: Path) -> None:

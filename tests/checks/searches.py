@@ -1,6 +1,6 @@
 """Every policy on problems of several sizes: a digest of all its bits after each measurement.
 
-    python -m tests.checks.searches OFFSET STEPS
+    python -m tests.checks.searches OFFSET STEPS SIZE ...
 
 is a process of its own, whose arrays lie where OFFSET says (see `placement`), and prints the digests as JSON.
 """
@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -21,7 +21,7 @@ from eccaht.covariance import Covariance, Dense
 from eccaht.policies import Policy
 from tests.checks.placement import place_arrays, view_at
 
-SIZES = (60, 128, 400, 1000)
+DENSE = 400  # the most streams of a full matrix
 KINDS = ("independent", "chain", "dense")
 _SLOW = {"joint": 4, "joint-pair": 2, "exact": 4}  # they take so many times fewer measurements
 _ALLOCATED = 16  # malloc returns multiples of this
@@ -39,11 +39,11 @@ def problem_of(kind: str, K: int, offset: int) -> Problem:
     return Problem(covariance, shift=view_at(offset, shift), n_anomalies=2, budget=4.0, mean=view_at(offset, mean))
 
 
-def possible() -> list[tuple[str, int, str]]:
+def possible(sizes: Sequence[int]) -> list[tuple[str, int, str]]:
     """What the catalogue does not refuse: some policies need a tree, or few sets."""
     found = []
     for kind in KINDS:
-        for K in SIZES if kind != "dense" else SIZES[:-1]:
+        for K in sizes if kind != "dense" else [K for K in sizes if K <= DENSE]:
             problem = problem_of(kind, K, 0)
             for name in policy_names():
                 try:
@@ -68,9 +68,9 @@ def digests(policy: Policy, world: Simulator, steps: int, offset: int) -> Iterat
         yield bits.hexdigest()[:8]
 
 
-def all_digests(offset: int, steps: int) -> dict[str, list[str]]:
+def all_digests(offset: int, steps: int, *sizes: int) -> dict[str, list[str]]:
     """Of every possible search."""
-    wanted = possible()
+    wanted = possible(sizes)
     place_arrays(offset // _ALLOCATED * _ALLOCATED)
     told, problems = {}, {pair: problem_of(*pair, offset) for pair in {(kind, K) for kind, K, _ in wanted}}
     for kind, K, name in wanted:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,48 +21,68 @@ from eccaht.paper import fig1, side_by_side
 from eccaht.paper.side_by_side import Needed, problems
 from eccaht.statistics import reached_for_good
 
+SEED = 6  # the gap rule stops within its 20 measurements
+FEW = {"RUNS": 2, "HORIZON": 60}
+
 
 @pytest.fixture(autouse=True)
 def _few_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "RUNS", 2)
-    monkeypatch.setattr(side_by_side, "HORIZON", 60)
+    for name, value in FEW.items():
+        monkeypatch.setattr(side_by_side, name, value)
 
 
-def plain(seed: int, out: Path) -> list[str]:
-    result = CliRunner().invoke(app, ["demo", "--seed", str(seed), "--out", str(out)])
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "deep" / "er"
+
+
+def run(out: Path, *arguments: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in FEW.items():
+            patch.setattr(side_by_side, name, value)
+        result = CliRunner().invoke(app, ["demo", "--out", str(out), *arguments])
     assert result.exit_code == 0
     assert result.stderr == ""
-    return result.stdout.splitlines()
+    return result.stdout
 
 
-def test_plain_output_is_one_line_a_measurement_without_control_characters(tmp_path: Path) -> None:
-    lines = plain(0, tmp_path)
-    measured = [line for line in lines if line.startswith("measurement ")]
+@pytest.fixture(scope="module")
+def plain(out: Path) -> list[str]:
+    """One demo that many tests look at."""
+    return run(out, "--seed", str(SEED)).splitlines()
+
+
+@pytest.fixture(scope="module")
+def document(out: Path) -> dict[str, Any]:
+    """The same one for programs."""
+    told: dict[str, Any] = json.loads(run(out, "--seed", str(SEED), "--json"))
+    return told
+
+
+def test_plain_output_is_one_line_a_measurement_without_control_characters(plain: list[str]) -> None:
+    measured = [line for line in plain if line.startswith("measurement ")]
     assert [int(line.split()[1].rstrip(":")) for line in measured] == list(range(1, 21))
-    assert all(line.isascii() and line.isprintable() for line in lines)
+    assert all(line.isascii() and line.isprintable() for line in plain)
     assert max(len(line) for line in measured) <= 80
 
 
-@pytest.mark.parametrize(("seed", "right"), [(0, True), (4, False)])
-def test_the_demo_says_plainly_whether_it_is_right(seed: int, right: bool, tmp_path: Path) -> None:
-    (named,) = (line for line in plain(seed, tmp_path) if line.startswith("Named "))
+@pytest.mark.parametrize(("seed", "right"), [(SEED, True), (4, False)])
+def test_the_demo_says_plainly_whether_it_is_right(seed: int, right: bool, plain: list[str], tmp_path: Path) -> None:
+    lines = plain if seed == SEED else run(tmp_path, "--seed", str(seed)).splitlines()
+    (named,) = (line for line in lines if line.startswith("Named "))
     assert ("right" in named) == right
     assert ("WRONG" in named) == (not right)
 
 
-def test_the_figures_and_the_table_are_saved_where_asked(tmp_path: Path) -> None:
-    lines = plain(0, tmp_path / "deep" / "er")
-    saved = sorted(path.name for path in (tmp_path / "deep" / "er").iterdir())
+def test_the_figures_and_the_table_are_saved_where_asked(plain: list[str], out: Path) -> None:
+    saved = sorted(path.name for path in out.iterdir())
     assert saved == ["fig1.csv", "fig1.pdf", "fig1.png"]
-    assert all(name in lines[-1] for name in saved)
+    assert all(name in plain[-1] for name in saved)
 
 
-def test_json_is_the_search_that_the_library_replays(tmp_path: Path) -> None:
-    seed = 5
-    result = CliRunner().invoke(app, ["demo", "--seed", str(seed), "--out", str(tmp_path), "--json"])
-    document = json.loads(result.stdout)
-    world = Simulator(fig1.problem(), seed=seed)
-    policy = make_policy("ecc-aht", fig1.problem(), seed=seed)
+def test_json_is_the_search_that_the_library_replays(document: dict[str, Any], out: Path) -> None:
+    world = Simulator(fig1.problem(), seed=SEED)
+    policy = make_policy("ecc-aht", fig1.problem(), seed=SEED)
     assert len(document["steps"]) == 20
     for step in document["steps"]:
         c = policy.ask()
@@ -74,13 +95,12 @@ def test_json_is_the_search_that_the_library_replays(tmp_path: Path) -> None:
     assert document["decision"] == policy.decision.tolist()
     assert document["truth"] == world.anomalies.tolist()
     assert document["right"] == (document["decision"] == document["truth"])
-    assert document["settings"]["seed"] == seed
-    assert [Path(file) for file in document["files"]] == [tmp_path / f"fig1.{end}" for end in ("pdf", "png", "csv")]
+    assert document["settings"]["seed"] == SEED
+    assert [Path(file) for file in document["files"]] == [out / f"fig1.{end}" for end in ("pdf", "png", "csv")]
     assert all(Path(file).stat().st_size > 0 for file in document["files"])
 
 
-def test_json_tells_when_the_gap_rule_stops(tmp_path: Path) -> None:
-    document = json.loads(CliRunner().invoke(app, ["demo", "--seed", "6", "--out", str(tmp_path), "--json"]).stdout)
+def test_json_tells_when_the_gap_rule_stops(document: dict[str, Any]) -> None:
     rule = document["gap_rule"]
     leads = [step["lead"] for step in document["steps"]]
     assert rule["stopped_at"] == next(t for t, lead in enumerate(leads, 1) if lead >= rule["threshold"])
@@ -96,20 +116,18 @@ def test_the_counts_that_the_demo_quotes_are_true() -> None:
     assert sum(end.stopped_right is True for end in ends) == command.STOPPED_RIGHT
 
 
-def test_both_policies_are_counted_side_by_side(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["demo", "--seed", "3", "--out", str(tmp_path), "--json"])
-    rows = json.loads(result.stdout)["side_by_side"]
+def test_both_policies_are_counted_side_by_side(plain: list[str], document: dict[str, Any]) -> None:
+    rows = document["side_by_side"]
     assert [row["policy"] for row in rows] == ["ecc-aht", "joint"] * 2
     for (name, problem), pair in zip(problems().items(), (rows[:2], rows[2:]), strict=True):
-        records = compare(problem, ["ecc-aht", "joint"], runs=2, horizon=60, seed=3)
+        records = compare(problem, ["ecc-aht", "joint"], runs=2, horizon=60, seed=SEED)
         for row in pair:
             assert row["problem"] == name
             n = records.n_anomalies
             assert row["times"] == [reached_for_good(hits, n) for hits in records.hits[row["policy"]]]
     expected = command.beside([Needed(row["problem"], row["policy"], row["times"]) for row in rows])
-    lines = plain(3, tmp_path)
-    first = lines.index(expected[1]) - 1
-    assert lines[first : first + len(expected)] == expected
+    first = plain.index(expected[1]) - 1
+    assert plain[first : first + len(expected)] == expected
 
 
 def test_counts_side_by_side_are_put_plainly() -> None:
@@ -143,7 +161,9 @@ def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     main, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
-    arguments = [sys.executable, "-m", "eccaht", "demo", "--delay", "0", "--out", str(tmp_path)]
+    few = "; ".join(f"side_by_side.{name} = {value}" for name, value in FEW.items())
+    code = f"from eccaht.__main__ import main; from eccaht.paper import side_by_side; {few}; main()"
+    arguments = [sys.executable, "-c", code, "demo", "--delay", "0", "--out", str(tmp_path)]
     environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
     for name in ("COLUMNS", "LINES", "NO_COLOR"):
         environment.pop(name, None)

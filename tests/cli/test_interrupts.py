@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.checks.held import held_after
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
 
 COMPARE = ["compare", "--horizon", "100000", "--jobs", "2", "--csv", "hits.csv"]
@@ -40,9 +42,12 @@ def file_appears(name: str) -> Callable[[int], bool]:
     return lambda _: any(Path().glob(name))
 
 
-def ended(arguments: list[str], when: Callable[[int], bool], number: signal.Signals, *, later: float = 0.0) -> str:
+def eccaht(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "eccaht", *arguments]
+
+
+def ended(command: list[str], when: Callable[[int], bool], number: signal.Signals, *, later: float = 0.0) -> str:
     """Start a command, send a signal to it and to its workers at the moment given, and return what it printed."""
-    command = [sys.executable, "-m", "eccaht", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
         try:
@@ -66,23 +71,23 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("later", "number"), [(0.0, signal.SIGINT), (0.1, signal.SIGINT), (0.0, signal.SIGTERM)])
 def test_while_it_is_still_imported(later: float, number: signal.Signals) -> None:
-    assert ended(["compare"], listening, number, later=later) == ""
+    assert ended(eccaht("compare"), listening, number, later=later) == ""
 
 
 def test_while_workers_are_started() -> None:
-    assert ended(COMPARE, workers, signal.SIGINT) == ""
+    assert ended(eccaht(*COMPARE), workers, signal.SIGINT) == ""
     assert not [*Path().iterdir()]
 
 
 def test_while_results_are_written() -> None:
-    arguments = ["reproduce", "fig5a", "--runs", "2", "--jobs", "2", "--out", "results"]
-    ended(arguments, file_appears("results/fig5a/cells/*.parquet"), signal.SIGINT)
+    command = held_after(".parquet", "reproduce", "fig5a", "--runs", "2", "--jobs", "2", "--out", "results")
+    ended(command, file_appears("results/fig5a/cells/*.parquet"), signal.SIGINT)
     assert not [*Path().rglob("*.part")]
     assert not Path("results/fig5a/summary.csv").exists()
 
 
 def test_the_system_ends_a_search_in_the_middle() -> None:
-    out = ended(["demo", "--out", "d", "--delay", "0"], file_appears("d"), signal.SIGTERM)
+    out = ended(eccaht("demo", "--out", "d", "--delay", "0"), file_appears("d"), signal.SIGTERM)
     assert out == "" or out.startswith("Which 3 of 15 correlated streams are anomalous?")
     assert "Saved" not in out
     assert not [*Path("d").glob(".*")]

@@ -33,12 +33,12 @@ LARGE = Problem(families.toeplitz(60, 0.8), shift=2.0, n_anomalies=4, budget=5.0
 @pytest.mark.parametrize(
     ("problem", "name", "stopping", "runs"),
     [
-        (SMALL, "joint", "posterior", 12),
-        (SMALL, "exact", "glr", 12),
+        (SMALL, "joint", "posterior", 6),
+        (SMALL, "exact", "glr", 6),
         (SMALL, "ecc-aht", "gap", 12),
-        (OPEN, "joint", "posterior", 6),
-        (LARGE, "joint", "posterior", 3),
-        (LARGE, "joint", "glr", 3),
+        (OPEN, "joint", "posterior", 4),
+        (LARGE, "joint", "posterior", 2),
+        (LARGE, "joint", "glr", 2),
     ],
 )
 def test_each_alpha_stops_where_a_search_of_its_own_does(problem: Problem, name: str, stopping: str, runs: int) -> None:
@@ -114,7 +114,7 @@ def test_right_for_good_is_the_last_change_to_the_true_set() -> None:
 
 def test_the_promise_of_the_exact_posterior_holds() -> None:
     """Enumerated sets: the error is at most alpha by theorem, but not far below it."""
-    runs = 250
+    runs = 120
     levels = summarise(count_errors(SMALL, alphas=(0.3, 0.1), runs=runs))
     for level in levels:
         assert level.stopped == runs
@@ -125,7 +125,7 @@ def test_the_promise_of_the_exact_posterior_holds() -> None:
 
 def test_intervals_of_unknown_shifts_cover_at_their_level() -> None:
     problem = OPEN.replace(n_anomalies=2)
-    (level,) = summarise(count_errors(problem, alphas=[0.2], runs=150, horizon=60))
+    (level,) = summarise(count_errors(problem, alphas=[0.2], runs=70, horizon=60))
     assert level.coverage is not None
     assert level.coverage.named == 2 * (level.stopped - level.errors)
     assert stats.binomtest(level.coverage.covered, level.coverage.named, 0.95).pvalue > 0.01

@@ -53,7 +53,7 @@ def check(cov: Covariance, shift: Array, budget: float, i: int, j: int) -> None:
 @pytest.mark.parametrize("kind", range(4))
 def test_agrees_with_an_interior_point_solver(name: str, kind: int) -> None:
     rng = np.random.default_rng([kind, *name.encode()])
-    for _ in range(6):
+    for _ in range(4):
         K = int(rng.integers(2, 60))
         cov = FAMILIES[name](K, float(rng.uniform(0.0, 0.95)), int(rng.integers(100)))
         shift = shifts(kind, cov.size, rng)

@@ -324,12 +324,12 @@ def test_before_any_reading_every_belief_is_n_over_K() -> None:
 @pytest.mark.parametrize(("K", "n"), [(2, 1), (4, 3), (32, 3)])
 def test_the_declared_sets_are_right_on_easy_problems(K: int, n: int) -> None:
     problem, right = problem_for(K, n, shift=7.0), 0
-    for seed in range(100):
+    for seed in range(30):
         policy, _ = hds(problem)
         world = Simulator(problem, seed=seed)
         result = identify(policy, world.measure, max_measurements=2000)
         right += result.reason == "stopped" and np.array_equal(result.anomalies, world.anomalies)
-    assert right >= 99
+    assert right >= 29
 
 
 def test_a_visit_to_a_normal_leaf_declares_it_with_probability_at_most_c_over_the_levels() -> None:

@@ -19,7 +19,7 @@ ABLE = ("joint", "exact")
 @pytest.mark.parametrize("number", [2, (0, 3)], ids=["two", "up to three"])
 def test_errors_are_at_most_alpha(name: str, stopping: str, number: int | tuple[int, int]) -> None:
     """Counted over worlds drawn from the prior; alpha is large so that errors do happen."""
-    alpha, runs, wrong = 0.3, 60, 0
+    alpha, runs, wrong = 0.3, 40, 0
     problem = Problem(families.equicorrelation(10, 0.5), shift=2.0, n_anomalies=number, budget=3.0)
     for seed in range(runs):
         world = Simulator(problem, seed=seed)

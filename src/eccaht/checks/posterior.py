@@ -9,6 +9,7 @@ from operator import methodcaller
 import numpy as np
 
 from eccaht.arrays import Array, Index
+from eccaht.checks.suite import require
 from eccaht.covariance import families
 from eccaht.policies.parts import check_able
 from eccaht.posterior import (
@@ -61,7 +62,7 @@ def check_posterior(build: Build) -> dict[str, str]:
     rounding, what is called "estimated" to 0.1 on average over seeds; a confidence may be lower), the MAP set among the
     candidates, hypotheses that add up to 1 and differ, the same answers from the same seed, and a saved state that goes
     on bit for bit. Returns what it declares it cannot do, with the reason; the first property that does not hold
-    raises an AssertionError of one line.
+    raises a CheckFailure of one line.
 
     >>> check_posterior(Enumeration)
     {}
@@ -178,7 +179,7 @@ def _check_candidates(runs: list[_Run], truth: _Truth) -> None:
         sets = _possible(prior, run.posterior.candidates(), f"the candidates {truth.where}")
         there = bool((prior.keys(sets) == prior.keys(truth.around.members[None])).any())
         lacking = f"the MAP set, of probability {truth.probability:.2g}, is not among the candidates {truth.where}"
-        _require(there or truth.probability < _PLAIN, lacking)
+        require(there or truth.probability < _PLAIN, lacking)
 
 
 def _check_probabilities(runs: list[_Run], truth: _Truth) -> None:
@@ -189,32 +190,32 @@ def _check_probabilities(runs: list[_Run], truth: _Truth) -> None:
     reach, cautious = (_ROUNDING, _ROUNDING) if how == "exact" else (_ESTIMATED, _CAUTIOUS)
     error = np.abs(np.mean([run.marginals() for run in runs], axis=0) - exact.marginals())
     wrong = f"{how} marginals {where} are off by {error.max():.2g} (stream {error.argmax()}), allowed is {reach:g}"
-    _require(error.max() <= reach, wrong)
+    require(error.max() <= reach, wrong)
     claimed = [confidence.probability for confidence in said if confidence.how != "unsettled"]
     mean = float(np.mean(claimed)) if claimed else right
     wrong = f"the {how} confidence {where} is {mean:.4g}, but of all sets the probability is {right:.4g}"
-    _require(right - cautious <= mean <= right + reach, wrong)
+    require(right - cautious <= mean <= right + reach, wrong)
     lead, most = exact.advantage(around), max(run.posterior.advantage(around) for run in runs)
     wrong = f"the advantage {where} is {most:.6g}, although the best rival leaves {lead:.6g}"
-    _require(most <= max(lead, 0.0) + 1e-6, wrong)
+    require(most <= max(lead, 0.0) + 1e-6, wrong)
     for run in runs:
         _check_hypotheses(run, around, where)
     for name, array in truth.evidence.state().items():
         same = np.array_equal(array, runs[0].likelihood.evidence.state()[name])
-        _require(same, f"the posterior changes the statistics of its likelihood ({name}) {where}")
+        require(same, f"the posterior changes the statistics of its likelihood ({name}) {where}")
 
 
 def _check_hypotheses(run: _Run, around: Neighbourhood, where: str) -> None:
     """They are possible sets whose probabilities add up to 1, and some differ."""
     prior, hypotheses = run.world.prior, run.posterior.in_doubt(around)
     total = float(hypotheses.chance.sum())
-    _require(abs(total - 1.0) <= 1e-6, f"the probabilities of in_doubt add up to {total:.6g} {where}, not to 1")
-    _require((hypotheses.chance >= 0.0).all(), f"in_doubt has negative probabilities {where}")
+    require(abs(total - 1.0) <= 1e-6, f"the probabilities of in_doubt add up to {total:.6g} {where}, not to 1")
+    require((hypotheses.chance >= 0.0).all(), f"in_doubt has negative probabilities {where}")
     rows = np.hstack([hypotheses.rest[hypotheses.row], hypotheses.stream[:, None]])
     sets = _possible(prior, rows, f"in_doubt {where}")
-    _require(len(prior.distinct(sets)[0]) > 1, f"in_doubt leaves one set {where}: there is nothing to separate")
+    require(len(prior.distinct(sets)[0]) > 1, f"in_doubt leaves one set {where}: there is nothing to separate")
     empty = hypotheses.shift[hypotheses.stream == prior.n_streams]
-    _require(not empty.any(), f"in_doubt has shifts of EMPTY slots {where}")
+    require(not empty.any(), f"in_doubt has shifts of EMPTY slots {where}")
 
 
 def _check_seed(build: Build, world: _World) -> None:
@@ -229,7 +230,7 @@ def _check_restored(build: Build, world: _World) -> None:
     state = {name: array.copy() for name, array in first.posterior.state().items()}
     for name, array in state.items():
         plain = array.dtype == np.float64 and array.ndim <= 2 and np.isfinite(array).all()
-        _require(plain, f"the state {name!r} is no vector or table of finite float64 numbers {where}")
+        require(plain, f"the state {name!r} is no vector or table of finite float64 numbers {where}")
     second.posterior.restore(state)
     second.rng.bit_generator.state = first.rng.bit_generator.state
     _require_same(first.tell(), second.tell(), f"a restored posterior goes on differently {where}")
@@ -239,7 +240,7 @@ def _require_same(first: _Run, second: _Run, message: str) -> None:
     around = neighbourhood(first.likelihood, first.world.prior, first.posterior.candidates()[0])
     others = second.answers(around)
     for name, answer in first.answers(around).items():
-        _require(np.array_equal(answer, others[name]), f"{message}: {name}")
+        require(np.array_equal(answer, others[name]), f"{message}: {name}")
 
 
 def _possible(prior: SetPrior, rows: Index, what: str) -> Index:
@@ -247,8 +248,3 @@ def _possible(prior: SetPrior, rows: Index, what: str) -> Index:
         return prior.checked(rows.astype(float))
     except ValueError as error:
         raise AssertionError(f"{what}: {error}") from None
-
-
-def _require(holds: object, message: str) -> None:
-    if not holds:
-        raise AssertionError(message)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from eccaht.checks.suite import require
 from eccaht.data.source import Source
 from eccaht.data.windows import Batch, Windower, Windows
 
@@ -14,7 +15,7 @@ from eccaht.data.windows import Batch, Windower, Windows
 def check_source(source: Source) -> dict[str, str]:
     """Try a source that ends; return the checks that did not apply, with the reason.
 
-    The first property that does not hold raises an AssertionError of one line.
+    The first property that does not hold raises a CheckFailure of one line.
 
     >>> from eccaht.data import Arrays
     >>> check_source(Arrays(np.eye(5)))
@@ -22,15 +23,15 @@ def check_source(source: Source) -> dict[str, str]:
     """
     batches = list(source.batches())
     names = source.names
-    _require(
+    require(
         isinstance(names, tuple) and all(isinstance(name, str) for name in names), "names must be texts, in a tuple"
     )
-    _require(len(set(names)) == len(names), "names must be distinct")
-    _require(any(len(batch.times) for batch in batches), "there must be a row")
+    require(len(set(names)) == len(names), "names must be distinct")
+    require(any(len(batch.times) for batch in batches), "there must be a row")
     for batch in batches:
         _check_batch(batch, len(names))
     for earlier, later in pairwise(batch for batch in batches if len(batch.times)):
-        _require(earlier.times[-1] <= later.times[0], "no batch may begin before the one before it ends")
+        require(earlier.times[-1] <= later.times[0], "no batch may begin before the one before it ends")
     for name, levels in getattr(source, "levels", {}).items():
         _check_levels(np.concatenate([batch.readings[:, names.index(name)] for batch in batches]), name, levels)
     _check_windows(source, batches)
@@ -40,29 +41,29 @@ def check_source(source: Source) -> dict[str, str]:
     for field in ("times", "readings"):
         one, two = (np.concatenate([getattr(batch, field) for batch in each]) for each in (batches, again))
         same = one.shape == two.shape and ((one == two) | ((one != one) & (two != two))).all()
-        _require(same, f"asked again for its batches, a repeatable source must give the same {field}")
+        require(same, f"asked again for its batches, a repeatable source must give the same {field}")
     return {}
 
 
 def _check_batch(batch: Batch, size: int) -> None:
     times, values, quality = batch.times, batch.values, batch.quality
-    _require(np.issubdtype(times.dtype, np.datetime64) and times.ndim == 1, "times must be datetime64, one a row")
-    _require(not np.isnat(times).any(), "no time may be missing")
-    _require((times[1:] >= times[:-1]).all(), "the rows of a batch must be in order of time")
+    require(np.issubdtype(times.dtype, np.datetime64) and times.ndim == 1, "times must be datetime64, one a row")
+    require(not np.isnat(times).any(), "no time may be missing")
+    require((times[1:] >= times[:-1]).all(), "the rows of a batch must be in order of time")
     shape = (len(times), size)
-    _require(values.dtype == np.float64 and values.shape == shape, f"values must be floats of the shape {shape}")
+    require(values.dtype == np.float64 and values.shape == shape, f"values must be floats of the shape {shape}")
     if quality is not None:
-        _require(
+        require(
             quality.dtype == bool and quality.shape == shape, f"quality must be true or false, of the shape {shape}"
         )
-    _require(not np.isinf(batch.readings).any(), "an infinite value must be NaN, or of bad quality")
+    require(not np.isinf(batch.readings).any(), "an infinite value must be NaN, or of bad quality")
 
 
 def _check_levels(codes: np.ndarray, name: str, levels: Sequence[str]) -> None:
-    _require(len(set(levels)) == len(levels), f"the levels of {name!r} must be distinct")
+    require(len(set(levels)) == len(levels), f"the levels of {name!r} must be distinct")
     known = codes[~np.isnan(codes)]
     fits = np.isin(known, np.arange(len(levels))).all()
-    _require(fits, f"the values of {name!r} must be places in its {len(levels)} levels")
+    require(fits, f"the values of {name!r} must be places in its {len(levels)} levels")
 
 
 def _check_windows(source: Source, batches: Sequence[Batch]) -> None:
@@ -79,14 +80,9 @@ def _check_windows(source: Source, batches: Sequence[Batch]) -> None:
         for field in ("starts", "values", "rows", "flat"):
             one, two = getattr(expected, field), getattr(found, field)
             same = one.shape == two.shape and ((one == two) | ((one != one) & (two != two))).all()
-            _require(same, f"windows must not depend on how the rows are cut into batches: their {field} do")
+            require(same, f"windows must not depend on how the rows are cut into batches: their {field} do")
 
 
 def _windows(source: Source, seconds: float, batches: Sequence[Batch]) -> Windows:
     windower = Windower(source.names, seconds, source.clock)
     return Windows.joined([*map(windower.add, batches), windower.finish()])
-
-
-def _require(holds: object, message: str) -> None:
-    if not holds:
-        raise AssertionError(message)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky_banded, eigvalsh_tridiagonal, lapack
 
-from eccaht.arrays import Array, Index, as_count, as_number, as_positive, frozen, support_of
+from eccaht.arrays import Array, Index, as_count, as_number, as_positive, check_rows, frozen, support_of
 from eccaht.covariance.base import Covariance
 from eccaht.covariance.ridge import Ridged
 
@@ -62,6 +62,7 @@ class AR1(Covariance):
 
     def _recurse(self, b: Array, *, backward: bool) -> Array:
         """Solve u_k - rho u_(k-1) = b_k, or the same running from the end."""
+        check_rows(b, self.size)
         trans = "T" if backward else "N"
         u: Array = lapack.dtbtrs(self._bidiagonal, b.reshape(self.size, -1), uplo="L", trans=trans)[0]
         return u.reshape(b.shape)
@@ -78,6 +79,7 @@ class AR1(Covariance):
 
     def quad(self, c: Array) -> float:
         """Sum over k of innovation variance times (sum_{l >= k} rho^(l-k) c_l)^2."""
+        check_rows(c, self.size)
         support = support_of(c)
         if support.size > self.size // 2:
             u = self._recurse(c, backward=True)
@@ -100,6 +102,7 @@ class AR1(Covariance):
 
     def solve(self, b: Array) -> Array:
         """Tridiagonal product."""
+        check_rows(b, self.size)
         if self.size == 1:
             return b / self.variance
         x = (1.0 + self.rho**2) * b
@@ -140,6 +143,7 @@ class AR1(Covariance):
 
     def color(self, z: Array) -> Array:
         """The recursion itself, driven by white noise."""
+        check_rows(z, self.size)
         return self._recurse((np.sqrt(self._innovations()) * z.T).T, backward=False)
 
     def plus_identity(self, a: float) -> Ridged:
@@ -169,6 +173,7 @@ class _Tridiagonal:
         self._reach = 2 + int(np.log(_NEGLIGIBLE) / np.log(np.clip(ratio, 1e-3, 1.0 - 1e-12)))
 
     def solve(self, b: Array) -> Array:
+        check_rows(b, self._base.size)
         return self._solve_on(slice(None), b)
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:

@@ -2,7 +2,7 @@
 
 Nothing in the package touches the entries of a covariance directly: it asks for a column, a product, a
 solution, a quadratic form. A structured covariance answers each from its structure, so that K = 10^6 streams
-cost O(K), and one check (tests/checks) compares every operator with its dense matrix.
+cost O(K), and `eccaht.checks.check_covariance` compares every operator with its dense matrix.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, support_of
+from eccaht.arrays import Array, Index, check_rows, support_of
 from eccaht.covariance.base import Covariance
 from eccaht.covariance.dense import as_covariance
 
@@ -32,6 +32,7 @@ class BlockDiagonal(Covariance):
 
     def _apply(self, x: Array, operation: Callable[[Covariance, Array], Array]) -> Array:
         """Run one operation on every block: equal blocks become columns of one call."""
+        check_rows(x, self.size)
         out, start = np.empty(x.shape), 0
         for block, count in self._runs:
             stop = start + count * block.size
@@ -81,6 +82,7 @@ class BlockDiagonal(Covariance):
 
     def quad(self, c: Array) -> float:
         """Only the blocks on which c is not zero."""
+        check_rows(c, self.size)
         touched = np.unique(np.searchsorted(self._starts, support_of(c), side="right")) - 1
         if 2 * touched.size > len(self.blocks):
             return super().quad(c)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_floats, check_finite, frozen
+from eccaht.arrays import Array, Index, as_floats, check_finite, check_rows, frozen
 from eccaht.covariance.base import Covariance, check_spectrum
 from eccaht.scales import check_entries
 
@@ -40,6 +40,7 @@ class Circulant(Covariance):
 
     def _filter(self, x: Array, gains: Array) -> Array:
         """Multiply by a function of S."""
+        check_rows(x, self.size)
         return np.fft.irfft((gains * np.fft.rfft(x, axis=0).T).T, n=self.size, axis=0)
 
     def diagonal(self) -> Array:

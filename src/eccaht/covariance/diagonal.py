@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_floats, check_finite, frozen, support_of
+from eccaht.arrays import Array, Index, as_floats, check_finite, check_rows, frozen, support_of
 from eccaht.covariance.base import Covariance
 
 
@@ -42,10 +42,12 @@ class Diagonal(Covariance):
 
     def matvec(self, c: Array) -> Array:
         """Elementwise product."""
+        check_rows(c, self.size)
         return (self._variances * c.T).T
 
     def solve(self, b: Array) -> Array:
         """Elementwise quotient."""
+        check_rows(b, self.size)
         return (b.T / self._variances).T
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
@@ -56,6 +58,7 @@ class Diagonal(Covariance):
 
     def quad(self, c: Array) -> float:
         """Sum of squares weighted by the variances, over the nonzero part of c."""
+        check_rows(c, self.size)
         support = support_of(c)
         return float(c[support] ** 2 @ self._variances[support])
 
@@ -65,6 +68,7 @@ class Diagonal(Covariance):
 
     def color(self, z: Array) -> Array:
         """Scale by the standard deviations."""
+        check_rows(z, self.size)
         return (np.sqrt(self._variances) * z.T).T
 
     def plus_identity(self, a: float) -> Diagonal:

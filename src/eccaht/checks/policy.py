@@ -1,0 +1,332 @@
+"""What every policy must do, whatever it is made of."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+
+from eccaht.arrays import Array
+from eccaht.checks.suite import CheckFailure, require, require_close, require_equal, require_refused, run_all, run_one
+from eccaht.covariance import Dense, Diagonal, families
+from eccaht.policies import Policy, load_policy, make_policy
+from eccaht.problem import Problem
+from eccaht.run import Simulator
+
+Build = Callable[[Problem, int], Policy]
+Check = Callable[[Build, Problem], None]
+
+_STEPS = 24
+_RUNS, _WRONG = 5, 1  # searches for strong anomalies, and how many of them may end wrong
+
+
+def check_policy(
+    build: Build | str, *, problem: Problem | None = None, skip: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Check a policy: build(problem, seed) makes it; a name of the catalogue will do.
+
+    problem: the one to check it on; by default 32 correlated streams, or independent ones if the policy refuses those.
+    skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
+    first property that does not hold raises CheckFailure.
+
+    >>> check_policy("round-robin")
+    {}
+    """
+    build, problem = _prepared(build, problem)
+    return run_all(_CHECKS, skip, build, problem)
+
+
+def policy_checks() -> Iterator[tuple[str, Callable[..., None]]]:
+    """Yield (name, check): check(build, problem=None) is one property, as in `pytest.mark.parametrize`."""
+    for name in _CHECKS:
+        yield name, partial(_single, name)
+
+
+def _single(name: str, build: Build | str, problem: Problem | None = None) -> None:
+    run_one(name, _CHECKS[name], *_prepared(build, problem))
+
+
+def _prepared(build: Build | str, problem: Problem | None) -> tuple[Build, Problem]:
+    """Return a function that builds the policy, and a problem that it takes."""
+    if isinstance(build, str):
+        build = _by_name(build)
+    if problem is not None:
+        return build, problem
+    for covariance in (families.toeplitz(32, rho=0.6), families.identity(32)):
+        problem = Problem(covariance, shift=4.0, n_anomalies=3, budget=3.0, mean=1.5)
+        try:
+            build(problem, 0)
+        except ValueError as error:
+            refusal = str(error)
+        else:
+            return build, problem
+    raise CheckFailure(f"the policy refuses the problems it is checked on ({refusal}): hand in one that it takes")
+
+
+def _by_name(name: str) -> Build:
+    return lambda problem, seed: make_policy(name, problem, seed=seed)
+
+
+def _run(policy: Policy, world: Simulator, steps: int = _STEPS) -> list[tuple[Array, float]]:
+    """Measure so often, whatever the stopping rule says; return copies of what was told."""
+    told = []
+    for _ in range(steps):
+        c = policy.ask()
+        y = world.measure(c)
+        policy.tell(c, y)
+        told.append((np.array(c), y))
+    return told
+
+
+def _same_seed(build: Build, problem: Problem) -> None:
+    """The same seed gives the same run, bit for bit."""
+    first, second = (build(problem, 5) for _ in range(2))
+    runs = (_run(policy, Simulator(problem, seed=2)) for policy in (first, second))
+    for step, ((c, _), (d, _)) in enumerate(zip(*runs, strict=True), 1):
+        require_equal(d, c, f"the same seed gives another measurement at step {step}")
+    require_equal(second.scores, first.scores, "the same seed gives other scores")
+    require_equal(second.decision, first.decision, "the same seed gives another decision")
+
+
+def _constraint(build: Build, problem: Problem) -> None:
+    """Every measurement is allowed by the problem."""
+    for step, (c, _) in enumerate(_run(build(problem, 0), Simulator(problem), 2 * _STEPS), 1):
+        require_measurement(c, problem, f"at step {step}")
+
+
+def require_measurement(c: Array, problem: Problem, when: str = "") -> None:
+    """Fail unless c is a measurement that the problem allows."""
+    require(c.shape == (problem.size,), f"ask gave shape {c.shape} {when}, but there are {problem.size} streams")
+    require(np.isfinite(c).all(), f"ask gave a weight that is not finite {when}")
+    norm = float(np.abs(c).sum())
+    require(norm > 0.0, f"ask gave weights that are all zero {when}")
+    within = problem.measurements
+    require(within.allows(c), f"ask gave weights of |c|_1 = {norm:.6g} {when} that {within!r} does not allow")
+
+
+def _ask_twice(build: Build, problem: Problem) -> None:
+    """ask gives the same measurement until something is told, and nobody can change it."""
+    policy, world = build(problem, 1), Simulator(problem, seed=1)
+    for step in range(1, _STEPS + 1):
+        c = policy.ask()
+        kept = c.copy()
+        require_equal(policy.ask(), kept, f"asked twice at step {step}, it gives another measurement")
+        if c.flags.writeable:
+            c[:] = 0.0
+            require_equal(policy.ask(), kept, "writing into what ask returned changes what it returns next")
+        policy.tell(policy.ask(), world.measure(kept))
+
+
+def _reading(build: Build, problem: Problem) -> None:
+    """should_stop, decision and the other properties only read."""
+    quiet, read = build(problem, 1), build(problem, 1)
+    one, other = Simulator(problem, seed=1), Simulator(problem, seed=1)
+    for step in range(1, _STEPS + 1):
+        for _ in range(2):
+            _ = read.should_stop(), read.decision, read.scores, read.beliefs, read.pair, read.lead, read.confidence
+        ((c, _),), ((d, _),) = _run(quiet, one, 1), _run(read, other, 1)
+        require_equal(d, c, f"reading decision, scores and should_stop changes the measurement of step {step}")
+    require_equal(read.scores, quiet.scores, "reading decision, scores and should_stop changes the scores")
+
+
+def _inputs(build: Build, problem: Problem) -> None:
+    """tell changes nothing that it is handed, and remembers no array of the caller."""
+    mean, shift, variances = problem.mean.copy(), problem.shift.copy(), problem.covariance.diagonal().copy()
+    kept, changed = build(problem, 1), build(problem, 1)
+    for c in _any_measurements(problem):
+        handed, y = c.copy(), problem.expected(c) + 0.3
+        kept.tell(c.copy(), y)
+        changed.tell(handed, y)
+        require_equal(handed, c, "tell changed the measurement that it was handed")
+        handed[:] = 1e3
+    require_equal(changed.ask(), kept.ask(), "tell keeps the caller's array: changing it later changes the search")
+    require_equal(changed.scores, kept.scores, "tell keeps the caller's array: changing it later changes the scores")
+    if kept.scores.flags.writeable:
+        before = kept.scores.copy()
+        kept.scores[:] = 0.0
+        require_equal(kept.scores, before, "writing into scores changes them: return a copy or a read-only array")
+    for what, now, then in (
+        ("mean", problem.mean, mean),
+        ("shift", problem.shift, shift),
+        ("covariance", problem.covariance.diagonal(), variances),
+    ):
+        require_equal(now, then, f"the {what} of the problem was changed")
+
+
+def _any_measurements(problem: Problem) -> list[Array]:
+    """Single streams, sparse and full weights, as large as the problem allows."""
+    rng, K = np.random.default_rng(0), problem.size
+    drawn = [np.eye(K)[0], -np.eye(K)[-1], rng.standard_normal(K), rng.standard_normal(K) * (rng.random(K) < 0.2)]
+    return [problem.measurements.scaled(c) for c in drawn if c.any()]
+
+
+def _tell_any(build: Build, problem: Problem) -> None:
+    """tell accepts any measurement, asked for or not, and goes on."""
+    policy, world = build(problem, 2), Simulator(problem, seed=2)
+    for count, c in enumerate(_any_measurements(problem), 1):
+        try:
+            policy.tell(c, world.measure(c))
+        except ValueError as error:
+            raise CheckFailure(f"tell refuses weights that nobody asked for: {error}") from error
+        require(policy.n_told == count, f"n_told is {policy.n_told} after {count} readings")
+        require_sound(policy)
+
+
+def require_sound(policy: Policy) -> None:
+    """Fail unless what a policy says of itself makes sense."""
+    problem, decision = policy.problem, policy.decision
+    require_measurement(policy.ask(), problem)
+    least, most = problem.sizes
+    number = str(least) if least == most else f"{least} to {most}"
+    whole = decision.ndim == 1 and np.issubdtype(decision.dtype, np.integer)
+    require(whole, f"decision must be a vector of whole numbers, not {decision!r}")
+    require(least <= decision.size <= most, f"decision names {decision.size} streams, but {number} are anomalous")
+    inside = decision.size == 0 or (decision[0] >= 0 and decision[-1] < problem.size)
+    require(
+        inside and (np.diff(decision) > 0).all(),
+        f"decision must be sorted, distinct and below {problem.size}: {decision}",
+    )
+    require(policy.scores.shape == (problem.size,), f"scores have shape {policy.scores.shape}, not ({problem.size},)")
+    require(not np.isnan(policy.scores).any() and not np.isnan(policy.lead), "scores or lead are NaN")
+    beliefs, slack = policy.beliefs, 1e-6
+    probable = beliefs.shape == (problem.size,) and (beliefs >= -slack).all() and (beliefs <= 1 + slack).all()
+    require(probable, f"beliefs must be {problem.size} probabilities, not {beliefs}")
+    require(isinstance(policy.should_stop(), bool | np.bool_), f"should_stop gave {policy.should_stop()!r}, not a bool")
+    if (confidence := policy.confidence) is not None:
+        p = confidence.probability
+        require(-slack <= p <= 1 + slack, f"the confidence is {p}, which is no probability")
+
+
+def _decision(build: Build, problem: Problem) -> None:
+    """decision is sorted, of the right size, and a copy; what else it says makes sense."""
+    policy, world = build(problem, 3), Simulator(problem, seed=3)
+    for _ in range(_STEPS):
+        require_sound(policy)
+        _run(policy, world, 1)
+    before = policy.decision.copy()
+    if policy.decision.size and policy.decision.flags.writeable:
+        policy.decision[:] = 0
+        require_equal(policy.decision, before, "writing into the decision changes it: return a copy")
+
+
+def _relabelling(build: Build, problem: Problem) -> None:
+    """The same readings of relabelled streams lead to relabelled scores and decision."""
+    turn = np.random.default_rng(0).permutation(problem.size)
+    S = problem.covariance.dense()
+    changes: dict[str, Any] = {"covariance": Dense(S[np.ix_(turn, turn)]), "mean": problem.mean[turn]}
+    if problem.names is not None:
+        changes["names"] = [problem.names[k] for k in turn]
+    if not problem.unknown_shift:
+        changes["shift"] = problem.shift[turn]
+    elif np.ptp(problem.shift) or np.ptp(problem.shift_spread):
+        raise SkipTest("the prior of the shifts differs from stream to stream")
+    policy, other = build(problem, 0), build(problem.replace(**changes), 0)
+    for c, y in _run(build(problem, 9), Simulator(problem, seed=9), 2 * _STEPS):
+        policy.tell(c, y)
+        other.tell(c[turn], y)
+    scale = max(1.0, float(np.abs(policy.scores).max()))
+    message = "relabelling the streams does not relabel the scores"
+    require_close(other.scores, policy.scores[turn], message, rtol=1e-8, atol=1e-8 * scale)
+    named = np.sort(turn[other.decision])
+    require_equal(named, policy.decision, "relabelling the streams does not relabel the decision")
+
+
+def _saving(build: Build, problem: Problem) -> None:
+    """Saved and loaded, with a measurement asked for or not, it goes on identically."""
+    for asked in (False, True):
+        policy, world, twin = build(problem, 3), Simulator(problem, seed=3), Simulator(problem, seed=3)
+        for c, _ in _run(policy, world):
+            twin.measure(c)  # draws the same noise
+        if asked:
+            policy.ask()
+        loaded = _saved_and_loaded(policy)
+        require(loaded.n_told == policy.n_told, f"loaded, n_told is {loaded.n_told} instead of {policy.n_told}")
+        runs = _run(policy, world), _run(loaded, twin)
+        for step, ((c, _), (d, _)) in enumerate(zip(*runs, strict=True), 1):
+            require_equal(d, c, f"saved and loaded, it asks for another measurement {step} steps later")
+        require_equal(loaded.scores, policy.scores, "saved and loaded, it comes to other scores")
+        require_equal(loaded.decision, policy.decision, "saved and loaded, it comes to another decision")
+        stops = loaded.should_stop(), policy.should_stop()
+        require(
+            stops[0] == stops[1],
+            "saved and loaded, it stops at another time: should_stop gave {} and {}".format(*stops),
+        )
+
+
+def _saved_and_loaded(policy: Policy) -> Policy:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "policy.eccaht"
+        try:
+            policy.save(path)
+        except ValueError as error:
+            raise SkipTest(str(error)) from None
+        return load_policy(path)
+
+
+def _bad_readings(build: Build, problem: Problem) -> None:
+    """What is no measurement or no reading is refused and leaves no trace."""
+    policy, K = build(problem, 0), problem.size
+    single = np.eye(K)[0]
+    before, asked = policy.scores.copy(), policy.ask().copy()
+    for what, c, y in (
+        ("a reading of NaN", single, float("nan")),
+        ("a reading of infinity", single, float("inf")),
+        ("a reading that is a text", single, "1"),
+        ("a weight of NaN", np.where(single > 0, np.nan, 0.0), 1.0),
+        ("weights that are all zero", np.zeros(K), 1.0),
+        (f"{K - 1} weights for {K} streams", np.ones(K - 1), 1.0),
+        ("weights that are a text", "weights", 1.0),
+    ):
+        require_refused(partial(policy.tell, c, y), f"tell must refuse {what} with a ValueError")  # type: ignore[arg-type]
+        require(policy.n_told == 0, f"{what} was refused, but counted: n_told is {policy.n_told}")
+        require_equal(policy.scores, before, f"{what} was refused, but changed the scores")
+        require_equal(policy.ask(), asked, f"{what} was refused, but changed the next measurement")
+
+
+def _strong_anomalies(build: Build, problem: Problem) -> None:
+    """Shifts of eight standard deviations of independent noise are found, whenever its stopping rule would stop."""
+    size = 8.0 * np.sqrt(problem.covariance.diagonal())
+    easy = problem.replace(covariance=Diagonal(problem.covariance.diagonal()))
+    if not problem.unknown_shift:
+        easy = easy.replace(shift=np.where(problem.shift < 0.0, -size, size))
+    wrong = []
+    for seed in range(_RUNS):
+        world = Simulator(easy, seed=seed)
+        if problem.unknown_shift:
+            world = Simulator(easy, seed=seed, anomalies=world.anomalies, shifts=size[world.anomalies])
+        policy = build(easy, seed)
+        if not _finds(policy, world):
+            wrong.append(f"{policy.decision} instead of {world.anomalies} with seed {seed}")
+    message = f"strong anomalies were not found in {len(wrong)} of {_RUNS} searches: {'; '.join(wrong)}"
+    require(len(wrong) <= _WRONG, message)
+
+
+def _finds(policy: Policy, world: Simulator) -> bool:
+    """Is the decision right throughout as many measurements as there are streams, or at the end?"""
+    right, K = 0, policy.problem.size
+    for _ in range(12 * K):
+        _run(policy, world, 1)
+        right = right + 1 if np.array_equal(policy.decision, world.anomalies) else 0
+        if right >= K:
+            break
+    return right > 0
+
+
+_CHECKS: dict[str, Check] = {
+    "same_seed": _same_seed,
+    "constraint": _constraint,
+    "ask_twice": _ask_twice,
+    "reading": _reading,
+    "tell_any": _tell_any,
+    "inputs": _inputs,
+    "decision": _decision,
+    "relabelling": _relabelling,
+    "saving": _saving,
+    "bad_readings": _bad_readings,
+    "strong_anomalies": _strong_anomalies,
+}

@@ -1,0 +1,89 @@
+"""What all suites share: a failure of one line, comparisons that say by how much, and a way to run all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+
+from eccaht.arrays import Array
+
+
+class CheckFailure(AssertionError):
+    """A property that every part of this kind must have does not hold."""
+
+
+def require(holds: object, message: str) -> None:
+    """Fail with the message unless the property holds."""
+    if not holds:
+        raise CheckFailure(message)
+
+
+def require_equal(found: Any, expected: Any, message: str) -> None:
+    """Fail unless two arrays are the same, number by number."""
+    a, b = np.asarray(found), np.asarray(expected)
+    if a.shape != b.shape:
+        raise CheckFailure(f"{message}: shape {a.shape}, expected {b.shape}")
+    if not np.array_equal(a, b):
+        raise CheckFailure(f"{message}: {_worst(a, b)}")
+
+
+def require_close(found: Any, expected: Any, message: str, *, rtol: float = 1e-9, atol: float | Array = 1e-9) -> None:
+    """Fail unless |found - expected| <= atol + rtol |expected| everywhere."""
+    a, b = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if a.shape != b.shape:
+        raise CheckFailure(f"{message}: shape {a.shape}, expected {b.shape}")
+    wrong = ~(np.abs(a - b) <= atol + rtol * np.abs(b))  # NaN is wrong, too
+    if wrong.any():
+        raise CheckFailure(f"{message}: {_worst(np.where(wrong, a, b), b)}")
+
+
+def require_refused(act: Callable[[], object], message: str, kind: type[Exception] = ValueError) -> None:
+    """Fail unless the call raises this kind of error."""
+    try:
+        act()
+    except kind:
+        return
+    except Exception as error:
+        raise CheckFailure(f"{message}, but it raises {type(error).__name__}: {error}") from error
+    raise CheckFailure(f"{message}, but it is accepted")
+
+
+def run_one(name: str, check: Callable[..., None], *arguments: Any) -> None:
+    """Run one check; an error that the part itself raises is a failure, too."""
+    try:
+        check(*arguments)
+    except (CheckFailure, SkipTest):
+        raise
+    except Exception as error:
+        raise CheckFailure(f"the check of {name!r} ended with {type(error).__name__}: {error}") from error
+
+
+def run_all(
+    checks: Mapping[str, Callable[..., None]], skip: Mapping[str, str] | None, *arguments: Any
+) -> dict[str, str]:
+    """Run the checks except those to skip; return the ones that did not apply, with the reason."""
+    skipped = dict(skip or {})
+    for name in skipped:
+        if name not in checks:
+            raise ValueError(f"there is no check {name!r}: known are {', '.join(checks)}")
+    for name, check in checks.items():
+        if name not in skipped:
+            try:
+                run_one(name, check, *arguments)
+            except SkipTest as reason:
+                skipped[name] = str(reason)
+    return skipped
+
+
+def _worst(a: Array, b: Array) -> str:
+    """The place where two arrays differ most."""
+    if a.ndim == 0:
+        return f"{a[()]} instead of {b[()]}"
+    with np.errstate(invalid="ignore"):
+        distance = np.where(a == b, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
+    place = tuple(int(k) for k in np.unravel_index(distance.argmax(), a.shape))
+    where = place[0] if len(place) == 1 else place
+    return f"{a[place]} instead of {b[place]} at {where}"

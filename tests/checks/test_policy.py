@@ -1,0 +1,249 @@
+"""A user's own policy passes; broken ones fail with the property that does not hold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+import eccaht
+from eccaht import Problem, families, make_policy
+from eccaht.arrays import Array, Index
+from eccaht.checks import CheckFailure, check_policy, policy_checks
+from eccaht.covariance import Covariance
+from eccaht.measure import PairDesign
+from eccaht.measurements.base import Constraint, Solved
+from eccaht.policies import Policy
+from eccaht.policies.choosers import Pair, champion_challenger
+from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.posterior import PseudoLikelihood
+from eccaht.randomness import rng_for
+from eccaht.shifts import ShiftPrior
+from eccaht.stopping import Never
+
+
+class Loudest(Memoryless):
+    """Measures the stream of the largest score, or any."""
+
+    def __init__(self, problem: Problem, draw: Callable[[View], float]) -> None:
+        self._problem, self._draw = problem, draw
+
+    def choose(self, view: View) -> Choice:
+        c = np.zeros(self._problem.size)
+        k = int(self._draw(view) * c.size) if view.n_told % 2 else view.ranking.challenger
+        c[k] = self._problem.budget
+        return Choice(c)
+
+
+def composed(problem: Problem, seed: int, kind: type[Policy] = Policy) -> Policy:
+    """A policy as a user puts it together."""
+    chooser = Loudest(problem, lambda view: view.rng.random())
+    return kind(problem, Parts(PseudoLikelihood(problem), chooser), Never(), rng_for(seed, "own"))
+
+
+UNSAVED = "only policies built by make_policy can be saved: a file names the recipe, not the code"
+
+
+def test_a_policy_of_a_user_passes() -> None:
+    assert check_policy(composed) == {"saving": UNSAVED}
+
+
+def test_it_is_there_by_name() -> None:
+    assert eccaht.checks.check_policy is check_policy
+    with pytest.raises(AttributeError, match="no attribute 'check_nothing'"):
+        eccaht.checks.check_nothing  # noqa: B018
+
+
+def test_names_and_problems_of_a_user() -> None:
+    problem = Problem(np.diag(np.linspace(1.0, 4.0, 10)), shift=np.linspace(-5, -3, 10), n_anomalies=2, budget=1.0)
+    assert check_policy("ecc-aht", problem=problem) == {}
+    unknown = problem.replace(shift=ShiftPrior(np.zeros(10), np.linspace(3.0, 4.0, 10)), n_anomalies=(1, 2))
+    assert check_policy("joint", problem=unknown, skip={"strong_anomalies": "long"}) == {
+        "relabelling": "the prior of the shifts differs from stream to stream",
+        "strong_anomalies": "long",
+    }
+
+
+class Euclidean(Constraint):
+    """|c|_2 <= 1."""
+
+    def allows(self, c: Array) -> bool:
+        return bool(np.linalg.norm(c) <= 1.0 + 1e-9)
+
+    def scaled(self, direction: Array) -> Array:
+        return direction / float(np.linalg.norm(direction))
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solved:
+        weights = self.scaled(covariance.solve_sparse(indices, values))
+        return Solved(covariance, indices, values, weights)
+
+
+def test_a_constraint_of_a_user_is_what_is_checked() -> None:
+    problem = Problem(families.toeplitz(12, 0.5), shift=4.0, n_anomalies=2, measurements=Euclidean())
+    unsaved = check_policy("ecc-aht", problem=problem)
+    assert set(unsaved) <= {"saving"}
+    beyond = r"^ask gave weights of \|c\|_1 = \S+ at step 1 that .*Euclidean.* does not allow$"
+    with pytest.raises(CheckFailure, match=beyond):
+        check_policy(
+            lambda problem, seed: make_policy("ecc-aht", problem.replace(budget=9.0), seed=seed), problem=problem
+        )
+
+
+def test_what_does_not_apply_is_named() -> None:
+    skip = {"relabelling": "its tree follows the order of the streams"}
+    assert check_policy("hds", skip=skip) == skip
+    with pytest.raises(ValueError, match="there is no check 'colour': known are same_seed, "):
+        check_policy("hds", skip={"colour": "none"})
+    with pytest.raises(CheckFailure, match=r"^the policy refuses the problems .* \(no\): hand in one that it takes$"):
+        check_policy(refusing)
+
+
+def refusing(problem: Problem, seed: int) -> Policy:  # noqa: ARG001
+    raise ValueError("no")
+
+
+def test_each_check_has_a_name_and_can_be_called_alone() -> None:
+    checks = dict(policy_checks())
+    assert {"same_seed", "constraint", "inputs", "relabelling", "saving", "strong_anomalies"} <= set(checks)
+    checks["constraint"](composed, Problem(families.identity(8), shift=3.0, n_anomalies=1, budget=0.1))
+
+
+# -- broken policies -----------------------------------------------------------------------------------
+
+
+class Mutating(Policy):
+    def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:
+        super().tell(c, y, inflation=inflation)
+        if isinstance(c, np.ndarray) and c.flags.writeable:
+            c /= 2.0
+
+
+class Rescaled(Policy):
+    """Its budget is another."""
+
+    def ask(self) -> Array:
+        return 2.0 * super().ask()
+
+
+class Unsteady(Policy):
+    def ask(self) -> Array:
+        self._choice = None
+        return super().ask()
+
+
+class Restless(Policy):
+    def should_stop(self) -> bool:
+        self._rng.random()
+        return super().should_stop()
+
+
+class Unsorted(Policy):
+    @property
+    def decision(self) -> Index:
+        return super().decision[::-1]
+
+
+class Short(Policy):
+    @property
+    def decision(self) -> Index:
+        return super().decision[:-1]
+
+
+class Gullible(Policy):
+    def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:
+        super().tell(c, float(np.nan_to_num(y)), inflation=inflation)
+
+
+class Picky(Policy):
+    def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:
+        if np.count_nonzero(c) > 1:  # type: ignore[arg-type]
+            raise ValueError("one stream at a time")
+        super().tell(c, y, inflation=inflation)
+
+
+class Stubborn(Policy):
+    """Prefers the first streams, whatever is read."""
+
+    @property
+    def decision(self) -> Index:
+        return np.arange(self.problem.known_number)
+
+    @property
+    def scores(self) -> Array:
+        return np.zeros(self.problem.size)
+
+
+BROKEN: dict[type[Policy], tuple[str, str]] = {
+    Mutating: ("inputs", r"tell changed the measurement that it was handed: 1\.5 instead of 3\.0 at 0"),
+    Rescaled: ("constraint", r"ask gave weights of \|c\|_1 = 6 at step 1 that Budget\(.*3.*\) does not allow"),
+    Unsteady: ("ask_twice", r"asked twice at step \d+, it gives another measurement: .* instead of .* at \d+"),
+    Restless: ("reading", r"reading decision, scores and should_stop changes the measurement of step \d+: .*"),
+    Unsorted: ("decision", r"decision must be sorted, distinct and below 32: \[.*\]"),
+    Short: ("decision", "decision names 2 streams, but 3 are anomalous"),
+    Gullible: ("bad_readings", "tell must refuse a reading of NaN with a ValueError, but it is accepted"),
+    Picky: ("tell_any", "tell refuses weights that nobody asked for: one stream at a time"),
+    Stubborn: ("relabelling", r"relabelling the streams does not relabel the decision: \d+ instead of \d+ at \d"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_policy_fails_with_what_is_wrong(kind: type[Policy]) -> None:
+    name, message = BROKEN[kind]
+
+    def build(problem: Problem, seed: int) -> Policy:
+        return composed(problem, seed, kind)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(CheckFailure, match=f"^{message}$"):
+            dict(policy_checks())[name](build)
+        with pytest.raises(AssertionError):
+            check_policy(build)
+
+
+def test_a_policy_that_finds_nothing_fails() -> None:
+    with pytest.raises(CheckFailure, match=r"^strong anomalies were not found in 5 of 5 searches: \[0 1 2\] instead"):
+        dict(policy_checks())["strong_anomalies"](lambda problem, seed: composed(problem, seed, Stubborn))
+
+
+def test_a_policy_that_forgets_its_seed_fails() -> None:
+    drawn = np.random.default_rng(0)  # not the policy's own
+
+    def build(problem: Problem, seed: int) -> Policy:
+        chooser = Loudest(problem, lambda _: drawn.random())
+        return Policy(problem, Parts(PseudoLikelihood(problem), chooser), Never(), rng_for(seed, "own"))
+
+    with pytest.raises(CheckFailure, match=r"^the same seed gives another measurement at step \d+: "):
+        check_policy(build)
+
+
+def test_a_chooser_with_a_memory_that_is_not_saved_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalogue's way to keep a state, left out."""
+    monkeypatch.setattr("eccaht.policies.choosers.LeastMeasured.state", lambda _: {})
+    monkeypatch.setattr("eccaht.policies.choosers.LeastMeasured.restore", lambda *_: None)
+    with pytest.raises(CheckFailure, match=r"^saved and loaded, it asks for another measurement \d+ steps later: "):
+        check_policy("base-arm-combgape")
+
+
+def test_a_policy_that_keeps_the_arrays_of_its_caller_fails() -> None:
+    class Keeping(Policy):
+        _last: Any = 0.0
+
+        def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:
+            super().tell(c, y, inflation=inflation)
+            self._last = c
+
+        @property
+        def scores(self) -> Array:
+            return super().scores + self._last
+
+    def build(problem: Problem, seed: int) -> Policy:
+        chooser = Pair(champion_challenger, PairDesign(problem))
+        return Keeping(problem, Parts(PseudoLikelihood(problem), chooser), Never(), rng_for(seed, "own"))
+
+    with pytest.raises(CheckFailure, match=r"^tell keeps the caller's array: changing it later changes the "):
+        dict(policy_checks())["inputs"](build)
