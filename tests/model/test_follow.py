@@ -91,7 +91,7 @@ def test_a_window_counts_once_a_later_row_has_arrived_and_the_last_one_at_the_en
     growing.wait(lambda: len(growing.seen) == 1)
     text = row(130)
     append(path, text[:-4])  # a half-written line closes nothing
-    growing.wait(lambda: growing.follower._tail.unfinished == text[:-4].encode())
+    growing.wait(lambda: growing.follower.file._tail.unfinished == text[:-4].encode())
     assert len(growing.seen) == 1
     append(path, text[-4:])
     growing.wait(lambda: len(growing.seen) == 2)
@@ -171,7 +171,7 @@ def test_a_file_that_was_rewritten_longer_is_followed_from_its_beginning(
     old = HEADER + "".join(row(k) for k in range(0, 200, 2))
     path.write_text(old)
     growing = Growing(model, path)
-    growing.wait(lambda: len(growing.seen) == 3 and growing.follower._table.rows == 100)
+    growing.wait(lambda: len(growing.seen) == 3 and growing.follower.file.rows == 100)
     inode = path.stat().st_ino
     with path.open("r+b") as file:  # in one go, so that it is never seen shorter
         file.write((old.replace(was, now) + row(241) + row(301)).encode())
