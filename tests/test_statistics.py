@@ -175,10 +175,16 @@ def test_skewed_means_are_covered_evenly_on_both_sides() -> None:
 @given(st.integers(1, 300), st.data(), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_clopper_pearson_inverts_the_binomial_test(trials: int, data: st.DataObject, level: float) -> None:
     count = data.draw(st.integers(0, trials))
-    both = stats.binomtest(count, trials).proportion_ci(level, method="exact")
-    assert_allclose(clopper_pearson(count, trials, level=level), both, rtol=1e-9, atol=1e-15)
+    atol = 1e-11  # scipy looks for the ends by bisection, to about 1e-12
+    low, high = clopper_pearson(count, trials, level=level)
+    assert_allclose(
+        (low, high), stats.binomtest(count, trials).proportion_ci(level, method="exact"), rtol=1e-9, atol=atol
+    )
     upper = stats.binomtest(count, trials, alternative="less").proportion_ci(level, method="exact")
-    assert_allclose(clopper_pearson(count, trials, level=level, side="upper"), upper, rtol=1e-9, atol=1e-15)
+    assert_allclose(clopper_pearson(count, trials, level=level, side="upper"), upper, rtol=1e-9, atol=atol)
+    tail = 0.5 * (1.0 - level)
+    assert count == 0 or stats.binom.sf(count - 1, trials, low) == pytest.approx(tail, rel=1e-9)
+    assert count == trials or stats.binom.cdf(count, trials, high) == pytest.approx(tail, rel=1e-9)
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.05, 0.3, 0.9])
