@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from eccaht.arrays import Array, as_count, as_floats, as_number, check_finite
@@ -29,7 +29,7 @@ def first_reached(curve: ArrayLike, level: float = 0.95) -> int | None:
     >>> first_reached([0.0, 1.0, 0.5, 1.0]), first_reached([0.0])
     (2, None)
     """
-    above = _above(curve, level)
+    above = np.asarray(curve) >= level
     return int(above.argmax()) + 1 if above.any() else None
 
 
@@ -39,11 +39,25 @@ def reached_for_good(curve: ArrayLike, level: float = 0.95) -> int | None:
     >>> reached_for_good([0.0, 1.0, 0.5, 1.0]), reached_for_good([1.0, 0.0])
     (4, None)
     """
-    above = _above(curve, level)
+    above = np.asarray(curve) >= level
     if above.size == 0 or not above[-1]:
         return None
     below = np.flatnonzero(~above)
     return int(below[-1]) + 2 if below.size else 1
+
+
+class Arrivals(NamedTuple):
+    """One value a run: measurements to the level first and for good, None where it never is there, and the last F1."""
+
+    first: list[int | None]
+    for_good: list[int | None]
+    final: Array
+
+
+def arrivals(f1: Array, level: float = 0.95) -> Arrivals:
+    """What each run of F1 after every measurement, (runs, horizon), comes to."""
+    first, for_good = ([reached(run, level) for run in f1] for reached in (first_reached, reached_for_good))
+    return Arrivals(first, for_good, f1[:, -1])
 
 
 def bca_interval(
@@ -183,8 +197,3 @@ def _bca_ends(curves: Array, draws: Array, tails: Array) -> Array:
     high = np.minimum(low + 1, means.shape[1] - 1)
     lower, upper = np.take_along_axis(means, low, axis=1), np.take_along_axis(means, high, axis=1)
     return mean + lower + (place - low) * (upper - lower)
-
-
-def _above(curve: ArrayLike, level: float) -> NDArray[np.bool_]:
-    above: NDArray[np.bool_] = np.asarray(curve, dtype=float) >= level
-    return above

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.experiments import single_run
-from eccaht.experiments.single_run import hits_of_run
+from eccaht.experiments import comparison
+from eccaht.experiments.comparison import run_policy
 from eccaht.policies import Policy
 from eccaht.run import loop
 from eccaht.run.recorders import Hits
@@ -28,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Policy]:
         made.append(make_policy(*arguments, **options))
         return made[-1]
 
-    monkeypatch.setattr(single_run, "make_policy", watched)
+    monkeypatch.setattr(comparison, "make_policy", watched)
     return made
 
 
@@ -39,20 +39,20 @@ def test_hits_are_those_of_the_whole_run(name: str) -> None:
         world = Simulator(PROBLEM, seed=(2, run), names=[name])
         whole = Hits(world.anomalies)
         assert len(list(loop.steps(policy, world, HORIZON, recorders=[whole]))) == HORIZON
-        assert_array_equal(hits_of_run(PROBLEM, name, HORIZON, (2, run), {}), whole.counts)
+        assert_array_equal(run_policy(PROBLEM, name, HORIZON, (2, run), {})[0], whole.counts)
 
 
 def test_a_settled_search_ends_and_others_do_not(asked: list[Policy], monkeypatch: pytest.MonkeyPatch) -> None:
-    hits = hits_of_run(PROBLEM, "joint", HORIZON, (2, 0), {})
+    hits, _ = run_policy(PROBLEM, "joint", HORIZON, (2, 0), {})
     (policy,) = asked
     assert policy.n_told < HORIZON
     assert policy.lead >= loop.SAFE_LEAD
     assert set(hits[policy.n_told - 1 :]) == {2}
-    hits_of_run(PROBLEM, "joint", HORIZON, (2, 0), {"regularize": 0.01})
-    hits_of_run(PROBLEM, "ecc-aht", HORIZON, (2, 0), {})
+    run_policy(PROBLEM, "joint", HORIZON, (2, 0), {"regularize": 0.01})
+    run_policy(PROBLEM, "ecc-aht", HORIZON, (2, 0), {})
     hopeless = PROBLEM.replace(shift=0.3)
-    hits_of_run(hopeless, "joint", 20, (2, 0), {})
+    run_policy(hopeless, "joint", 20, (2, 0), {})
     assert [made.n_told for made in asked[1:]] == [HORIZON, HORIZON, 20]
     monkeypatch.setattr(loop, "SAFE_LEAD", -np.inf)  # only a right set ends a run
-    hits = hits_of_run(hopeless, "joint", 20, (2, 0), {})
+    hits, _ = run_policy(hopeless, "joint", 20, (2, 0), {})
     assert asked[-1].n_told == (1 + int(np.argmax(hits == 2)) if (hits == 2).any() else 20)

@@ -60,8 +60,8 @@ def test_each_alpha_stops_where_a_search_of_its_own_does(problem: Problem, name:
 
 def test_searches_can_be_told_what_is_true() -> None:
     problem = Problem(families.identity(6), shift=UnknownShift(3.0), n_anomalies=(0, 3), budget=3.0)
-    plan = _Plan(b"", "joint", "posterior", (0.05,), 10, 4, Truth(2, (2.0, 5.0)))
-    worlds = [_world(plan, problem, run) for run in range(60)]
+    plan = _Plan(problem, "joint", "posterior", (0.05,), 10, 4, Truth(2, (2.0, 5.0)))
+    worlds = [_world(plan, run) for run in range(60)]
     sizes = np.concatenate([np.abs(world.shifts) for world in worlds])
     assert {world.anomalies.size for world in worlds} == {2}
     assert 2.0 <= sizes.min() < 2.2 < 4.8 < sizes.max() <= 5.0
@@ -74,9 +74,9 @@ def test_searches_can_be_told_what_is_true() -> None:
 def test_true_sizes_keep_a_known_sign_and_known_shifts() -> None:
     shifts: list[float | UnknownShift] = [UnknownShift(3.0, "negative"), 7.0, UnknownShift(2.0)]
     problem = Problem(families.identity(3), shift=shifts, n_anomalies=2, budget=3.0)
-    plan = _Plan(b"", "joint", "posterior", (0.05,), 10, 4, Truth(None, (2.0, 2.5)))
+    plan = _Plan(problem, "joint", "posterior", (0.05,), 10, 4, Truth(None, (2.0, 2.5)))
     for run in range(20):
-        world = _world(plan, problem, run)
+        world = _world(plan, run)
         moved = dict(zip(world.anomalies.tolist(), world.shifts.tolist(), strict=True))
         assert moved.get(1, 7.0) == 7.0
         assert -2.5 <= moved.get(0, -2.0) <= -2.0

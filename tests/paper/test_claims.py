@@ -11,13 +11,12 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from eccaht.paper import criteria
-from eccaht.paper.asymptotics import slopes, stopping_times
 from eccaht.paper.catalogue import EXPERIMENTS
 from eccaht.paper.claims import CLAIMS
 from eccaht.paper.criteria import CLOSE
 from eccaht.paper.results import Results, unlimited_budget
 from eccaht.paper.spec import Setting
-from eccaht.paper.stopping_errors import announce
+from eccaht.paper.theorems import announce, slopes, stopping_times
 from eccaht.paper.verdicts import Claim, Verdict, conclude, judged, rank_correlation
 
 RUNS, HORIZON = 10, 200
@@ -45,6 +44,10 @@ def verdict(id: str, when: Times | Mapping[str, Times], **options: Any) -> Verdi
     return claim.verdict(given)
 
 
+def numbers(found: Verdict) -> str:
+    return "\n".join(map(str, found.measures))
+
+
 def by_policy(others: ArrayLike = 60 + SPREAD, **times: ArrayLike) -> Times:
     return lambda _, policy: times.get(policy.replace("-", "_"), others)
 
@@ -63,7 +66,7 @@ def test_faster_holds_slower_does_not_and_a_tie_is_not_decided(id: str) -> None:
 def test_a_claim_about_two_rivals_may_hold_for_one() -> None:
     half = verdict("independent", by_policy(ecc_aht=50, round_robin=90 + SPREAD, random_sparse=20))
     assert half.sentence == "holds only if the rival is round-robin"
-    assert half.number.startswith("40.9 [")
+    assert numbers(half).startswith("40.9 [")
     assert half.traced_to == ("fig5a/summary.csv", "claims/runs.csv")
 
 
@@ -103,7 +106,7 @@ def test_ablation_by_factor_and_by_the_median_run() -> None:
     found = verdict("ablation", by_policy(30, ecc_aht=stuck, cost_free=10))
     assert found.word == "holds only if"
     assert "the median run counts" in found.condition
-    assert "4 of 10 runs of ecc-aht wrong at the end" in found.number
+    assert "4 of 10 runs of ecc-aht wrong at the end" in numbers(found)
     assert verdict("ablation", by_policy(20, ecc_aht=60, cost_free=90)).word == "does not hold"
 
 
@@ -126,7 +129,7 @@ def test_the_slope_in_n_is_compared() -> None:
     good = verdict("anomaly-count", when(5, 20))
     assert good.word == "holds"
     assert good.measures[0].value == pytest.approx(15)
-    assert "5 against 20" in good.number
+    assert "5 against 20" in numbers(good)
     assert verdict("anomaly-count", when(20, 5)).word == "does not hold"
 
 
@@ -246,7 +249,7 @@ def test_a_search_that_the_horizon_cuts_off_has_no_slope() -> None:
     assert np.isnan(cut).all()
     found = BY_ID["asymptotics"].verdict({"asymptotics": stops(cut, cut)})
     assert found.word == "not decided"
-    assert "no number times 1/Gamma*" in found.number
+    assert "no number times 1/Gamma*" in numbers(found)
 
 
 @pytest.mark.parametrize(("factor", "word"), [(1.0, "holds"), (1.5, "does not hold"), (1.1, "not decided")])
@@ -255,7 +258,7 @@ def test_the_rate_is_reached_where_the_whole_interval_is_close_to_1(factor: floa
     runs = [(50.0, 50.0 + factor * x * nats, 1.0) for x in np.linspace(0.95, 1.05, 20)]
     found = BY_ID["asymptotics"].verdict({"asymptotics": stops(*runs, [np.nan] * 3)})
     assert found.word == word
-    assert "left out: 1 of 21 runs that did not stop" in found.number
+    assert "left out: 1 of 21 runs that did not stop" in numbers(found)
 
 
 def test_a_number_is_the_mean_of_its_sample_and_the_interval_holds_it() -> None:

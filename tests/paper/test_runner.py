@@ -18,11 +18,10 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_array_equal
 
-from eccaht.experiments.comparison import compare
+from eccaht.experiments.comparison import compare, curve_steps
 from eccaht.files import NotWritten
 from eccaht.paper import fig1, figures, runner, storage
 from eccaht.paper.catalogue import EXPERIMENTS
-from eccaht.paper.results import curve_steps
 from eccaht.paper.runner import Progress, reproduce
 from eccaht.paper.spec import Experiment, Setting
 from tests.checks.held import held_after
@@ -194,7 +193,7 @@ def test_only_missing_cells_are_run_again(whole: Path, tmp_path: Path, monkeypat
     once, finish = runner._run, runner._finish
 
     def counted_run(k: int, piece: runner.Piece) -> object:
-        ran.append((piece.id, piece.cell))
+        ran.append(piece.key)
         return once(k, piece)
 
     def counted_finish(directory: Path, id: str) -> str:

@@ -94,7 +94,7 @@ def test_points_that_never_moved_cannot_be_named_and_that_is_said(data: dict[str
     prepared = prepare_attacks(data["2017"][0], [HIDDEN, NOTHING, TWO])
     assert prepared[0].columns == ("2_LT_002_PV",)
     assert prepared[0].unmatched == {"1_P_006": "1_P_006_STATUS was dropped: constant in the history"}
-    assert prepared[1].left_out == "2_MCV_007: 2_MCV_007_CO was dropped: constant in the history; 9_XX_001: no column"
+    assert prepared[1].without == "2_MCV_007: 2_MCV_007_CO was dropped: constant in the history; 9_XX_001: no column"
     assert prepared[2].columns == ("2_MCV_101_CO", "1_LT_001_PV")
     table = attack_table(prepared)
     assert table["n"].tolist() == [1, 0, 2]

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array, as_count
-from eccaht.experiments.single_run import run_policy
+from eccaht.arrays import Array, Index, as_count
 from eccaht.experiments.tables import Table
-from eccaht.experiments.workers import batches, unpacked
+from eccaht.experiments.workers import batches
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
-from eccaht.statistics import Delay, Estimate, delay, estimate, f1_score, first_reached, reached_for_good
+from eccaht.run.loop import stays_right, steps
+from eccaht.run.recorders import Hits
+from eccaht.run.simulator import Simulator
+from eccaht.statistics import Arrivals, Delay, Estimate, arrivals, delay, estimate, f1_score
 
 TARGET = 0.95  # the F1 whose first and last passing are timed
+_POINTS = 300  # of a curve: more would not be seen on a logarithmic axis
 
 Cell = tuple[str, int]  # policy, run
-Finished = list[tuple[Cell, NDArray[np.int32], float]]  # hits after each measurement, seconds a measurement
+Run = tuple[NDArray[np.int32], float]  # hits after each measurement, seconds a measurement
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ class Records:
     def f1(self, name: str) -> Array:
         """F1 after each measurement, (runs, horizon)."""
         return f1_score(self.hits[name], self.n_anomalies, self.n_anomalies)
+
+    def arrivals(self, name: str) -> Arrivals:
+        """Measurements to F1 >= 0.95 and F1 at the end, one value a run."""
+        return arrivals(self.f1(name), TARGET)
 
     def table(self) -> Table:
         """One row for each policy, run and step."""
@@ -74,15 +81,15 @@ def compare(
         as_count(number, what, least=1)
     (seed,) = check_seed(seed)
     check_policies(names, problem, options)
-    plan = _Plan(pickle.dumps(problem), horizon, seed, dict(options))
+    plan = problem, horizon, seed, dict(options)
     hits = {name: np.zeros((runs, horizon), dtype=np.int32) for name in names}
     seconds = {name: np.zeros(runs) for name in names}
     # all policies of a run, then those of the next: batches then take about equally long, whatever a policy costs
     cells = [(name, run) for run in range(runs) for name in names]
     with closing(batches(_run, plan, cells, jobs)) as results:
         for finished in results:
-            for (name, run), found, duration in finished:
-                hits[name][run], seconds[name][run] = found, duration
+            for (name, run), found in finished.items():
+                hits[name][run], seconds[name][run] = found
             progress(len(finished))
     return Records(problem.known_number, seed, hits, seconds)
 
@@ -94,15 +101,6 @@ def refusal(name: str, problem: Problem, **options: Any) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-class _Plan(NamedTuple):
-    """What is common to all runs."""
-
-    problem: bytes
-    horizon: int
-    seed: int
-    options: dict[str, Any]
 
 
 def check_policies(names: Sequence[str], problem: Problem, options: Mapping[str, Any]) -> None:
@@ -122,12 +120,29 @@ def check_names(names: Sequence[str], refused: Callable[[str], tuple[str, str | 
             raise ValueError(reason if policy in reason else f"policy {name!r} does not apply: {reason}")
 
 
-def _run(plan: _Plan, cells: Iterable[Cell]) -> Finished:
+def _run(plan: tuple[Problem, int, int, dict[str, Any]], cells: Iterable[Cell]) -> dict[Cell, Run]:
     """Run some cells, here or in a worker."""
-    problem = unpacked(plan.problem)
-    return [
-        ((name, run), *run_policy(problem, name, plan.horizon, (plan.seed, run), plan.options)) for name, run in cells
-    ]
+    problem, horizon, seed, options = plan
+    return {(name, run): run_policy(problem, name, horizon, (seed, run), options) for name, run in cells}
+
+
+def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: Mapping[str, Any]) -> Run:
+    """Run a policy against a simulated world; both are drawn from the seed and the name.
+
+    The exact policies cost a hundred times as much a measurement as the others and need a few dozen of them. Their runs
+    end once the set is right and leads every swap by 50 nats; the rest of the horizon counts as right.
+    """
+    policy = make_policy(name, problem, seed=seed, stopping=None, **options)
+    world = Simulator(problem, seed=seed, names=[name])
+    hits = Hits(world.anomalies)
+    start = perf_counter()
+    try:
+        for _ in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):
+            if stays_right(policy, world.anomalies):
+                break
+    except (ValueError, ArithmeticError) as error:
+        raise type(error)(f"{name}, run {seed[1]}, after {policy.n_told} measurements: {error}") from None
+    return hits.over(horizon), (perf_counter() - start) / policy.n_told
 
 
 class Row(NamedTuple):
@@ -143,20 +158,32 @@ class Row(NamedTuple):
 
 def summarise(records: Records) -> list[Row]:
     """Return one row a policy, in their order."""
-    return [_row(records, name) for name in records.hits]
+    rows = []
+    for name, hits in records.hits.items():
+        found = summary(records.arrivals(name), hits.shape[1], records.seed)
+        rows.append(Row(name, *found, hits[:, -1].tolist(), 1e6 * float(np.median(records.seconds_per_step[name]))))
+    return rows
 
 
-def _row(records: Records, name: str) -> Row:
-    curves = records.f1(name)
-    first, for_good = ([reached(curve, TARGET) for curve in curves] for reached in (first_reached, reached_for_good))
-    return Row(
-        policy=name,
-        first=delay(first, curves.shape[1], rng=_bootstrap(records)),
-        for_good=delay(for_good, curves.shape[1], rng=_bootstrap(records)),
-        final_f1=estimate(curves[:, -1], rng=_bootstrap(records)),
-        final_hits=records.hits[name][:, -1].tolist(),
-        microseconds_per_step=1e6 * float(np.median(records.seconds_per_step[name])),
-    )
+def summary(found: Arrivals, horizon: int, seed: int) -> tuple[Delay, Delay, Estimate]:
+    """Measurements to F1 >= 0.95 first and for good and F1 at the end, over the runs.
+
+    Each number has the same resamples: none depends on which others are asked for.
+    """
+    first, for_good = (delay(times, horizon, rng=rng_for(seed, "bootstrap")) for times in found[:2])
+    return first, for_good, estimate(found.final, rng=rng_for(seed, "bootstrap"))
+
+
+def interval_columns(what: str, found: Delay | Estimate, absent: float | None) -> dict[str, float | None]:
+    """A mean and its interval as columns of a table; `absent` stands for an interval that the runs cannot tell."""
+    low, high = found.interval or (absent, absent)
+    return {f"{what}_mean": found.mean, f"{what}_low": low, f"{what}_high": high}
+
+
+def curve_steps(horizon: int) -> Index:
+    """The measurements, at most 300, after which a curve is shown: all of the first ones and then ever fewer."""
+    spaced = np.linspace if horizon <= _POINTS else np.geomspace
+    return np.unique(spaced(1, horizon, min(horizon, _POINTS)).round().astype(np.intp))
 
 
 def as_entry(row: Row) -> dict[str, Any]:
@@ -166,8 +193,3 @@ def as_entry(row: Row) -> dict[str, Any]:
         for delay in (row.first, row.for_good)
     )
     return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}
-
-
-def _bootstrap(records: Records) -> np.random.Generator:
-    """The same resamples for every number: none depends on which others are asked for."""
-    return rng_for(records.seed, "bootstrap")

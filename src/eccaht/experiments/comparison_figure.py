@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from eccaht.arrays import Array
-from eccaht.experiments.comparison import Records
-from eccaht.experiments.policy_style import draw_curves, draw_policy, f1_label, scale_axes, shown_steps
+from eccaht.experiments.comparison import Records, curve_steps
+from eccaht.experiments.policy_style import draw_curves, draw_policy, f1_label, scale_axes
 from eccaht.presentation.style import NEUTRAL, TEXT_WIDTH, figure_style
 
 TOGETHER = 6  # policies that one panel can show: more bands than that hide each other
@@ -35,7 +35,7 @@ def _draw_apart(f1: Mapping[str, Array], seed: int) -> Figure:
     figure = Figure(figsize=(TEXT_WIDTH, 0.5 + 1.15 * rows))
     panels = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
     runs, horizon = next(iter(f1.values())).shape
-    steps = shown_steps(horizon)
+    steps = curve_steps(horizon)
     means = {name: curves[:, steps - 1].mean(axis=0) for name, curves in f1.items()}
     for place, (ax, (name, curves)) in enumerate(zip(panels, f1.items(), strict=False)):
         for other, mean in means.items():

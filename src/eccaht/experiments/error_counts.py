@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.arrays import as_count, check_alpha
-from eccaht.experiments.workers import batches, unpacked
+from eccaht.experiments.workers import batches
 from eccaht.policies import Policy, make_policy
 from eccaht.problem import Problem
 from eccaht.randomness import check_seed, rng_for
@@ -147,8 +146,8 @@ def count_errors(
         as_count(number, what, least=1)
     (seed,) = check_seed(seed)
     _check_truth(truth, problem)
-    plan = _Plan(pickle.dumps(problem), policy, stopping, check_alphas(alphas), horizon, seed, truth)
-    _rules(plan, _policy(plan, problem, 0))  # what does not apply is said before the work starts
+    plan = _Plan(problem, policy, stopping, check_alphas(alphas), horizon, seed, truth)
+    _rules(plan, _policy(plan, 0))  # what does not apply is said before the work starts
     finished: dict[int, CountedSearch] = {}
     with closing(batches(_run, plan, range(runs), jobs)) as results:
         for searches in results:
@@ -171,7 +170,7 @@ def check_alphas(alphas: Sequence[float]) -> tuple[float, ...]:
 class _Plan(NamedTuple):
     """What is common to all runs."""
 
-    problem: bytes
+    problem: Problem
     policy: str
     stopping: str
     alphas: tuple[float, ...]
@@ -191,8 +190,8 @@ def _check_truth(truth: Truth, problem: Problem) -> None:
             raise ValueError(f"true sizes must be two numbers from 0 on, the smaller first, not {truth.sizes}")
 
 
-def _world(plan: _Plan, problem: Problem, run: int) -> Simulator:
-    number, sizes = plan.truth
+def _world(plan: _Plan, run: int) -> Simulator:
+    problem, (number, sizes) = plan.problem, plan.truth
     seed, anomalies, shifts = (plan.seed, run), None, None
     if number is not None:
         anomalies = rng_for(seed, "truth").choice(problem.size, number, replace=False)
@@ -205,8 +204,9 @@ def _world(plan: _Plan, problem: Problem, run: int) -> Simulator:
     return Simulator(problem, seed=seed, anomalies=anomalies, shifts=shifts, names=[plan.policy])
 
 
-def _policy(plan: _Plan, problem: Problem, run: int) -> Policy:
-    return make_policy(plan.policy, problem, seed=(plan.seed, run), stopping=plan.stopping, alpha=plan.alphas[-1])
+def _policy(plan: _Plan, run: int) -> Policy:
+    seed = plan.seed, run
+    return make_policy(plan.policy, plan.problem, seed=seed, stopping=plan.stopping, alpha=plan.alphas[-1])
 
 
 def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
@@ -219,13 +219,11 @@ def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
 
 def _run(plan: _Plan, runs: Sequence[int]) -> dict[int, CountedSearch]:
     """Run some searches, here or in a worker."""
-    problem = unpacked(plan.problem)
-    return {run: _search(plan, problem, run) for run in runs}
+    return {run: _search(plan, run) for run in runs}
 
 
-def _search(plan: _Plan, problem: Problem, run: int) -> CountedSearch:
-    policy = _policy(plan, problem, run)
-    world = _world(plan, problem, run)
+def _search(plan: _Plan, run: int) -> CountedSearch:
+    policy, world = _policy(plan, run), _world(plan, run)
     rules, stops, right = _rules(plan, policy), list[Stop](), list[bool]()
     try:
         for _ in steps(policy, world, plan.horizon, obey_stopping=False):

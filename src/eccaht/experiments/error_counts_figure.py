@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from eccaht.experiments.error_counts import ErrorCounts, Level, summarise
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from eccaht.presentation.style import NEUTRAL, PALETTE, TEXT_WIDTH, figure_style
 
 _COLOURS = ("blue", "green", "purple", "orange", "sky", "black")  # of the alphas; errors are vermillion
 _LONG = 20  # times as late as the first stop: the axis becomes logarithmic
@@ -18,10 +15,6 @@ _LONG = 20  # times as late as the first stop: the axis becomes logarithmic
 
 def draw(records: ErrorCounts) -> Figure:
     """Draw the share of searches that had stopped after each measurement, and counted errors against alpha."""
-    from matplotlib.figure import Figure
-
-    from eccaht.presentation.style import TEXT_WIDTH, figure_style
-
     with figure_style():
         figure = Figure(figsize=(TEXT_WIDTH, 2.9))
         left, right = figure.subplots(1, 2, width_ratios=[1.5, 1.0])
@@ -33,14 +26,10 @@ def draw(records: ErrorCounts) -> Figure:
 
 def colour_of(place: int) -> str:
     """The colour of an alpha by its place."""
-    from eccaht.presentation.style import PALETTE
-
     return PALETTE[_COLOURS[place % len(_COLOURS)]]
 
 
 def _draw_stops(axes: Axes, records: ErrorCounts) -> None:
-    from eccaht.presentation.style import NEUTRAL, PALETTE
-
     runs, last = len(records.searches), max(search.n_measurements for search in records.searches)
     good = sorted(search.right_for_good for search in records.searches if search.right_for_good is not None)
     if good:
@@ -78,8 +67,6 @@ def _draw_share(
 
 def _draw_errors(axes: Axes, levels: list[Level]) -> None:
     """Shares on a logarithmic axis; no error at all is drawn as a triangle on its floor."""
-    from eccaht.presentation.style import NEUTRAL
-
     axes.set(xscale="log", yscale="log", xlabel="alpha", ylabel="share of wrong sets, 95 % interval")
     alphas = [level.alpha for level in levels]
     counted = [level for level in levels if level.share is not None]

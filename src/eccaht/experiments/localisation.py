@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
 from eccaht.covariance import Diagonal
-from eccaht.experiments.comparison import TARGET, Records, Row, as_entry, check_names, refusal, summarise
+from eccaht.experiments.comparison import Records, Row, as_entry, check_names, interval_columns, refusal, summarise
 from eccaht.experiments.tables import Table, from_rows
 from eccaht.experiments.workers import local
 from eccaht.naming import unknown
@@ -28,7 +28,7 @@ from eccaht.randomness import check_seed, rng_for
 from eccaht.run.loop import steps
 from eccaht.run.recorders import Hits
 from eccaht.run.replay import Replay
-from eccaht.statistics import Estimate, estimate, reached_for_good
+from eccaht.statistics import Estimate, estimate
 
 BLIND = "-diagonal"
 FULL_AND_BLIND = (("joint", "joint-diagonal"), ("ecc-aht", "diagonal"))  # with and without correlation, else the same
@@ -116,17 +116,14 @@ Finished = dict[str, tuple[NDArray[np.int32], float]]  # by method: hits after e
 
 
 def _run(label: str, run: int, search: RecordedSearch, names: tuple[str, ...], seed: int) -> tuple[str, int, Finished]:
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     finished: Finished = {}
-    with threadpool_limits(1):  # sums over several threads round differently
-        for name in names:
-            start = perf_counter()
-            try:
-                hits = follow(search, build(name, search.problem, seed=(seed, run)), believed(name, search.problem))
-            except (ValueError, ArithmeticError) as error:
-                raise type(error)(f"{name}, {label}, run {run}: {error}") from None
-            finished[name] = hits, (perf_counter() - start) / max(len(hits), 1)
+    for name in names:
+        start = perf_counter()
+        try:
+            hits = follow(search, build(name, search.problem, seed=(seed, run)), believed(name, search.problem))
+        except (ValueError, ArithmeticError) as error:
+            raise type(error)(f"{name}, {label}, run {run}: {error}") from None
+        finished[name] = hits, (perf_counter() - start) / max(len(hits), 1)
     return label, run, finished
 
 
@@ -180,8 +177,8 @@ def _more(differences: Array, seed: int) -> Estimate:
 def arrival_times(records: Records) -> dict[str, Array]:
     """By method and run: measurements until the right set is named for good, the horizon where it never is."""
     return {
-        name: np.array([reached_for_good(f1, TARGET) or len(f1) for f1 in records.f1(name)], dtype=float)
-        for name in records.hits
+        name: np.array([time or hits.shape[1] for time in records.arrivals(name).for_good], dtype=float)
+        for name, hits in records.hits.items()
     }
 
 
@@ -204,9 +201,8 @@ def summary_table(groups: Mapping[str, Records], extra: Mapping[str, Mapping[str
 def flat(row: Row) -> dict[str, Any]:
     """A row as plain columns; an interval that the runs cannot tell is NaN."""
     told: dict[str, Any] = {"policy": row.policy}
-    for what, value in (("first", row.first), ("for_good", row.for_good), ("final_f1", row.final_f1)):
-        low, high = value.interval or (np.nan, np.nan)
-        told |= {f"{what}_mean": value.mean, f"{what}_low": low, f"{what}_high": high}
+    for what in ("first", "for_good", "final_f1"):
+        told |= interval_columns(what, getattr(row, what), np.nan)
     runs = len(row.for_good.times)
     return told | {"first_censored": row.first.censored, "for_good_censored": row.for_good.censored, "runs": runs}
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 from zlib import crc32
 
-import numpy as np
+from matplotlib.axes import Axes
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array
+from eccaht.experiments.comparison import curve_steps
+from eccaht.presentation.style import PALETTE
 from eccaht.randomness import rng_for
 from eccaht.statistics import bca_interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_POINTS = 300  # of a curve in the picture: more would not be seen on a logarithmic axis
 
 # what may coincide, ecc-aht and its variants, differs in both colour and dash
 _STYLES = {
@@ -45,8 +41,6 @@ _SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"),
 
 def policy_style(name: str) -> tuple[str, str]:
     """Colour and line style of a policy, the same in every figure; a name without its own gets a spare one."""
-    from eccaht.presentation.style import PALETTE
-
     colour, dash = _STYLES.get(name) or _SPARE[crc32(name.encode()) % len(_SPARE)]
     return PALETTE[colour], dash
 
@@ -80,16 +74,10 @@ def scale_axes(ax: Axes, horizon: int, *, narrow: bool = False) -> None:
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
 
 
-def shown_steps(horizon: int) -> Index:
-    """The measurements after which a curve is drawn."""
-    spaced = np.linspace if horizon <= _POINTS else np.geomspace
-    return np.unique(spaced(1, horizon, min(horizon, _POINTS)).round().astype(int))
-
-
 def draw_policy(ax: Axes, name: str, label: str, f1: Array, *, seed: int, opacity: float) -> None:
     """Draw the mean F1 of one policy, from (runs, horizon), and its intervals as a band."""
     colour, dash = policy_style(name)
-    steps = shown_steps(f1.shape[1])
+    steps = curve_steps(f1.shape[1])
     curves = f1[:, steps - 1]
     ax.plot(steps, curves.mean(axis=0), color=colour, linestyle=dash, label=label, zorder=2)
     if len(curves) > 1:

@@ -7,7 +7,6 @@ interval of a number is over attacks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from eccaht.data.windows import Windows
 from eccaht.datasets.water import DAY, Recording, simulate
 from eccaht.experiments.comparison import Records
 from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
-from eccaht.files import replacing
+from eccaht.experiments.tables import save_json
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
@@ -115,7 +114,7 @@ def run(
     files = [
         history.save(directory / f"history.{settings.format}"),
         attacked.save(directory / f"attacks.{settings.format}"),
-        _write_json(directory / "truth.json", [each.as_dict() for each in attacks]),
+        save_json([each.as_dict() for each in attacks], directory / "truth.json"),
         directory / "model.npz",
     ]
     model.save(files[-1])
@@ -174,9 +173,3 @@ def memory(model: Model, windows: Windows) -> dict[str, float]:
     residuals = residuals - residuals.mean(axis=0)
     left = (residuals[1:] * residuals[:-1]).sum(axis=0) / (residuals**2).sum(axis=0)
     return {"sensors": float(np.median(lag1)), "residuals": float(np.median(left))}
-
-
-def _write_json(path: Path, document: Any) -> Path:
-    with replacing(path) as file:
-        file.write((json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
-    return path

@@ -65,7 +65,7 @@ def local(jobs: int) -> Start:
 
     def start(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Results:
         if jobs == 1:
-            yield from (call(*each) for each in arguments)
+            yield from (_limited(call, *each) for each in arguments)
             return
         parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
         try:
@@ -82,19 +82,27 @@ def local(jobs: int) -> Start:
 
 
 def batches(call: Callable[..., Any], plan: Any, items: Sequence[Any], jobs: int) -> Results:
-    """Call with the plan and some of the items at a time, in up to `jobs` processes; results in any order."""
+    """Call with the plan and some of the items at a time, in up to `jobs` processes; results in any order.
+
+    The plan is sent packed, and unpacked once by each worker.
+    """
     size = 1 if jobs == 1 else -(-len(items) // (_BATCHES * jobs))
     some = [items[start : start + size] for start in range(0, len(items), size)]
-    yield from local(min(jobs, len(some)))(_limited, ((call, plan, batch) for batch in some))
+    packed = pickle.dumps(plan)
+    yield from local(min(jobs, len(some)))(_planned, ((call, packed, batch) for batch in some))
 
 
-def _limited(call: Callable[..., Any], plan: Any, items: Sequence[Any]) -> Any:
+unpacked: Callable[[bytes], Any] = lru_cache(maxsize=1)(pickle.loads)
+
+
+def _planned(call: Callable[..., Any], packed: bytes, items: Sequence[Any]) -> Any:
+    return call(unpacked(packed), items)
+
+
+def _limited(call: Callable[..., Any], *arguments: Any) -> Any:
     # sums over several threads round differently: with one thread everywhere no number depends on the workers
     with threadpool_limits(1):
-        return call(plan, items)
-
-
-unpacked: Callable[[bytes], Any] = lru_cache(maxsize=1)(pickle.loads)  # a worker builds a problem once
+        return call(*arguments)
 
 
 @contextmanager
@@ -151,7 +159,7 @@ def end() -> None:
 def _bound(parent: int, call: Callable[..., Any], *arguments: Any) -> Any:
     """Call in a process that ends with the one that started it."""
     _watch(parent)
-    return call(*arguments)
+    return _limited(call, *arguments)
 
 
 @cache

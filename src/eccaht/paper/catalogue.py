@@ -17,15 +17,7 @@ from eccaht.policies import policy_names
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
 ABLATIONS = ("ecc-aht", "simple-difference", "random-sparse", "diagonal", "cost-free")
 TREES = ("ecc-aht", "hds", "restricted-tree")
-BANDITS = (
-    "ecc-aht",
-    "base-arm-combgape",
-    "ttts-challenger",
-    "random-sparse",
-    "round-robin",
-    "combgape",
-    "ttts",
-)
+BANDITS = ("ecc-aht", "base-arm-combgape", "ttts-challenger", "random-sparse", "round-robin", "combgape", "ttts")
 # the sweeps of the paper run "to F1": here every run has this many measurements, and one that needs more is censored
 SWEEP_HORIZON = 2000
 RIDGE = {"regularize": 0.01}  # the policies believe S + 0.01 I, the world keeps S
@@ -39,22 +31,22 @@ ALPHAS = (*np.linspace(0.95, 1.0, 30)[:-1].tolist(), LAST_ALPHA)
 LENGTH_SCALES = (*np.linspace(0.1, 5.0, 30).tolist(), *np.linspace(10.0, 75.0, 10).tolist())
 
 
-def _toeplitz(K: int, rho: float, n: int, shift: float, budget: float, x: float = math.nan) -> Setting:
-    return Setting(f"toeplitz {rho:g}", "toeplitz", {"K": K, "rho": rho}, n, shift, budget, x)
+def _toeplitz(K: int, rho: float, n: int, shift: float, budget: float, x: float = math.nan, label: str = "") -> Setting:
+    return Setting(label or f"toeplitz {rho:g}", "toeplitz", {"K": K, "rho": rho}, n, shift, budget, x)
 
 
-def _identity(K: int, n: int, shift: float, budget: float) -> Setting:
-    return Setting("independent", "identity", {"K": K}, n, shift, budget)
+def _identity(K: int, n: int, shift: float, budget: float, label: str = "independent") -> Setting:
+    return Setting(label, "identity", {"K": K}, n, shift, budget)
 
 
-def _family(name: str, rho: float = 0.8, *, ridge: bool = False) -> Setting:
+def _family(name: str, rho: float = 0.8, *, ridge: bool = False, label: str = "") -> Setting:
     """One of the eight families at the setting of fig3b."""
     shape: dict[str, Any] = {"K": 128, "rho": rho}
     if name == "kronecker":
         shape = {"rho": rho}
     elif name == "exponential":
         shape = {"K": 128, "length_scale": -1.0 / math.log(rho)}
-    label = f"{name} {rho:g}" + (", believing S + 0.01 I" if ridge else "")
+    label = label or f"{name} {rho:g}" + (", believing S + 0.01 I" if ridge else "")
     return Setting(label, name, shape, 5, 3.0, 5.0, options=dict(RIDGE) if ridge else {})
 
 
@@ -80,10 +72,6 @@ def _rank(id: str, title: str, x_label: str, settings: Iterable[Setting]) -> Exp
     return Experiment(id, title, "rank", tuple(settings), ("ecc-aht",), 2000, x_label)
 
 
-def _named(setting: Setting, label: str) -> Setting:
-    return replace(setting, label=label)
-
-
 FAMILIES = ("toeplitz", "equicorrelation", "block", "circulant", "graph", "exponential", "rbf", "kronecker")
 
 _ENTRIES = [
@@ -100,10 +88,10 @@ _ENTRIES = [
     _curves("fig5b", "Moderate correlation", BASELINES, 500, _toeplitz(100, 0.5, 3, 5.0, 4.0)),
     _curves("fig5c", "A thousand streams", BASELINES, 5000, _toeplitz(1000, 0.8, 10, 3.0, 10.0)),
     _curves("fig2", "Ablation", ABLATIONS, 500, _toeplitz(100, 0.8, 3, 5.0, 4.0)),
-    _sweep("fig6", "shift", (_named(_toeplitz(100, 0.6, 3, d, 5.0, d), f"shift {d:g}") for d in SHIFTS)),
-    _sweep("fig7", "correlation rho", (_named(_toeplitz(100, r, 3, 3.0, 5.0, r), f"rho {r:g}") for r in RHOS)),
-    _sweep("fig8", "number of anomalies n", (_named(_toeplitz(100, 0.6, n, 3.0, 5.0, n), f"n {n}") for n in COUNTS)),
-    _sweep("fig9", "budget B", (_named(_toeplitz(100, 0.6, 3, 3.0, b, b), f"B {b:g}") for b in BUDGETS)),
+    _sweep("fig6", "shift", (_toeplitz(100, 0.6, 3, d, 5.0, d, f"shift {d:g}") for d in SHIFTS)),
+    _sweep("fig7", "correlation rho", (_toeplitz(100, r, 3, 3.0, 5.0, r, f"rho {r:g}") for r in RHOS)),
+    _sweep("fig8", "number of anomalies n", (_toeplitz(100, 0.6, n, 3.0, 5.0, n, f"n {n}") for n in COUNTS)),
+    _sweep("fig9", "budget B", (_toeplitz(100, 0.6, 3, 3.0, b, b, f"B {b:g}") for b in BUDGETS)),
     replace(
         _curves("fig3a", "Against hierarchical search", TREES, 1500, _identity(128, 5, 5.0, 5.0)),
         policy_options={"hds": {"readings": 5, "shifts": [3, 5, 7]}},
@@ -113,9 +101,7 @@ _ENTRIES = [
         _curves(f"fig{10 + k}", f"Against bandits, {name}", BANDITS, 2000, _family(name))
         for k, name in enumerate(FAMILIES[1:])
     ),
-    Experiment(
-        "table1", "Effective ranks at rho 0.8", "table", tuple(_named(_family(name), name) for name in FAMILIES)
-    ),
+    Experiment("table1", "Effective ranks at rho 0.8", "table", tuple(_family(name, label=name) for name in FAMILIES)),
     _rank(
         "fig17",
         "Final F1 against effective rank, spectral mixture",
@@ -142,7 +128,7 @@ _ENTRIES = [
 
 # what the two theorems say of the gap rule, which the paper shows in no figure
 _THEOREM = (
-    Setting("independent streams", "identity", {"K": 100}, 3, 5.0, 4.0),
+    _identity(100, 3, 5.0, 4.0, "independent streams"),
     _toeplitz(100, 0.5, 3, 5.0, 4.0),
     _toeplitz(100, 0.8, 3, 5.0, 4.0),
 )

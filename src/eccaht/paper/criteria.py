@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index
-from eccaht.paper.asymptotics import slopes
 from eccaht.paper.results import Results, unlimited_budget
-from eccaht.paper.stopping_errors import error_table
+from eccaht.paper.theorems import error_table, slopes
 from eccaht.paper.verdicts import (
     FEWEST,
     Answer,
@@ -41,9 +41,9 @@ CLOSE = 0.1  # relative difference from a limit that counts as having reached it
 _OPPOSITE: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
 
 
-def independent(given: Given) -> Verdict:
-    """fig5a: fewer measurements than either baseline."""
-    return conclude((lead(given["fig5a"], rival) for rival in BASELINES), "fig5a")
+def ahead(id: str, *rivals: str, at_least: float | None = None) -> Callable[[Given], Verdict]:
+    """Fewer measurements than each rival, or that many times fewer."""
+    return lambda given: conclude((lead(given[id], rival, at_least=at_least) for rival in rivals), id)
 
 
 def widening(given: Given) -> Verdict:
@@ -56,11 +56,6 @@ def widening(given: Given) -> Verdict:
         name = f"measurements by which the lead over {rival} grows from S = I to rho 0.5"
         parts.append(judged(after[:runs] - before[:runs], plain, name, f"the rival is {rival}"))
     return conclude(parts, "fig5a", "fig5b")
-
-
-def large(given: Given) -> Verdict:
-    """fig5c: how many times as long the baselines take."""
-    return conclude((lead(given["fig5c"], rival, at_least=TEN) for rival in BASELINES), "fig5c")
 
 
 def ablation(given: Given) -> Verdict:
@@ -80,20 +75,19 @@ def ablation(given: Given) -> Verdict:
     problem = results.experiment.settings[0].problem()
     name = f"is the budget from which the limit binds for no pair of streams; here B = {problem.budget:g}"
     limit = Measure(name, unlimited_budget(problem), None, (), "open")
-    verdict = conclude([free, *far, middle], "fig2")
-    return replace(verdict, measures=(*verdict.measures, count, limit))
+    return conclude([free, *far, middle], "fig2", beside=[count, limit])
 
 
 def correlation(given: Given) -> Verdict:
     """fig7: rank correlation of delay and rho, for positive and for negative rho."""
     results = given["fig7"]
     x, delays, lost = _sweep(results, "ecc-aht")
-    parts = []
-    for side, where in {"rho from 0 up": x >= -1e-9, "rho from the most negative up to 0": x <= 1e-9}.items():
-        if where.sum() > 1:
-            sample = [rank_correlation(x[where], run[where]) for run in delays]
-            name, note = f"rank correlation of delay and rho, {side}", lost_runs({"ecc-aht": lost[:, where]})
-            parts.append(_falls(sample, results, name, f"{side} is meant", note))
+    sides = {"rho from 0 up": x >= -1e-9, "rho from the most negative up to 0": x <= 1e-9}
+    parts = (
+        _falls(results, x, delays, lost, where, f"rank correlation of delay and rho, {side}", f"{side} is meant")
+        for side, where in sides.items()
+        if where.sum() > 1
+    )
     return conclude(parts, "fig7")
 
 
@@ -122,20 +116,14 @@ def budget(given: Given) -> Verdict:
     first = x[x >= enough].min(initial=np.inf)  # the first budget that limits nothing ends the lower range
     for side, where in {"below": x <= first, "from": x >= enough}.items():
         if where.sum() > 1:
-            sample = [rank_correlation(x[where], run[where]) for run in delays]
             same = int((np.ptp(delays[:, where], axis=1) == 0).sum())
             name = f"rank correlation of delay and B {side} {enough:.2f}, where the limit stops binding"
             if same:
                 name += f"; the same delay at each of these budgets in {same} of {results.runs} runs"
             when = f"B is below {enough:.2f}, where the limit binds" if side == "below" else f"B is over {enough:.2f}"
-            part = _falls(sample, results, name, when, lost_runs({"ecc-aht": lost[:, where]}))
+            part = _falls(results, x, delays, lost, where, name, when)
             parts.append(replace(part, answer="no") if 2 * same >= results.runs >= FEWEST else part)
     return conclude(parts, "fig9")
-
-
-def hierarchical(given: Given) -> Verdict:
-    """fig3a: fewer measurements than HDS."""
-    return conclude([lead(given["fig3a"], "hds")], "fig3a")
 
 
 def randomized(given: Given) -> Verdict:
@@ -161,8 +149,7 @@ def losses(given: Given) -> Verdict:
         gap = delays["ecc-aht"][0] - delays[rival][0]
         name = f"measurements more than {rival} on {family}"
         (parts if id in LOW_RANK else others).append(judged(gap, results, name, f"the noise is {family}", note=note))
-    verdict = conclude(parts, *LOW_RANK, *HIGH_RANK)
-    return replace(verdict, measures=(*verdict.measures, *others))
+    return conclude(parts, *LOW_RANK, *HIGH_RANK, beside=others)
 
 
 def collapse(given: Given) -> Verdict:
@@ -171,7 +158,7 @@ def collapse(given: Given) -> Verdict:
     for results in (given[id] for id in SWEEPS):
         for ends in rank_ends(results):
             low, high = (final_f1(results, settings, "ecc-aht") for settings in (ends.low, ends.high))
-            name = f"of F1 lost at effective ranks {ends.span} of {ends.kind}, where it ends at {low.mean():.2f}"
+            name = f"of F1 lost {ends.where}, where it ends at {low.mean():.2f}"
             parts.append(judged(high - low, results, name, f"the noise is {ends.kind}", above=COLLAPSE))
     return conclude(parts, *SWEEPS)
 
@@ -223,10 +210,8 @@ def asymptotics(given: Given) -> Verdict:
     results, parts = given["asymptotics"], []
     for k, setting in enumerate(results.experiment.settings):
         sample, lost = slopes(results, k)
-        name, when = (
-            f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}",
-            f"the noise is that of {setting.label}",
-        )
+        name = f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}"
+        when = f"the noise is that of {setting.label}"
         note = f"left out: {lost} of {results.runs} runs that did not stop" if lost else ""
         if not sample.size:
             parts.append(Measure(name, np.nan, None, (), "open", when, note))
@@ -248,8 +233,7 @@ def intrinsic_barrier(given: Given) -> Verdict:
         for loss, *beside in _joint_in_sweep(results) if id in SWEEPS else [_joint_in_family(results, LOW_RANK[id])]:
             parts.append(loss)
             others += beside
-    verdict = conclude(parts, *ids)
-    return replace(verdict, measures=(*verdict.measures, *(replace(part, answer="open") for part in others)))
+    return conclude(parts, *ids, beside=(replace(part, answer="open") for part in others))
 
 
 def with_joint(given: Given) -> tuple[str, ...]:
@@ -261,12 +245,11 @@ def _joint_in_sweep(results: Results) -> Iterator[list[Measure]]:
     for ends in rank_ends(results):
         low, high = (final_f1(results, settings, "joint") for settings in (ends.low, ends.high))
         rival = final_f1(results, ends.low, "ecc-aht")
-        where = f"at effective ranks {ends.span} of {ends.kind}"
-        name = f"of F1 lost by joint {where}, where it ends at {low.mean():.2f} and ecc-aht at {rival.mean():.2f}"
+        name = f"of F1 lost by joint {ends.where}, where it ends at {low.mean():.2f} and ecc-aht at {rival.mean():.2f}"
         yield [
             judged(high - low, results, name, f"the noise is {ends.kind}", above=COLLAPSE),
-            judged(low - rival, results, f"of F1 more than ecc-aht {where}"),
-            _saved_by_joint(results, ends.low, where),
+            judged(low - rival, results, f"of F1 more than ecc-aht {ends.where}"),
+            _saved_by_joint(results, ends.low, ends.where),
             *(_lowest(results, ends, policy) for policy in ("joint", "ecc-aht")),
         ]
 
@@ -308,7 +291,10 @@ def _sweep(results: Results, policy: str) -> tuple[Array, Array, Array]:
     return np.array([setting.x for setting in settings]), np.stack(columns, axis=1), np.stack(lost, axis=1)
 
 
-def _falls(sample: list[float], results: Results, name: str, when: str, note: str) -> Measure:
-    """A coefficient that speaks for the claim where it is negative."""
-    part = judged(sample, results, name, when, note=note)
+def _falls(
+    results: Results, x: Array, delays: Array, lost: Array, where: NDArray[np.bool_], name: str, when: str
+) -> Measure:
+    """The rank correlation of delay and x in a part of the sweep, which speaks for the claim where it is negative."""
+    sample = [rank_correlation(x[where], run[where]) for run in delays]
+    part = judged(sample, results, name, when, note=lost_runs({"ecc-aht": lost[:, where]}))
     return replace(part, answer=_OPPOSITE[part.answer])

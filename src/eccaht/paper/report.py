@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from eccaht import __version__
-from eccaht.experiments.tables import save_table
+from eccaht.experiments.tables import from_rows, save_table
 from eccaht.files import replacing
 from eccaht.paper import storage
 from eccaht.paper.catalogue import EXPERIMENTS
@@ -91,24 +91,20 @@ def _load(directory: Path) -> tuple[dict[str, Results], dict[str, str]]:
 
 def _save_numbers(judged: Judged, directory: Path) -> list[Path]:
     """verdicts.csv: each number with its interval; runs.csv: the values of the runs behind it."""
-    measures = [(claim.id, verdict, part) for claim, verdict in judged for part in verdict.measures]
-    ends = [part.interval or (np.nan, np.nan) for *_, part in measures]
-    verdicts = {
-        "claim": np.array([id for id, *_ in measures]),
-        "verdict": np.array([verdict.sentence for _, verdict, _ in measures]),
-        "number": np.array([part.name for *_, part in measures]),
-        "value": np.array([part.value for *_, part in measures], dtype=float),
-        "low": np.array([low for low, _ in ends], dtype=float),
-        "high": np.array([high for _, high in ends], dtype=float),
-        "speaks_for_it": np.array([part.answer for *_, part in measures]),
-        "note": np.array([part.note for *_, part in measures]),
-    }
-    rows = [(id, part.name, run, x) for id, _, part in measures for run, x in enumerate(part.sample)]
-    columns = list(zip(*rows, strict=True)) or [()] * 4
-    runs = {name: np.array(column) for name, column in zip(("claim", "number", "run", "value"), columns, strict=True)}
+    verdicts, runs = [], []
+    for claim, verdict in judged:
+        for part in verdict.measures:
+            low, high = part.interval or (np.nan, np.nan)
+            told = {"claim": claim.id, "verdict": verdict.sentence, "number": part.name, "value": float(part.value)}
+            told |= {"low": low, "high": high, "speaks_for_it": part.answer, "note": part.note}
+            verdicts.append(told)
+            values = enumerate(part.sample)
+            runs += [{"claim": claim.id, "number": part.name, "run": run, "value": value} for run, value in values]
     home = directory / "claims"
     home.mkdir(exist_ok=True)
-    return [save_table(verdicts, home / "verdicts.csv"), save_table(runs, home / "runs.csv")]
+    numbers = from_rows(verdicts, ("claim", "verdict", "number", "value", "low", "high", "speaks_for_it", "note"))
+    single = from_rows(runs, ("claim", "number", "run", "value"))
+    return [save_table(numbers, home / "verdicts.csv"), save_table(single, home / "runs.csv")]
 
 
 # -- verdicts -----------------------------------------------------------------------------------------------
@@ -132,11 +128,10 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
     yield Paragraph(f"{len(judged)} claims: {told}.")
     rows: list[list[Text]] = []
     for claim, verdict in judged:
-        outcome: Text = Badge("not run", "open") if verdict.word == "not run" else _badge(verdict)
-        numbers = verdict.number.split("\n")
+        numbers = [str(part) for part in verdict.measures]
         more = [f"and {len(numbers) - _MOST} more below"] if len(numbers) > _MOST else []
         shown = "\n".join([*numbers[:_MOST], *more]) or "-"
-        rows.append([Link(claim.text, f"#claim-{claim.id}"), shown, outcome])
+        rows.append([Link(claim.text, f"#claim-{claim.id}"), shown, _badge(verdict)])
     caption = "What the paper claims, our number with its 95 % interval, and what follows"
     yield Grid(caption, ("Claim", "Our number", "Verdict"), rows, kind="claims")
     tables = (Link("verdicts.csv", "claims/verdicts.csv"), " and ", Link("runs.csv", "claims/runs.csv"))
@@ -153,10 +148,8 @@ def _claims(judged: Judged, results: Mapping[str, Results]) -> Iterator[Block]:
         yield Paragraph(claim.text, label="The paper")
         yield Paragraph(claim.where, label="Where")
         yield Paragraph(claim.criterion, label="Criterion")
-        if verdict.word == "not run":
-            yield Paragraph([Badge("not run", "open"), " ", Code(verdict.condition)], label="Verdict")
-        else:
-            yield Paragraph(_badge(verdict), label="Verdict")
+        command: list[Piece] = [" ", Code(verdict.condition)] if verdict.word == "not run" else []
+        yield Paragraph([_badge(verdict), *command], label="Verdict")
         if verdict.measures:
             yield Items([str(part) for part in verdict.measures])
         if verdict.word != "holds" and any(part.answer == "no" for part in verdict.measures):
@@ -184,7 +177,9 @@ def _why(claim: Claim, results: Mapping[str, Results]) -> str:
 
 
 def _badge(verdict: Verdict) -> Badge:
-    return Badge(verdict.sentence, _KINDS.get(verdict.word, "open"))
+    """The verdict in colour; what would have to be run stands beside it."""
+    words = verdict.word if verdict.word == "not run" else verdict.sentence
+    return Badge(words, _KINDS.get(verdict.word, "open"))
 
 
 # -- figures ------------------------------------------------------------------------------------------------
@@ -249,15 +244,15 @@ def _summary(path: Path, experiment: Experiment) -> Grid:
         caption = "Effective ranks" if experiment.kind == "table" else experiment.title
         return Grid(caption, header, [[_number(cell) for cell in row.values()] for row in rows])
     caption = "Measurements to F1 >= 0.95 and F1 at the end, mean [95 % interval]; >= where runs were censored"
-    header = ["policy", "first", "for good", "final F1", "censored first / for good"]
     several = len(experiment.settings) > 1
+    header = ["setting: policy" if several else "policy", "first", "for good", "final F1", "censored first / for good"]
     lines: list[list[Text]] = []
     for row in rows:
         cells: list[Text] = [_mean(row, "first"), _mean(row, "good"), _mean(row, "final_f1", places=3)]
         lost = f"{row['first_censored']} / {row['good_censored']} of {row['runs']}"
         place = f"{row['label']}" + (f", {float(row['x']):.4g}" if experiment.kind == "rank" and row["x"] else "")
         lines.append([f"{place}: {row['policy']}" if several else row["policy"], *cells, lost])
-    return Grid(caption, ["setting: policy", *header[1:]] if several else header, lines)
+    return Grid(caption, header, lines)
 
 
 def _mean(row: Mapping[str, str], what: str, places: int | None = None) -> str:

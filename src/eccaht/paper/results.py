@@ -5,39 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.covariance.spectrum import effective_rank
-from eccaht.experiments.comparison import TARGET
+from eccaht.experiments.comparison import TARGET, curve_steps, interval_columns, summary
 from eccaht.experiments.tables import Table, from_rows
 from eccaht.measure import pair_design
 from eccaht.paper.spec import Cell, Experiment
 from eccaht.problem import Problem
 from eccaht.randomness import rng_for
-from eccaht.statistics import (
-    Delay,
-    Estimate,
-    bca_interval,
-    delay,
-    estimate,
-    f1_score,
-    first_reached,
-    reached_for_good,
-)
-
-POINTS = 300  # of a curve
-
-
-class Arrivals(NamedTuple):
-    """One value a run: measurements to F1 >= 0.95 first and for good, None where it never is, and F1 at the end."""
-
-    first: list[int | None]
-    for_good: list[int | None]
-    final: Array
+from eccaht.statistics import Arrivals, arrivals, bca_interval, f1_score
 
 
 @dataclass(frozen=True)
@@ -61,12 +42,7 @@ class Results:
     @cached_property
     def arrivals(self) -> dict[Cell, Arrivals]:
         """What each run of a comparison comes to: all tables, figures and verdicts take it from here."""
-        found = {}
-        for cell in self.experiment.cells:
-            f1 = self.f1(*cell)
-            first, for_good = ([reached(run, TARGET) for run in f1] for reached in (first_reached, reached_for_good))
-            found[cell] = Arrivals(first, for_good, f1[:, -1])
-        return found
+        return {cell: arrivals(self.f1(*cell), TARGET) for cell in self.experiment.cells}
 
     def times(self, policy: str, setting: int = 0, *, for_good: bool = False) -> tuple[Array, NDArray[np.bool_]]:
         """Measurements to F1 >= 0.95, one a run, and which runs were cut off; those count as the horizon."""
@@ -100,25 +76,21 @@ def summary_table(results: Results) -> Table:
 
 
 def _summary(results: Results, k: int, policy: str) -> dict[str, Any]:
-    setting, found = results.experiment.settings[k], results.arrivals[k, policy]
-    horizon = results.experiment.horizon
+    setting, horizon = results.experiment.settings[k], results.experiment.horizon
+    first, for_good, final = summary(results.arrivals[k, policy], horizon, results.seed)
     return {
         "setting": k,
         "label": setting.label,
         "x": None if np.isnan(setting.x) else setting.x,
         "policy": policy,
-        **_named("first", delay(found.first, horizon, rng=results.bootstrap())),
-        **_named("good", delay(found.for_good, horizon, rng=results.bootstrap())),
-        **_named("final_f1", estimate(found.final, rng=results.bootstrap())),
+        **interval_columns("first", first, None),
+        "first_censored": first.censored,
+        **interval_columns("good", for_good, None),
+        "good_censored": for_good.censored,
+        **interval_columns("final_f1", final, None),
         "runs": results.runs,
         "horizon": horizon,
     }
-
-
-def _named(what: str, found: Delay | Estimate) -> dict[str, float | int | None]:
-    low, high = found.interval or (None, None)
-    censored = {f"{what}_censored": found.censored} if isinstance(found, Delay) else {}
-    return {f"{what}_mean": found.mean, f"{what}_low": low, f"{what}_high": high, **censored}
 
 
 def curve_table(results: Results) -> Table:
@@ -132,11 +104,6 @@ def curve_table(results: Results) -> Table:
         rows += [(k, policy, *row) for row in columns]
     names = ("setting", "policy", "step", "mean", "low", "high")
     return from_rows([dict(zip(names, row, strict=True)) for row in rows])
-
-
-def curve_steps(horizon: int) -> NDArray[np.intp]:
-    """About 300 measurements, all of the first ones and then ever fewer."""
-    return np.unique(np.geomspace(1, horizon, min(horizon, POINTS)).round().astype(np.intp))
 
 
 def rank_table(experiment: Experiment) -> Table:

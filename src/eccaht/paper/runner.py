@@ -13,18 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht import __version__
 from eccaht.arrays import as_count
-from eccaht.experiments.single_run import hits_of_run
+from eccaht.experiments.comparison import run_policy
 from eccaht.experiments.tables import Table, save_table
 from eccaht.experiments.workers import Backend, Start, local, workers
 from eccaht.paper import storage
-from eccaht.paper.asymptotics import slope_table, stop_table, stopping_times
 from eccaht.paper.results import Results, curve_table, rank_table, summary_table
-from eccaht.paper.spec import Cell, Experiment, Setting
-from eccaht.paper.stopping_errors import announce, announcement_table, error_table
+from eccaht.paper.spec import Cell, Experiment
+from eccaht.paper.theorems import announce, error_table, run_table, slope_table, stopping_times
 from eccaht.policies import CATALOGUE
 from eccaht.randomness import check_seed
 
@@ -50,29 +48,31 @@ class Progress(NamedTuple):
 class Piece(NamedTuple):
     """Some runs of one cell: all that a worker needs to know."""
 
-    id: str
-    kind: str
+    experiment: Experiment
     cell: Cell
-    setting: Setting
-    options: dict[str, Any]
-    horizon: int
     seed: int
     runs: range
     version: str = __version__
 
     @property
+    def key(self) -> tuple[str, Cell]:
+        """The cell among those of all experiments."""
+        return self.experiment.id, self.cell
+
+    @property
     def cost(self) -> float:
         """Estimated microseconds."""
-        policy, setting = self.cell[1], self.setting
+        (k, policy), horizon = self.cell, self.experiment.horizon
+        setting = self.experiment.settings[k]
         if CATALOGUE[policy].can.exact_lead:
-            ends = min(self.horizon, _ENDED_BY["exact"]) if not self.options.get("regularize") else self.horizon
+            ends = min(horizon, _ENDED_BY["exact"]) if not setting.options.get("regularize") else horizon
             return float(_EXACT_COST * ends * len(self.runs))
         step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
         if setting.family in _STRUCTURED:
             step *= 2
         if policy == "ecc-aht" and setting.budget * setting.shift < 2:  # the limit binds: a path instead of a formula
             step = _BINDING
-        return step * min(self.horizon, _ENDED_BY.get(self.kind, self.horizon)) * len(self.runs)
+        return step * min(horizon, _ENDED_BY.get(self.experiment.kind, horizon)) * len(self.runs)
 
 
 def reproduce(
@@ -129,12 +129,12 @@ class _Counter:
         work: list[Piece],
         progress: Callable[[Progress], object],
     ) -> None:
-        unfinished = {piece.id for piece in work}
+        unfinished = {piece.experiment.id for piece in work}
         # long ones first here too
         ordered = sorted(experiments, key=lambda experiment: -len(experiment.cells))
         self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
         cells = sum(len(experiment.cells) for experiment in experiments)
-        self._now = Progress(cells - len({(p.id, p.cell) for p in work}), cells, 0, len(self.stale), 0.0)
+        self._now = Progress(cells - len({piece.key for piece in work}), cells, 0, len(self.stale), 0.0)
         stale_cells = sum(len(experiment.cells) for experiment in experiments if experiment.id in self.stale)
         self._finishing = _FINISHING + _FINISHING_CELL * stale_cells / max(1, len(self.stale))
         self._total = sum(piece.cost for piece in work) + self._finishing * len(self.stale)
@@ -170,11 +170,9 @@ def _pieces(
         note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
     for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
         size = 1 if CATALOGUE[cell[1]].can.exact_lead else max(1, _PIECE // max(1, experiment.horizon))
-        setting, runs_of_cell = experiment.settings[cell[0]], range(experiment.repeats(runs))
-        options = {**setting.options, **experiment.policy_options.get(cell[1], {})}
+        runs_of_cell = range(experiment.repeats(runs))
         for first in runs_of_cell[::size]:
-            some = runs_of_cell[first : first + size]
-            yield Piece(experiment.id, experiment.kind, cell, setting, options, experiment.horizon, seed, some)
+            yield Piece(experiment, cell, seed, runs_of_cell[first : first + size])
 
 
 def _whole_cells(
@@ -183,16 +181,20 @@ def _whole_cells(
     """Run all pieces, yielding a cell once the last of its runs is in."""
     ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
     found: dict[tuple[str, Cell], dict[int, NDArray[Any]]] = {}  # by cell and first run of a piece
-    left = Counter((piece.id, piece.cell) for piece in work)
+    left = Counter(piece.key for piece in work)
     with closing(start(_run, [(k, piece) for k, piece in enumerate(ordered)])) as results:
         for k, some in results:
             piece = ordered[k]
-            key = piece.id, piece.cell
+            key = piece.key
             found.setdefault(key, {})[piece.runs.start] = some
             left[key] -= 1
             counter.ran(piece)
             if not left[key]:
                 yield *key, np.concatenate([part for _, part in sorted(found.pop(key).items())])
+
+
+def _hits(*run: Any) -> NDArray[np.int32]:
+    return run_policy(*run)[0]
 
 
 # what one run of a cell leaves, where these are not the hits after each measurement
@@ -203,16 +205,15 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
     """Run one piece, here or in a worker."""
     if piece.version != __version__:
         raise ValueError(f"a worker has eccaht {__version__}, not {piece.version}: install the same version everywhere")
-    once: Callable[..., NDArray[Any]] = _RUNS.get(piece.kind, hits_of_run)
-    # sums over several threads round differently: with one thread everywhere no number depends on the workers
-    with threadpool_limits(1):
-        problem = piece.setting.problem()
-        runs = ((piece.seed, run) for run in piece.runs)
-        try:
-            found = [once(problem, piece.cell[1], piece.horizon, seed, piece.options) for seed in runs]
-        except (ValueError, ArithmeticError) as error:
-            raise type(error)(f"{piece.id}, {piece.setting.label}, {error}") from None
-        return k, np.stack(found)
+    experiment, (place, policy) = piece.experiment, piece.cell
+    setting = experiment.settings[place]
+    once: Callable[..., NDArray[Any]] = _RUNS.get(experiment.kind, _hits)
+    problem, options = setting.problem(), {**setting.options, **experiment.policy_options.get(policy, {})}
+    try:
+        found = [once(problem, policy, experiment.horizon, (piece.seed, run), options) for run in piece.runs]
+    except (ValueError, ArithmeticError) as error:
+        raise type(error)(f"{experiment.id}, {setting.label}, {error}") from None
+    return k, np.stack(found)
 
 
 # -- tables and figures --------------------------------------------------------------------------------
@@ -246,14 +247,13 @@ def _finish(directory: Path, id: str) -> str:
     from eccaht.paper import fig1, figures
     from eccaht.presentation.style import save_figure
 
-    with threadpool_limits(1):
-        results = storage.load(directory, id)
-        made = dict(zip(results.experiment.tables, tables(results), strict=True))
-        for name, table in made.items():
-            save_table(table, directory / id / name)
-        if results.experiment.pictures:
-            drawn = figures.draw(results) if results.experiment.compares else fig1.draw(made[f"{id}.csv"])
-            save_figure(drawn, directory / id / id)
+    results = storage.load(directory, id)
+    made = dict(zip(results.experiment.tables, tables(results), strict=True))
+    for name, table in made.items():
+        save_table(table, directory / id / name)
+    if results.experiment.pictures:
+        drawn = figures.draw(results) if results.experiment.compares else fig1.draw(made[f"{id}.csv"])
+        save_figure(drawn, directory / id / id)
     return id
 
 
@@ -267,9 +267,9 @@ def tables(results: Results) -> list[Table]:
         case "panels":
             return [fig1.trace(results.seed, results.experiment)]
         case "stopping":
-            return [error_table(results), announcement_table(results)]
+            return [error_table(results), run_table(results, seed=results.seed, version=__version__)]
         case "asymptotics":
-            return [slope_table(results), stop_table(results)]
+            return [slope_table(results), run_table(results)]
         case "curves":
             return [summary_table(results), curve_table(results)]
     return [summary_table(results)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.covariance import families
-from eccaht.experiments.single_run import hits_of_run
+from eccaht.experiments.comparison import run_policy
 from eccaht.paper import fig1
 from eccaht.problem import Problem
 from eccaht.statistics import reached_for_good
@@ -53,5 +53,5 @@ def side_by_side(seed: int = 0) -> Iterator[Needed]:
     for name, problem in problems().items():
         for policy in POLICIES:
             with threadpool_limits(1):  # a step is too small to be shared
-                runs = [hits_of_run(problem, policy, HORIZON, (seed, run), {}) for run in range(RUNS)]
+                runs = [run_policy(problem, policy, HORIZON, (seed, run), {})[0] for run in range(RUNS)]
             yield Needed(name, policy, [reached_for_good(hits, problem.known_number) for hits in runs])

@@ -24,6 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from eccaht import __version__
+from eccaht.experiments.tables import save_json
 from eccaht.files import locked, replacing
 from eccaht.paper.results import Results
 from eccaht.paper.spec import Cell, Experiment
@@ -70,7 +71,7 @@ def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fr
     for leftover in (*home.glob(".*.part"), *(home / _CELLS).glob(".*.part")):
         leftover.unlink(missing_ok=True)
     if not (home / SPECIFICATION).is_file():
-        _write_json(home / SPECIFICATION, _spec(experiment, runs, seed))
+        save_json(_spec(experiment, runs, seed), home / SPECIFICATION)
 
 
 def _spec(experiment: Experiment, runs: int, seed: int) -> dict[str, Any]:
@@ -87,11 +88,6 @@ def _read_spec(home: Path) -> dict[str, Any]:
     if not isinstance(spec, dict):
         raise ValueError(f"cannot read {home / SPECIFICATION}: it holds no specification")
     return spec
-
-
-def _write_json(path: Path, document: Any, **options: Any) -> None:
-    with replacing(path) as file:
-        file.write(json.dumps(document, indent=1, allow_nan=False, **options).encode() + b"\n")
 
 
 # -- cells ---------------------------------------------------------------------------------------------
@@ -135,11 +131,12 @@ def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArra
     table = pl.DataFrame(columns).select(
         pl.lit(setting, pl.Int32).alias("setting"), pl.lit(policy).cast(pl.Categorical).alias("policy"), *columns
     )
-    content, path, home = io.BytesIO(), cell_path(directory, experiment.id, cell), directory / experiment.id
+    content, home = io.BytesIO(), directory / experiment.id
+    path = cell_path(directory, experiment.id, cell)
     table.write_parquet(content, compression="zstd")
     # first the manifest, so that no file appears that is not in it
     digests = {**_digests(home), path.stem: _digest(_read_spec(home), path.stem, content.getvalue())}
-    _write_json(home / MANIFEST, digests, sort_keys=True)
+    save_json(digests, home / MANIFEST, sort_keys=True)
     with replacing(path) as file:
         file.write(content.getvalue())
 
@@ -158,17 +155,13 @@ def load(directory: Path, id: str) -> Results:
         raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
     experiment = with_added(directory, experiment)
     names, shape = experiment.columns or ("hits",), (runs, len(experiment.columns) or experiment.horizon)
-    cells = {cell: _load_cell(home, spec, cell, names).reshape(shape) for cell in experiment.cells}
+    cells = {}
+    for cell in experiment.cells:
+        if (content := _content(home, spec, cell)) is None:
+            path, again = cell_path(directory, id, cell), f"'eccaht reproduce {id} --out {directory}'"
+            raise ValueError(f"{path} is damaged or was made in another way: run {again}, which makes it again")
+        cells[cell] = pl.read_parquet(content, columns=list(names)).to_numpy().reshape(shape)
     return Results(experiment, seed, cells)
-
-
-def _load_cell(home: Path, spec: dict[str, Any], cell: Cell, names: tuple[str, ...]) -> NDArray[Any]:
-    content = _content(home, spec, cell)
-    if content is None:
-        again = f"'eccaht reproduce {home.name} --out {home.parent}'"
-        path = cell_path(home.parent, home.name, cell)
-        raise ValueError(f"{path} is damaged or was made in another way: run {again}, which makes it again")
-    return pl.read_parquet(content, columns=list(names)).to_numpy()
 
 
 def _content(home: Path, spec: dict[str, Any], cell: Cell) -> bytes | None:

@@ -1,4 +1,7 @@
-"""How the stopping time of ECC-AHT grows as alpha falls, beside 1/Gamma*, which the paper's second theorem promises."""
+"""What the paper's two theorems say of the gap rule, and no figure shows.
+
+How often it announces a wrong set, and how its stopping time grows as alpha falls, beside 1/Gamma*.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.experiments.tables import Table, from_rows
@@ -13,10 +17,34 @@ from eccaht.limits.action import best_action
 from eccaht.paper.results import Results
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
-from eccaht.run.loop import steps
+from eccaht.run.loop import identify, steps
 from eccaht.run.simulator import Simulator
-from eccaht.statistics import estimate
+from eccaht.statistics import clopper_pearson, estimate
 from eccaht.stopping import Gap
+
+
+def announce(
+    problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]
+) -> NDArray[np.int32]:
+    """Search until the rule stops: the anomalous streams in the set it announces, and the measurements it took."""
+    policy = make_policy(name, problem, seed=seed, **options)
+    world = Simulator(problem, seed=seed, names=[name])
+    found = identify(policy, world.measure, horizon)
+    return np.array([np.isin(found.anomalies, world.anomalies).sum(), found.n_measurements], dtype=np.int32)
+
+
+def error_table(results: Results) -> Table:
+    """The share of wrong sets in each setting, with its Clopper-Pearson interval."""
+    rows = []
+    for k, policy in results.experiment.cells:
+        setting = results.experiment.settings[k]
+        hits, measurements = results.cells[k, policy].T
+        wrong, runs = int((hits < setting.n_anomalies).sum()), len(hits)
+        low, high = clopper_pearson(wrong, runs)
+        told = {"setting": setting.label, "alpha": results.experiment.policy_options[policy]["alpha"], "runs": runs}
+        told |= {"wrong": wrong, "share": wrong / runs, "share_low": low, "share_high": high}
+        rows.append(told | {"mean_measurements": float(measurements.mean())})
+    return from_rows(rows)
 
 
 def stopping_times(problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]) -> Array:
@@ -64,11 +92,11 @@ def slope_table(results: Results) -> Table:
     return from_rows(rows)
 
 
-def stop_table(results: Results) -> Table:
-    """One row a search."""
+def run_table(results: Results, **same: Any) -> Table:
+    """One row a search; `same` are columns that are the same in each."""
     columns = results.experiment.columns
     rows = [
-        {"setting": k, "run": run, **dict(zip(columns, found, strict=True))}
+        {"setting": k, "run": run, **dict(zip(columns, found, strict=True)), **same}
         for (k, _), cell in results.cells.items()
         for run, found in enumerate(cell.tolist())
     ]

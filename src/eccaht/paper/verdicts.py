@@ -48,11 +48,6 @@ class Verdict:
     traced_to: tuple[str, ...] = ()
 
     @property
-    def number(self) -> str:
-        """Our numbers with their intervals, one a line."""
-        return "\n".join(map(str, self.measures))
-
-    @property
     def sentence(self) -> str:
         """The verdict in words."""
         between = " " if self.word == "holds only if" else ": "
@@ -145,30 +140,14 @@ def rank_correlation(x: Array, y: Array) -> float:
 
 
 class RankEnds(NamedTuple):
-    """The settings of one kind of noise in the order of their effective ranks."""
+    """The settings of one kind of noise in the order of their effective ranks, and the fifths at both ends of it."""
 
     kind: str
     order: Index
     ranks: Array
-
-    @property
-    def low(self) -> Index:
-        """The fifth of lowest rank."""
-        return self.order[: self._many]
-
-    @property
-    def high(self) -> Index:
-        """The fifth of highest rank."""
-        return self.order[-self._many :]
-
-    @property
-    def span(self) -> str:
-        """The ranks of the lowest fifth."""
-        return " to ".join(dict.fromkeys(short(float(self.ranks[k])) for k in (0, self._many - 1)))
-
-    @property
-    def _many(self) -> int:
-        return max(1, int(EXTREME * len(self.order)))
+    low: Index
+    high: Index
+    where: str  # the ranks of the lowest fifth
 
 
 def rank_ends(results: Results) -> Iterator[RankEnds]:
@@ -181,8 +160,11 @@ def rank_ends(results: Results) -> Iterator[RankEnds]:
     for kind, members in kinds.items():
         with threadpool_limits(1):  # many small matrices: threads would only wait for each other
             ranks = np.array([effective_rank(settings[k].covariance()) for k in members])
-        order = np.argsort(ranks)
-        yield RankEnds(kind, np.array(members)[order], ranks[order])
+        order, fifth = np.argsort(ranks), max(1, int(EXTREME * len(members)))
+        ranks, places = ranks[order], np.array(members)[order]
+        span = " to ".join(dict.fromkeys(short(float(ranks[k])) for k in (0, fifth - 1)))
+        where = f"at effective ranks {span} of {kind}"
+        yield RankEnds(kind, places, ranks, places[:fifth], places[-fifth:], where)
 
 
 def final_f1(results: Results, settings: Index, policy: str) -> Array:
@@ -194,22 +176,25 @@ def final_f1(results: Results, settings: Index, policy: str) -> Array:
 # -- from numbers to verdicts -------------------------------------------------------------------------------
 
 
-def conclude(measures: Iterable[Measure], *experiments: str) -> Verdict:
-    """All say yes: holds. Some do: holds only if. None does: does not hold if one says no, not decided if none does."""
+def conclude(measures: Iterable[Measure], *experiments: str, beside: Iterable[Measure] = ()) -> Verdict:
+    """All say yes: holds. Some do: holds only if. None does: does not hold if one says no, not decided if none does.
+
+    beside: numbers that are shown and do not enter.
+    """
     parts = tuple(measures)
     traced = (*(f"{id}/summary.csv" for id in experiments), "claims/runs.csv")
     yes = [part for part in parts if part.answer == "yes"]
+    against, runs = any(part.answer == "no" for part in parts), max((len(part.sample) for part in parts), default=0)
+    word: Word = "does not hold" if against else "not decided"
+    condition = ""
     if len(yes) == len(parts):
-        return Verdict("holds", parts, "", traced)
-    if yes:
-        conditions = " or ".join(dict.fromkeys(part.when for part in yes if part.when))
-        rest = "" if any(part.answer == "no" for part in parts) else " (the rest is not decided)"
-        return Verdict("holds only if", parts, conditions + rest, traced)
-    if any(part.answer == "no" for part in parts):
-        return Verdict("does not hold", parts, "", traced)
-    runs = max((len(part.sample) for part in parts), default=0)
-    why = f"{runs} runs are too few" if runs < FEWEST else f"with {runs} runs no interval is on one side"
-    return Verdict("not decided", parts, why, traced)
+        word = "holds"
+    elif yes:
+        word, condition = "holds only if", " or ".join(dict.fromkeys(part.when for part in yes if part.when))
+        condition += "" if against else " (the rest is not decided)"
+    elif not against:
+        condition = f"{runs} runs are too few" if runs < FEWEST else f"with {runs} runs no interval is on one side"
+    return Verdict(word, (*parts, *beside), condition, traced)
 
 
 def short(value: float) -> str:

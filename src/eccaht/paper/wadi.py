@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.arrays import as_count, as_positive
-from eccaht.covariance import Diagonal
 from eccaht.data.windows import Windows
 from eccaht.datasets.wadi import (
     Attack,
@@ -30,12 +29,11 @@ from eccaht.datasets.wadi import (
     not_sensors,
     whole_windows,
 )
-from eccaht.experiments.comparison import TARGET, Records
-from eccaht.experiments.localisation import RecordedSearch, check_reach, localise
+from eccaht.experiments.comparison import Records
+from eccaht.experiments.localisation import BLIND, RecordedSearch, check_reach, localise
 from eccaht.experiments.tables import Table, from_rows
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
-from eccaht.statistics import first_reached, reached_for_good
 
 POLICIES = (
     *("ecc-aht", "diagonal", "ttts-challenger", "random-sparse"),
@@ -76,9 +74,9 @@ class Prepared:
         return f"attack {self.attack.number}"
 
     @property
-    def left_out(self) -> str:
-        """Why it is not searched for, or nothing."""
-        return "" if self.columns else "; ".join(f"{point}: {why}" for point, why in self.unmatched.items())
+    def without(self) -> str:
+        """Which points have no column, and why."""
+        return "; ".join(f"{point}: {why}" for point, why in self.unmatched.items())
 
 
 def build_model(
@@ -140,29 +138,27 @@ def run_fig4a(
     progress: Callable[[int], object] = lambda _: None,
 ) -> Fig4a:
     """Replay every attack; progress is told how many searches were finished."""
-    searches, left_out = {}, {}
-    for each in prepared:
-        search = search_in(model, windows, each, settings)
-        if isinstance(search, str):
-            left_out[each.label] = search
-        else:
-            searches[each.label] = [search] * settings.runs
+    searches, left_out = _searches(model, windows, prepared, settings)
     if not searches:
         label, why = next(iter(left_out.items()))
         raise ValueError(f"no attack can be searched for: {label} because {why}")
     return Fig4a(localise(searches, names, seed=settings.seed, jobs=jobs, progress=progress), left_out)
 
 
-def search_in(model: Model, windows: Windows, prepared: Prepared, settings: Settings) -> RecordedSearch | str:
-    """The search of an attack in its whole windows, or why there is none."""
-    if prepared.left_out:
-        return prepared.left_out
-    rows = windows.values[whole_windows(prepared.attack, clock(windows.starts), windows.seconds)]
-    if not len(rows):
-        return "no whole window of the data lies within it"
-    truth = np.sort(model.places(prepared.columns))
-    problem = model.problem(shift=settings.shift, n_anomalies=truth.size, budget=settings.budget)
-    return RecordedSearch(problem, rows, truth)
+def _searches(
+    model: Model, windows: Windows, prepared: Sequence[Prepared], settings: Settings
+) -> tuple[dict[str, list[RecordedSearch]], dict[str, str]]:
+    """The searches of each attack in its whole windows, one a run, and why there are none of others."""
+    searches, left_out = {}, {}
+    for each in prepared:
+        rows = windows.values[whole_windows(each.attack, clock(windows.starts), windows.seconds)]
+        if not each.columns or not len(rows):
+            left_out[each.label] = "no whole window of the data lies within it" if each.columns else each.without
+            continue
+        truth = np.sort(model.places(each.columns))
+        problem = model.problem(shift=settings.shift, n_anomalies=truth.size, budget=settings.budget)
+        searches[each.label] = [RecordedSearch(problem, rows, truth)] * settings.runs
+    return searches, left_out
 
 
 # -- fig4b ---------------------------------------------------------------------------------------------
@@ -193,23 +189,15 @@ def run_fig4b(
     """
     timed = []
     for name, own in windows.items():
-        searches: dict[str, list[RecordedSearch]] = {}
-        waits: dict[str, float] = {}
-        for each in prepared:
-            search = search_in(model, own, each, settings)
-            if isinstance(search, RecordedSearch):
-                searches[each.label] = [_seen_by(name, search)] * settings.runs
-                waits[each.label] = _wait(each.attack, own)
-        records = localise(searches, [name], seed=settings.seed, jobs=jobs, progress=progress) if searches else {}
-        timed += [_timed(label, name, each, own.seconds, waits[label]) for label, each in records.items()]
+        searches, _ = _searches(model, own, prepared, settings)
+        method = name + BLIND * (name == "combgape")
+        records = localise(searches, [method], seed=settings.seed, jobs=jobs, progress=progress) if searches else {}
+        for attack in (each for each in prepared if each.label in records):
+            found, wait = records[attack.label], _wait(attack.attack, own)
+            first, for_good = (by_the_clock(times, own.seconds, wait) for times in found.arrivals(method)[:2])
+            limit = wait + own.seconds * found.hits[method].shape[1]
+            timed.append(Timed(attack.label, name, first, for_good, limit))
     return timed
-
-
-def _seen_by(name: str, search: RecordedSearch) -> RecordedSearch:
-    if name != "combgape":
-        return search
-    noise = Diagonal(search.problem.covariance.diagonal())
-    return replace(search, problem=search.problem.replace(covariance=noise))
 
 
 def _wait(attack: Attack, windows: Windows) -> float:
@@ -217,15 +205,6 @@ def _wait(attack: Attack, windows: Windows) -> float:
     starts = clock(windows.starts)
     first = starts[whole_windows(attack, starts, windows.seconds)[0]]
     return float((first - np.datetime64(attack.start, "us")) / np.timedelta64(1, "s"))
-
-
-def _timed(label: str, name: str, records: Records, seconds: float, wait: float) -> Timed:
-    curves = records.f1(name)
-    first, for_good = (
-        by_the_clock([reached(curve, TARGET) for curve in curves], seconds, wait)
-        for reached in (first_reached, reached_for_good)
-    )
-    return Timed(label, name, first, for_good, wait + seconds * curves.shape[1])
 
 
 def by_the_clock(times: Sequence[int | None], seconds: float, wait: float) -> list[float | None]:
@@ -278,7 +257,7 @@ def attack_table(prepared: Sequence[Prepared]) -> Table:
             "points": ";".join(each.attack.points),
             "columns": ";".join(each.columns),
             "n": len(each.columns),
-            "unmatched": "; ".join(f"{point}: {why}" for point, why in each.unmatched.items()),
+            "unmatched": each.without,
         }
         for each in prepared
     ]
