@@ -73,14 +73,15 @@ def compare(
     shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
     check_outputs({"--plot": plot, "--csv": csv}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
     processes = jobs or cpu_count()
+    named = None if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
     if covariance is None:
-        chosen = policy_names() if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
+        chosen = named or policy_names()
         told = len(chosen) * runs * horizon
         check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=told)
     try:
         S, noise = _noise(family, streams, shape, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
-        names, refused = _choose(policies, problem, options)
+        names, refused = _choose(named, problem, options)
         many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": processes}
         with shown_progress("runs", len(names) * runs) as bar:
             records = comparison.compare(problem, names, **many, options=options, progress=bar.advance)
@@ -123,12 +124,11 @@ def _numbers(shift: str) -> float | list[float]:
     return [first, *others] if others else first
 
 
-def _choose(policies: str, problem: Problem, options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+def _choose(named: list[str] | None, problem: Problem, options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
     """Return the policies to run and, of all, those that do not apply and why; one that is named must apply."""
-    if policies.strip() != "all":
-        names = [name.strip() for name in policies.split(",")]
-        comparison.check_policies(names, problem, options)
-        return names, {}
+    if named is not None:
+        comparison.check_policies(named, problem, options)
+        return named, {}
     reasons = {name: comparison.refusal(name, problem, **options) for name in policy_names()}
     refused = {name: reason for name, reason in reasons.items() if reason is not None}
     if len(refused) == len(reasons):

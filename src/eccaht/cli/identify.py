@@ -9,7 +9,7 @@ import typer
 
 from eccaht.arrays import as_positive
 from eccaht.cli.options import Budget, DecimalComma, Json, PolicyName, option
-from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver, saved, show_lines
+from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver, note, saved, show_lines
 from eccaht.cli.parsing import parse_number, parse_shifts
 from eccaht.cli.watching import watching
 from eccaht.explain.account import Account, opening
@@ -96,7 +96,7 @@ def identify(
     reading: dict[str, Any] = {"start": start, "stop": stop, "missing": missing}
     reading["notation"] = Notation(timezone, decimal_comma, False if no_header else None)
     if follow:
-        source = followed(calibrated, data, **reading, poll=poll, timeout=timeout, note=_note)
+        source = followed(calibrated, data, **reading, poll=poll, timeout=timeout, note=note)
     else:
         source = recorded(calibrated, data, **reading)
     apart = len(source.culprits) + source.n_silent
@@ -104,8 +104,8 @@ def identify(
         least, most = (number, number) if isinstance(number, int) else number
         pose["n_anomalies"] = max(least - apart, 0), most
     search = _search(policy, calibrated, source.names, shifts, pose, options)
-    for note in source.notes:
-        _note(note)
+    for text in source.notes:
+        note(text)
     kept = Ledger(search)
     with watching(source, search, calibrated, per_window, quiet=as_json) as (replay, shown):
         finding = investigate(
@@ -127,15 +127,11 @@ def identify(
         show_lines(account.table())
         for line in account.lines():
             typer.echo(line)
-        for note in source.follower.counts if source.follower is not None else ():
-            _note(note)
+        for text in source.follower.counts if source.follower is not None else ():
+            note(text)
 
     writes = [saved(ledger, lambda path: kept.save(path, source.clock)), saved(plot, lambda path: _draw(account, path))]
     deliver(writes, tell=tell, document=document, as_json=as_json)
-
-
-def _note(text: str) -> None:
-    typer.echo(f"Note: {text}", err=True)
 
 
 def _stopping(text: str | None) -> str | int | None:

@@ -146,6 +146,11 @@ def saved(path: Path | None, write: Callable[[Path], object]) -> Iterator[Path]:
         yield path
 
 
+def note(text: str) -> None:
+    """Say something beside the result, where it does not mix with it."""
+    typer.echo(f"Note: {text}", err=True)
+
+
 # -- at work -------------------------------------------------------------------------------------------
 
 

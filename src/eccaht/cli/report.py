@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eccaht.cli.output import writable_directory
+from eccaht.cli.output import note, writable_directory
 from eccaht.paper.report import FILES, write_report
 
 
@@ -22,6 +22,6 @@ def report(
     if not directory.is_dir():
         raise ValueError(f"no results in {directory}: run 'eccaht reproduce all --out {directory}' first")
     place = writable_directory(directory, "DIR", FILES, {"the results in": directory.glob("*/cells/*")})
-    page, *others = write_report(place, note=lambda text: typer.echo(f"Note: {text}", err=True))
+    page, *others = write_report(place, note=note)
     typer.echo(f"Open {page} in a browser.")
     typer.echo(f"Saved {', '.join(map(str, (page, *others)))}")

@@ -13,7 +13,7 @@ import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.cli.options import Jobs, Seed, option
-from eccaht.cli.output import shown_progress, writable_directory
+from eccaht.cli.output import note, shown_progress, writable_directory
 from eccaht.paper import runner
 from eccaht.paper.catalogue import EXPERIMENTS, beside, choose
 from eccaht.paper.runner import Progress
@@ -58,17 +58,13 @@ def reproduce(
     chosen = beside(chosen, [] if with_ is None else [name.strip() for name in with_.split(",")])
     files = [str(path) for experiment in chosen for path in runner.files(Path(), experiment)]
     directory, start = writable_directory(out, files=files), monotonic()
-    many: dict[str, Any] = {"runs": runs or _RUNS, "seed": seed, "jobs": jobs or cpu_count(), "note": _note}
+    many: dict[str, Any] = {"runs": runs or _RUNS, "seed": seed, "jobs": jobs or cpu_count(), "note": note}
     with _shown() as progress:
         runner.reproduce(
             chosen, directory, **many, backend=backend, scheduler=scheduler, fresh=fresh, progress=progress
         )
     what = f"{len(chosen)} experiments are" if len(chosen) > 1 else f"{chosen[0].id} is"
     typer.echo(f"{what} complete in {directory} ({monotonic() - start:.0f} s)")
-
-
-def _note(text: str) -> None:
-    typer.echo(f"Note: {text}", err=True)
 
 
 @contextmanager
