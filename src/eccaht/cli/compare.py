@@ -10,21 +10,10 @@ import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.arrays import as_number
+from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
 from eccaht.cli.noise import STREAMS, build_family, given, read_covariance
-from eccaht.cli.options import (
-    FAMILY_NAMES,
-    AlphaMix,
-    Budget,
-    Jobs,
-    Json,
-    LengthScale,
-    Rho,
-    Runs,
-    Seed,
-    Streams,
-    option,
-)
+from eccaht.cli.options import option
 from eccaht.cli.output import check_outputs, deliver, grid, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list
 from eccaht.covariance import Covariance
@@ -43,22 +32,22 @@ WIDE = 126  # terminals that take a policy on one line
 
 
 def compare(
-    family: Annotated[str | None, option("NAME", f"Noise: {FAMILY_NAMES}. [default: toeplitz]")] = None,
-    streams: Streams = None,
+    family: Annotated[str | None, option("NAME", f"Noise: {common.FAMILY_NAMES}. [default: toeplitz]")] = None,
+    streams: common.Streams = None,
     anomalies: Annotated[int, option("N", "How many are anomalous.", min=1)] = 5,
-    rho: Rho = None,
-    length_scale: LengthScale = None,
-    alpha_mix: AlphaMix = None,
+    rho: common.Rho = None,
+    length_scale: common.LengthScale = None,
+    alpha_mix: common.AlphaMix = None,
     covariance: Annotated[Path | None, option("FILE", "A matrix (.npy or .csv) instead of a family.")] = None,
     shift: Annotated[str, option(None, "Size of an anomaly (noise of a stream: 1), or K of them with commas.")] = "3",
-    budget: Budget = 5.0,
+    budget: common.Budget = 5.0,
     policies: Annotated[str, option("NAMES", "Names with commas between, or all.")] = "all",
-    runs: Runs = 20,
+    runs: common.Runs = 20,
     horizon: Annotated[int, option("N", "Measurements in a run.", min=1)] = 500,
-    seed: Seed = 0,
+    seed: common.Seed = 0,
     regularize: Annotated[float | None, option("A", "Let the policies believe S + A I; the world keeps S.")] = None,
-    jobs: Jobs = None,
-    as_json: Json = False,
+    jobs: common.Jobs = None,
+    as_json: common.Json = False,
     plot: Annotated[Path | None, option("FILE", "Draw F1 over time: .png or .pdf.")] = None,
     csv: Annotated[Path | None, option("FILE", "Write the anomalies found after each measurement.")] = None,
 ) -> None:

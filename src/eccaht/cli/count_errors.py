@@ -8,20 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
 from eccaht.cli.noise import STREAMS, given, noise_problem
-from eccaht.cli.options import (
-    FAMILY_NAMES,
-    AlphaMix,
-    Budget,
-    Json,
-    LengthScale,
-    ModelOrNoise,
-    PolicyName,
-    Rho,
-    Streams,
-    option,
-)
+from eccaht.cli.options import option
 from eccaht.cli.output import PLOTS, check_outputs, deliver, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list, parse_number, parse_shift
 from eccaht.experiments import error_counts
@@ -36,14 +26,14 @@ _HEADER = ("alpha", *_COUNTED, "measurements [95 %]", *_TAKEN)
 def count_errors(
     anomalies: Annotated[str, option("N|LO-HI", "How many streams are anomalous.")],
     shift: Annotated[str, option("D", "Size of an anomaly, or unknown:SCALE[:positive|:negative].")],
-    model: ModelOrNoise = None,
-    family: Annotated[str | None, option("NAME", f"Or noise: {FAMILY_NAMES}.")] = None,
-    streams: Streams = None,
-    rho: Rho = None,
-    length_scale: LengthScale = None,
-    alpha_mix: AlphaMix = None,
-    budget: Budget = 5.0,
-    policy: PolicyName = "joint",
+    model: common.ModelOrNoise = None,
+    family: Annotated[str | None, option("NAME", f"Or noise: {common.FAMILY_NAMES}.")] = None,
+    streams: common.Streams = None,
+    rho: common.Rho = None,
+    length_scale: common.LengthScale = None,
+    alpha_mix: common.AlphaMix = None,
+    budget: common.Budget = 5.0,
+    policy: common.PolicyName = "joint",
     stopping: Annotated[str, option("RULE", "posterior, glr or gap.")] = "posterior",
     alpha: Annotated[str, option("LIST", "Error levels with commas between.")] = "0.05,0.01",
     truly: Annotated[int | None, option("N", "Simulate so many, where a range is given.")] = None,
@@ -53,7 +43,7 @@ def count_errors(
     seed: Annotated[int, option("N", "Another seed is other searches.", min=0)] = 0,
     jobs: Annotated[int, option("N", "Processes.", min=1)] = 2,
     plot: Annotated[Path | None, option("FILE", "Draw it: .png, .pdf or .svg.")] = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Count how often a stopping rule errs on your problem.
 
