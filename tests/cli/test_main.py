@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import eccaht
-from eccaht.cli.main import run
+from eccaht.cli.main import COMMANDS, load, run
 from eccaht.paper import fig1
 
 
@@ -120,6 +120,17 @@ def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == bare
     assert all(command in bare for command in ("demo", "policies"))
     assert all(len(line) <= 80 for line in bare.splitlines())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_says_what_their_own_help_begins_with(command: str) -> None:
+    assert str(load(command).__doc__).splitlines()[0] == COMMANDS[command]
+
+
+def test_the_help_loads_no_numerical_library(tmp_path: Path) -> None:
+    code = "import sys; from eccaht.cli.main import run; run(['--help']); sys.exit('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

@@ -3,62 +3,41 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from eccaht.cli.options import Json
-from eccaht.cli.output import check_outputs, deliver, show_lines, shown_progress
-
-if TYPE_CHECKING:
-    from eccaht.data.cleaning import ColumnReport
-    from eccaht.model.model import Model
+from eccaht import model as models
+from eccaht.cli.options import DecimalComma, Json, option
+from eccaht.cli.output import check_outputs, deliver, saved, show_lines, shown_progress
+from eccaht.data.cleaning import ColumnReport
+from eccaht.model.model import Model
 
 _HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
+_SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
 
 
 def calibrate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, gzipped CSV or Parquet.")],
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="Where the model goes.")],
-    columns: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Only these, as a,b or 1_*. [default: all]")
-    ] = None,
-    exclude: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="All but these.")] = None,
-    time_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Or Date,Time for two. [default: found by itself]")
-    ] = None,
-    row_interval: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Between rows, for files without times, as 1s.")
-    ] = None,
+    out: Annotated[Path, option("MODEL", "Where the model goes.")],
+    columns: Annotated[list[str] | None, option("NAMES", "Only these, as a,b or 1_*. [default: all]")] = None,
+    exclude: Annotated[list[str] | None, option("NAMES", "All but these.")] = None,
+    time_column: Annotated[str | None, option("NAME", "Or Date,Time for two. [default: found by itself]")] = None,
+    row_interval: Annotated[str | None, option("TIME", "Between rows, for files without times, as 1s.")] = None,
     timezone: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Of times without an offset, as Europe/Berlin, UTC or +02:00."),
+        str | None, option("ZONE", "Of times without an offset, as Europe/Berlin, UTC or +02:00.")
     ] = None,
-    decimal_comma: Annotated[
-        bool | None, typer.Option(help="Numbers are written as 1,5. [default: found by itself]", show_default=False)
-    ] = None,
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="There are no column names: call them c1, c2, ...")
-    ] = False,
-    window: Annotated[
-        str, typer.Option(metavar="TIME", help="Length of the windows, as 30s, 1min, 2h; 60rows without times.")
-    ] = "1min",
+    decimal_comma: DecimalComma = None,
+    no_header: Annotated[bool, option(None, "There are no column names: call them c1, c2, ...", "--no-header")] = False,
+    window: Annotated[str, option("TIME", "Length of the windows, as 30s, 1min, 2h; 60rows without times.")] = "1min",
     estimator: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Of the covariance: ledoit-wolf, empirical, oas, graphical-lasso, min-cov-det or factor.",
-        ),
+        option("NAME", "Of the covariance: ledoit-wolf, empirical, oas, graphical-lasso, min-cov-det or factor."),
     ] = "ledoit-wolf",
-    ridge: Annotated[
-        float | None, typer.Option(metavar="X", help="Added to the diagonal. [default: 1e-6 for empirical, else 0]")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Leave out rows before then, as 2017-09-25T18:00.")
-    ] = None,
-    stop: Annotated[str | None, typer.Option(metavar="TIME", help="Leave out rows from then on.")] = None,
+    ridge: Annotated[float | None, option("X", "Added to the diagonal. [default: 1e-6 for empirical, else 0]")] = None,
+    start: Annotated[str | None, option("TIME", "Leave out rows before then, as 2017-09-25T18:00.")] = None,
+    stop: Annotated[str | None, option("TIME", "Leave out rows from then on.")] = None,
     as_json: Json = False,
 ) -> None:
     """Turn a history of normal operation into a model.
@@ -68,8 +47,6 @@ def calibrate(
     covariance are estimated. The model file carries all that new data needs to be prepared the same way.
     """
     check_outputs({"--out": out}, {"FILE": files})
-    from eccaht import model as models
-
     with shown_progress("reading", 1.0) as bar:
         model = models.calibrate(
             files,
@@ -88,15 +65,11 @@ def calibrate(
             progress=lambda share, stage: bar.stage(stage, share),
         )
     deliver(
-        [_save(model, out)],
+        [saved(out, model.save)],
         tell=lambda: _tell(model),
-        document=(lambda saved: document(model, *saved)) if as_json else None,
+        document=lambda written: document(model, *written),
+        as_json=as_json,
     )
-
-
-def _save(model: Model, out: Path) -> Iterator[Path]:
-    model.save(out)
-    yield out
 
 
 def document(model: Model, out: str | None = None) -> dict[str, Any]:
@@ -135,17 +108,8 @@ def _tell(model: Model) -> None:
 
 def _cells(column: ColumnReport) -> tuple[str, ...]:
     imputed = f"{100 * column.imputed:.2f} %" if column.imputed else ("0" if column.kind else "")
-    return (
-        column.name,
-        "yes" if column.kept else "no",
-        column.kind,
-        imputed,
-        _SCALES[column.scaled_by],
-        column.reason,
-    )
-
-
-_SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
+    kept = "yes" if column.kept else "no"
+    return column.name, kept, column.kind, imputed, _SCALES[column.scaled_by], column.reason
 
 
 def _print_rich(rows: list[tuple[str, ...]]) -> None:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from joblib import cpu_count  # type: ignore[import-untyped]
 
+from eccaht.arrays import as_number
+from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
-from eccaht.cli.noise import FAMILIES, STREAMS, build_family, given, read_covariance
-from eccaht.cli.options import AlphaMix, Budget, Jobs, Json, LengthScale, Rho, Runs, Seed, Streams
-from eccaht.cli.output import check_outputs, counting, deliver, grid, picture, show_lines, show_mean
+from eccaht.cli.noise import STREAMS, build_family, given, read_covariance
+from eccaht.cli.options import option
+from eccaht.cli.output import check_outputs, deliver, grid, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list
+from eccaht.covariance import Covariance
+from eccaht.experiments import comparison
+from eccaht.experiments.comparison import Records, Row
+from eccaht.experiments.tables import save_table
+from eccaht.policies import policy_names
+from eccaht.problem import Problem
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Group
-
-    from eccaht.covariance import Covariance
-    from eccaht.experiments.comparison import Records, Row
-    from eccaht.problem import Problem
 
 Parts = tuple[tuple[str, ...], ...]  # a line of the table: columns of one or more parts
 HEADER: Parts = (("policy",), ("first", "", ""), ("for good", "", ""), ("final F1", ""), ("us/step",))
@@ -29,34 +32,24 @@ WIDE = 126  # terminals that take a policy on one line
 
 
 def compare(
-    family: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Noise: {', '.join(FAMILIES)}. [default: toeplitz]")
-    ] = None,
-    streams: Streams = None,
-    anomalies: Annotated[int, typer.Option(min=1, metavar="N", help="How many are anomalous.")] = 5,
-    rho: Rho = None,
-    length_scale: LengthScale = None,
-    alpha_mix: AlphaMix = None,
-    covariance: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A matrix (.npy or .csv) instead of a family.")
-    ] = None,
-    shift: Annotated[
-        str, typer.Option(help="Size of an anomaly (noise of a stream: 1), or K of them with commas.")
-    ] = "3",
-    budget: Budget = 5.0,
-    policies: Annotated[str, typer.Option(metavar="NAMES", help="Names with commas between, or all.")] = "all",
-    runs: Runs = 20,
-    horizon: Annotated[int, typer.Option(min=1, metavar="N", help="Measurements in a run.")] = 500,
-    seed: Seed = 0,
-    regularize: Annotated[
-        float | None, typer.Option(metavar="A", help="Let the policies believe S + A I; the world keeps S.")
-    ] = None,
-    jobs: Jobs = None,
-    as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw F1 over time: .png or .pdf.")] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the anomalies found after each measurement.")
-    ] = None,
+    family: Annotated[str | None, option("NAME", f"Noise: {common.FAMILY_NAMES}. [default: toeplitz]")] = None,
+    streams: common.Streams = None,
+    anomalies: Annotated[int, option("N", "How many are anomalous.", min=1)] = 5,
+    rho: common.Rho = None,
+    length_scale: common.LengthScale = None,
+    alpha_mix: common.AlphaMix = None,
+    covariance: Annotated[Path | None, option("FILE", "A matrix (.npy or .csv) instead of a family.")] = None,
+    shift: Annotated[str, option(None, "Size of an anomaly (noise of a stream: 1), or K of them with commas.")] = "3",
+    budget: common.Budget = 5.0,
+    policies: Annotated[str, option("NAMES", "Names with commas between, or all.")] = "all",
+    runs: common.Runs = 20,
+    horizon: Annotated[int, option("N", "Measurements in a run.", min=1)] = 500,
+    seed: common.Seed = 0,
+    regularize: Annotated[float | None, option("A", "Let the policies believe S + A I; the world keeps S.")] = None,
+    jobs: common.Jobs = None,
+    as_json: common.Json = False,
+    plot: Annotated[Path | None, option("FILE", "Draw F1 over time: .png or .pdf.")] = None,
+    csv: Annotated[Path | None, option("FILE", "Write the anomalies found after each measurement.")] = None,
 ) -> None:
     """Compare policies on the same simulated anomalies.
 
@@ -65,39 +58,36 @@ def compare(
     these defaults it takes about twenty seconds on two cores. A run of joint, joint-pair or exact ends
     once its set is right and leads every swap by 50 nats; the rest of its measurements count as right.
     """
-    from joblib import cpu_count  # type: ignore[import-untyped]
-
-    from eccaht.arrays import as_number
-    from eccaht.experiments.comparison import as_entry, summarise
-    from eccaht.experiments.comparison import compare as run
-    from eccaht.policies import policy_names
-    from eccaht.problem import Problem
-
     options = {} if regularize is None else {"regularize": as_number(regularize, "--regularize")}
     shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
     check_outputs({"--plot": plot, "--csv": csv}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
     processes = jobs or cpu_count()
+    named = None if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
     if covariance is None:
-        chosen = policy_names() if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
+        chosen = named or policy_names()
         told = len(chosen) * runs * horizon
         check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=told)
     try:
         S, noise = _noise(family, streams, shape, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
-        names, refused = _choose(policies, problem, options)
+        names, refused = _choose(named, problem, options)
         many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": processes}
-        with counting(len(names) * runs, "runs") as progress:
-            records = run(problem, names, **many, options=options, progress=progress)
+        with shown_progress("runs", len(names) * runs) as bar:
+            records = comparison.compare(problem, names, **many, options=options, progress=bar.advance)
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, a smaller horizon, fewer runs or fewer jobs") from None
-    rows = summarise(records)
+    rows = comparison.summarise(records)
     settings = {"covariance": noise, "streams": problem.size, "anomalies": anomalies, "shift": _numbers(shift)}
     settings |= {"budget": budget, "runs": runs, "horizon": horizon, "seed": seed, "regularize": regularize}
-    found = {"settings": settings, "policies": [as_entry(row) for row in rows], "does_not_apply": refused}
+    found = {"settings": settings, "policies": [comparison.as_entry(row) for row in rows], "does_not_apply": refused}
     deliver(
-        [picture(lambda: _draw(records), plot), _save_csv(records, csv)],
+        [
+            saved(plot, lambda path: _save_figure(records, path)),
+            saved(csv, lambda path: save_table(records.table(), path)),
+        ],
         tell=lambda: _show(settings, rows, refused),
-        document=(lambda files: found | {"files": files}) if as_json else None,
+        document=lambda files: found | {"files": files},
+        as_json=as_json,
     )
 
 
@@ -123,33 +113,23 @@ def _numbers(shift: str) -> float | list[float]:
     return [first, *others] if others else first
 
 
-def _choose(policies: str, problem: Problem, options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+def _choose(named: list[str] | None, problem: Problem, options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
     """Return the policies to run and, of all, those that do not apply and why; one that is named must apply."""
-    from eccaht.experiments.comparison import check_policies, refusal
-    from eccaht.policies import policy_names
-
-    if policies.strip() != "all":
-        names = [name.strip() for name in policies.split(",")]
-        check_policies(names, problem, options)
-        return names, {}
-    reasons = {name: refusal(name, problem, **options) for name in policy_names()}
+    if named is not None:
+        comparison.check_policies(named, problem, options)
+        return named, {}
+    reasons = {name: comparison.refusal(name, problem, **options) for name in policy_names()}
     refused = {name: reason for name, reason in reasons.items() if reason is not None}
     if len(refused) == len(reasons):
         raise ValueError(f"no policy applies: {next(iter(refused.values()))}")
     return [name for name in reasons if name not in refused], refused
 
 
-def _draw(records: Records) -> Figure:
+def _save_figure(records: Records, path: Path) -> None:
     from eccaht.experiments.comparison_figure import draw
+    from eccaht.presentation.style import save_picture
 
-    return draw(records)
-
-
-def _save_csv(records: Records, path: Path | None) -> Iterator[Path]:
-    from eccaht.experiments.tables import save_table
-
-    if path is not None:
-        yield save_table(records.table(), path)
+    save_picture(draw(records), path)
 
 
 def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) -> None:

@@ -4,48 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
-from eccaht.cli.noise import FAMILIES, STREAMS, given, noise_problem
-from eccaht.cli.options import AlphaMix, Budget, Json, LengthScale, ModelOrNoise, OtherSearches, Rho, Streams
-from eccaht.cli.output import PLOTS, check_outputs, counting, deliver, picture, show_lines, show_mean
+from eccaht.cli.noise import STREAMS, given, noise_problem
+from eccaht.cli.options import option
+from eccaht.cli.output import PLOTS, check_outputs, deliver, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list, parse_number, parse_shift
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from eccaht.experiments.error_counts import ErrorCounts, Level
-    from eccaht.problem import Problem
-    from eccaht.statistics import Estimate
+from eccaht.experiments import error_counts
+from eccaht.experiments.error_counts import RULES, ErrorCounts, Level, right_for_good, summarise
+from eccaht.problem import Problem
+from eccaht.statistics import Estimate
 
 _COUNTED, _TAKEN = ("stopped", "wrong", "share [95 %]", "at most", "holds"), ("5 %", "median", "95 %", "ratio")
 _HEADER = ("alpha", *_COUNTED, "measurements [95 %]", *_TAKEN)
 
 
 def count_errors(
-    anomalies: Annotated[str, typer.Option(metavar="N|LO-HI", help="How many streams are anomalous.")],
-    shift: Annotated[str, typer.Option(metavar="D", help="Size of an anomaly, or unknown:SCALE[:positive|:negative].")],
-    model: ModelOrNoise = None,
-    family: Annotated[str | None, typer.Option(metavar="NAME", help=f"Or noise: {', '.join(FAMILIES)}.")] = None,
-    streams: Streams = None,
-    rho: Rho = None,
-    length_scale: LengthScale = None,
-    alpha_mix: AlphaMix = None,
-    budget: Budget = 5.0,
-    policy: Annotated[str, typer.Option(metavar="NAME", help="'eccaht policies' lists them.")] = "joint",
-    stopping: Annotated[str, typer.Option(metavar="RULE", help="posterior, glr or gap.")] = "posterior",
-    alpha: Annotated[str, typer.Option(metavar="LIST", help="Error levels with commas between.")] = "0.05,0.01",
-    truly: Annotated[int | None, typer.Option(metavar="N", help="Simulate so many, where a range is given.")] = None,
-    sizes: Annotated[str | None, typer.Option(metavar="LO-HI", help="Simulate unknown shifts so large.")] = None,
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Searches to simulate.")] = 200,
-    horizon: Annotated[int, typer.Option(min=1, metavar="N", help="Most measurements of a search.")] = 1000,
-    seed: OtherSearches = 0,
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes.")] = 2,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .pdf or .svg.")] = None,
-    as_json: Json = False,
+    anomalies: Annotated[str, option("N|LO-HI", "How many streams are anomalous.")],
+    shift: Annotated[str, option("D", "Size of an anomaly, or unknown:SCALE[:positive|:negative].")],
+    model: common.ModelOrNoise = None,
+    family: Annotated[str | None, option("NAME", f"Or noise: {common.FAMILY_NAMES}.")] = None,
+    streams: common.Streams = None,
+    rho: common.Rho = None,
+    length_scale: common.LengthScale = None,
+    alpha_mix: common.AlphaMix = None,
+    budget: common.Budget = 5.0,
+    policy: common.PolicyName = "joint",
+    stopping: Annotated[str, option("RULE", "posterior, glr or gap.")] = "posterior",
+    alpha: Annotated[str, option("LIST", "Error levels with commas between.")] = "0.05,0.01",
+    truly: Annotated[int | None, option("N", "Simulate so many, where a range is given.")] = None,
+    sizes: Annotated[str | None, option("LO-HI", "Simulate unknown shifts so large.")] = None,
+    runs: Annotated[int, option("N", "Searches to simulate.", min=1)] = 200,
+    horizon: Annotated[int, option("N", "Most measurements of a search.", min=1)] = 1000,
+    seed: Annotated[int, option("N", "Another seed is other searches.", min=0)] = 0,
+    jobs: Annotated[int, option("N", "Processes.", min=1)] = 2,
+    plot: Annotated[Path | None, option("FILE", "Draw it: .png, .pdf or .svg.")] = None,
+    as_json: common.Json = False,
 ) -> None:
     """Count how often a stopping rule errs on your problem.
 
@@ -54,12 +52,10 @@ def count_errors(
     model is taken to be right: 'eccaht diagnose' says whether your history agrees. The same command gives the same
     numbers on any number of processes.
     """
-    from eccaht.experiments.error_counts import RULES, Truth, check_alphas
-    from eccaht.experiments.error_counts import count_errors as run
-
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
-    levels = check_alphas(parse_list(alpha, float, f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"))
-    truth = Truth(truly, _sizes(sizes))
+    wrong = f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"
+    levels = error_counts.check_alphas(parse_list(alpha, float, wrong))
+    truth = error_counts.Truth(truly, _sizes(sizes))
     if stopping not in RULES:
         raise ValueError(f"--stopping {stopping!r} has no error level to check: use {', '.join(RULES)}")
     check_outputs({"--plot": plot}, {"--model": model}, {"--plot": PLOTS})
@@ -72,16 +68,18 @@ def count_errors(
         problem, noise = noise_problem(model, family, streams, shape, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
         options |= {"runs": runs, "horizon": horizon, "seed": seed}
-        with counting(runs, "searches") as progress:
-            records = run(problem, **options, truth=truth, alphas=levels, jobs=jobs, progress=progress)
+        with shown_progress("searches", runs) as bar:
+            how: dict[str, Any] = {"truth": truth, "alphas": levels, "jobs": jobs, "progress": bar.advance}
+            records = error_counts.count_errors(problem, **options, **how)
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, anomalies or jobs") from None
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
     settings |= options | {"truly": truly, "sizes": sizes}
     deliver(
-        [picture(lambda: _draw(records), plot)],
+        [saved(plot, lambda path: _save_figure(records, path))],
         tell=lambda: _tell(settings, problem, records),
-        document=(lambda files: {"settings": settings, **document(records), "files": files}) if as_json else None,
+        document=lambda files: {"settings": settings, **document(records), "files": files},
+        as_json=as_json,
     )
 
 
@@ -95,20 +93,19 @@ def _sizes(text: str | None) -> tuple[float, float] | None:
     return sizes[0], sizes[1]
 
 
-def _draw(records: ErrorCounts) -> Figure:
+def _save_figure(records: ErrorCounts, path: Path) -> None:
     from eccaht.experiments.error_counts_figure import draw
+    from eccaht.presentation.style import save_picture
 
-    return draw(records)
+    save_picture(draw(records), path)
 
 
 def document(records: ErrorCounts) -> dict[str, Any]:
     """What a program may want to know."""
-    from eccaht.experiments.error_counts import LEVEL, QUANTILES, right_for_good, summarise
-
     good = right_for_good(records)
     return {
-        "interval_level": LEVEL,
-        "quantile_levels": QUANTILES,
+        "interval_level": error_counts.LEVEL,
+        "quantile_levels": error_counts.QUANTILES,
         "right_for_good": None if good is None else good._asdict(),
         "levels": [_entry(level, good) for level in summarise(records)],
         "searches": [
@@ -132,8 +129,6 @@ def _ratio(level: Level, good: Estimate | None) -> float | None:
 
 
 def _tell(settings: dict[str, Any], problem: Problem, records: ErrorCounts) -> None:
-    from eccaht.experiments.error_counts import right_for_good, summarise
-
     levels, good = summarise(records), right_for_good(records)
     typer.echo(_opening(settings, problem))
     typer.echo("{runs} searches of at most {horizon} measurements, policy {policy}, rule {stopping}".format(**settings))

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from eccaht.cli.options import Json
-from eccaht.cli.output import check_outputs, counting, deliver, grid
-
-if TYPE_CHECKING:
-    from eccaht.diagnose import Check, Diagnosis
+from eccaht import diagnose as checks
+from eccaht.cli.noise import given
+from eccaht.cli.options import Json, option
+from eccaht.cli.output import check_outputs, deliver, grid, saved, shown_progress
+from eccaht.diagnose import Check, Diagnosis
+from eccaht.files import replacing
+from eccaht.model.model import load_model
 
 _STYLES = {"ok": "green", "caution": "yellow", "not fit": "bold red"}
 
 
 def diagnose(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What 'eccaht calibrate' wrote.")],
-    anomalies: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Simulate searches for N anomalous sensors.")
-    ] = None,
-    shift: Annotated[float | None, typer.Option(metavar="D", help="Size of an anomaly there, in robust units.")] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="B", help="Limit on a measurement there: sum of |weights|. [default: 5]")
-    ] = None,
-    runs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Simulated searches. [default: 20]")] = None,
-    horizon: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Measurements in each. [default: 500]")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Another seed is other searches.")] = None,
-    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page with pictures.")] = None,
+    anomalies: Annotated[int | None, option("N", "Simulate searches for N anomalous sensors.", min=1)] = None,
+    shift: Annotated[float | None, option("D", "Size of an anomaly there, in robust units.")] = None,
+    budget: Annotated[float | None, option("B", "Limit on a measurement there: sum of |weights|. [default: 5]")] = None,
+    runs: Annotated[int | None, option("N", "Simulated searches. [default: 20]", min=1)] = None,
+    horizon: Annotated[int | None, option("N", "Measurements in each. [default: 500]", min=1)] = None,
+    seed: Annotated[int | None, option("N", "Another seed is other searches.", min=0)] = None,
+    html: Annotated[Path | None, option("PAGE", "Write a page with pictures.")] = None,
     as_json: Json = False,
 ) -> None:
     """Check whether a model can carry a search, and what to do.
@@ -41,43 +36,31 @@ def diagnose(
     --shift, searches are simulated with the model's covariance: how many measurements they take, and how often they
     end wrong. The exit code is 0 whatever the verdict.
     """
-    search = _search(anomalies, shift, budget=budget, runs=runs, horizon=horizon, seed=seed)
+    search = given(n_anomalies=anomalies, shift=shift, budget=budget, runs=runs, horizon=horizon, seed=seed)
+    if search and (anomalies is None or shift is None):
+        lacking = " and ".join(o for o, v in (("--anomalies", anomalies), ("--shift", shift)) if v is None)
+        raise ValueError(f"a simulated search needs --anomalies and --shift: give {lacking}, or drop the other options")
     check_outputs({"--html": html}, {"MODEL": model})
-    from eccaht.diagnose import diagnose as run
-    from eccaht.model.model import load_model
-
     calibrated = load_model(model)
     if search:
-        with counting(search.get("runs", 20), "simulated searches") as progress:
-            diagnosis = run(calibrated, **search, progress=progress)
+        with shown_progress("simulated searches", runs or 20) as bar:
+            diagnosis = checks.diagnose(calibrated, **search, progress=bar.advance)
     else:
-        diagnosis = run(calibrated)
+        diagnosis = checks.diagnose(calibrated)
     deliver(
-        [] if html is None else [_save(diagnosis, model, html)],
+        [saved(html, lambda page: _save(diagnosis, model, page))],
         tell=lambda: _tell(diagnosis),
-        document=(lambda files: {"file": str(model), **diagnosis.as_dict(), "files": files}) if as_json else None,
+        document=lambda files: {"file": str(model), **diagnosis.as_dict(), "files": files},
+        as_json=as_json,
     )
 
 
-def _search(anomalies: int | None, shift: float | None, **others: Any) -> dict[str, Any]:
-    """The search to simulate, empty if none is described."""
-    given = {name: value for name, value in others.items() if value is not None}
-    if anomalies is None and shift is None and not given:
-        return {}
-    if anomalies is None or shift is None:
-        lacking = " and ".join(o for o, v in (("--anomalies", anomalies), ("--shift", shift)) if v is None)
-        raise ValueError(f"a simulated search needs --anomalies and --shift: give {lacking}, or drop the other options")
-    return {"n_anomalies": anomalies, "shift": shift, **given}
-
-
-def _save(diagnosis: Diagnosis, model: Path, page: Path) -> Iterator[Path]:
+def _save(diagnosis: Diagnosis, model: Path, page: Path) -> None:
     from eccaht.diagnose.page import write
-    from eccaht.files import replacing
 
     text = write(diagnosis, model.name)
     with replacing(page) as file:
         file.write(text.encode("utf-8", errors="backslashreplace"))
-    yield page
 
 
 def _tell(diagnosis: Diagnosis) -> None:

@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
-from eccaht.cli.options import Json
+from eccaht.cli.options import Json, option
+from eccaht.cli.output import writable_directory
+from eccaht.datasets.example import FILES, write_example
 
 
 def example(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the files go.")] = Path("example"),
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another plant.")] = 0,
+    out: Annotated[Path, option("DIR", "Where the files go.")] = Path("example"),
+    seed: Annotated[int, option("N", "Another seed is another plant.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
     """Write sensor data of a small simulated plant, to try with.
@@ -22,9 +24,6 @@ def example(
     DIR/incident.csv four hours in which three of them read too high from the third hour on, DIR/truth.json says which.
     The same seed gives the same files.
     """
-    from eccaht.cli.output import writable_directory
-    from eccaht.datasets.example import FILES, write_example
-
     files = write_example(writable_directory(out, files=FILES), seed)
     if as_json:
         truth = json.loads(files[-1].read_text(encoding="utf-8"))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from eccaht.cli.noise import FAMILIES, STREAMS, given, noise_problem
-from eccaht.cli.options import AlphaMix, Budget, Json, LengthScale, ModelOrNoise, Rho, Streams
-from eccaht.cli.output import counting
-
-if TYPE_CHECKING:
-    from eccaht.limits import Limits
+from eccaht import limits as bounds
+from eccaht.cli.noise import STREAMS, given, noise_problem
+from eccaht.cli.options import FAMILY_NAMES, AlphaMix, Budget, Json, LengthScale, ModelOrNoise, Rho, Streams, option
+from eccaht.cli.output import deliver, shown_progress
+from eccaht.limits import Limits
+from eccaht.limits.checks import check_streams
 
 _MEANING = {
     "entropy": "nats to learn: the uncertainty about which set it is",
@@ -32,19 +31,17 @@ _MEANING = {
 
 def limits(
     model: ModelOrNoise = None,
-    family: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Or noise: {', '.join(FAMILIES)}. [default: toeplitz]")
-    ] = None,
+    family: Annotated[str | None, option("NAME", f"Or noise: {FAMILY_NAMES}. [default: toeplitz]")] = None,
     streams: Streams = None,
     rho: Rho = None,
     length_scale: LengthScale = None,
     alpha_mix: AlphaMix = None,
-    anomalies: Annotated[int, typer.Option(min=1, metavar="N", help="How many streams are anomalous.")] = 5,
-    shift: Annotated[float, typer.Option(metavar="D", help="Size of an anomaly.")] = 3.0,
+    anomalies: Annotated[int, option("N", "How many streams are anomalous.", min=1)] = 5,
+    shift: Annotated[float, option("D", "Size of an anomaly.")] = 3.0,
     budget: Budget = 5.0,
-    alpha: Annotated[float, typer.Option(metavar="A", help="How often the answer may be wrong.")] = 0.05,
-    sets: Annotated[int, typer.Option(min=1, metavar="N", help="Random true sets to look at.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is other sets.")] = 0,
+    alpha: Annotated[float, option("A", "How often the answer may be wrong.")] = 0.05,
+    sets: Annotated[int, option("N", "Random true sets to look at.", min=1)] = 3,
+    seed: Annotated[int, option("N", "Another seed is other sets.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
     """Say how few measurements any search could need.
@@ -52,39 +49,31 @@ def limits(
     The limits follow from covariance, shift and number of anomalies alone; docs/limits.md gives the mathematics. Rates
     depend on which streams are anomalous: they are given for some random sets, from the lowest to the highest.
     """
-    from eccaht.limits import limits as compute
-    from eccaht.limits.checks import check_streams
-
     if model is None:
         check_streams(streams or STREAMS)
     search = {"n_anomalies": anomalies, "shift": shift, "budget": budget}
     shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
     problem, noise = noise_problem(model, family, streams, shape, search)
-    with counting(sets, "sets") as progress:
-        found = compute(problem, alpha=alpha, n_sets=sets, seed=seed, progress=progress)
+    with shown_progress("sets", sets) as bar:
+        found = bounds.limits(problem, alpha=alpha, n_sets=sets, seed=seed, progress=bar.advance)
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
-    if as_json:
-        typer.echo(
-            json.dumps({"settings": {**settings, "alpha": alpha, "seed": seed}, **document(found)}, allow_nan=False)
-        )
-    else:
-        _tell(settings, found)
+    settings |= {"alpha": alpha, "seed": seed}
+    deliver(
+        (),
+        tell=lambda: _tell(settings, found),
+        document=lambda _: {"settings": settings, **document(found)},
+        as_json=as_json,
+    )
 
 
 def document(found: Limits) -> dict[str, Any]:
     """What a program may want to know."""
-    told = asdict(found)
-    worth = list(found.value_of_correlation)
-    return {**told, "value_of_correlation": worth, "proven": found.proven}
+    return {**asdict(found), "value_of_correlation": found.value_of_correlation, "proven": found.proven}
 
 
 def _tell(settings: dict[str, Any], found: Limits) -> None:
-    noise = " ".join(map(str, settings["noise"].values()))
-    typer.echo(
-        "{anomalies} of {streams} streams shifted by {shift:g}, noise {noise}, budget {budget:g}".format(
-            **{**settings, "noise": noise}
-        )
-    )
+    say = settings | {"noise": " ".join(map(str, settings["noise"].values()))}
+    typer.echo("{anomalies} of {streams} streams shifted by {shift:g}, noise {noise}, budget {budget:g}".format(**say))
     which = f"all {len(found.sets)} sets" if found.every_set else f"{len(found.sets)} random sets"
     typer.echo(f"Rates over {which}, alpha {found.alpha:g}")
     rows = figures(found)
@@ -121,6 +110,5 @@ def _range(values: Sequence[float]) -> str:
 
 def _proof(found: Limits) -> str:
     gap = max(1.0 - rate.lower / rate.upper for rate in found.mix)
-    if found.proven:
-        return f"Gamma* mix is proven within {gap:.1g} of itself: every rival was enumerated or ruled out."
-    return f"Gamma* mix is proven within {gap:.1g} of itself: some rivals were searched, not ruled out."
+    how = "every rival was enumerated or ruled out" if found.proven else "some rivals were searched, not ruled out"
+    return f"Gamma* mix is proven within {gap:.1g} of itself: {how}."

@@ -8,53 +8,66 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from eccaht import __version__
 from eccaht.cli import signals
-from eccaht.cli.calibrate import calibrate
-from eccaht.cli.compare import compare
-from eccaht.cli.count_errors import count_errors
-from eccaht.cli.demo import demo
-from eccaht.cli.diagnose import diagnose
-from eccaht.cli.example import example
-from eccaht.cli.identify import identify
-from eccaht.cli.limits import limits
-from eccaht.cli.policies import policies
-from eccaht.cli.report import report
-from eccaht.cli.reproduce import reproduce
-from eccaht.cli.smd import smd
-from eccaht.cli.usage import UsageError, described
-from eccaht.cli.wadi import wadi
-from eccaht.cli.water import water
 from eccaht.extras import MissingExtra
 from eccaht.files import NotWritten
+from eccaht.naming import nearest
 
 NOT_WRITTEN, BAD_INPUT = 1, 2  # beside 0, and 130 and 143 after a signal
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# typer brings its own copy of click in some versions: reach the base of its usage errors without naming the module
+UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
+# what the list of commands says of each: the first line of its own help
+COMMANDS = {
+    "demo": "Watch a search for 3 anomalous streams among 15, and draw it.",
+    "policies": "List the algorithms and where they come from.",
+    "compare": "Compare policies on the same simulated anomalies.",
+    "reproduce": "Run the paper's experiments and draw their figures.",
+    "report": "Write the report on the results in DIR.",
+    "calibrate": "Turn a history of normal operation into a model.",
+    "diagnose": "Check whether a model can carry a search, and what to do.",
+    "limits": "Say how few measurements any search could need.",
+    "count-errors": "Count how often a stopping rule errs on your problem.",
+    "identify": "Name the sensors that are wrong, with the evidence.",
+    "example": "Write sensor data of a small simulated plant, to try with.",
+    "wadi": "Name the attacked points of the WaDi testbed.",
+    "water": "Attack sensors of a simulated water network and find them.",
+    "smd": "Find anomalous metrics of servers whose truth is known.",
+}
+_SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(demo)
-app.command()(policies)
-app.command()(compare)
-app.command()(reproduce)
-app.command()(report)
-app.command()(calibrate)
-app.command()(diagnose)
-app.command()(limits)
-app.command()(count_errors)
-app.command()(identify)
-app.command()(example)
-app.command()(wadi)
-app.command()(water)
-app.command()(smd)
+
+def load(command: str) -> Callable[..., None]:
+    """What carries out a command, imported once it is asked for: each of them needs other packages."""
+    name = command.replace("-", "_")
+    function: Callable[..., None] = getattr(import_module(f"eccaht.cli.{name}"), name)
+    return function
+
+
+class _Commands(typer.core.TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command with its own options."""
+        name, _, rest = super().resolve_command(ctx, args)
+        alone = typer.Typer(**_SETTINGS)
+        alone.command(name)(load(str(name)))
+        return name, typer.main.get_command(alone), rest
+
+
+app = typer.Typer(cls=_Commands, **_SETTINGS)
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(lambda: None)
 
 
 def _show_version(wanted: bool) -> None:
@@ -89,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
         code = _commands()(list(arguments), prog_name="eccaht", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be handled
     except UsageError as error:
-        return _complain(described(error), BAD_INPUT)
+        return _complain(_described(error), BAD_INPUT)
     except BrokenPipeError:
         _forget_output()
         return NOT_WRITTEN
@@ -116,6 +129,19 @@ def run(arguments: Sequence[str]) -> int:
 def _commands() -> Callable[..., object]:
     """The commands with their options, which take a while to put together."""
     return typer.main.get_command(app)
+
+
+def _described(error: typer.BadParameter) -> str:
+    """What is wrong; of an option that does not exist, the nearest one and then all that there are."""
+    command = error.ctx.command_path if error.ctx else "eccaht"
+    mistyped = getattr(error, "option_name", None)
+    if mistyped is None or error.ctx is None:
+        return f"{error.format_message()} (see '{command} --help')"
+    options = [name for param in error.ctx.command.params for name in param.opts if name.startswith("--")]
+    near = nearest(mistyped, options, cutoff=0.6)
+    meant = "." if near is None else f": did you mean {near}?"
+    listed = ", ".join(sorted(options, key=lambda name: name != near))
+    return f"'{command}' has no option {mistyped}{meant} It takes {listed} (see '{command} --help')"
 
 
 def _said(error: OSError) -> str:

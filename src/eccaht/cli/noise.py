@@ -23,7 +23,7 @@ STREAMS = 128
 _RHO, _KRONECKER = 0.8, 8
 
 
-def given(**options: float | None) -> dict[str, float]:
+def given(**options: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 

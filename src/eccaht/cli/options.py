@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from eccaht.cli.noise import FAMILIES, STREAMS
 
-_NOISE = ", ".join(FAMILIES)
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
-Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: all cores]")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another set of runs.")]
-OtherSearches = Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is other searches.")]
-Runs = Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each policy.")]
-Budget = Annotated[float, typer.Option(metavar="B", help="Limit on a measurement: sum of |weights|.")]
-Estimator = Annotated[str, typer.Option(metavar="NAME", help="Of the covariance.")]
-Policies = Annotated[
-    str | None, typer.Option(metavar="NAMES", help="With commas between; NAME-diagonal ignores correlation.")
+
+def option(metavar: str | None, help: str, *names: str, **limits: Any) -> Any:
+    """An option: what stands for its value in the help, and what it is for; `min` and `max` limit a number."""
+    return typer.Option(*names, metavar=metavar, help=help, **limits)
+
+
+FAMILY_NAMES = ", ".join(FAMILIES)
+Json = Annotated[bool, option(None, "Print one JSON document instead.", "--json")]
+Jobs = Annotated[int | None, option("N", "Processes. [default: all cores]", min=1)]
+Seed = Annotated[int, option("N", "Another seed is another set of runs.", min=0)]
+Runs = Annotated[int, option("N", "Runs of each policy.", min=1)]
+Budget = Annotated[float, option("B", "Limit on a measurement: sum of |weights|.")]
+Estimator = Annotated[str, option("NAME", "Of the covariance.")]
+PolicyName = Annotated[str, option("NAME", "'eccaht policies' lists them.")]
+Policies = Annotated[str | None, option("NAMES", "With commas between; NAME-diagonal ignores correlation.")]
+ModelOrNoise = Annotated[Path | None, option("MODEL", "What 'eccaht calibrate' wrote.")]
+Streams = Annotated[int | None, option("K", f"How many streams. [default: {STREAMS}]", min=2)]
+Rho = Annotated[float | None, option(None, "Correlation of the family. [default: 0.8]")]
+LengthScale = Annotated[float | None, option(None, "Instead of --rho, for exponential and rbf.")]
+AlphaMix = Annotated[float | None, option(None, "Weight of the common factor: spectral-mixture.")]
+DecimalComma = Annotated[
+    bool | None, option(None, "Numbers are written as 1,5. [default: found by itself]", show_default=False)
 ]
-ModelOrNoise = Annotated[Path | None, typer.Option(metavar="MODEL", help="What 'eccaht calibrate' wrote.")]
-Streams = Annotated[int | None, typer.Option(min=2, metavar="K", help=f"How many streams. [default: {STREAMS}]")]
-Rho = Annotated[float | None, typer.Option(help="Correlation of the family. [default: 0.8]")]
-LengthScale = Annotated[float | None, typer.Option(help="Instead of --rho, for exponential and rbf.")]
-AlphaMix = Annotated[float | None, typer.Option(help="Weight of the common factor: spectral-mixture.")]

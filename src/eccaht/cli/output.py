@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eccaht.files import NotWritten, destination
+from eccaht.presentation.text import columns
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.table import Table
 
     from eccaht.statistics import Delay, Estimate
@@ -30,9 +30,7 @@ Inputs = Mapping[str, Iterable[Path | None] | Path | None]  # by option or argum
 
 
 def check_outputs(
-    outputs: Mapping[str, Path | None],
-    inputs: Inputs = _NONE,
-    endings: Mapping[str, Sequence[str]] = _NONE,
+    outputs: Mapping[str, Path | None], inputs: Inputs = _NONE, endings: Mapping[str, Sequence[str]] = _NONE
 ) -> None:
     """Refuse, before any work, a file that cannot be written or that would cost another one, each by its option."""
     wanted = [(option, path) for option, path in outputs.items() if path is not None]
@@ -43,12 +41,7 @@ def check_outputs(
     _check_distinct(wanted, inputs)
 
 
-def writable_directory(
-    path: Path,
-    option: str = "--out",
-    files: Iterable[str] = (),
-    inputs: Inputs = _NONE,
-) -> Path:
+def writable_directory(path: Path, option: str = "--out", files: Iterable[str] = (), inputs: Inputs = _NONE) -> Path:
     """Return the directory, made if need be, after proving that a file, and each of these files, can be written."""
     if path.exists() and not path.is_dir():
         raise ValueError(f"{option} {path} is a file: give a directory")
@@ -112,15 +105,16 @@ def deliver(
     writes: Iterable[Iterator[Path]],
     *,
     tell: Callable[[], object],
-    document: Callable[[list[str]], Mapping[str, Any]] | None,
+    document: Callable[[list[str]], Mapping[str, Any]],
+    as_json: bool,
 ) -> None:
     """Print what was found, then write the files, so that a full disk costs nothing but the files.
 
-    writes: each names its files as it writes them. tell: prints. document: makes what is printed as JSON instead, from
-    the names of the files that were written.
+    writes: each names its files as it writes them. tell: prints. document: makes what is printed instead with as_json,
+    from the names of the files that were written.
     """
     unprinted: OSError | None = None  # standard output may be closed or full: the files are written all the same
-    if document is None:
+    if not as_json:
         try:
             tell()
             sys.stdout.flush()
@@ -134,7 +128,7 @@ def deliver(
                 files.append(str(path))
         except OSError as error:
             failures.append(error)
-    if document is not None:
+    if as_json:
         typer.echo(json.dumps(document(files), allow_nan=False))
     elif files and unprinted is None:
         typer.echo(f"Saved {', '.join(files)}")
@@ -145,12 +139,16 @@ def deliver(
         raise NotWritten(failures[0].errno, failures[0].strerror or str(failures[0]), names)
 
 
-def picture(draw: Callable[[], Figure], path: Path | None) -> Iterator[Path]:
-    """Draw and write a picture, if a file for it was given."""
-    from eccaht.presentation.style import save_picture
-
+def saved(path: Path | None, write: Callable[[Path], object]) -> Iterator[Path]:
+    """Write a file, if one was asked for."""
     if path is not None:
-        yield save_picture(draw(), path)
+        write(path)
+        yield path
+
+
+def note(text: str) -> None:
+    """Say something beside the result, where it does not mix with it."""
+    typer.echo(f"Note: {text}", err=True)
 
 
 # -- at work -------------------------------------------------------------------------------------------
@@ -193,30 +191,20 @@ def shown_progress(stage: str = "reading", total: float | None = None) -> Iterat
         yield Bar(lambda **now: bar.update(task, **now))
 
 
-@contextmanager
-def counting(total: int, what: str) -> Iterator[Callable[[int], object]]:
-    """A bar to be told how many more are done."""
-    with shown_progress(what, total) as bar:
-        yield bar.advance
-
-
 # -- numbers in tables ---------------------------------------------------------------------------------
 
 
 def show_lines(rows: Sequence[Sequence[str]]) -> None:
     """Print a table in columns."""
-    from eccaht.presentation.text import columns
-
-    for line in columns(rows):
-        typer.echo(line)
+    typer.echo("\n".join(columns(rows)))
 
 
-def grid(*columns: str, header: bool = True, right: Sequence[str] = (), unbroken: Sequence[str] = ()) -> Table:
+def grid(*names: str, header: bool = True, right: Sequence[str] = (), unbroken: Sequence[str] = ()) -> Table:
     """An empty table for a terminal with these columns."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=header)
-    for name in columns:
+    for name in names:
         table.add_column(name, justify="right" if name in right else "left", no_wrap=name in unbroken)
     return table
 

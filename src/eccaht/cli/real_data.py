@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from eccaht.cli.output import Inputs, show_mean, writable_directory
-
-if TYPE_CHECKING:
-    from eccaht.statistics import Delay
+from eccaht.experiments.comparison import Row
+from eccaht.experiments.localisation import check_known
+from eccaht.statistics import Delay
 
 
 @contextmanager
@@ -30,11 +29,16 @@ def output_directory(path: Path, files: Sequence[str], inputs: Inputs = MappingP
 
 
 def chosen_policies(policies: str | None, default: Sequence[str]) -> tuple[str, ...]:
-    """The names that were given with commas between, or the default ones."""
-    return tuple(default) if policies is None else tuple(name.strip() for name in policies.split(","))
+    """The names that were given with commas between, each a known one, or the default ones."""
+    return check_known(default if policies is None else [name.strip() for name in policies.split(",")])
 
 
-def show_delay(value: Delay) -> str:
+def delay_cells(row: Row) -> list[str]:
+    """The policy, its measurements until F1 >= 0.95, for the first time and for good, and F1 at the end."""
+    return [row.policy, _delay(row.first), _delay(row.for_good), show_mean(row.final_f1, 2)]
+
+
+def _delay(value: Delay) -> str:
     """Mean, interval and how many were cut off; >= where the mean is a lower bound."""
     censored = f" {value.censored}/{len(value.times)} never" if value.censored else ""
     return f"{'>=' * bool(censored)}{show_mean(value)}{censored}"

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from eccaht.cli.output import note, writable_directory
+from eccaht.paper.report import FILES, write_report
+
 
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where 'eccaht reproduce' wrote its results.")],
@@ -16,12 +19,9 @@ def report(
     One page, DIR/report.html, that needs no network, and the same as DIR/report.md: the paper's claims with our number
     and verdict, every figure, its setting, the command that makes it and its table. Works with some of the experiments.
     """
-    from eccaht.cli.output import writable_directory
-    from eccaht.paper.report import FILES, write_report
-
     if not directory.is_dir():
         raise ValueError(f"no results in {directory}: run 'eccaht reproduce all --out {directory}' first")
     place = writable_directory(directory, "DIR", FILES, {"the results in": directory.glob("*/cells/*")})
-    page, *others = write_report(place, note=lambda text: typer.echo(f"Note: {text}", err=True))
+    page, *others = write_report(place, note=note)
     typer.echo(f"Open {page} in a browser.")
     typer.echo(f"Saved {', '.join(map(str, (page, *others)))}")

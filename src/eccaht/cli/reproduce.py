@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from joblib import cpu_count  # type: ignore[import-untyped]
 
-from eccaht.cli.options import Jobs, Seed
-from eccaht.cli.output import shown_progress, writable_directory
-
-if TYPE_CHECKING:
-    from eccaht.paper.runner import Progress
+from eccaht.cli.options import Jobs, Seed, option
+from eccaht.cli.output import note, shown_progress, writable_directory
+from eccaht.paper import runner
+from eccaht.paper.catalogue import EXPERIMENTS, beside, choose
+from eccaht.paper.runner import Progress
 
 _RUNS = 20
 _EVERY = 20.0  # seconds between two lines where there is no terminal
@@ -23,25 +24,20 @@ _EVERY = 20.0  # seconds between two lines where there is no terminal
 
 def reproduce(
     experiments: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Figures, tables, or all.")] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results are and go on.")] = Path("results"),
+    out: Annotated[Path, option("DIR", "Where results are and go on.")] = Path("results"),
     runs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Runs of each policy; 2 give a quick version. [default: 20]")
+        int | None, option("N", "Runs of each policy; 2 give a quick version. [default: 20]", min=1)
     ] = None,
     with_: Annotated[
-        str | None,
-        typer.Option(
-            "--with", metavar="NAMES", help="Policies to show beside the paper's, as joint; with commas between."
-        ),
+        str | None, option("NAMES", "Policies to show beside the paper's, as joint; with commas between.", "--with")
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     backend: Annotated[
-        Literal["loky", "dask"], typer.Option(help="This machine, or the workers of a dask scheduler.")
+        Literal["loky", "dask"], option(None, "This machine, or the workers of a dask scheduler.")
     ] = "loky",
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDR", help="Of the dask scheduler, as tcp://host:8786.")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Discard earlier results of these experiments.")] = False,
+    scheduler: Annotated[str | None, option("ADDR", "Of the dask scheduler, as tcp://host:8786.")] = None,
+    fresh: Annotated[bool, option(None, "Discard earlier results of these experiments.", "--fresh")] = False,
 ) -> None:
     """Run the paper's experiments and draw their figures.
 
@@ -49,41 +45,26 @@ def reproduce(
     was interrupted, or killed, goes on where it was; what is complete is not run again. The numbers do not depend on
     the number of processes or on where they run. What --with adds is kept, and shown from then on.
     """
-    from eccaht.paper.catalogue import EXPERIMENTS, beside, choose
-
     if not experiments:
         raise ValueError(f"name what to reproduce: all, {', '.join(EXPERIMENTS)}")
     chosen = choose(experiments)
     if runs is not None and not any(experiment.cells for experiment in chosen):
         ids = " and ".join(experiment.id for experiment in chosen)
         raise ValueError(f"nothing is repeated in {ids}: drop --runs")
-    _check_backend(backend, scheduler)
+    if backend == "dask" and scheduler is None:
+        raise ValueError("--backend dask needs the address of a scheduler: add --scheduler ADDR")
+    if backend != "dask" and scheduler is not None:
+        raise ValueError("--scheduler is for the dask backend: add --backend dask")
     chosen = beside(chosen, [] if with_ is None else [name.strip() for name in with_.split(",")])
-
-    from joblib import cpu_count  # type: ignore[import-untyped]
-
-    from eccaht.paper import runner
-
     files = [str(path) for experiment in chosen for path in runner.files(Path(), experiment)]
     directory, start = writable_directory(out, files=files), monotonic()
-    many: dict[str, Any] = {"runs": runs or _RUNS, "seed": seed, "jobs": jobs or cpu_count(), "note": _note}
+    many: dict[str, Any] = {"runs": runs or _RUNS, "seed": seed, "jobs": jobs or cpu_count(), "note": note}
     with _shown() as progress:
         runner.reproduce(
             chosen, directory, **many, backend=backend, scheduler=scheduler, fresh=fresh, progress=progress
         )
     what = f"{len(chosen)} experiments are" if len(chosen) > 1 else f"{chosen[0].id} is"
     typer.echo(f"{what} complete in {directory} ({monotonic() - start:.0f} s)")
-
-
-def _note(text: str) -> None:
-    typer.echo(f"Note: {text}", err=True)
-
-
-def _check_backend(backend: str, scheduler: str | None) -> None:
-    if backend == "dask" and scheduler is None:
-        raise ValueError("--backend dask needs the address of a scheduler: add --scheduler ADDR")
-    if backend != "dask" and scheduler is not None:
-        raise ValueError("--scheduler is for the dask backend: add --backend dask")
 
 
 @contextmanager

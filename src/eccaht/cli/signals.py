@@ -64,11 +64,7 @@ def _end_workers(code: int) -> None:
     workers = sys.modules.get("eccaht.experiments.workers")
     if workers is None:
         return
-    import threading
-
-    late = threading.Timer(_PATIENCE, os._exit, (code,))
-    late.daemon = True
-    late.start()
+    _later(_PATIENCE, os._exit, code)
     workers.end()
 
 
@@ -85,7 +81,7 @@ def _leave(number: int, _: FrameType | None) -> NoReturn:
 
 def _raise(number: int, frame: FrameType | None) -> None:
     if _importing(frame):
-        _send_later(number)
+        _later(_LATER, os.kill, os.getpid(), number)
         return
     _handle(_leave)
     _quieten()
@@ -94,12 +90,13 @@ def _raise(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _send_later(number: int) -> None:
+def _later(seconds: float, action: Any, *arguments: int) -> None:
+    """Act after some time, if the program still runs then."""
     import threading
 
-    again = threading.Timer(_LATER, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
+    timer = threading.Timer(seconds, action, arguments)
+    timer.daemon = True
+    timer.start()
 
 
 def _quieten() -> None:
@@ -114,7 +111,8 @@ def _unraised(lost: Any) -> None:
     """An exception that came in a finalizer goes no further: if it was ours, send the signal once more."""
     if issubclass(lost.exc_type, (KeyboardInterrupt, Terminated)):
         _handle(_raise)
-        _send_later(int(signal.SIGTERM if issubclass(lost.exc_type, Terminated) else signal.SIGINT))
+        number = signal.SIGTERM if issubclass(lost.exc_type, Terminated) else signal.SIGINT
+        _later(_LATER, os.kill, os.getpid(), int(number))
 
 
 def _importing(frame: FrameType | None) -> bool:

@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from joblib import cpu_count  # type: ignore[import-untyped]
 
-from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, Runs, Seed
-
-if TYPE_CHECKING:
-    from eccaht.datasets.wadi import WadiFiles
-    from eccaht.model.model import Model
-    from eccaht.paper.wadi import Fig4a, Prepared, Settings, Timed
+from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, Runs, Seed, option
+from eccaht.cli.output import deliver, show_lines, show_mean, shown_progress
+from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
+from eccaht.data.durations import parse_duration, show_duration
+from eccaht.datasets.wadi import find_files, read_attacks
+from eccaht.experiments.comparison import summarise
+from eccaht.experiments.localisation import group_entry, pooled, savings, steps_table, summary_table
+from eccaht.experiments.tables import save_table
+from eccaht.model.estimators import check_estimator
+from eccaht.model.model import Model
+from eccaht.paper import wadi as experiment
+from eccaht.paper.wadi import Fig4a, Prepared, Settings, Timed, attack_table, column_table, pipeline_table
+from eccaht.statistics import first_reached
 
 _FIG4A = ("fig4a.csv", "fig4a-steps.csv", "fig4a.pdf", "fig4a.png")
 _FILES = ("columns.csv", "attacks.csv", *_FIG4A, "fig4b.csv", "fig4b.pdf", "fig4b.png")
 
 
+class _Done(NamedTuple):
+    """All that was found."""
+
+    edition: str
+    settings: Settings
+    model: Model
+    prepared: list[Prepared]
+    fig4a: Fig4a
+    fig4b: list[Timed]
+
+
 def wadi(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files from iTrust are.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where tables and figures go.")],
-    attacks: Annotated[str | None, typer.Option(metavar="N,...", help="Numbers of attacks. [default: all]")] = None,
+    out: Annotated[Path, option("DIR", "Where tables and figures go.")],
+    attacks: Annotated[str | None, option("N,...", "Numbers of attacks. [default: all]")] = None,
     policies: Policies = None,
     runs: Runs = 20,
-    shift: Annotated[float, typer.Option(help="Size of an anomaly in robust units.")] = 1.0,
+    shift: Annotated[float, option(None, "Size of an anomaly in robust units.")] = 1.0,
     budget: Budget = 5.0,
-    window: Annotated[str, typer.Option(help="Length of a window.")] = "1min",
+    window: Annotated[str, option(None, "Length of a window.")] = "1min",
     estimator: Estimator = "empirical",
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -38,150 +58,107 @@ def wadi(
     As figures 4a and 4b of the paper. DIR holds WADI_14days.csv and WADI_attackdata.csv, or WADI_14days_new.csv and
     WADI_attackdataLABLE.csv. They are not ours to give: docs/real-data.md says where to ask for them.
     """
-    from joblib import cpu_count  # type: ignore[import-untyped]
-
-    from eccaht.cli.output import deliver, shown_progress
-    from eccaht.cli.real_data import chosen_policies, output_directory
-    from eccaht.data.durations import parse_duration
-    from eccaht.datasets.wadi import find_files, read_attacks
-    from eccaht.experiments.localisation import check_known
-    from eccaht.model.estimators import check_estimator
-    from eccaht.paper import wadi as experiment
-
     check_estimator(estimator)
-    settings = experiment.Settings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
-    names = check_known(chosen_policies(policies, experiment.POLICIES))
+    settings = Settings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
+    names = chosen_policies(policies, experiment.POLICIES)
     chosen = read_attacks(None if attacks is None else [number.strip() for number in attacks.split(",")])
     files = find_files(directory)
-    many: dict[str, Any] = {"jobs": jobs or cpu_count()}
     with output_directory(out, _FILES, {"DIR": (files.history, files.attacks)}) as place:
         with shown_progress() as bar:
+            many: dict[str, Any] = {"jobs": jobs or cpu_count(), "progress": bar.advance}
             model = experiment.build_model(files, settings, progress=lambda _, stage: bar.stage(stage))
             prepared = experiment.prepare_attacks(model, chosen)
             windows = experiment.attack_windows(model, files)
             bar.total(3 * len(chosen) * runs)
-            many["progress"] = bar.advance
             fig4a = experiment.run_fig4a(model, windows, prepared, names, settings, **many)
             pipelines = {"ecc-aht": windows, "combgape": experiment.attack_windows(model, files, seconds=1.0)}
             fig4b = experiment.run_fig4b(model, pipelines, prepared, settings, **many)
+        done = _Done(files.edition, settings, model, prepared, fig4a, fig4b)
         deliver(
-            [_save(place, model, prepared, fig4a, fig4b)],
-            tell=lambda: _show(files, model, prepared, fig4a, fig4b, settings),
-            document=(lambda saved: _document(files, model, prepared, fig4a, fig4b, settings, saved))
-            if as_json
-            else None,
+            [_save(place, done)],
+            tell=lambda: _show(done),
+            document=lambda saved: _document(done, saved),
+            as_json=as_json,
         )
 
 
-def _save(place: Path, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig4b: list[Timed]) -> Iterator[Path]:
-    from eccaht.experiments.localisation import steps_table, summary_table
+def _save(place: Path, done: _Done) -> Iterator[Path]:
     from eccaht.experiments.localisation_figures import Times, draw_delays, draw_times
-    from eccaht.experiments.tables import save_table
-    from eccaht.paper.wadi import attack_table, column_table, pipeline_table
     from eccaht.presentation.style import saving_figure
-    from eccaht.statistics import first_reached
 
-    known = {each.label: {"n_anomalies": len(each.columns)} for each in prepared}
-    yield save_table(column_table(model), place / "columns.csv")
-    yield save_table(attack_table(prepared), place / "attacks.csv")
-    yield save_table(summary_table(fig4a.records, known), place / "fig4a.csv")
-    yield save_table(steps_table(fig4a.records), place / "fig4a-steps.csv")
-    counts = {each.label: f"{each.label}, n = {len(each.columns)}" for each in prepared}
-    records = {counts[label]: each for label, each in fig4a.records.items()}
-    title = f"fig4a: WaDi, K = {len(model.names)}, windows until the attacked points are named"
+    numbers = {each.label: len(each.columns) for each in done.prepared}
+    known = {label: {"n_anomalies": number} for label, number in numbers.items()}
+    yield save_table(column_table(done.model), place / "columns.csv")
+    yield save_table(attack_table(done.prepared), place / "attacks.csv")
+    yield save_table(summary_table(done.fig4a.records, known), place / "fig4a.csv")
+    yield save_table(steps_table(done.fig4a.records), place / "fig4a-steps.csv")
+    counts = {label: f"{label}, n = {number}" for label, number in numbers.items()}
+    records = {counts[label]: each for label, each in done.fig4a.records.items()}
+    title = f"fig4a: WaDi, K = {len(done.model.names)}, windows until the attacked points are named"
     figure = draw_delays(records, title=title, unit="windows", reached=first_reached)
     yield from saving_figure(figure, place / "fig4a")
-    if fig4b:
-        yield save_table(pipeline_table(fig4b), place / "fig4b.csv")
+    if done.fig4b:
+        yield save_table(pipeline_table(done.fig4b), place / "fig4b.csv")
         groups: dict[str, dict[str, Times]] = {}
-        for each in fig4b:
+        for each in done.fig4b:
             groups.setdefault(counts[each.attack], {})[each.pipeline] = Times(each.first, each.limit)
         title = "fig4b: ecc-aht on windows against CombGapE on one-second rows"
         figure = draw_times(groups, title=title, label="seconds until F1 ≥ 0.95")
         yield from saving_figure(figure, place / "fig4b")
 
 
-def _show(
-    files: WadiFiles, model: Model, prepared: list[Prepared], fig4a: Fig4a, fig4b: list[Timed], settings: Settings
-) -> None:
-    from eccaht.data.durations import show_duration
-
-    length = show_duration(settings.window)
-    typer.echo(f"WaDi {files.edition}: {len(model.names)} sensors that vary, {model.n_windows} windows of {length}")
-    for each in prepared:
+def _show(done: _Done) -> None:
+    model, length = done.model, show_duration(done.settings.window)
+    typer.echo(f"WaDi {done.edition}: {len(model.names)} sensors that vary, {model.n_windows} windows of {length}")
+    for each in done.prepared:
         for point, why in each.unmatched.items() if each.columns else ():
             typer.echo(f"{each.label} counts without {point}: {why}")
-    for label, why in fig4a.left_out.items():
+    for label, why in done.fig4a.left_out.items():
         typer.echo(f"{label} is left out: {why}")
-    _show_fig4a(fig4a, _numbers(prepared), settings)
-    if fig4b:
-        _show_fig4b(fig4b)
+    _show_fig4a(done)
+    if done.fig4b:
+        _show_fig4b(done.fig4b)
 
 
-def _show_fig4a(fig4a: Fig4a, numbers: dict[str, int], settings: Settings) -> None:
-    from eccaht.cli.output import show_lines, show_mean
-    from eccaht.cli.real_data import show_delay
-    from eccaht.experiments.comparison import summarise
-    from eccaht.experiments.localisation import pooled, savings
-
-    typer.echo(f"fig4a: windows until F1 >= 0.95, mean [95 % interval over {settings.runs} runs]")
+def _show_fig4a(done: _Done) -> None:
+    groups, numbers = done.fig4a.records, {each.label: len(each.columns) for each in done.prepared}
+    typer.echo(f"fig4a: windows until F1 >= 0.95, mean [95 % interval over {done.settings.runs} runs]")
     lines = [["attack", "n", "windows", "policy", "first", "for good", "final F1"]]
-    for label, records in fig4a.records.items():
+    for label, records in groups.items():
         for row in summarise(records):
-            many = [str(numbers[label]), str(records.hits[row.policy].shape[1])]
-            delays = [show_delay(row.first), show_delay(row.for_good), show_mean(row.final_f1, 2)]
-            lines.append([label, *many, row.policy, *delays])
+            lines.append([label, str(numbers[label]), str(records.hits[row.policy].shape[1]), *delay_cells(row)])
     show_lines(lines)
     typer.echo("never: not before the attack ended, counted as its windows; >= is a lower bound")
-    for twin in savings(pooled(fig4a.records), seed=settings.seed):
+    for twin in savings(pooled(groups), seed=done.settings.seed):
         more = f"{twin.blind} needs {show_mean(twin.more)} windows more than {twin.full}, for good"
-        typer.echo(f"mean over {len(fig4a.records)} attacks: {more}")
+        typer.echo(f"mean over {len(groups)} attacks: {more}")
 
 
 def _show_fig4b(fig4b: list[Timed]) -> None:
-    from eccaht.cli.output import show_lines
-    from eccaht.paper.wadi import mean_seconds
-
     typer.echo("fig4b: seconds from the beginning of the attack until F1 >= 0.95, first and for good")
     pipelines = list(dict.fromkeys(each.pipeline for each in fig4b))
     lines = [["attack", *(cell for name in pipelines for cell in (f"{name} first", "for good", "never"))]]
     for label in dict.fromkeys(each.attack for each in fig4b):
         cells = []
         for each in (each for each in fig4b if each.attack == label):
-            means = [f"{mean_seconds(times, each.limit):.0f}" for times in (each.first, each.for_good)]
+            means = [f"{experiment.mean_seconds(times, each.limit):.0f}" for times in (each.first, each.for_good)]
             cells += [*means, f"{each.for_good.count(None)}/{len(each.for_good)}"]
         lines.append([label, *cells])
     show_lines(lines)
 
 
-def _numbers(prepared: list[Prepared]) -> dict[str, int]:
-    return {each.label: len(each.columns) for each in prepared}
-
-
-def _document(
-    files: WadiFiles,
-    model: Model,
-    prepared: list[Prepared],
-    fig4a: Fig4a,
-    fig4b: list[Timed],
-    settings: Settings,
-    saved: list[str],
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from eccaht.experiments.localisation import group_entry
-
+def _document(done: _Done, saved: list[str]) -> dict[str, Any]:
     return {
-        "settings": asdict(settings),
-        "edition": files.edition,
-        "sensors": list(model.names),
-        "windows": model.n_windows,
+        "settings": asdict(done.settings),
+        "edition": done.edition,
+        "sensors": list(done.model.names),
+        "windows": done.model.n_windows,
         "attacks": [
             {"attack": each.label, "columns": list(each.columns), "unmatched": dict(each.unmatched)}
-            for each in prepared
+            for each in done.prepared
         ],
-        "left_out": fig4a.left_out,
-        "fig4a": [{"attack": label, **group_entry(records)} for label, records in fig4a.records.items()],
-        "fig4b": [each._asdict() for each in fig4b],
+        "left_out": done.fig4a.left_out,
+        "fig4a": [{"attack": label, **group_entry(records)} for label, records in done.fig4a.records.items()],
+        "fig4b": [each._asdict() for each in done.fig4b],
         "files": saved,
     }

@@ -5,20 +5,17 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import typer
 
-from eccaht.cli.output import shown_progress
+from eccaht.cli.output import Bar, shown_progress
+from eccaht.model.model import Model
+from eccaht.model.prepare import Feed, Follower
 from eccaht.policies import Policy
 from eccaht.run.loop import Recorder, Step
 from eccaht.run.replay import Replay
-
-if TYPE_CHECKING:
-    from eccaht.model.model import Model
-    from eccaht.model.prepare import Feed, Follower
 
 
 @contextmanager
@@ -28,8 +25,9 @@ def watching(
     """The replay, and what shows each measurement: changes of the set while following, else a bar."""
     replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
     if source.follower is None:
-        with _bar(len(source.windows.starts) * per_window) as shown:  # type: ignore[union-attr]
-            yield replay, shown
+        most = len(source.windows.starts) * per_window  # type: ignore[union-attr]
+        with shown_progress("measurements at most", most) as bar:
+            yield replay, [_Count(bar)]
         return
     with _ended_by_signals(source.follower):
         yield replay, [] if quiet else [_Changes(source)]
@@ -51,15 +49,15 @@ class _Changes(Recorder):
         self._names = names
 
 
-class _Bar(Recorder):
+class _Count(Recorder):
     """One step of a bar for each measurement."""
 
-    def __init__(self, advance: Callable[[], object]) -> None:
-        self._advance = advance
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
 
     def after(self, policy: Policy, step: Step) -> None:  # noqa: ARG002
         """Advance."""
-        self._advance()
+        self._bar.advance()
 
 
 @contextmanager
@@ -82,10 +80,3 @@ def _ended_by_signals(follower: Follower) -> Iterator[None]:
         yield
     finally:
         restore()
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[list[Recorder]]:
-    """A bar on a terminal; nothing where standard error goes to a file."""
-    with shown_progress("measurements at most", total) as bar:
-        yield [_Bar(bar.advance)]

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from joblib import cpu_count  # type: ignore[import-untyped]
 
-from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies
-
-if TYPE_CHECKING:
-    from eccaht.experiments.water import Outcome, Settings
+from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, option
+from eccaht.cli.output import deliver, show_lines, show_mean, shown_progress
+from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
+from eccaht.data.durations import parse_duration, show_duration
+from eccaht.datasets.water import check_step, load_wntr
+from eccaht.experiments import water as experiment
+from eccaht.experiments.comparison import summarise
+from eccaht.experiments.localisation import arrival_times, group_entry, savings, steps_table, summary_table
+from eccaht.experiments.tables import save_table
+from eccaht.experiments.water import Outcome, Settings
+from eccaht.model.estimators import check_estimator
 
 _FILES = ("truth.json", "model.npz", "summary.csv", "steps.csv", "delays.pdf", "delays.png")
 
 
 def water(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tables and figures go.")],
-    days: Annotated[float, typer.Option(metavar="N", help="Length of the history.")] = 14.0,
-    step: Annotated[str, typer.Option(help="Time between readings, at most 10min.")] = "60s",
-    window: Annotated[str | None, typer.Option(help="Length of a window. [default: the step]")] = None,
-    attacks: Annotated[int, typer.Option(min=1, metavar="N", help="Attacks of two hours each.")] = 30,
-    shift: Annotated[float, typer.Option(help="Bias of an attacked sensor, in robust units.")] = 1.0,
+    out: Annotated[Path, option("DIR", "Where data, tables and figures go.")],
+    days: Annotated[float, option("N", "Length of the history.")] = 14.0,
+    step: Annotated[str, option(None, "Time between readings, at most 10min.")] = "60s",
+    window: Annotated[str | None, option(None, "Length of a window. [default: the step]")] = None,
+    attacks: Annotated[int, option("N", "Attacks of two hours each.", min=1)] = 30,
+    shift: Annotated[float, option(None, "Bias of an attacked sensor, in robust units.")] = 1.0,
     budget: Budget = 5.0,
     estimator: Estimator = "ledoit-wolf",
     policies: Policies = None,
-    format: Annotated[Literal["csv", "parquet"], typer.Option(help="Of the data files.")] = "csv",
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed is another world.")] = 0,
+    format: Annotated[Literal["csv", "parquet"], option(None, "Of the data files.")] = "csv",
+    seed: Annotated[int, option("N", "Another seed is another world.", min=0)] = 0,
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
@@ -36,21 +45,11 @@ def water(
     EPANET's Net3 with random demand gives pressures, flows and tank levels. DIR receives the history, the data with
     attacks and their truth, the model, tables and a figure. Needs the extra: pip install 'eccaht[water]'.
     """
-    from joblib import cpu_count  # type: ignore[import-untyped]
-
-    from eccaht.cli.output import deliver, shown_progress
-    from eccaht.cli.real_data import chosen_policies, output_directory
-    from eccaht.data.durations import parse_duration
-    from eccaht.datasets.water import check_step, load_wntr
-    from eccaht.experiments import water as experiment
-    from eccaht.experiments.localisation import check_known
-    from eccaht.model.estimators import check_estimator
-
     seconds = check_step(parse_duration(step, "step"))
     length = seconds if window is None else parse_duration(window, "window")
     check_estimator(estimator)
-    settings = experiment.Settings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
-    names = check_known(chosen_policies(policies, experiment.POLICIES))
+    settings = Settings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
+    names = chosen_policies(policies, experiment.POLICIES)
     load_wntr()
     names_of_files = (f"history.{format}", f"attacks.{format}", *_FILES)
     with output_directory(out, names_of_files) as directory:
@@ -61,14 +60,13 @@ def water(
         deliver(
             [_save(directory, outcome, settings)],
             tell=lambda: _show(outcome, settings),
-            document=(lambda files: _document(outcome, settings, files)) if as_json else None,
+            document=lambda files: _document(outcome, settings, files),
+            as_json=as_json,
         )
 
 
 def _save(directory: Path, outcome: Outcome, settings: Settings) -> Iterator[Path]:
-    from eccaht.experiments.localisation import steps_table, summary_table
     from eccaht.experiments.localisation_figures import draw_delays
-    from eccaht.experiments.tables import save_table
     from eccaht.presentation.style import saving_figure
 
     title = f"{len(outcome.attacks)} attacks of two hours on a water network of {len(outcome.model.names)} sensors, "
@@ -80,10 +78,6 @@ def _save(directory: Path, outcome: Outcome, settings: Settings) -> Iterator[Pat
 
 
 def _document(outcome: Outcome, settings: Settings, files: list[str]) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from eccaht.experiments.localisation import group_entry
-
     groups = [{"group": label, **group_entry(records)} for label, records in outcome.records.items()]
     told = {"settings": asdict(settings), "sensors": list(outcome.model.names), "windows": outcome.model.n_windows}
     told |= {"lag_1_autocorrelation": outcome.memory, "attacks": [each.as_dict() for each in outcome.attacks]}
@@ -91,12 +85,6 @@ def _document(outcome: Outcome, settings: Settings, files: list[str]) -> dict[st
 
 
 def _show(outcome: Outcome, settings: Settings) -> None:
-    from eccaht.cli.output import show_lines, show_mean
-    from eccaht.cli.real_data import show_delay
-    from eccaht.data.durations import show_duration
-    from eccaht.experiments.comparison import summarise
-    from eccaht.experiments.localisation import arrival_times, savings
-
     model, length = outcome.model, show_duration(settings.window)
     typer.echo(f"{len(model.names)} sensors, {model.n_windows} windows of {length} as history, {model.estimator}")
     typer.echo(
@@ -107,9 +95,7 @@ def _show(outcome: Outcome, settings: Settings) -> None:
     lines = [["attacked", "policy", "first", "for good", "final F1"]]
     notes = []
     for label, records in outcome.records.items():
-        for row in summarise(records):
-            first, for_good = show_delay(row.first), show_delay(row.for_good)
-            lines.append([label, row.policy, first, for_good, show_mean(row.final_f1, 2)])
+        lines += [[label, *delay_cells(row)] for row in summarise(records)]
         notes += [
             f"{label}: {saved.blind} needs {show_mean(saved.more)} windows more than {saved.full}"
             for saved in savings(arrival_times(records), seed=settings.seed)

@@ -11,7 +11,7 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.data.clock import PLAIN, Clock
-from eccaht.explain.arguments import Argument, ranked, strongest_argument
+from eccaht.explain.arguments import Argument, strongest_argument
 from eccaht.explain.cautions import failed_caution, misfit_caution, short_windows
 from eccaht.explain.finding import Finding
 from eccaht.model.standstill import Culprit
@@ -89,7 +89,7 @@ class Account:
         """Header and rows: the named sensors by evidence, then the next ones."""
         finding = self.finding
         rows = [["", "sensor", "belief", self.scores, "assumed", "estimated (95 %)", "in raw units (95 %)"]]
-        for rank, k in enumerate(ranked(self.finding)[: len(finding.anomalies) + _OTHERS], 1):
+        for rank, k in enumerate(finding.ranked[: len(finding.anomalies) + _OTHERS], 1):
             cells = [name_of(self.problem, k), f"{finding.beliefs[k]:.3f}", f"{finding.scores[k]:+.2f}"]
             cells += [_assumed(self.problem, k), *(_interval(values) for values in self.size_of(k))]
             rows.append([f"{rank} {'named' if k in finding.anomalies else '-'}", *cells])
@@ -106,7 +106,7 @@ class Account:
     def arguments(self) -> list[Argument]:
         """The strongest for each named sensor, in the order of the table."""
         rivals = {change.out: change for change in self.finding.rivals}
-        return [strongest_argument(self.problem, self.finding, rivals[k]) for k in ranked(self.finding) if k in rivals]
+        return [strongest_argument(self.problem, self.finding, rivals[k]) for k in self.finding.ranked if k in rivals]
 
     def size_of(self, k: int) -> tuple[Array, Array]:
         """Estimated shift with its interval (value, low, high), and the same in raw units."""

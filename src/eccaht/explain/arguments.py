@@ -1,10 +1,8 @@
-"""Which sensors have most evidence, and which measurement speaks most for a set against another."""
+"""Which measurement speaks most for a set against another."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-import numpy as np
 
 from eccaht.arrays import Array, inner
 from eccaht.explain.finding import Finding
@@ -28,13 +26,6 @@ class Argument(NamedTuple):
     expected: float
     expected_otherwise: float
     evidence: float
-
-
-def ranked(finding: Finding) -> list[int]:
-    """All sensors: the named ones by score, then the others."""
-    order = np.argsort(-finding.scores, kind="stable")
-    inside = np.isin(order, finding.anomalies)
-    return [*order[inside].tolist(), *order[~inside].tolist()]
 
 
 def strongest_argument(problem: Problem, finding: Finding, change: Change) -> Argument:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eccaht.explain.account import Account
-from eccaht.explain.arguments import Argument, ranked
+from eccaht.explain.arguments import Argument
 from eccaht.run.evidence import name_of
 
 _SIZES = ("size", "size_low", "size_high"), ("size_raw", "size_raw_low", "size_raw_high")
@@ -18,7 +18,7 @@ def as_document(account: Account) -> dict[str, Any]:
     """Everything that the lines and the table say, and the rest of the numbers."""
     finding, rival, clock = account.finding, account.finding.rival, account.clock
     confidence = finding.confidence
-    sensors = [*_not_searched(account), *(_sensor(account, k) for k in ranked(finding))]
+    sensors = [*_not_searched(account), *(_sensor(account, k) for k in finding.ranked)]
     return {
         "named": [sensor for sensor in sensors if sensor["named"]],
         "cautions": account.cautions,

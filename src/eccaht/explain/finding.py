@@ -69,6 +69,13 @@ class Finding:
         return self.fit > LEAST_FIT
 
     @property
+    def ranked(self) -> list[int]:
+        """All sensors: the named ones by score, then the others."""
+        order = np.argsort(-self.scores, kind="stable")
+        inside = np.isin(order, self.anomalies)
+        return [*order[inside].tolist(), *order[~inside].tolist()]
+
+    @property
     def settled_time(self) -> np.datetime64:
         """The window in which the set became what it is."""
         return self.entries[self.settled - 1].time

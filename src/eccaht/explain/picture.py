@@ -16,7 +16,6 @@ from eccaht.arrays import Array, Index
 from eccaht.covariance.ridge import with_ridge
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.windows import Times
-from eccaht.explain.arguments import ranked
 from eccaht.explain.finding import Finding
 from eccaht.presentation.labels import End, label_ends
 from eccaht.presentation.style import PALETTE, TEXT_WIDTH, figure_style
@@ -95,7 +94,7 @@ def _title(finding: Finding) -> str:
 
 def _colours(finding: Finding) -> dict[int, str]:
     """Named sensors in colour, runners-up dark grey; the strongest first."""
-    order, n = ranked(finding), len(finding.anomalies)
+    order, n = finding.ranked, len(finding.anomalies)
     named = {k: _NAMED[rank % len(_NAMED)] for rank, k in enumerate(order[:n])}
     return named | dict.fromkeys(order[n : n + _RUNNERS_UP], _RUNNER_UP)
 
@@ -158,7 +157,7 @@ def _line(colour: str, rank: int) -> dict[str, Any]:
 
 def _ever_named(finding: Finding) -> list[int]:
     """Sensors that were in the set at some time: the named ones, then the others by time in it."""
-    named = ranked(finding)[: len(finding.anomalies)]
+    named = finding.ranked[: len(finding.anomalies)]
     often = Counter(k for entry in finding.entries for k in entry.held.tolist()).most_common()
     return [*named, *(k for k, _ in often if k not in named)][: max(_ROWS, len(named))]
 

@@ -51,7 +51,7 @@ def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
     check_alpha(alpha)
     check_limits(problem)
     sizes = SetPrior(problem.size, *problem.sizes)
-    entropy = _entropy(sizes)
+    entropy = float(-_chances(sizes)[1] @ sizes.log_prior[sizes.least :])
     needed = max(entropy - _missing(alpha, sizes.count), 0.0)
     root = cholesky(problem.covariance.dense(), lower=True)
     columns = solve_triangular(root, np.diag(problem.shift), lower=True)
@@ -72,10 +72,6 @@ def _chances(sizes: SetPrior) -> tuple[Array, Array]:
     m = np.arange(sizes.least, sizes.most + 1, dtype=float)
     ways = gammaln(sizes.n_streams + 1.0) - gammaln(m + 1.0) - gammaln(sizes.n_streams - m + 1.0)
     return m, np.exp(sizes.log_prior[sizes.least :] + ways)
-
-
-def _entropy(sizes: SetPrior) -> float:
-    return float(-_chances(sizes)[1] @ sizes.log_prior[sizes.least :])
 
 
 def _missing(alpha: float, count: int) -> float:

@@ -9,7 +9,6 @@ Any W and any q give bounds of the value, whatever rounding did to them: both bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +33,13 @@ class Mix(NamedTuple):
 
 def best_mix(d: Array, tolerance: float) -> Mix:
     """Solve for the rivals in the columns of d, shape (K, N), to a relative gap of `tolerance`."""
-    scale = float((d**2).sum(axis=0).min())
-    point = _start(d / np.sqrt(scale))
+    (K, N), scale = d.shape, float((d**2).sum(axis=0).min())
+    d = d / np.sqrt(scale)
+    point = 2.0 * np.eye(K), 2.0 * (d**2).sum(axis=0) - 1.0, np.full(N, 0.5 / largest_eigenvalue(d @ d.T))
     best: Mix | None = None
     for _ in range(_STEPS):
         try:
-            step = _Newton(point)
+            step = _Newton(d, *point)
             best = step.bounds if best is None else _merged(step.bounds, best)
             if best.upper - best.lower <= tolerance * best.upper:
                 break
@@ -51,27 +51,14 @@ def best_mix(d: Array, tolerance: float) -> Mix:
     return best._replace(lower=best.lower * scale, upper=best.upper * scale)
 
 
-@dataclass
-class _Point:
-    """Strictly feasible: s = d'W d - 1 > 0 and q > 0, Z = I - sum q d d' > 0."""
-
-    d: Array
-    W: Array
-    s: Array
-    q: Array
-
-
-def _start(d: Array) -> _Point:
-    K, N = d.shape
-    return _Point(d, 2.0 * np.eye(K), 2.0 * (d**2).sum(axis=0) - 1.0, np.full(N, 0.5 / largest_eigenvalue(d @ d.T)))
-
-
 class _Newton:
-    """One predictor-corrector step in the direction of Helmberg, Kojima and Monteiro."""
+    """One predictor-corrector step in the direction of Helmberg, Kojima and Monteiro.
 
-    def __init__(self, point: _Point) -> None:
-        self.point = point
-        d, W, s, q = point.d, point.W, point.s, point.q
+    It begins strictly inside: s = d'W d - 1 > 0 and q > 0, Z = I - sum q d d' > 0.
+    """
+
+    def __init__(self, d: Array, W: Array, s: Array, q: Array) -> None:
+        self.d, self.W, self.s, self.q = d, W, s, q
         one = np.eye(len(W))
         self.Z = one - (d * q) @ d.T
         self.roots = cholesky(W, lower=True), cholesky(self.Z, lower=True)
@@ -85,22 +72,21 @@ class _Newton:
         P[np.diag_indices_from(P)] += s / q
         self.factor = cholesky(P, lower=True, overwrite_a=True)
 
-    def taken(self) -> _Point:
-        """The next point."""
-        point, count = self.point, sum(self.point.d.shape)
-        W, s, q = point.W, point.s, point.q
-        mu = self._product(W, s, q, self.Z) / count
+    def taken(self) -> tuple[Array, Array, Array]:
+        """The next W, s and q."""
+        W, s, q, Z, count = self.W, self.s, self.q, self.Z, sum(self.d.shape)
+        mu = float((W * Z).sum() + s @ q) / count
         dW, ds, dq, dZ = self._direction(0.0, np.zeros_like(W), np.zeros_like(s))
         primal, dual = self._room(dW, ds, dq, dZ, 1.0)
-        reached = self._product(W + primal * dW, s + primal * ds, q + dual * dq, self.Z + dual * dZ) / count
+        reached = float(((W + primal * dW) * (Z + dual * dZ)).sum() + (s + primal * ds) @ (q + dual * dq)) / count
         target = mu * max(min(reached / mu, 1.0) ** 2, 1e-3)
         dW, ds, dq, dZ = self._direction(target, _symmetric(dW @ dZ @ self.inverse), ds * dq / q)
         primal, dual = self._room(dW, ds, dq, dZ, _SHARE)
-        return _Point(point.d, W + primal * dW, s + primal * ds, q + dual * dq)
+        return W + primal * dW, s + primal * ds, q + dual * dq
 
     def _direction(self, mu: float, bend: Array, bend_s: Array) -> tuple[Array, Array, Array, Array]:
         """Towards W Z = mu I and s q = mu; `bend` are the second-order terms of the predictor."""
-        d, W, s, q = self.point.d, self.point.W, self.point.s, self.point.q
+        d, W, s, q = self.d, self.W, self.s, self.q
         right = 1.0 - mu * self.r + mu / q - bend_s + np.einsum("ik,ik->k", d, bend @ d)
         dq = cho_solve((self.factor, True), right)
         dZ = -(d * dq) @ d.T
@@ -108,13 +94,9 @@ class _Newton:
         return dW, mu / q - s - s * dq / q - bend_s, dq, dZ
 
     def _room(self, dW: Array, ds: Array, dq: Array, dZ: Array, share: float) -> tuple[float, float]:
-        primal = min(_to_boundary(self.roots[0], dW), room(self.point.s, ds))
-        dual = min(_to_boundary(self.roots[1], dZ), room(self.point.q, dq))
+        primal = min(_to_boundary(self.roots[0], dW), room(self.s, ds))
+        dual = min(_to_boundary(self.roots[1], dZ), room(self.q, dq))
         return min(1.0, share * primal), min(1.0, share * dual)
-
-    @staticmethod
-    def _product(W: Array, s: Array, q: Array, Z: Array) -> float:
-        return float((W * Z).sum() + s @ q)
 
 
 def _merged(bounds: Mix, best: Mix) -> Mix:

@@ -13,8 +13,8 @@ from eccaht.arrays import Array, Index, check_alpha
 from eccaht.extras import one_thread
 from eccaht.limits.action import best_action
 from eccaht.limits.checks import check_anomalies, check_limits
-from eccaht.limits.mixture import Mix, best_mix
-from eccaht.limits.rivals import Hardest, hardest_rivals, signs
+from eccaht.limits.mixture import best_mix
+from eccaht.limits.rivals import hardest_rivals, signs
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 
@@ -62,8 +62,9 @@ def gamma_stars(problem: Problem, anomalies: Sequence[int] | Index, *, limited: 
     check_limits(problem)
     truth = check_anomalies(problem, anomalies)
     with one_thread():  # the matrices are too small to be shared
-        bounds = _mixed(problem, truth)
-        return _single(problem, truth, bounds, limited=limited), bounds
+        bounds, action = _mixed(problem, truth), best_action(problem, truth, limited=limited)
+    upper = max(bounds.upper, action.rate)
+    return Rate(action.rate, upper, action.rate, True, action.budget_active), bounds
 
 
 def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:
@@ -92,12 +93,6 @@ def least_measurements(rate: float, alpha: float) -> float:
     return max(1.0 - 2.0 * alpha, 0.0) * math.log((1.0 - alpha) / alpha) / rate
 
 
-def _single(problem: Problem, truth: Index, bounds: Rate, *, limited: bool) -> Rate:
-    action = best_action(problem, truth, limited=limited)
-    upper = max(bounds.upper, action.rate)
-    return Rate(action.rate, upper, action.rate, True, action.budget_active)
-
-
 def _mixed(problem: Problem, truth: Index) -> Rate:
     """Cutting planes: solve for some rivals, look for harder ones, add them."""
     root = cholesky(problem.covariance.dense(), lower=True)
@@ -106,16 +101,15 @@ def _mixed(problem: Problem, truth: Index) -> Rate:
     lower, found, upper = 0.0, 0.0, math.inf
     for _ in range(_ROUNDS):
         differences = columns @ signs(rivals, truth, problem.size).T
-        mix: Mix = best_mix(differences, 0.2 * _TOLERANCE)
+        mix = best_mix(differences, 0.2 * _TOLERANCE)
         upper = min(upper, 0.5 * mix.upper)
-        hardest: Hardest = hardest_rivals(columns.T @ mix.W @ columns, truth, 0.5 * mix.lower * (1.0 - 1e-9))
+        hardest = hardest_rivals(columns.T @ mix.W @ columns, truth, 0.5 * mix.lower * (1.0 - 1e-9))
         lower, found = max(lower, hardest.proven), max(found, hardest.found)
         if found >= upper * (1.0 - _TOLERANCE):
             break
         seen = np.einsum("ik,ik->k", differences, mix.W @ differences)
-        rivals = np.concatenate(
-            [rivals[(seen < _NEAR * mix.lower) | (mix.p > 1e-6)], hardest.rivals[hardest.nats < upper]]
-        )
+        near = rivals[(seen < _NEAR * mix.lower) | (mix.p > 1e-6)]
+        rivals = np.concatenate([near, hardest.rivals[hardest.nats < upper]])
         rivals = SetPrior(problem.size, truth.size, truth.size).distinct(rivals)[0]
     return Rate(lower, upper, found, lower >= found * (1.0 - 1e-9))
 

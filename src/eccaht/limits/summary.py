@@ -51,7 +51,7 @@ def limits(
     anomalies: Sequence[Sequence[int]] | None = None,
     n_sets: int = 3,
     seed: Seed = 0,
-    progress: Callable[[int], object] | None = None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> Limits:
     """Compute the limits for the given true sets, or for `n_sets` random ones (all of them if there are no more).
 
@@ -64,11 +64,10 @@ def limits(
     check_alpha(alpha)
     check_limits(problem)
     sets, every = _chosen(problem, anomalies, as_count(n_sets, "n_sets", least=1), seed)
-    rates = []
+    rates: list[tuple[Rate, Rate]] = []
     for truth in sets:
         rates.append(gamma_stars(problem, truth))
-        if progress is not None:
-            progress(1)
+        progress(1)
     return Limits(
         alpha=alpha,
         sets=tuple(tuple(truth.tolist()) for truth in sets),
