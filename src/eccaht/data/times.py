@@ -70,21 +70,14 @@ def counted_stamps(interval: float, before: int, rows: int) -> Stamps:
 
 
 def time_rule(
-    layout: Layout,
-    time_column: str | Sequence[str] | None,
-    row_interval: float | None,
-    earlier: TimeRule | None = None,
-    *,
-    counted: bool = False,
+    layout: Layout, time_column: str | Sequence[str] | None, row_interval: float | None, *, counted: bool = False
 ) -> TimeRule:
-    """Find the time columns of a file: the given ones, an earlier file's, or by their names and contents.
+    """Find the time columns of a file: the given ones, or by their names and contents.
 
     counted: there must be none, and rows are counted.
     """
     if row_interval is not None:
         return TimeRule((), (), row_interval, counted)
-    if earlier is not None and all(layout.place(name) is not None for name in earlier.columns):
-        return replace(earlier, notes=())
     places = _given(layout, time_column) if time_column is not None else _found(layout)
     if counted and places:
         raise ValueError(f"{layout.path} has times in {layout.names[places[0]]!r}: give --window as a length of time")

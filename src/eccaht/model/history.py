@@ -106,26 +106,15 @@ class History:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-@dataclass(frozen=True)
-class Behind:
-    """The rows behind the windows: `gaps`, `row_counts`, `within` and `runs` of a History."""
+def summarise(values: Array, stuck: Array, raw_quantiles: Array, **rows: Array) -> History:
+    """Summarise scaled windows, shape (T, K), without gaps.
 
-    gaps: Array
-    row_counts: Array
-    within: Array
-    runs: Array
-
-    @staticmethod
-    def single(windows: int, size: int) -> Behind:
-        """Windows of one row each."""
-        counts, within = np.array([1.0, windows]), np.zeros((0 if size > MOST_SENSORS else 1, size, size))
-        return Behind(np.zeros(size), counts, within, np.ones(SHARES.size))
-
-
-def summarise(values: Array, stuck: Array, raw_quantiles: Array, behind: Behind | None = None) -> History:
-    """Summarise scaled windows, shape (T, K), without gaps; of one row each unless told what is behind them."""
+    rows: gaps, row_counts, within and runs of a History; without them every window is one row.
+    """
     T, K = values.shape
-    behind = behind or Behind.single(T, K)
+    if not rows:
+        rows = {"gaps": np.zeros(K), "row_counts": np.array([1.0, T]), "runs": np.ones(SHARES.size)}
+        rows["within"] = np.zeros((0 if K > MOST_SENSORS else 1, K, K))
     step = next((m for m in _JOINED if m * MOST_STRETCHES >= T), _JOINED[-1])
     centred = values - values.mean(axis=0)
     spread = np.sqrt(np.mean(centred**2, axis=0))
@@ -144,16 +133,10 @@ def summarise(values: Array, stuck: Array, raw_quantiles: Array, behind: Behind 
         half_covariances=halves,
         stuck=stuck,
         raw_quantiles=raw_quantiles,
-        coarse=_joined(values, step) if K <= MOST_SENSORS else np.zeros((0, K)),
+        coarse=values[: T // step * step if K <= MOST_SENSORS else 0].reshape(-1, step, K).mean(axis=1),
         coarse_windows=np.array([float(step)]),
-        **vars(behind),
+        **rows,
     )
-
-
-def _joined(values: Array, step: int) -> Array:
-    """Means of so many consecutive windows each."""
-    T, K = values.shape
-    return values[: T // step * step].reshape(-1, step, K).mean(axis=1)
 
 
 def is_covariance(matrix: Array) -> bool:
