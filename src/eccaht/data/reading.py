@@ -119,7 +119,7 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     except pl.exceptions.ComputeError as error:
         if "could not parse" not in str(error):
             raise
-        frame = _leniently(layout, places, numeric)
+        frame = _leniently(layout, places, numeric, wanted[-1])
     if frame.drop_in_place(_CUT).any():
         _refuse_lines(layout, lambda found: found < last)
     return frame
@@ -165,7 +165,7 @@ def number_of(column: pl.Expr, decimal_comma: bool) -> pl.Expr:
     return text.cast(pl.Float64, strict=False)
 
 
-def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int]) -> pl.DataFrame:
+def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int], flag: pl.Expr) -> pl.DataFrame:
     """Read again: columns that hold any text that is no number stay text, the others become numbers."""
     import polars as pl
 
@@ -180,8 +180,7 @@ def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int]) -> 
     wanted = [
         (number_of(columns[k], comma) if k in numbers else _text(columns[k])).alias(name) for name, k in places.items()
     ]
-    wanted.append(pl.col(str(len(layout.names) - 1)).is_null().alias(_CUT))
-    return lines.select(wanted).collect(engine="streaming")
+    return lines.select([*wanted, flag]).collect(engine="streaming")
 
 
 def _check_texts(layout: Layout, frame: pl.DataFrame) -> None:
@@ -212,8 +211,8 @@ def _stray_text(layout: Layout, name: str, column: pl.Series, stray: list[str]) 
     text = column[row]
     hint = "mend it, exclude the column, or leave the field empty if there was no reading"
     if is_number(text, not layout.decimal_comma):
-        hint = "add --no-decimal-comma if commas are not decimal points"
-        hint = hint if layout.decimal_comma else "add --decimal-comma if commas are decimal points"
+        no, are = ("no-", "are not") if layout.decimal_comma else ("", "are")
+        hint = f"add --{no}decimal-comma if commas {are} decimal points"
     where = f"{layout.where(row)} of {layout.path}"
     return ValueError(f"{where}: {shortened(text)!r} in column {name!r} is no number: {hint}")
 

@@ -24,7 +24,6 @@ from eccaht.data.windows import Batch
 if TYPE_CHECKING:
     import polars as pl
 
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Missing = Literal["refuse", "allow"]
 _TIME = "time"  # what the times of arrays are called among their columns
 
@@ -112,7 +111,10 @@ class Recorded:
         elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
             self.layouts = [layout_of_frame(_as_polars(data))]
         else:
-            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in listed(data)]
+            paths = [data] if isinstance(data, str | PathLike) else list(data)
+            if not paths:
+                raise ValueError("give at least one file")
+            self.layouts = [sniff(Path(path), decimal_comma, header=header, strict=strict) for path in paths]
 
     @property
     def size(self) -> int:
@@ -261,14 +263,6 @@ def read_table(
 def recorded_of(data: Any, **options: Any) -> Recorded:
     """What is recorded already as it is, anything else with these options of `Recorded`."""
     return data if isinstance(data, Recorded) else Recorded(data, **options)
-
-
-def listed(paths: Paths) -> list[Path]:
-    """One or several paths as a list."""
-    several = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    if not several:
-        raise ValueError("give at least one file")
-    return [Path(path) for path in several]
 
 
 def _chosen(

@@ -168,7 +168,8 @@ class Model:
     @property
     def clock(self) -> Clock:
         """What the times of the history mean."""
-        return Clock.remembered(self.reading)
+        told = self.reading
+        return Clock(told.get("timezone"), told.get("row_interval"), bool(told.get("counted")))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model; an existing file is replaced only once the new one is complete."""

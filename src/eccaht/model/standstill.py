@@ -57,7 +57,7 @@ class Watcher:
         }
         size = len(names)
         self._runs: dict[Kind, Array] = {kind: np.zeros((2, size)) for kind in self._limits}  # rows, windows
-        self._since: dict[Kind, list[np.datetime64]] = {kind: [np.datetime64("NaT")] * size for kind in self._limits}
+        self._since = {kind: np.full(size, np.datetime64("NaT", "us")) for kind in self._limits}
         self._last = np.full(size, np.nan)
         self._windows = 0
         self._longest: dict[Kind, Array] = {kind: np.zeros(size) for kind in self._limits}  # windows
@@ -91,9 +91,8 @@ class Watcher:
 
     def _go_on(self, kind: Kind, now: Flags, before: Flags, rows: Array, start: np.datetime64) -> None:
         """Lengthen the runs of sensors that go on standing still, begin new ones, end the others."""
-        run, since = self._runs[kind], self._since[kind]
-        for k in np.flatnonzero(now & ~before):
-            since[k] = start
+        run = self._runs[kind]
+        self._since[kind][now & ~before] = start
         run[:] = np.where(now, np.where(before, run, 0.0) + np.stack([rows, np.ones(rows.shape)]), 0.0)
 
     def _note(self, kind: Kind) -> Flags:
