@@ -175,9 +175,8 @@ def _arrays(listed: Any, data: memoryview) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     start = 0
     for name, kind, shape in listed:
-        if not isinstance(name, str) or name in arrays or not isinstance(shape, list) or len(shape) > 8:
-            raise ValueError("its list of arrays is damaged")
-        if not all(type(length) is int and length >= 0 for length in shape):
+        good = isinstance(name, str) and name not in arrays and isinstance(shape, list) and len(shape) <= 8
+        if not good or not all(type(length) is int and length >= 0 for length in shape):
             raise ValueError("its list of arrays is damaged")
         dtype = _TYPES[kind]
         stop = start + dtype.itemsize * math.prod(shape)

@@ -17,6 +17,7 @@ from eccaht.data import Arrays, Batch, Source, as_source, read_table
 from eccaht.data.clock import Clock
 from eccaht.data.growing import GrowingFile
 from eccaht.data.source import Expected
+from eccaht.data.times import TimeRule
 from eccaht.datasets.smd import as_metrics, find_entities, read_entity
 from eccaht.datasets.water import FIRST, Recording
 from tests.datasets.smd_format import write_collection
@@ -45,7 +46,7 @@ def parquet(path: Path) -> Path:
 
 
 def growing(path: Path) -> GrowingFile:
-    expected = Expected(("a", "b", "c", "mode"), {"mode": ["AUTO", "MANUAL"]}, ("time",))
+    expected = Expected(("a", "b", "c", "mode"), {"mode": ["AUTO", "MANUAL"]}, TimeRule(("time",)))
     return GrowingFile(csv_file(path), expected, timeout=0.01, poll=0.005)
 
 

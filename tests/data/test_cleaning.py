@@ -62,8 +62,8 @@ def test_status_columns_keep_their_last_value(column: list[float]) -> None:
 def test_filling_leaves_its_input_alone() -> None:
     column = np.array([1.0, NAN, 3.0])
     column.flags.writeable = False
-    assert cleaning.fill(column, moments([0, 1, 1]), "continuous").tolist() == [1, 2, 3]
-    assert cleaning.fill(column, moments([0, 1, 1]), "status").tolist() == [1, 1, 3]
+    assert cleaning.fill_continuous(column, moments([0, 1, 1])).tolist() == [1, 2, 3]
+    assert cleaning.fill_status(column).tolist() == [1, 1, 3]
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,13 @@ def kind_of(column: Array) -> Kind:
 
 def fill_continuous(column: Array, times: Times) -> Array:
     """Fill gaps by linear interpolation in time; before the first and after the last reading by the nearest one."""
-    gaps = np.flatnonzero(np.isnan(column))
+    missing = np.isnan(column)
+    gaps = np.flatnonzero(missing)
     if not gaps.size:
         return column
-    breaks = np.flatnonzero(np.diff(gaps) > 1) + 1  # only the ends of each gap are looked at: most rows have none
-    before, after = gaps[np.r_[0, breaks]] - 1, gaps[np.r_[breaks - 1, -1]] + 1
-    before, after = np.where(before < 0, after, before), np.where(after == len(column), before, after)
-    lengths = np.diff(np.r_[0, breaks, gaps.size])
-    before, after = np.repeat(before, lengths), np.repeat(after, lengths)
+    present = np.flatnonzero(~missing)
+    place = gaps - np.arange(gaps.size)  # how many readings come before each gap
+    before, after = present[np.maximum(place - 1, 0)], present[np.minimum(place, present.size - 1)]
     t = times.astype("datetime64[us]", copy=False).view(np.int64)
     span = (t[after] - t[before]).astype(np.float64)
     share = (t[gaps] - t[before]) / np.where(span > 0, span, 1.0)
@@ -78,11 +77,6 @@ def fill_status(column: Array) -> Array:
     last = np.where(missing, 0, np.arange(len(column)))
     last[0] = int(np.argmin(missing))
     return column[np.maximum.accumulate(last)]
-
-
-def fill(column: Array, times: Times, kind: Kind) -> Array:
-    """Fill gaps the way of the column's kind."""
-    return fill_status(column) if kind == "status" else fill_continuous(column, times)
 
 
 def robust_scale(column: Array) -> tuple[Array, float, Literal["iqr", "std"]]:

@@ -74,11 +74,6 @@ class Clock:
     row_interval: float | None = None
     counted: bool = False
 
-    @staticmethod
-    def remembered(reading: dict[str, Any]) -> Clock:
-        """The clock of a history, from what its model says about reading."""
-        return Clock(reading.get("timezone"), reading.get("row_interval"), bool(reading.get("counted")))
-
     def parse(self, told: Any, what: str = "time") -> np.datetime64:
         """A time as people write it: in this zone unless it says another; the number of a row where there are no times.
 

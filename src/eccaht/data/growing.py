@@ -42,7 +42,7 @@ class Tail:
         self.restarted = True
         self.unfinished = b""
         self._path, self._faults, self._note = path, faults, note
-        self._file: BinaryIO | None = None
+        self._file: BinaryIO  # there once it was opened
         self._lost = False
         self._first = self._last = b""  # of what was read, to know the file again
         self._stamp: tuple[int, int] | None = None  # size and time when these were last compared
@@ -58,19 +58,16 @@ class Tail:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def first_lines(self) -> list[bytes]:
         """The finished lines at the beginning, without following the file."""
         self.open()
-        assert self._file is not None
         with self._file as file:
             return [line for line in file.read(_READ).splitlines(keepends=True) if line.endswith(b"\n")]
 
     def lines(self) -> list[Line]:
         """New finished lines with their numbers."""
-        assert self._file is not None
         if self._rewritten():
             self._reopen()
         text = self._file.read(_READ)
@@ -86,32 +83,24 @@ class Tail:
 
     def _split(self, text: bytes) -> list[Line]:
         *finished, self.unfinished = (self.unfinished + text).split(b"\n")
-        if self._skipping and finished:
-            self._skipping = False
-            self._number += 1
-            finished = finished[1:]
         lines = []
         for line in finished:
             self._number += 1
-            if len(line) > LONGEST_LINE:
-                self._too_long()
-            else:
+            if self._skipping:  # that was the end of a line that is too long
+                self._skipping = False
+            elif not self._too_long(line, self._number):
                 lines.append((self._number, line + b"\n"))
-        if len(self.unfinished) > LONGEST_LINE and not self._skipping:
-            self._number += 1
-            self._too_long()
-            self._number -= 1
-            self._skipping = True
-        if self._skipping:
-            self.unfinished = b""
+        if self._skipping or self._too_long(self.unfinished, self._number + 1):
+            self._skipping, self.unfinished = True, b""
         return lines
 
-    def _too_long(self) -> None:
-        self._faults.bad_line(f"line {self._number} of {self._path}", f"is longer than {LONGEST_LINE >> 20} MiB")
+    def _too_long(self, line: bytes, number: int) -> bool:
+        if len(line) > LONGEST_LINE:
+            self._faults.bad_line(f"line {number} of {self._path}", f"is longer than {LONGEST_LINE >> 20} MiB")
+        return len(line) > LONGEST_LINE
 
     def _rewritten(self) -> bool:
         """Whether the open file is no longer what it was up to the present position."""
-        assert self._file is not None
         told = os.fstat(self._file.fileno())
         stamp = (told.st_size, told.st_mtime_ns)
         if stamp == self._stamp:
@@ -126,13 +115,11 @@ class Tail:
         return not same
 
     def _at(self, place: int, length: int) -> bytes:
-        assert self._file is not None
         self._file.seek(place)
         return self._file.read(length)
 
     def _replaced(self) -> bool:
         """Whether another file has the name now."""
-        assert self._file is not None
         try:
             there = os.stat(self._path)
         except FileNotFoundError:
@@ -316,8 +303,7 @@ class GrowingFile:
 
     def _batch(self, table: Table) -> Batch:
         """The rows of a table; those that lie a year after all others are kept back until another one is near them."""
-        (batch,) = table.batches(self.levels)  # a batch of lines is none of more rows
-        times, values = batch.times, batch.values
+        times, values = table.times, table.readings(self.levels)
         if self._odd is not None:
             times, values = np.append(times, self._odd.times), np.vstack([values, self._odd.values])
             order = np.argsort(times, kind="stable")

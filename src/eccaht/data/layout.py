@@ -151,8 +151,9 @@ def sniff_lines(
     first = next((k for k in range(before, len(rows)) if lines[k].strip()), None)
     if first is None:
         raise ValueError(f"{path} has column names but no rows")
-    if strict:
-        _check_widths(path, rows, before, width, delimiter)
+    for k, row in enumerate(rows[before:] if strict else (), before + 1):
+        if len(row) not in (width, 0) and not (len(row) == 1 and not row[0].strip()):
+            raise wrong_width(path, k, len(row), width, delimiter)
     full = named(rows[before - 1]) if header else tuple(f"c{k}" for k in range(1, width + 1))
     sample = tuple(tuple(row) for row in rows[before:] if len(row) == width)
     comma = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma
@@ -228,12 +229,6 @@ def _looks_like_header(row: Sequence[str]) -> bool:
     filled = [field.strip() for field in row if field.strip()]
     texts = [field for field in filled if not is_number(field) and not is_number(field, True)]
     return 2 * len(filled) >= len(row) and 2 * len(texts) > len(filled)
-
-
-def _check_widths(path: Path, rows: Sequence[Sequence[str]], before: int, width: int, delimiter: str) -> None:
-    for k, row in enumerate(rows[before:], before + 1):
-        if len(row) not in (width, 0) and not (len(row) == 1 and not row[0].strip()):
-            raise wrong_width(path, k, len(row), width, delimiter)
 
 
 def wrong_width(path: Path, line: int, found: int, expected: int, delimiter: str) -> WrongWidth:

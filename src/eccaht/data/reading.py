@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 TIME = "\0time"  # what the frame calls the time columns: no file can have such a name
+_CUT = "\0cut"  # and the flag of rows whose last value is missing
 LONGEST_LINE = 1 << 22  # bytes: a row of some hundred thousand readings
 Levels = Mapping[str, Sequence[str]]  # the texts that a status may have; columns that are not in it hold numbers
 _PARSED = {"nan", "NaN", "NAN", "-nan", "-NaN", ""}  # polars reads these by itself
@@ -111,13 +112,16 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     wanted = [
         (column if places[name] in numeric | dates else _text(column)).alias(name) for name, column in columns.items()
     ]
+    last = len(layout.names) - 1  # lines with too few values come as missing ones at the end
+    wanted.append(pl.col(str(last)).is_null().alias(_CUT))
     try:
         frame = _scan(layout, numeric, spellings).select(wanted).collect(engine="streaming")
     except pl.exceptions.ComputeError as error:
         if "could not parse" not in str(error):
             raise
-        frame = _leniently(layout, places, numeric)
-    _check_short_lines(layout, frame, places)
+        frame = _leniently(layout, places, numeric, wanted[-1])
+    if frame.drop_in_place(_CUT).any():
+        _refuse_lines(layout, lambda found: found < last)
     return frame
 
 
@@ -161,7 +165,7 @@ def number_of(column: pl.Expr, decimal_comma: bool) -> pl.Expr:
     return text.cast(pl.Float64, strict=False)
 
 
-def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int]) -> pl.DataFrame:
+def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int], flag: pl.Expr) -> pl.DataFrame:
     """Read again: columns that hold any text that is no number stay text, the others become numbers."""
     import polars as pl
 
@@ -176,7 +180,7 @@ def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int]) -> 
     wanted = [
         (number_of(columns[k], comma) if k in numbers else _text(columns[k])).alias(name) for name, k in places.items()
     ]
-    return lines.select(wanted).collect(engine="streaming")
+    return lines.select([*wanted, flag]).collect(engine="streaming")
 
 
 def _check_texts(layout: Layout, frame: pl.DataFrame) -> None:
@@ -207,18 +211,10 @@ def _stray_text(layout: Layout, name: str, column: pl.Series, stray: list[str]) 
     text = column[row]
     hint = "mend it, exclude the column, or leave the field empty if there was no reading"
     if is_number(text, not layout.decimal_comma):
-        hint = "add --no-decimal-comma if commas are not decimal points"
-        hint = hint if layout.decimal_comma else "add --decimal-comma if commas are decimal points"
+        no, are = ("no-", "are not") if layout.decimal_comma else ("", "are")
+        hint = f"add --{no}decimal-comma if commas {are} decimal points"
     where = f"{layout.where(row)} of {layout.path}"
     return ValueError(f"{where}: {shortened(text)!r} in column {name!r} is no number: {hint}")
-
-
-def _check_short_lines(layout: Layout, frame: pl.DataFrame, places: Mapping[str, int]) -> None:
-    """Lines with too few values come as missing ones at the end: look for them where the last value is missing."""
-    last = len(layout.names) - 1
-    name = next((name for name, place in places.items() if place == last), None)
-    if name is None or frame[name].null_count():
-        _refuse_lines(layout, lambda found: found < last)
 
 
 def _refuse_lines(layout: Layout, wrong: Callable[[int], bool]) -> None:

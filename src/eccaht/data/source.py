@@ -24,7 +24,6 @@ from eccaht.data.windows import Batch
 if TYPE_CHECKING:
     import polars as pl
 
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Missing = Literal["refuse", "allow"]
 _TIME = "time"  # what the times of arrays are called among their columns
 
@@ -112,7 +111,10 @@ class Recorded:
         elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
             self.layouts = [layout_of_frame(_as_polars(data))]
         else:
-            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in listed(data)]
+            paths = [data] if isinstance(data, str | PathLike) else list(data)
+            if not paths:
+                raise ValueError("give at least one file")
+            self.layouts = [sniff(Path(path), decimal_comma, header=header, strict=strict) for path in paths]
 
     @property
     def size(self) -> int:
@@ -122,8 +124,8 @@ class Recorded:
     def read_as(self, expected: Expected, *, missing: Missing, limits: Limits, faults: Faults | None = None) -> Table:
         """The columns that are expected, as they are expected to be; faults takes what is not, if it is given."""
         present = expected.present(self.layouts, missing)
-        interval = expected.row_interval
-        rule = expected.rule(self.layouts[0]) if self._arrays is None else self.rule(None, interval, expected.counted)
+        told, first = expected.times, self.layouts[0]
+        rule = expected.rule(first) if self._arrays is None else self.rule(None, told.row_interval, told.counted)
         return self.read(rule, present, limits, expected.zone, expected.levels, faults)
 
     def unknown(self, known: Sequence[str]) -> tuple[str, ...]:
@@ -183,25 +185,22 @@ class Recorded:
 class Expected:
     """What new data should be, as a history was.
 
-    names: the columns. levels: the texts of the status columns among them. time_columns, time_format: those of the
-    history, tried first; row_interval, counted: for rows without times. zone: of times without an offset.
-    header, decimal_comma: how files are written; None is found by itself.
+    names: the columns. levels: the texts of the status columns among them. times: how those of the history were read,
+    tried first. zone: of times without an offset. header, decimal_comma: how files are written; None is to be found.
     """
 
     names: tuple[str, ...]
     levels: Levels
-    time_columns: tuple[str, ...] = ()
-    time_format: tuple[str, ...] = ()
-    row_interval: float | None = None
-    counted: bool = False
+    times: TimeRule
     zone: str | None = None
     header: bool = True
     decimal_comma: bool | None = None
 
     def rule(self, layout: Layout) -> TimeRule:
         """How to read the times of a file: as the history's, if it has the same columns."""
-        earlier = TimeRule(self.time_columns, self.time_format) if self.time_columns else None
-        return time_rule(layout, None, self.row_interval, earlier, counted=self.counted)
+        if self.times.columns and all(layout.place(name) is not None for name in self.times.columns):
+            return self.times
+        return time_rule(layout, None, self.times.row_interval, counted=self.times.counted)
 
     def present(self, layouts: Sequence[Layout], missing: Missing) -> list[str]:
         """The columns that are there; the others are refused by name unless that is allowed."""
@@ -264,14 +263,6 @@ def read_table(
 def recorded_of(data: Any, **options: Any) -> Recorded:
     """What is recorded already as it is, anything else with these options of `Recorded`."""
     return data if isinstance(data, Recorded) else Recorded(data, **options)
-
-
-def listed(paths: Paths) -> list[Path]:
-    """One or several paths as a list."""
-    several = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    if not several:
-        raise ValueError("give at least one file")
-    return [Path(path) for path in several]
 
 
 def _chosen(

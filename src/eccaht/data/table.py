@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Limits = tuple[Any, Any]  # rows before the first and from the second on are left out; None is no limit
-_ROWS = 1 << 16  # of a batch
+_READINGS = 1 << 20  # of a batch, about
 
 
 class NoRows(ValueError):
@@ -110,10 +110,14 @@ class Table:
 
     def batches(self, levels: Levels | None = None) -> Iterator[Batch]:
         """All rows, some at a time; texts as their places in `levels`, which are those of the table unless given."""
-        known = self.levels if levels is None else levels
-        for first in range(0, len(self.times), _ROWS):
-            part = self._part(first, min(first + _ROWS, len(self.times)))
-            yield Batch(part.times, np.array([part.coded(name, known.get(name)) for name in self.names]).T)
+        known, count = self.levels if levels is None else levels, _READINGS // len(self.names) + 1
+        for first in range(0, len(self.times), count):
+            part = self._part(first, min(first + count, len(self.times)))
+            yield Batch(part.times, part.readings(known))
+
+    def readings(self, levels: Levels) -> Array:
+        """All rows, (N, K); texts as their places in `levels`."""
+        return np.array([self.coded(name, levels.get(name)) for name in self.names]).T
 
     def _part(self, first: int, last: int) -> Table:
         """Some of the rows."""
@@ -190,9 +194,18 @@ def ordered(
 ) -> Table:
     """The table of rows that were read: on one clock, in order, between the limits."""
     clock, moments, notes = _on_one_clock(stamps, rule, zone, before)
-    order, moments = _in_order(moments, *between(clock, *limits))
+    first, last = between(clock, *limits)
+    order, moments = _in_order(moments, first, last)
     if not len(moments):
-        raise NoRows(_nothing_left(layouts, clock, *limits))
+        told = [f"from {clock.show(first)}"] if first is not None else []
+        told += [f"before {clock.show(last)}"] if last is not None else []
+        others = " and the others" if len(layouts) > 1 else ""
+        raise NoRows(f"{layouts[0].path}{others}: no row{' ' + ' and '.join(told) if told else 's'}")
+    zone_notes, notes = tuple(notes), [*(note for layout in layouts for note in layout.notes), *notes, *rule.notes]
+    if not isinstance(order, slice):
+        notes.append("rows were not in order of time and were sorted")
+    if same := int((moments[1:] == moments[:-1]).sum()):
+        notes.append(f"{same} rows have the same time as the row before them: all count")
     return Table(
         moments.view("datetime64[us]"),
         tuple(chosen),
@@ -200,9 +213,9 @@ def ordered(
         texts,
         rule,
         str(layouts[0].path),
-        (*(note for layout in layouts for note in layout.notes), *notes, *_notes(rule, order, moments)),
-        clock,
         tuple(notes),
+        clock,
+        zone_notes,
         layouts[0].decimal_comma,
         _columns=columns,
         _levels=levels or {},
@@ -274,25 +287,4 @@ def _in_order(
         moments = moments[order]
     a = 0 if first is None else int(np.searchsorted(moments, first.astype(np.int64)))
     b = len(moments) if last is None else int(np.searchsorted(moments, last.astype(np.int64)))
-    b = max(a, b)
     return (slice(a, b) if order is None else order[a:b]), moments[a:b]
-
-
-def _nothing_left(layouts: Sequence[Layout], clock: Clock, start: Any, stop: Any) -> str:
-    name = str(layouts[0].path) + (" and the others" if len(layouts) > 1 else "")
-    if start is None and stop is None:
-        return f"{name}: no rows"
-    first, last = between(clock, start, stop)
-    told = [f"from {clock.show(first)}"] if first is not None else []
-    told += [f"before {clock.show(last)}"] if last is not None else []
-    return f"{name}: no row {' and '.join(told)}"
-
-
-def _notes(rule: TimeRule, order: NDArray[np.intp] | slice, moments: NDArray[np.int64]) -> list[str]:
-    notes = list(rule.notes)
-    if not isinstance(order, slice):
-        notes.append("rows were not in order of time and were sorted")
-    same = int((moments[1:] == moments[:-1]).sum())
-    if same:
-        notes.append(f"{same} rows have the same time as the row before them: all count")
-    return notes

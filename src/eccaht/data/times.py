@@ -70,21 +70,14 @@ def counted_stamps(interval: float, before: int, rows: int) -> Stamps:
 
 
 def time_rule(
-    layout: Layout,
-    time_column: str | Sequence[str] | None,
-    row_interval: float | None,
-    earlier: TimeRule | None = None,
-    *,
-    counted: bool = False,
+    layout: Layout, time_column: str | Sequence[str] | None, row_interval: float | None, *, counted: bool = False
 ) -> TimeRule:
-    """Find the time columns of a file: the given ones, an earlier file's, or by their names and contents.
+    """Find the time columns of a file: the given ones, or by their names and contents.
 
     counted: there must be none, and rows are counted.
     """
     if row_interval is not None:
         return TimeRule((), (), row_interval, counted)
-    if earlier is not None and all(layout.place(name) is not None for name in earlier.columns):
-        return replace(earlier, notes=())
     places = _given(layout, time_column) if time_column is not None else _found(layout)
     if counted and places:
         raise ValueError(f"{layout.path} has times in {layout.names[places[0]]!r}: give --window as a length of time")
@@ -117,11 +110,8 @@ def _found(layout: Layout) -> tuple[int, ...]:
         return named
     for k in range(len(layout.names)):
         texts = layout.texts(k)
-        if (
-            texts
-            and not any(is_number(text, layout.decimal_comma) for text in texts[:20])
-            and _guess_formats([texts], 1.0)
-        ):
+        numbers = any(is_number(text, layout.decimal_comma) for text in texts[:20])
+        if texts and not numbers and _guess_formats([texts], 1.0):
             return (k,)
     return ()
 
@@ -134,6 +124,8 @@ def read_times(
     Rows without any value are left out. faults: takes rows without a time that can be read, which are refused
     otherwise.
     """
+    import polars as pl
+
     if rule.row_interval is not None:
         return frame, counted_stamps(rule.row_interval, rows_before, len(frame)), rule
     own = [f"{TIME}{k}" for k in range(len(rule.columns))]
@@ -141,36 +133,22 @@ def read_times(
     read, zone, rule = _stamps(layout, columns, rule, lenient=faults is not None)
     unread = read.is_null()
     if unread.any():
-        _check_unread(layout, frame, columns, unread, rule, faults)
+        blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        if len(odd := (unread & ~blank).arg_true()):
+            row = int(odd[0])
+            where, why = f"{layout.where(row)} of {layout.path}", _why_unread([column[row] for column in columns], rule)
+            if faults is None:
+                raise ValueError(f"{where} {why}: remove or mend it")
+            faults.bad_line(where, why, len(odd))
         readings, read = readings.filter(~unread), read.drop_nulls()
     return readings, Stamps(read.to_numpy(), zone), rule
 
 
-def _check_unread(
-    layout: Layout,
-    frame: pl.DataFrame,
-    columns: Sequence[pl.Series],
-    unread: pl.Series,
-    rule: TimeRule,
-    faults: Faults | None,
-) -> None:
-    """Pass over rows without any value; a row with readings but no time is an error, or counted."""
-    import polars as pl
-
-    blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    odd = (unread & ~blank).arg_true()
-    if not len(odd):
-        return
-    row = int(odd[0])
-    texts = [column[row] for column in columns]
-    if any(text is None for text in texts):
-        why = f"has readings but no time in {' and '.join(map(repr, rule.columns))}"
-    else:
-        shown = shortened(" ".join(map(str, texts)))
-        why = f"has the time {shown!r}, which does not look like the others"
-    if faults is None:
-        raise ValueError(f"{layout.where(row)} of {layout.path} {why}: remove or mend it")
-    faults.bad_line(f"{layout.where(row)} of {layout.path}", why, len(odd))
+def _why_unread(told: Sequence[Any], rule: TimeRule) -> str:
+    """What is wrong with the time of a row with readings."""
+    if any(text is None for text in told):
+        return f"has readings but no time in {' and '.join(map(repr, rule.columns))}"
+    return f"has the time {shortened(' '.join(map(str, told)))!r}, which does not look like the others"
 
 
 def _stamps(
@@ -224,7 +202,7 @@ def _columns_by_name(names: Sequence[str]) -> tuple[int, ...]:
 def _joint_formats() -> list[str]:
     """Formats of a column that holds both date and time, or a date alone."""
     with_clock = [f"{d}{s}{c}{z}" for d, s, c, z in product(_DATES, (" ", "T"), _CLOCKS, _ZONES)]
-    return [*with_clock, *(d + c for d, c in product(("%Y%m%d",), ("%H%M%S",))), *_DATES]
+    return [*with_clock, "%Y%m%d%H%M%S", *_DATES]
 
 
 def _fitting_formats(texts: Sequence[str], formats: Sequence[str], kind: str, share: float) -> list[str]:
@@ -279,15 +257,12 @@ def _choose_format(
     columns: Sequence[pl.Series], formats: Sequence[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], pl.Series]:
     """The format that reads every row; where day and month could both come first, the one with the shorter span."""
-    best: tuple[Any, tuple[str, ...], pl.Series] | None = None
-    for place, form in enumerate(formats):
-        read = _read_texts(columns, form)
-        span = 0 if read.null_count() else int(np.ptp(read.to_numpy()))
-        rank = (read.null_count(), span, place)
-        if best is None or rank < best[0]:
-            best = (rank, form, read)
-    assert best is not None
-    return best[1], best[2]
+
+    def rank(choice: tuple[tuple[str, ...], pl.Series]) -> tuple[int, int]:
+        unread = choice[1].null_count()
+        return unread, 0 if unread else int(np.ptp(choice[1].to_numpy()))
+
+    return min(((form, _read_texts(columns, form)) for form in formats), key=rank)
 
 
 def _as_numbers(column: pl.Series) -> pl.Series | None:

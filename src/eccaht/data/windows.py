@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array
 from eccaht.data.clock import PLAIN, Clock
 
 Times = NDArray[np.datetime64]
@@ -47,12 +47,6 @@ class Sample(NamedTuple):
     rows: Array | None = None
     flat: NDArray[np.bool_] | None = None
 
-    def of(self, chosen: Index) -> Sample:
-        """The same window of some of the sensors."""
-        rows = None if self.rows is None else self.rows[chosen]
-        flat = None if self.flat is None else self.flat[chosen]
-        return Sample(self.start, self.values[chosen], rows, flat)
-
 
 @dataclass(frozen=True)
 class Windows:
@@ -80,19 +74,18 @@ class Windows:
         """Return the windows that start at or after `start` and before `stop`."""
         first = 0 if start is None else int(np.searchsorted(self.starts, self.clock.parse(start, "start")))
         last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, self.clock.parse(stop, "stop")))
-        return self._pick(slice(first, max(first, last)))
+        return self._pick(slice(first, max(first, last)), slice(None))
 
     def of(self, names: Sequence[str]) -> Windows:
         """The same windows of some of the sensors, in that order."""
         chosen = np.array([self.names.index(name) for name in names], dtype=np.intp)
-        return replace(self._pick((slice(None), chosen), times=slice(None)), names=tuple(names))
+        return replace(self._pick(slice(None), chosen), names=tuple(names))
 
     def samples(self) -> Iterator[Sample]:
         """One window after the other."""
-        for t, start in enumerate(self.starts):
-            rows = None if self.rows is None else self.rows[t]
-            flat = None if self.flat is None else self.flat[t]
-            yield Sample(start, self.values[t], rows, flat)
+        uncounted = [None] * len(self.starts)
+        rows, flat = (uncounted if part is None else part for part in (self.rows, self.flat))
+        return map(Sample, self.starts, self.values, rows, flat)
 
     @staticmethod
     def joined(parts: Sequence[Windows]) -> Windows:
@@ -103,10 +96,10 @@ class Windows:
             arrays[name] = None if pieces[0] is None else np.concatenate(pieces)
         return replace(parts[0], **arrays)
 
-    def _pick(self, which: Any, times: slice | None = None) -> Windows:
-        rows, flat = (None if part is None else part[which] for part in (self.rows, self.flat))
-        starts = self.starts[which if times is None else times]
-        return replace(self, starts=starts, values=self.values[which], rows=rows, flat=flat)
+    def _pick(self, times: slice, sensors: Any) -> Windows:
+        rows = None if self.rows is None else self.rows[times, sensors]
+        flat = None if self.flat is None else self.flat[times, sensors]
+        return replace(self, starts=self.starts[times], values=self.values[times, sensors], rows=rows, flat=flat)
 
 
 @dataclass(frozen=True)
@@ -146,8 +139,7 @@ class Cut:
         missing = np.isnan(column)
         if not missing.any():
             return self.means(column)
-        present = np.add.reduceat((~missing).astype(np.intp), self.first)
-        total = np.add.reduceat(np.where(missing, 0.0, column), self.first)
+        present, total = self.present(column), np.add.reduceat(np.where(missing, 0.0, column), self.first)
         return np.where(present > 0, total / np.maximum(present, 1), np.nan)
 
 
@@ -204,11 +196,8 @@ class Windower:
         rows, flat = np.zeros(values.shape), np.zeros(values.shape, dtype=bool)
         if len(cut.starts):
             for k, column in enumerate(columns.T):
-                values[:, k], rows[:, k], flat[:, k] = (
-                    cut.means_of_present(column),
-                    cut.present(column),
-                    cut.flat(column),
-                )
+                values[:, k], rows[:, k] = cut.means_of_present(column), cut.present(column)
+                flat[:, k] = cut.flat(column)
         still = (flat | (rows == 0)).all(axis=1)  # where nothing moves, all rows are one
         rows[still] = np.minimum(rows[still], 1.0)
         return Windows(cut.starts, values, self.names, self.seconds, rows, flat, clock=self.clock)

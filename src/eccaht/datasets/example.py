@@ -8,7 +8,6 @@ blank cells, a sensor that drops out for a while, minutes without any row.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,55 +67,40 @@ FILES = ("history.csv", "incident.csv", "truth.json")
 IQR = 1.3489795  # interquartile range of a standard normal
 
 
-@dataclass(frozen=True)
-class Plant:
-    """What is the same in all its files: how much each sensor shares with its section, and which ones go wrong."""
+def write_example(directory: Path, seed: Seed = 0) -> list[Path]:
+    """Write history.csv, incident.csv and truth.json, the same bytes for the same seed; return their paths.
 
-    seed: Seed
-    loadings: Array
-    anomalies: tuple[str, ...]
-
-
-def example_plant(seed: Seed = 0) -> Plant:
-    """Draw a plant; the anomalous sensors are in different sections.
-
-    >>> len(example_plant(0).anomalies)
-    3
+    The anomalous sensors are in different sections.
     """
     rng = rng_for(seed, "example", "plant")
     loadings = np.sqrt(rng.uniform(*SHARED, size=len(TAGS)))
     sections = sorted(rng.choice(len(SECTIONS), N_ANOMALIES, replace=False).tolist())
     tags = [list(section) for section in SECTIONS.values()]
-    return Plant(seed, loadings, tuple(str(rng.choice(tags[k])) for k in sections))
-
-
-def write_example(directory: Path, seed: Seed = 0) -> list[Path]:
-    """Write history.csv, incident.csv and truth.json, the same bytes for the same seed; return their paths."""
-    plant = example_plant(seed)
-    history, incident = _disturbed(plant, "history", HISTORY_ROWS), _disturbed(plant, "incident", INCIDENT_ROWS)
-    wrong = [TAGS.index(tag) for tag in plant.anomalies]
+    anomalies = [str(rng.choice(tags[k])) for k in sections]
+    history = _disturbed(rng_for(seed, "example", "history"), loadings, HISTORY_ROWS)
+    incident = _disturbed(rng_for(seed, "example", "incident"), loadings, INCIDENT_ROWS)
+    wrong = [TAGS.index(tag) for tag in anomalies]
     incident[ONSET_ROW:, wrong] += BIAS * IQR
     onset = INCIDENT_START + ONSET_ROW * STEP
     truth: dict[str, Any] = {
-        "anomalies": list(plant.anomalies),
+        "anomalies": anomalies,
         "onset": show_time(onset),
-        "bias": {tag: round(BIAS * IQR * DEVIATION[k], 4) for tag, k in zip(plant.anomalies, wrong, strict=True)},
+        "bias": {tag: round(BIAS * IQR * DEVIATION[k], 4) for tag, k in zip(anomalies, wrong, strict=True)},
         "bias_in_robust_units": BIAS,
         "seed": seed,
     }
     return [
-        _write_csv(directory / FILES[0], plant, HISTORY_START, USUAL + DEVIATION * history),
-        _write_csv(directory / FILES[1], plant, INCIDENT_START, USUAL + DEVIATION * incident),
+        _write_csv(directory / FILES[0], seed, HISTORY_START, USUAL + DEVIATION * history),
+        _write_csv(directory / FILES[1], seed, INCIDENT_START, USUAL + DEVIATION * incident),
         _write(directory / FILES[2], json.dumps(truth, indent=2) + "\n"),
     ]
 
 
-def _disturbed(plant: Plant, name: str, rows: int) -> Array:
+def _disturbed(rng: np.random.Generator, loadings: Array, rows: int) -> Array:
     """Standardised readings, (rows, K): disturbances of the section plus those of the sensor, both of short memory."""
-    rng = rng_for(plant.seed, "example", name)
     shared = np.repeat(_noise(rng, rows, len(SECTIONS), memory=0.35), len(TAGS) // len(SECTIONS), axis=1)
     own = _noise(rng, rows, len(TAGS), memory=0.2)
-    return plant.loadings * shared + np.sqrt(1.0 - plant.loadings**2) * own
+    return loadings * shared + np.sqrt(1.0 - loadings**2) * own
 
 
 def _noise(rng: np.random.Generator, rows: int, columns: int, memory: float) -> Array:
@@ -127,10 +111,10 @@ def _noise(rng: np.random.Generator, rows: int, columns: int, memory: float) -> 
     return noise
 
 
-def _write_csv(path: Path, plant: Plant, start: np.datetime64, values: Array) -> Path:
+def _write_csv(path: Path, seed: Seed, start: np.datetime64, values: Array) -> Path:
     import polars as pl
 
-    rng = rng_for(plant.seed, "example", path.name)
+    rng = rng_for(seed, "example", path.name)
     rows = len(values)
     blank = _blanks(rng, rows)
     times = np.datetime_as_string(start + np.arange(rows) * STEP, unit="s")

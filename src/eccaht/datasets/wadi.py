@@ -74,11 +74,6 @@ class Attack:
     points: tuple[str, ...]
     note: str
 
-    @property
-    def seconds(self) -> float:
-        """How long it lasted."""
-        return (self.end - self.start).total_seconds()
-
 
 def read_attacks(wanted: Sequence[str] | None = None) -> list[Attack]:
     """The attacks of October 2017, all or those of the given numbers, in the order of time.

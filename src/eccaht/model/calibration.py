@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance
-from eccaht.data import cleaning
-from eccaht.data.cleaning import MOST_TEXTS, ColumnReport
+from eccaht.data.cleaning import (
+    MOST_TEXTS,
+    ColumnReport,
+    fill_continuous,
+    fill_status,
+    is_row_number,
+    kind_of,
+    robust_scale,
+)
 from eccaht.data.durations import parse_window
 from eccaht.data.source import read_table, recorded_of
 from eccaht.data.table import Table, check_limits
 from eccaht.data.windows import Cut
 from eccaht.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
-from eccaht.model.history import MOST_SENSORS, Behind, longest_run, longest_true, summarise
+from eccaht.model.history import MOST_SENSORS, History, longest_run, longest_true, summarise
 from eccaht.model.model import Model
 from eccaht.model.rows import row_noise, sampled_rows
 
@@ -78,22 +85,19 @@ def calibrate(
 
 
 def _model(table: Table, seconds: float, estimator: str, ridge: float, header: bool, tell: Progress) -> Model:
-    _check_window(table, seconds)
-    cut = Cut.of(table.times, seconds, table.clock)
-    full = 2 * cut.rows >= np.median(cut.rows)
-    _check_number(table, int(full.sum()), seconds)
+    cut, full = _cut(table, seconds)
     cleaned = _clean(table, cut, full, tell)
-    sensors = [column.sensor for column in cleaned if column.sensor is not None]
-    reports = _in_order(table, [column.report for column in cleaned])
+    sensors = [column for column in cleaned if isinstance(column, Sensor)]
+    reports = _in_order(table, [column.report if isinstance(column, Sensor) else column for column in cleaned])
     if len(sensors) < 2:
         raise ValueError(_too_few(table, reports))
     tell(0.9, "estimating")
     values = np.column_stack([sensor.means for sensor in sensors])[full]
     values = np.asfortranarray(values) if table.by_column else values  # the last bits of sums depend on it
     mean, covariance = estimate(values, estimator, ridge)
-    stuck, quartiles = [sensor.stuck for sensor in sensors], [sensor.quartiles for sensor in sensors]
+    left_out = f"{(~full).sum()} windows with less than half of the usual rows were left out"
     return Model(
-        names=tuple(report.name for report in reports if report.kept),
+        names=tuple(sensor.report.name for sensor in sensors),
         center=np.array([sensor.center for sensor in sensors]),
         scale=np.array([sensor.scale for sensor in sensors]),
         seconds=seconds,
@@ -105,22 +109,28 @@ def _model(table: Table, seconds: float, estimator: str, ridge: float, header: b
         first=cut.starts[full][0],
         last=cut.starts[full][-1],
         columns=tuple(reports),
-        reading=_reading(table, cleaned, header) | {"notes": [*table.notes, *_window_notes(full)]},
-        summary=summarise(values, np.array(stuck), np.column_stack(quartiles), _behind(sensors, cut, covariance)),
+        reading=_reading(table, sensors, header) | {"notes": [*table.notes, *[left_out] * (not full.all())]},
+        summary=_summary(values, sensors, cut, covariance),
     )
 
 
-def _behind(sensors: Sequence[Sensor], cut: Cut, covariance: Covariance) -> Behind:
-    """What the rows behind the windows are like."""
+def _summary(values: Array, sensors: Sequence[Sensor], cut: Cut, covariance: Covariance) -> History:
+    """What the model remembers of the windows, and of the rows behind them."""
     rows = np.stack([sensor.rows for sensor in sensors], axis=2)
     within, runs = row_noise(rows, covariance if len(sensors) <= MOST_SENSORS else None)
-    counts = np.array([rows.shape[1], cut.rows.sum()], dtype=np.float64)
-    return Behind(np.array([sensor.gap for sensor in sensors]), counts, within, runs)
+    return summarise(
+        values,
+        np.array([sensor.stuck for sensor in sensors]),
+        np.column_stack([sensor.quartiles for sensor in sensors]),
+        gaps=np.array([sensor.gap for sensor in sensors]),
+        row_counts=np.array([rows.shape[1], cut.rows.sum()], dtype=np.float64),
+        within=within,
+        runs=runs,
+    )
 
 
-def _reading(table: Table, cleaned: Sequence[Column], header: bool) -> dict[str, Any]:
+def _reading(table: Table, sensors: Sequence[Sensor], header: bool) -> dict[str, Any]:
     """What preparing new data needs to know."""
-    kept = [column for column in cleaned if column.sensor is not None]
     return {
         "time_columns": list(table.rule.columns),
         "time_format": list(table.rule.formats),
@@ -130,12 +140,13 @@ def _reading(table: Table, cleaned: Sequence[Column], header: bool) -> dict[str,
         "row_interval": table.rule.row_interval,
         "counted": table.rule.counted,
         "interval": table.interval,
-        "kinds": {column.report.name: column.report.kind for column in kept},
-        "levels": {column.report.name: list(column.levels) for column in kept if column.levels is not None},
+        "kinds": {sensor.report.name: sensor.report.kind for sensor in sensors},
+        "levels": {sensor.report.name: list(sensor.levels) for sensor in sensors if sensor.levels is not None},
     }
 
 
-def _check_window(table: Table, seconds: float) -> None:
+def _cut(table: Table, seconds: float) -> tuple[Cut, NDArray[np.bool_]]:
+    """The windows of a table, and which of them have at least half of the usual rows: those count."""
     interval, length = table.interval, table.clock.length
     if interval == 0.0:
         raise ValueError(f"{table.label} has rows of a single moment only: a history needs many")
@@ -144,14 +155,14 @@ def _check_window(table: Table, seconds: float) -> None:
             f"a window of {length(seconds)} is shorter than the {length(interval)} between rows: "
             f"use at least {length(interval)}"
         )
-
-
-def _check_number(table: Table, windows: int, seconds: float) -> None:
-    if windows < FEWEST_WINDOWS:
+    cut = Cut.of(table.times, seconds, table.clock)
+    full = 2 * cut.rows >= np.median(cut.rows)
+    if (windows := int(full.sum())) < FEWEST_WINDOWS:
         raise ValueError(
-            f"{table.label} has only {len(table.times)} rows in {windows} windows of {table.clock.length(seconds)}: "
+            f"{table.label} has only {len(table.times)} rows in {windows} windows of {length(seconds)}: "
             f"a model needs at least {FEWEST_WINDOWS} windows; give a longer history or shorter windows"
         )
+    return cut, full
 
 
 def _in_order(table: Table, reports: Sequence[ColumnReport]) -> list[ColumnReport]:
@@ -174,18 +185,15 @@ def _too_few(table: Table, reports: Sequence[ColumnReport]) -> str:
     )
 
 
-def _window_notes(full: NDArray[np.bool_]) -> list[str]:
-    cut = int((~full).sum())
-    return [f"{cut} windows with less than half of the usual rows were left out"] if cut else []
-
-
 # -- one column after the other ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """A column that was kept: what the model needs of it."""
+    """A column that was kept: what the model needs of it; `levels` are the texts of a text status."""
 
+    report: ColumnReport
+    levels: Sequence[str] | None
     center: float
     scale: float
     means: Array
@@ -195,18 +203,9 @@ class Sensor:
     rows: Array  # scaled, of the windows that are looked at row by row
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column, kept if it has a sensor; `levels` are the texts of a text status."""
-
-    report: ColumnReport
-    sensor: Sensor | None = None
-    levels: Sequence[str] | None = None
-
-
-def _clean(table: Table, cut: Cut, full: NDArray[np.bool_], tell: Progress) -> list[Column]:
-    """Clean every column, a few at a time; `full` says which windows count."""
-    cleaned: list[Column] = []
+def _clean(table: Table, cut: Cut, full: NDArray[np.bool_], tell: Progress) -> list[Sensor | ColumnReport]:
+    """Clean every column, a few at a time: sensors, and reports of those that are dropped."""
+    cleaned: list[Sensor | ColumnReport] = []
     sampled = sampled_rows(cut, full, len(table.names))
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         for column in pool.map(lambda name: _clean_column(table, name, cut, full, sampled), table.names):
@@ -215,35 +214,35 @@ def _clean(table: Table, cut: Cut, full: NDArray[np.bool_], tell: Progress) -> l
     return cleaned
 
 
-def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index) -> Column:
+def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index) -> Sensor | ColumnReport:
     levels: Sequence[str] | None = None
     if name in table.texts:
         levels, column = table.status(name)
         if len(levels) > MOST_TEXTS:
-            return Column(ColumnReport(name, False, "text"))
+            return ColumnReport(name, False, "text")
     else:
         column = table.numbers(name)
     missing = int(np.count_nonzero(np.isnan(column)))
     if missing == len(column):
-        return Column(ColumnReport(name, False, "empty", "", 1.0))
-    kind = "status" if levels is not None else cleaning.kind_of(column)
+        return ColumnReport(name, False, "empty", "", 1.0)
+    kind = "status" if levels is not None else kind_of(column)
     imputed = missing / len(column)
-    filled = cleaning.fill(column, table.times, kind)
+    filled = fill_status(column) if kind == "status" else fill_continuous(column, table.times)
     low, high = float(filled.min()), float(filled.max())
     if max(-low, high) > _LARGEST:
         raise ValueError(
             f"column {name!r} has readings too large to compute with ({low:.3g} to {high:.3g}): mend or exclude it"
         )
     if low == high:
-        return Column(ColumnReport(name, False, "constant", kind, imputed))
-    if cleaning.is_row_number(filled):
-        return Column(ColumnReport(name, False, "row number", kind, imputed))
-    quartiles, scale, scaled_by = cleaning.robust_scale(filled)
+        return ColumnReport(name, False, "constant", kind, imputed)
+    if is_row_number(filled):
+        return ColumnReport(name, False, "row number", kind, imputed)
+    quartiles, scale, scaled_by = robust_scale(filled)
     center = float(quartiles[1])
     means = (cut.means(filled) - center) / scale
     if np.ptp(means[full]) <= 1e-12 * np.abs(means).max():
-        return Column(ColumnReport(name, False, "constant in windows", kind, imputed))
+        return ColumnReport(name, False, "constant in windows", kind, imputed)
     report = ColumnReport(name, True, "", kind, imputed, scaled_by)
     gap = longest_true(np.isnan(column)) if missing else 0.0
     rows = (filled[sampled] - center) / scale
-    return Column(report, Sensor(center, scale, means, longest_run(filled), quartiles, gap, rows), levels)
+    return Sensor(report, levels, center, scale, means, longest_run(filled), quartiles, gap, rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,47 +41,28 @@ class History:
     runs: (9,), how much more the mean of a run of rows errs than that of rows at random (model/rows.py).
     """
 
-    autocorrelation: Array
-    quantiles: Array
-    skewness: Array
-    kurtosis: Array
-    block_means: Array
-    block_sizes: Array
-    half_covariances: Array
-    stuck: Array
-    raw_quantiles: Array
-    coarse: Array
-    coarse_windows: Array
-    gaps: Array
-    row_counts: Array
-    within: Array
-    runs: Array
-
-    def shapes(self, size: int) -> dict[str, tuple[int | None, ...]]:
-        """The shape that each array must have for `size` sensors; None is any length."""
-        return {
-            "autocorrelation": (None, size),
-            "quantiles": (PROBABILITIES.size, size),
-            "skewness": (size,),
-            "kurtosis": (size,),
-            "block_means": (len(self.block_sizes), size),
-            "block_sizes": (len(self.block_sizes),),
-            "half_covariances": (2 if len(self.half_covariances) else 0, size, size),
-            "stuck": (size,),
-            "raw_quantiles": (3, size),
-            "coarse": (None, size),
-            "coarse_windows": (1,),
-            "gaps": (size,),
-            "row_counts": (2,),
-            "within": (1 if len(self.within) else 0, size, size),
-            "runs": (SHARES.size,),
-        }
+    autocorrelation: Annotated[Array, "L", "K"]
+    quantiles: Annotated[Array, PROBABILITIES.size, "K"]
+    skewness: Annotated[Array, "K"]
+    kurtosis: Annotated[Array, "K"]
+    block_means: Annotated[Array, "N", "K"]
+    block_sizes: Annotated[Array, "N"]
+    half_covariances: Annotated[Array, "0|2", "K", "K"]
+    stuck: Annotated[Array, "K"]
+    raw_quantiles: Annotated[Array, 3, "K"]
+    coarse: Annotated[Array, "C", "K"]
+    coarse_windows: Annotated[Array, 1]
+    gaps: Annotated[Array, "K"]
+    row_counts: Annotated[Array, 2]
+    within: Annotated[Array, "0|1", "K", "K"]
+    runs: Annotated[Array, SHARES.size]
 
     def check(self, size: int) -> None:
         """Refuse arrays of the wrong shape or with values that are not finite."""
-        for name, shape in self.shapes(size).items():
-            array = getattr(self, name)
-            if array.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        lengths: dict[Any, int] = {"K": size, "L": len(self.autocorrelation), "N": len(self.block_sizes)}
+        lengths |= {"C": len(self.coarse), "0|2": 2 * bool(len(self.half_covariances)), "0|1": bool(len(self.within))}
+        for name, array in self.arrays().items():
+            if array.shape != tuple(lengths.get(length, length) for length in _SHAPES[name]):
                 raise ValueError(f"its {name} has shape {array.shape}, which does not fit {size} sensors")
             if not np.isfinite(array).all():
                 raise ValueError(f"its {name} holds values that are not finite")
@@ -94,38 +76,31 @@ class History:
     def of(self, chosen: Index) -> History:
         """The summaries of some of the sensors."""
         arrays = self.arrays()
-        for name in ("autocorrelation", "quantiles", "skewness", "kurtosis", "block_means", "stuck", "raw_quantiles"):
-            arrays[name] = arrays[name][..., chosen]
-        arrays["coarse"] = self.coarse[:, chosen]
-        for name in ("half_covariances", "within"):
-            arrays[name] = arrays[name][:, chosen[:, None], chosen]
-        return History(**(arrays | {"gaps": self.gaps[chosen]}))
+        for name, shape in _SHAPES.items():
+            if "K" in shape:
+                which = (..., chosen) if shape.count("K") == 1 else (slice(None), chosen[:, None], chosen)
+                arrays[name] = arrays[name][which]
+        return History(**arrays)
 
     def arrays(self) -> dict[str, Array]:
         """All arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in _SHAPES}
 
 
-@dataclass(frozen=True)
-class Behind:
-    """The rows behind the windows: `gaps`, `row_counts`, `within` and `runs` of a History."""
-
-    gaps: Array
-    row_counts: Array
-    within: Array
-    runs: Array
-
-    @staticmethod
-    def single(windows: int, size: int) -> Behind:
-        """Windows of one row each."""
-        counts, within = np.array([1.0, windows]), np.zeros((0 if size > MOST_SENSORS else 1, size, size))
-        return Behind(np.zeros(size), counts, within, np.ones(SHARES.size))
+_SHAPES: dict[str, tuple[Any, ...]] = {
+    name: hint.__metadata__ for name, hint in get_type_hints(History, include_extras=True).items()
+}
 
 
-def summarise(values: Array, stuck: Array, raw_quantiles: Array, behind: Behind | None = None) -> History:
-    """Summarise scaled windows, shape (T, K), without gaps; of one row each unless told what is behind them."""
+def summarise(values: Array, stuck: Array, raw_quantiles: Array, **rows: Array) -> History:
+    """Summarise scaled windows, shape (T, K), without gaps.
+
+    rows: gaps, row_counts, within and runs of a History; without them every window is one row.
+    """
     T, K = values.shape
-    behind = behind or Behind.single(T, K)
+    if not rows:
+        rows = {"gaps": np.zeros(K), "row_counts": np.array([1.0, T]), "runs": np.ones(SHARES.size)}
+        rows["within"] = np.zeros((0 if K > MOST_SENSORS else 1, K, K))
     step = next((m for m in _JOINED if m * MOST_STRETCHES >= T), _JOINED[-1])
     centred = values - values.mean(axis=0)
     spread = np.sqrt(np.mean(centred**2, axis=0))
@@ -144,16 +119,10 @@ def summarise(values: Array, stuck: Array, raw_quantiles: Array, behind: Behind 
         half_covariances=halves,
         stuck=stuck,
         raw_quantiles=raw_quantiles,
-        coarse=_joined(values, step) if K <= MOST_SENSORS else np.zeros((0, K)),
+        coarse=values[: T // step * step if K <= MOST_SENSORS else 0].reshape(-1, step, K).mean(axis=1),
         coarse_windows=np.array([float(step)]),
-        **vars(behind),
+        **rows,
     )
-
-
-def _joined(values: Array, step: int) -> Array:
-    """Means of so many consecutive windows each."""
-    T, K = values.shape
-    return values[: T // step * step].reshape(-1, step, K).mean(axis=1)
 
 
 def is_covariance(matrix: Array) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +16,15 @@ from eccaht.covariance import Covariance, Dense, LowRankPlusDiagonal
 from eccaht.data.cleaning import ColumnReport
 from eccaht.data.clock import Clock
 from eccaht.data.durations import parse_duration
+from eccaht.data.source import Missing
 from eccaht.data.windows import Windows
 from eccaht.model.estimators import check_estimator
 from eccaht.model.history import History
 from eccaht.model.plausible import check_scaling, check_summary, check_text, checked_reading
+from eccaht.model.prepare import Notation, prepare
 from eccaht.naming import did_you_mean
 from eccaht.problem import Problem
 from eccaht.shifts import Shift
-
-if TYPE_CHECKING:
-    from eccaht.data.source import Missing
-    from eccaht.model.prepare import Notation
 
 _KIND, _VERSION = "model", 2
 _VECTORS = ("center", "scale", "mean")
@@ -102,17 +100,19 @@ class Model:
 
         shift: in robust units, that is in units of the scaled windows, one value or one per sensor of the problem.
         """
-        options: dict[str, Any] = {
-            "shift": shift,
-            "n_anomalies": n_anomalies,
-            "budget": budget,
-            "readout_noise": readout_noise,
-        }
-        if names is None:
-            return Problem(self.covariance, mean=self.mean, names=self.names, **options)
-        chosen = self.places(names)
-        restricted = _restricted(self.covariance, chosen)
-        return Problem(restricted, mean=self.mean[chosen], names=[self.names[k] for k in chosen], **options)
+        covariance, mean = self.covariance, self.mean
+        if names is not None:
+            chosen = self.places(names)
+            covariance, mean = _restricted(covariance, chosen), mean[chosen]
+        return Problem(
+            covariance,
+            shift=shift,
+            n_anomalies=n_anomalies,
+            budget=budget,
+            mean=mean,
+            names=self.names if names is None else list(names),
+            readout_noise=readout_noise,
+        )
 
     def places(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Where these sensors are among the model's; an unknown name is refused with the nearest known one."""
@@ -158,21 +158,18 @@ class Model:
         reading in a window is NaN there. So is one whose value is no number if bad="skip", which also leaves out lines
         that are no rows and says so in the notes of the windows. notation: how the data are written, if not as usual.
         """
-        from eccaht.model.prepare import prepare
-
         return prepare(self, data, (start, stop), missing=missing, bad=bad, notation=notation)
 
     def unknown_columns(self, data: Any, notation: Notation | None = None) -> tuple[str, ...]:
         """The columns of new data that the history did not have; those that were dropped from it are not listed."""
-        from eccaht.model.prepare import Notation
-
         source = (notation or Notation()).recorded(self, data)
         return source.unknown([column.name for column in self.columns])
 
     @property
     def clock(self) -> Clock:
         """What the times of the history mean."""
-        return Clock.remembered(self.reading)
+        told = self.reading
+        return Clock(told.get("timezone"), told.get("row_interval"), bool(told.get("counted")))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model; an existing file is replaced only once the new one is complete."""
@@ -208,13 +205,15 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
 
     check_keys(header, _KEYS, "header")
     operator = _OPERATORS[header["operator"]]
+    if not isinstance(header["names"], list):
+        raise ValueError("the names of the sensors must be a list")
     if not all(array.dtype == np.float64 for array in arrays.values()):
         raise ValueError("its arrays are damaged")
     if extra := [name for name in arrays if not name.startswith(("covariance.", "summary.", *_VECTORS))]:
         raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
     columns = tuple(_column(told) for told in header["columns"])
     model = Model(
-        names=_listed_names(header["names"]),
+        names=tuple(header["names"]),
         center=arrays["center"],
         scale=arrays["scale"],
         seconds=as_number(header["seconds"], "the length of a window"),
@@ -233,22 +232,14 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     return model
 
 
-def _listed_names(told: Any) -> tuple[str, ...]:
-    if not isinstance(told, list):
-        raise ValueError("the names of the sensors must be a list")
-    return tuple(told)
-
-
 def _column(told: dict[str, Any]) -> ColumnReport:
     column = ColumnReport(**told)
     texts = (column.name, column.reason, column.kind, column.scaled_by)
-    if not all(isinstance(text, str) for text in texts) or type(column.kept) is not bool:
+    good = all(isinstance(text, str) for text in texts) and type(column.kept) is bool
+    good = good and column.kept == bool(column.scaled_by) and column.kept != bool(column.reason)
+    if not good or column.kind not in ("continuous", "status", "") or column.scaled_by not in ("iqr", "std", ""):
         raise ValueError("its report of the columns is damaged")
     check_text(column.reason, "a reason why a column was dropped")
-    if column.kept != bool(column.scaled_by) or column.kept == bool(column.reason):
-        raise ValueError("its report of the columns is damaged")
-    if column.kind not in ("continuous", "status", "") or column.scaled_by not in ("iqr", "std", ""):
-        raise ValueError("its report of the columns is damaged")
     if not 0.0 <= as_number(column.imputed, "a share of imputed rows") <= 1.0:
         raise ValueError("a share of imputed rows must be between 0 and 1")
     return column

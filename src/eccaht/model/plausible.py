@@ -31,12 +31,13 @@ def check_text(text: str, what: str) -> None:
 
 def check_summary(history: History, n_windows: int, mean: Array) -> None:
     """Refuse summaries that no such number of windows with this mean can have."""
-    T, sizes = n_windows, history.block_sizes
+    T, sizes, lags = n_windows, history.block_sizes, history.autocorrelation
     for name, array in history.arrays().items():
         check_bounded(array, name, _LARGEST**2)
     edges = np.linspace(0, T, min(MOST_BLOCKS, T // 10) + 1).round()
     checks = {
-        "autocorrelation": _is_autocorrelation(history.autocorrelation, min(MOST_LAGS, T // 4)),
+        "autocorrelation": len(lags) == min(MOST_LAGS, T // 4) + 1
+        and bool((np.abs(lags[0] - 1.0) <= _ROUNDING).all() and (np.abs(lags) <= 1.0 + _ROUNDING).all()),
         "quantiles": bool((np.diff(history.quantiles, axis=0) >= -_ROUNDING * np.abs(history.quantiles).max(0)).all()),
         "block_sizes": np.array_equal(sizes, np.diff(edges)),
         "skewness": bool((np.abs(history.skewness) <= T**0.5 * (1.0 + _ROUNDING)).all()),
@@ -63,12 +64,6 @@ def check_scaling(history: History, center: Array, scale: Array, scaled_by: Sequ
     good &= np.where(by_range, np.abs(scale - spread) <= _ROUNDING * scale, (spread == 0) & (scale <= _LARGEST))
     if not good.all():
         raise ValueError(f"the scaling of sensor {int(good.argmin())} does not agree with its quartiles")
-
-
-def _is_autocorrelation(lags: Array, most: int) -> bool:
-    if len(lags) != most + 1:
-        return False
-    return bool((np.abs(lags[0] - 1.0) <= _ROUNDING).all() and (np.abs(lags) <= 1.0 + _ROUNDING).all())
 
 
 def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:

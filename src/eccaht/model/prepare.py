@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,9 @@ from eccaht.arrays import Array
 from eccaht.data.clock import Clock, as_zone
 from eccaht.data.growing import GrowingFile, Note
 from eccaht.data.reading import Faults
-from eccaht.data.source import Expected, Missing, Recorded, Source, recorded_of
-from eccaht.data.table import Limits, between, check_limits
+from eccaht.data.source import Expected, Missing, Recorded, recorded_of
+from eccaht.data.table import Limits, Table, between, check_limits
+from eccaht.data.times import TimeRule
 from eccaht.data.windows import Batch, Sample, Windower, Windows
 from eccaht.model.standstill import Culprit, culprits
 
@@ -38,10 +39,9 @@ class Notation:
         return Expected(
             names=model.names,
             levels={name: levels for name, levels in told["levels"].items() if name in model.names},
-            time_columns=tuple(told["time_columns"]),
-            time_format=tuple(told["time_format"]),
-            row_interval=told["row_interval"],
-            counted=bool(told.get("counted")),
+            times=TimeRule(
+                tuple(told["time_columns"]), tuple(told["time_format"]), told["row_interval"], bool(told.get("counted"))
+            ),
             zone=model.clock.zone if self.timezone is None else as_zone(self.timezone),
             header=bool(told.get("header", True)) if self.header is None else self.header,
             decimal_comma=self.decimal_comma,
@@ -53,48 +53,40 @@ class Notation:
         return recorded_of(data, decimal_comma=told.decimal_comma, header=told.header, strict=strict)
 
 
-class Preparation:
-    """Turns the rows of a source into windows of all sensors of a model, a batch at a time.
+def _windows(
+    model: Model, source: Table | GrowingFile, batches: Iterable[Batch], faults: Faults | None
+) -> Iterator[Windows]:
+    """The windows that each batch of rows completes, and the last one, of all sensors of the model."""
+    windower: Windower | None = None
+    for batch in batches:
+        if windower is None:  # the clock is known from the first row on
+            windower = Windower(model.names, model.seconds, source.clock)
+        yield windower.add(Batch(batch.times, _scaled(model, source, batch, faults)))
+    if windower is not None:
+        yield windower.finish()
+
+
+def _scaled(model: Model, source: Table | GrowingFile, batch: Batch, faults: Faults | None) -> Array:
+    """The readings in robust units; NaN for sensors that the source does not have.
 
     faults: takes values that no sensor can have read, which are refused otherwise.
     """
-
-    def __init__(self, model: Model, source: Source, faults: Faults | None = None) -> None:
-        self._model, self._source, self._faults = model, source, faults
-        self._windower: Windower | None = None  # whose clock is known from the first row on
-
-    def add(self, batch: Batch) -> Windows:
-        """Take rows; the windows that they complete."""
-        if self._windower is None:
-            self._windower = Windower(self._model.names, self._model.seconds, self._source.clock)
-        return self._windower.add(Batch(batch.times, self._scaled(batch)))
-
-    def finish(self) -> Windows | None:
-        """The window that no later row has completed."""
-        return None if self._windower is None else self._windower.finish()
-
-    def _scaled(self, batch: Batch) -> Array:
-        """The readings in robust units; NaN for sensors that the source does not have."""
-        model, names, readings = self._model, self._source.names, batch.readings
-        scaled = np.full((len(batch.times), len(model.names)), np.nan, order="F")
-        for k, name in enumerate(names):
-            place = model.names.index(name)
-            scaled[:, place] = (readings[:, k] - model.center[place]) / model.scale[place]
-            far = np.flatnonzero(np.abs(scaled[:, place]) > _FARTHEST)
-            if far.size:
-                self._too_far(name, readings[far[0], k], batch.times[far[0]], far.size)
-                scaled[far, place] = np.nan
-        return scaled
-
-    def _too_far(self, name: str, value: float, time: np.datetime64, count: int) -> None:
-        text, when = f"{value:g}", self._source.clock.show(time)
+    readings, scaled = batch.values, np.full((len(batch.times), len(model.names)), np.nan, order="F")
+    for k, name in enumerate(source.names):
+        place = model.names.index(name)
+        scaled[:, place] = (readings[:, k] - model.center[place]) / model.scale[place]
+        far = np.flatnonzero(np.abs(scaled[:, place]) > _FARTHEST)
+        if not far.size:
+            continue
+        text, when = f"{readings[far[0], k]:g}", source.clock.show(batch.times[far[0]])
         why = f"more than {_FARTHEST:g} times its usual spread away"
-        if self._faults is None:
-            label = getattr(self._source, "label", "the source")
+        if faults is None:
             raise ValueError(
-                f"column {name!r} of {label} holds {text} at {when}, {why}: mend it, or leave the field empty"
+                f"column {name!r} of {source.label} holds {text} at {when}, {why}: mend it, or leave the field empty"
             )
-        self._faults.bad_values(name, count, f"the row of {when}", text, why)
+        faults.bad_values(name, far.size, f"the row of {when}", text, why)
+        scaled[far, place] = np.nan
+    return scaled
 
 
 def prepare(
@@ -109,12 +101,8 @@ def prepare(
     expected, faults = notation.expected(model), Faults() if bad == "skip" else None
     source = notation.recorded(model, data, strict=bad == "refuse")
     table = source.read_as(expected, missing=missing, limits=limits, faults=faults)
-    preparation = Preparation(model, table, faults)
-    parts = [preparation.add(batch) for batch in table.batches(expected.levels)]
-    last = preparation.finish()
-    assert last is not None
-    notes = (*table.notes, *(faults.notes() if faults else ()))
-    return replace(Windows.joined([*parts, last]), model=model, notes=notes)
+    windows = Windows.joined(list(_windows(model, table, table.batches(expected.levels), faults)))
+    return replace(windows, model=model, notes=(*table.notes, *(faults.notes() if faults else ())))
 
 
 class Follower:
@@ -143,8 +131,7 @@ class Follower:
         expected = (notation or Notation()).expected(model)
         self.file = GrowingFile(path, expected, missing=missing, poll=poll, timeout=timeout, note=note)
         self.end = self.file.end
-        self._preparation = Preparation(model, self.file, self.file.faults)
-        self._start, self._stop = start, stop
+        self._model, self._start, self._stop = model, start, stop
 
     @property
     def clock(self) -> Clock:
@@ -165,7 +152,7 @@ class Follower:
         """Follow the file."""
         some = False
         try:
-            for window in self._all():
+            for window in self._samples():
                 first, last = between(self.clock, self._start, self._stop)
                 if last is not None and window.start >= last:
                     break
@@ -179,12 +166,10 @@ class Follower:
         if not some:
             raise ValueError(self._nothing())
 
-    def _all(self) -> Iterator[Sample]:
-        for batch in self.file.batches():
-            yield from self._preparation.add(batch).of(self.file.names).samples()
-        last = None if self.file.cut_short else self._preparation.finish()
-        if last is not None:
-            yield from last.of(self.file.names).samples()
+    def _samples(self) -> Iterator[Sample]:
+        for windows in _windows(self._model, self.file, self.file.batches(), self.file.faults):
+            if not self.file.cut_short:  # or rows of the last window were left behind
+                yield from windows.of(self.file.names).samples()
 
     def _nothing(self) -> str:
         """What was waited for."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array
 from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample, Windows
 
@@ -16,10 +15,9 @@ if TYPE_CHECKING:
 
 LONGER = 2.0  # a sensor has failed once it stands still for so many times its longest time in the history
 FEWEST_ROWS = 5  # and for at least so many rows
-FEWEST_WINDOWS: dict[str, int] = {"stuck": 3, "silent": 10}  # and windows; three where there are no more
-
 Kind = Literal["stuck", "silent"]
-Flags = NDArray[np.bool_]
+KINDS: tuple[Kind, ...] = ("stuck", "silent")
+FEWEST_WINDOWS = np.array([3, 10])  # and windows, of each kind; three where there are no more
 
 
 class Culprit(NamedTuple):
@@ -48,30 +46,23 @@ class Watcher:
     def __init__(self, model: Model, names: tuple[str, ...]) -> None:
         chosen, kept = model.places(names), model.summary
         self.names, self._usual = names, float(kept.row_counts[0])
-        total = float(kept.row_counts[1])
         kinds = model.reading["kinds"]
         status = np.array([kinds.get(name) == "status" for name in names])
-        self._limits: dict[Kind, Array] = {
-            "stuck": np.where(status, np.inf, _limit(kept.stuck[chosen] * total)),
-            "silent": _limit(kept.gaps[chosen] * total),
-        }
-        size = len(names)
-        self._runs: dict[Kind, Array] = {kind: np.zeros((2, size)) for kind in self._limits}  # rows, windows
-        self._since: dict[Kind, list[np.datetime64]] = {kind: [np.datetime64("NaT")] * size for kind in self._limits}
-        self._last = np.full(size, np.nan)
+        longest = np.stack([kept.stuck[chosen], kept.gaps[chosen]]) * float(kept.row_counts[1])
+        # from here on, (2, K): one row for each of KINDS
+        self._limits = np.maximum(LONGER * longest, FEWEST_ROWS - 1.0)
+        self._limits[0, status] = np.inf
+        self._rows, self._lasted, self._longest = np.zeros((3, 2, len(names)))  # of the present run, in windows, ever
+        self._since = np.full((2, len(names)), np.datetime64("NaT", "us"))
+        self._last = np.full(len(names), np.nan)
         self._windows = 0
-        self._longest: dict[Kind, Array] = {kind: np.zeros(size) for kind in self._limits}  # windows
-        self._found: dict[tuple[str, Kind], Culprit] = {}
+        self._found: dict[tuple[int, int], Culprit] = {}
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
         """The sensors found so far."""
-        place = {name: k for k, name in enumerate(self.names)}
-        return tuple(
-            culprit
-            for (name, kind), culprit in self._found.items()
-            if self._still(kind)[place[name]] or 2 * self._longest[kind][place[name]] > self._windows
-        )
+        reported = self._still() | (2 * self._longest > self._windows)
+        return tuple(culprit for place, culprit in self._found.items() if reported[place])
 
     def look(self, sample: Sample) -> Sample:
         """Take a window; return it without the readings of sensors that are stuck now."""
@@ -82,31 +73,22 @@ class Watcher:
         if ((flat if self._usual > 1.0 else same) | silent).all():
             return sample
         self._windows += 1
-        self._go_on("stuck", flat & ~silent, same, rows, sample.start)
-        self._go_on("silent", silent, self._runs["silent"][0] > 0, np.full(values.shape, self._usual), sample.start)
         self._last = np.where(silent, self._last, values)
-        still = self._note("stuck")
-        self._note("silent")
-        return sample._replace(values=np.where(still, np.nan, values)) if still.any() else sample
+        now, goes_on = np.stack([flat & ~silent, silent]), np.stack([same, self._rows[1] > 0])
+        self._since[now & ~goes_on] = sample.start
+        added = np.stack([rows, np.full(values.shape, self._usual)])
+        self._rows = np.where(now, np.where(goes_on, self._rows, 0.0) + added, 0.0)
+        self._lasted = np.where(now, np.where(goes_on, self._lasted, 0.0) + 1.0, 0.0)
+        self._longest = np.maximum(self._longest, self._lasted)
+        still = self._still()
+        for j, k in np.argwhere(still).tolist():
+            self._found[j, k] = Culprit(self.names[k], KINDS[j], self._since[j, k])
+        return sample._replace(values=np.where(still[0], np.nan, values)) if still[0].any() else sample
 
-    def _go_on(self, kind: Kind, now: Flags, before: Flags, rows: Array, start: np.datetime64) -> None:
-        """Lengthen the runs of sensors that go on standing still, begin new ones, end the others."""
-        run, since = self._runs[kind], self._since[kind]
-        for k in np.flatnonzero(now & ~before):
-            since[k] = start
-        run[:] = np.where(now, np.where(before, run, 0.0) + np.stack([rows, np.ones(rows.shape)]), 0.0)
-
-    def _note(self, kind: Kind) -> Flags:
-        still = self._still(kind)
-        for k in np.flatnonzero(still):
-            self._found[self.names[k], kind] = Culprit(self.names[k], kind, self._since[kind][k])
-        self._longest[kind] = np.maximum(self._longest[kind], self._runs[kind][1])
-        return still
-
-    def _still(self, kind: Kind) -> Flags:
-        rows, windows = self._runs[kind]
-        fewest = np.clip(self._windows, FEWEST_WINDOWS["stuck"], FEWEST_WINDOWS[kind])
-        return np.asarray((rows > self._limits[kind]) & (windows >= fewest))
+    def _still(self) -> NDArray[np.bool_]:
+        """Who stands still for longer than ever in the history, and for enough windows."""
+        fewest = np.clip(self._windows, FEWEST_WINDOWS[0], FEWEST_WINDOWS)
+        return np.asarray((self._rows > self._limits) & (self._lasted >= fewest[:, None]))
 
 
 def culprits(windows: Windows) -> tuple[Culprit, ...]:
@@ -117,7 +99,3 @@ def culprits(windows: Windows) -> tuple[Culprit, ...]:
     for sample in windows.samples():
         watcher.look(sample)
     return watcher.culprits
-
-
-def _limit(rows: Array) -> Array:
-    return np.maximum(LONGER * rows, FEWEST_ROWS - 1.0)
