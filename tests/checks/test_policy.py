@@ -16,7 +16,7 @@ from eccaht.arrays import Array, Index
 from eccaht.checks import CheckFailure, check_policy, policy_checks
 from eccaht.covariance import Covariance
 from eccaht.measure import PairDesign
-from eccaht.measurements.base import Constraint, Solved
+from eccaht.measurements.base import Constraint, Design
 from eccaht.policies import Policy
 from eccaht.policies.choosers import Pair, champion_challenger
 from eccaht.policies.parts import Choice, Memoryless, Parts, View
@@ -77,9 +77,9 @@ class Euclidean(Constraint):
     def scaled(self, direction: Array) -> Array:
         return direction / float(np.linalg.norm(direction))
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solved:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         weights = self.scaled(covariance.solve_sparse(indices, values))
-        return Solved(covariance, indices, values, weights)
+        return Design(covariance, indices, values, weights)
 
 
 def test_a_constraint_of_a_user_is_what_is_checked() -> None:

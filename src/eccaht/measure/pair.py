@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from eccaht.arrays import Array, as_count, frozen
+from eccaht.measurements import Design
 from eccaht.problem import Problem
 
 _OPPOSITE = np.array([1.0, -1.0])
-
-
-@dataclass(frozen=True)
-class Design:
-    """An optimal measurement for a pair.
-
-    weights: (K,), as large as the problem's constraint allows: |weights|_1 = budget.
-    information: nats that one reading gives between the two hypotheses, (c'D)^2 / (2 c'S c) (paper, eq. 1).
-    budget_active: whether the constraint kept the noise from being cancelled further.
-    kkt_residual: largest violation of the optimality conditions, relative to the size of the dual contrast.
-    """
-
-    weights: Array
-    information: float
-    budget_active: bool
-    kkt_residual: float
 
 
 def pair_design(problem: Problem, i: int, j: int) -> Design:
@@ -39,8 +22,9 @@ def pair_design(problem: Problem, i: int, j: int) -> Design:
     i, j = _checked_pair(problem, i, j)
     _check_separable(problem, i, j)
     pair = np.array([i, j], dtype=np.intp)
-    solution = problem.measurements.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
-    return Design(frozen(solution.weights), solution.information, solution.active, solution.kkt_residual)
+    design = problem.measurements.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
+    frozen(design.weights)
+    return design
 
 
 class PairDesign:

@@ -4,7 +4,7 @@
 of `Constraint`: see there.
 """
 
-from eccaht.measurements.base import Constraint, Solution, Solved
+from eccaht.measurements.base import Constraint, Design
 from eccaht.measurements.budget import Budget, Unlimited, forget_designs
 
-__all__ = ["Budget", "Constraint", "Solution", "Solved", "Unlimited", "forget_designs"]
+__all__ = ["Budget", "Constraint", "Design", "Unlimited", "forget_designs"]

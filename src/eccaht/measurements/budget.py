@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from eccaht.arrays import Array, Index, as_positive, l1_norm, rounded_up, support_of
 from eccaht.covariance import Covariance
-from eccaht.measurements.base import Constraint
-from eccaht.measurements.lasso import walk
+from eccaht.measurements.base import Constraint, Design
+from eccaht.measurements.lasso import Crossing, walk
 from eccaht.scales import check_size
 
 _FEW = 8  # entries of a contrast up to which columns of the inverse are added up
@@ -68,11 +67,11 @@ class Budget(_L1):
         """Unit contrast takes |c|_1 >= 1 / max|D|."""
         return 1.0 / self.limit
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve exactly, by a formula or along the lasso path."""
         return _solved(covariance, indices, values, self.limit, self.limit, _limited)
 
-    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
+    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve as `contrast` does for a pair; designs that the limit binds are remembered."""
         return _solved(covariance, indices, values, self.limit, self.limit, _remembered)
 
@@ -89,30 +88,17 @@ class Budget(_L1):
 class Unlimited(_L1):
     """|c|_1 <= limit, but not per unit of contrast: any direction that cancels noise (appendix ECC-AHT-CostFree)."""
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """S^-1 D."""
         return _solved(covariance, indices, values, np.inf, self.limit, _limited)
 
 
-class L1Solution(NamedTuple):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _L1Design(Design):
     """S z = D - lam sign(z) for the weights z up to scale; lam = 0 where the limit does not bind."""
 
-    covariance: Covariance
-    indices: Index  # where D is not zero: (i, j) for a pair
-    values: Array  # D there: (shift_i, -shift_j)
     z: Array
     lam: float
-    weights: Array  # z, scaled
-
-    @property
-    def active(self) -> bool:
-        """Does the limit bind?"""
-        return self.lam > 0.0
-
-    @property
-    def information(self) -> float:
-        """(D'z)^2 / (2 z'S z) (eq. 1)."""
-        return 0.5 * float(self.values @ self.z[self.indices]) ** 2 / self.covariance.quad(self.z)
 
     @property
     def kkt_residual(self) -> float:
@@ -122,13 +108,12 @@ class L1Solution(NamedTuple):
         return _kkt_violation(dual, self.z, self.lam) / float(np.abs(self.values).max())
 
 
-_Sparse = tuple[Index, Array, float]  # support, weights on it, lam
-_Limited = Callable[[Covariance, Index, Array, float, Array], _Sparse]
+_Limited = Callable[[Covariance, Index, Array, float, Array], Crossing]
 
 
 def _solved(
     covariance: Covariance, indices: Index, values: Array, limit: float, scale: float, limited: _Limited
-) -> L1Solution:
+) -> Design:
     """Solve under |c|_1 <= limit per unit of contrast, for weights of |c|_1 = scale."""
     z = _inverse(covariance, indices, values)
     contrast, norm, lam = float(values @ z[indices]), l1_norm(z), 0.0
@@ -139,7 +124,7 @@ def _solved(
         norm = l1_norm(z)
     elif not covariance.exact_inverse:
         _check_exact(covariance, z, contrast)
-    return L1Solution(covariance, indices, values, z, lam, z * (scale / norm))
+    return _L1Design(covariance, indices, values, z * (scale / norm), lam > 0.0, z=z, lam=lam)
 
 
 def _inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
@@ -152,7 +137,7 @@ def _inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
 
 
 _MEMORY = 16_384  # limited designs kept for a covariance
-_memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], _Sparse]] = WeakKeyDictionary()
+_memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], Crossing]] = WeakKeyDictionary()
 
 
 def forget_designs() -> None:
@@ -160,7 +145,7 @@ def forget_designs() -> None:
     _memory.clear()
 
 
-def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
+def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
 
     A search comes back to the same pairs again and again: what is remembered is walked once and changes no bit.
@@ -175,7 +160,7 @@ def _remembered(covariance: Covariance, indices: Index, values: Array, limit: fl
             known.clear()
         known[key] = _limited(covariance, indices, values, limit, unlimited)
     places, weights, lam = known[key]
-    return places, -weights if turned else weights, lam
+    return Crossing(places, -weights if turned else weights, lam)
 
 
 def _check_exact(covariance: Covariance, z: Array, contrast: float) -> None:
@@ -191,7 +176,7 @@ def _too_ill_conditioned(why: str) -> ArithmeticError:
     )
 
 
-def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
+def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """Walk the path on a growing working set until no stream outside it would help."""
     size = covariance.size
     columns: dict[int, Array] = {}
@@ -217,7 +202,7 @@ def _limited(covariance: Covariance, indices: Index, values: Array, limit: float
             residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
             if not residual < _ACCEPTABLE:
                 raise _too_ill_conditioned(f"KKT residual {residual:.1g}")
-            return support, weights, lam
+            return Crossing(support, weights, lam)
         strongest = helpful[_largest(excess[helpful], working.size)]
         working = np.union1d(working, strongest)
 

@@ -25,7 +25,7 @@ _TIE = 1e-10  # relative distance to the bound at which a correlation counts as 
 
 
 class Crossing(NamedTuple):
-    """A point of the path: S_PP z = D_P - lam s_P on the support P, in places of the working set."""
+    """A point of the path: S_PP z = D_P - lam s_P on the support P."""
 
     support: Index
     weights: Array  # z on the support
