@@ -19,14 +19,14 @@ from eccaht.measure import PairDesign
 from eccaht.measurements.base import Constraint, Design
 from eccaht.policies import Policy
 from eccaht.policies.choosers import Pair, champion_challenger
-from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.policies.parts import Choice, Chooser, Parts, View
 from eccaht.posterior import PseudoLikelihood
 from eccaht.randomness import rng_for
 from eccaht.shifts import ShiftPrior
 from eccaht.stopping import Never
 
 
-class Loudest(Memoryless):
+class Loudest(Chooser):
     """Measures the stream of the largest score, or any."""
 
     def __init__(self, problem: Problem, draw: Callable[[View], float]) -> None:
@@ -55,7 +55,7 @@ def test_a_policy_of_a_user_passes() -> None:
 def test_it_is_there_by_name() -> None:
     assert eccaht.checks.check_policy is check_policy
     with pytest.raises(AttributeError, match="no attribute 'check_nothing'"):
-        eccaht.checks.check_nothing  # noqa: B018
+        eccaht.checks.check_nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_names_and_problems_of_a_user() -> None:
