@@ -14,7 +14,6 @@ from scipy.sparse.linalg import splu
 
 from eccaht.arrays import Array, Index, check_finite
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.ridge import Ridged
 from eccaht.randomness import rng_for
 from eccaht.scales import check_entries
 
@@ -93,12 +92,8 @@ class SparsePrecision(Covariance):
         white = self._lu.L @ (np.sqrt(self._lu.U.diagonal()) * z.T).T
         return self.matvec(white[self._lu.perm_r])
 
-    def plus_identity(self, a: float) -> Ridged:
-        """Its inverse is not sparse, but a product of two that are."""
-        return Ridged(self, a)
-
     def factorised(self, a: float) -> _Product:
-        """Two sparse factorisations."""
+        """Its inverse is not sparse, but a product of two that are."""
         return _Product(self, a)
 
     def parameters(self) -> dict[str, Any]:
