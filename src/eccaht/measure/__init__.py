@@ -1,12 +1,14 @@
-"""Measurement designs: which weights to give the streams."""
+"""Measurement designs: which weights to give the streams.
+
+A design picks the contrast that tells most; the constraint of its `Problem` (`eccaht.measurements`) solves for it.
+"""
 
 from eccaht.measure.information import InformationDesign
-from eccaht.measure.pair import Design, PairDesign, pair_design
+from eccaht.measure.pair import PairDesign, pair_design
 from eccaht.measure.restricted import Coordinates, Difference, Tree, single_stream
 
 __all__ = [
     "Coordinates",
-    "Design",
     "Difference",
     "InformationDesign",
     "PairDesign",

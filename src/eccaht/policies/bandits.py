@@ -14,7 +14,7 @@ from scipy.special import gammaln, log_ndtr, ndtri_exp
 
 from eccaht.arrays import Array, Index, as_number
 from eccaht.measure import single_stream
-from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.policies.parts import Choice, Chooser, Parts, View
 from eccaht.posterior import EmpiricalMeans
 from eccaht.problem import Problem
 
@@ -26,7 +26,7 @@ class Rivals(NamedTuple):
     entering: Index
 
 
-class Unmeasured(Memoryless):
+class Unmeasured(Chooser):
     """Every stream once, in the policy's random order, before anything else."""
 
     def __init__(self, problem: Problem, belief: EmpiricalMeans) -> None:
