@@ -19,7 +19,9 @@ def pair_design(problem: Problem, i: int, j: int) -> Design:
     >>> design.weights, round(design.information, 6)
     (array([ 2., -2.,  0.]), 2.0)
     """
-    i, j = _checked_pair(problem, i, j)
+    i, j = (as_count(k, "stream", least=0) for k in (i, j))
+    if max(i, j) >= problem.size or i == j:
+        raise ValueError(f"a pair needs two different streams below {problem.size}, not {i} and {j}")
     _check_separable(problem, i, j)
     pair = np.array([i, j], dtype=np.intp)
     design = problem.measurements.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
@@ -48,10 +50,3 @@ def check_weakest_pair(problem: Problem) -> None:
 
 def _check_separable(problem: Problem, i: int, j: int) -> None:
     problem.measurements.check_pair(problem.shift[[i, j]], (problem.label(i), problem.label(j)))
-
-
-def _checked_pair(problem: Problem, i: int, j: int) -> tuple[int, int]:
-    i, j = (as_count(k, "stream", least=0) for k in (i, j))
-    if max(i, j) >= problem.size or i == j:
-        raise ValueError(f"a pair needs two different streams below {problem.size}, not {i} and {j}")
-    return i, j

@@ -24,7 +24,7 @@ from eccaht.scales import check_size
 _FEW = 8  # entries of a contrast up to which columns of the inverse are added up
 _WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
 _VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
-_ACCEPTABLE = 1e-6  # a KKT residual above this is refused, not handed out
+_ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is refused, not handed out
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,10 @@ def _solved(
         z = np.zeros(z.size)
         z[places] = weights
         norm = l1_norm(z)
-    elif not covariance.exact_inverse:
-        _check_exact(covariance, z, contrast)
+    elif not covariance.exact_inverse:  # at the exact solution z'S z = D'z
+        error = abs(covariance.quad(z) / contrast - 1.0)
+        if not error < _ACCEPTABLE:
+            raise _too_ill_conditioned(f"relative error {error:.1g}")
     return _L1Design(covariance, indices, values, z * (scale / norm), lam > 0.0, z=z, lam=lam)
 
 
@@ -161,13 +163,6 @@ def _remembered(covariance: Covariance, indices: Index, values: Array, limit: fl
         known[key] = _limited(covariance, indices, values, limit, unlimited)
     places, weights, lam = known[key]
     return Crossing(places, -weights if turned else weights, lam)
-
-
-def _check_exact(covariance: Covariance, z: Array, contrast: float) -> None:
-    """At the exact solution z'S z = D'z; what is off by more than rounding is refused."""
-    error = abs(covariance.quad(z) / contrast - 1.0)
-    if not error < _ACCEPTABLE:
-        raise _too_ill_conditioned(f"relative error {error:.1g}")
 
 
 def _too_ill_conditioned(why: str) -> ArithmeticError:

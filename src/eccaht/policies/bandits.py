@@ -108,7 +108,7 @@ class ConfidenceStop:
         belief, n = self._search.belief, self._search.problem.known_number
         if belief.unmeasured.size:
             return False
-        members = np.argpartition(-belief.scores, n - 1)[:n]
+        members = _best_set(belief.scores, n)
         return self._search.challenger(members, n_told)[1] <= 0.0
 
 

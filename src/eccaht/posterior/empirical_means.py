@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from eccaht.arrays import Array, frozen
-from eccaht.posterior.belief import Belief
-from eccaht.posterior.protocol import Capabilities
+from eccaht.posterior.protocol import Belief, Capabilities
 from eccaht.problem import Problem
 from eccaht.scales import SMALLEST
 from eccaht.stored import check_bounded, check_unmeasured

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index, frozen
-from eccaht.posterior.belief import Belief
 from eccaht.posterior.gibbs import Neighbourhood, log_posterior, neighbourhood
 from eccaht.posterior.likelihood import Fit, Likelihood
-from eccaht.posterior.protocol import Confidence, Posterior
+from eccaht.posterior.protocol import Belief, Confidence, Posterior
 from eccaht.posterior.ranking import Ranker, Ranking
 from eccaht.sets import Hypotheses, SetPrior
 from eccaht.stored import whole_numbers
