@@ -114,8 +114,7 @@ class SetPrior:
         return rows
 
     def _rest(self, sets: Index, slots: Index) -> Index:
-        rest: Index = (sets < self.n_streams).sum(axis=1) - (sets[np.arange(len(sets)), slots] < self.n_streams)
-        return rest
+        return (sets < self.n_streams).sum(axis=1) - (sets[np.arange(len(sets)), slots] < self.n_streams)
 
 
 class Hypotheses(NamedTuple):

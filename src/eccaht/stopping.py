@@ -75,7 +75,7 @@ class PosteriorProbability:
     def met(self, lead: float, n_told: int) -> bool:
         """Is the set probable enough? Not if one rival one change away is more probable than alpha."""
         doubt = self.margin * self.alpha
-        if not n_told or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fits():
+        if not n_told or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fit().holds:
             return False
         confidence = self.belief.confidence(1.0 - doubt)
         return confidence is not None and confidence.how != "unsettled" and confidence.probability >= 1.0 - doubt
@@ -99,7 +99,7 @@ class LikelihoodRatio:
     def met(self, lead: float, n_told: int) -> bool:
         """Is every rival far enough behind?"""
         needed = -math.log(self.alpha)
-        if not n_told or lead < needed or not self.belief.fits():
+        if not n_told or lead < needed or not self.belief.fit().holds:
             return False
         return self.belief.advantage(needed) >= needed
 

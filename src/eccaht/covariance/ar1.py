@@ -137,8 +137,7 @@ class AR1(Covariance):
         main = np.full(self.size, 1.0 + self.rho**2)
         main[[0, -1]] = 1.0
         precision = eigvalsh_tridiagonal(main, np.full(self.size - 1, -self.rho))
-        eigenvalues: Array = self.variance * self._innovation / precision[::-1]
-        return eigenvalues
+        return self.variance * self._innovation / precision[::-1]
 
     def color(self, z: Array) -> Array:
         """The recursion itself, driven by white noise."""

@@ -169,8 +169,7 @@ def _copied(kind: type[Covariance], attributes: dict[str, Any]) -> Covariance:
 
 
 def _rebuild(kind: Any, parameters: dict[str, Any]) -> Covariance:
-    rebuilt: Covariance = getattr(kind, "from_parameters", kind)(**parameters)
-    return rebuilt
+    return getattr(kind, "from_parameters", kind)(**parameters)
 
 
 def not_positive_definite(smallest: float, ridge: float) -> ValueError:

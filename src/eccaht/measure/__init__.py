@@ -4,15 +4,6 @@ A design picks the contrast that tells most; the constraint of its `Problem` (`e
 """
 
 from eccaht.measure.information import InformationDesign
-from eccaht.measure.pair import PairDesign, pair_design
-from eccaht.measure.restricted import Coordinates, Difference, Tree, single_stream
+from eccaht.measure.pair import Coordinates, Difference, PairDesign, Tree, pair_design, single_stream
 
-__all__ = [
-    "Coordinates",
-    "Difference",
-    "InformationDesign",
-    "PairDesign",
-    "Tree",
-    "pair_design",
-    "single_stream",
-]
+__all__ = ["Coordinates", "Difference", "InformationDesign", "PairDesign", "Tree", "pair_design", "single_stream"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -174,20 +175,20 @@ def _too_ill_conditioned(why: str) -> ArithmeticError:
 def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """Walk the path on a growing working set until no stream outside it would help."""
     size = covariance.size
-    columns: dict[int, Array] = {}
+    column = cache(covariance.column)  # each is asked for once
     working = np.union1d(_largest(unlimited, _WORKING_SET), indices)
     while True:
         contrast = np.zeros(working.size)
         contrast[np.searchsorted(working, indices)] = values
         try:
-            support, weights, lam = walk(_restricted(covariance, working, columns), contrast, limit)
+            support, weights, lam = walk(partial(_on, working, column), contrast, limit)
         except np.linalg.LinAlgError:
             raise _too_ill_conditioned("a submatrix cannot be factorised") from None
         support = working[support]
         dual = np.zeros(size)
         dual[indices] = values
         for k, weight in zip(support.tolist(), weights.tolist(), strict=True):
-            dual -= weight * columns[k]
+            dual -= weight * column(k)
         excess = np.abs(dual) - lam
         excess[working] = 0.0
         helpful = np.flatnonzero(excess > _VIOLATION * np.abs(values).max())
@@ -202,16 +203,9 @@ def _limited(covariance: Covariance, indices: Index, values: Array, limit: float
         working = np.union1d(working, strongest)
 
 
-def _restricted(covariance: Covariance, working: Index, columns: dict[int, Array]) -> Callable[[int], Array]:
-    """Columns of the covariance on the working set, each asked for once."""
-
-    def column(place: int) -> Array:
-        k = int(working[place])
-        if k not in columns:
-            columns[k] = covariance.column(k)
-        return columns[k][working]
-
-    return column
+def _on(working: Index, column: Callable[[int], Array], place: int) -> Array:
+    """A column of the covariance on the working set."""
+    return column(int(working[place]))[working]
 
 
 def _largest(x: Array, count: int) -> Index:

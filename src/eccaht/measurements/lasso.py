@@ -177,8 +177,7 @@ class _Path:
     # -- the factor --------------------------------------------------------------------------------
 
     def _solve(self) -> Array:
-        w: Array = lapack.dpotrs(self.factor, self.signs[self.active], lower=1)[0].ravel()
-        return w
+        return lapack.dpotrs(self.factor, self.signs[self.active], lower=1)[0].ravel()
 
     def _add(self, streams: Index) -> None:
         """Border the factor by some streams."""

@@ -5,6 +5,7 @@ The header says what to build; the objects are rebuilt by the same validating co
 
 from __future__ import annotations
 
+from itertools import groupby
 from os import PathLike
 from typing import Any
 
@@ -179,27 +180,15 @@ def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
             raise ValueError(f"a covariance of type {type(value).__name__} cannot be saved: use one of eccaht's")
         inner = {key: _pack(part, f"{name}.{key}", arrays) for key, part in value.parameters().items()}
         return {"operator": type(value).__name__, "parameters": inner}
-    if isinstance(value, list):
-        return _pack_list(value, name, arrays)
+    if isinstance(value, list):  # blocks, of which equal neighbours (the same object) are written once
+        groups = [list(same) for _, same in groupby(value, key=id)]
+        return {"runs": [[_pack(same[0], f"{name}.{k}", arrays), len(same)] for k, same in enumerate(groups)]}
     if isinstance(value, np.ndarray) and value.strides == (0,):  # one value repeated
         return float(value[0])
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return {"array": name}
     return value
-
-
-def _pack_list(blocks: list[Covariance], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
-    """Equal neighbours (the same object) are written once."""
-    runs: list[list[Any]] = []
-    last: Covariance | None = None
-    for block in blocks:
-        if block is last:
-            runs[-1][1] += 1
-        else:
-            runs.append([_pack(block, f"{name}.{len(runs)}", arrays), 1])
-        last = block
-    return {"runs": runs}
 
 
 def _unpack(value: Any, arrays: dict[str, Array], capacity: int) -> Any:

@@ -60,8 +60,7 @@ class EmpiricalMeans(Belief):
         problem = self.problem
         n, K = problem.known_number, problem.size
         evidence = problem.shift * (self._sums - 0.5 * problem.shift * self._precisions)
-        beliefs: Array = expit(np.log(n / (K - n)) + evidence)
-        return beliefs
+        return expit(np.log(n / (K - n)) + evidence)
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading."""

@@ -111,10 +111,6 @@ class Joint(Belief):
         """How well the readings fit the MAP set."""
         return self.likelihood.fit(self.map_set)
 
-    def fits(self) -> bool:
-        """Could the readings come from the MAP set? Not if there are too few to tell."""
-        return self.fit().holds
-
     def shifts(self) -> tuple[Array, Array]:
         """Mean and standard deviation of the shifts of the MAP set, in its order."""
         return self.likelihood.shifts_of(self.map_set)

@@ -66,8 +66,7 @@ class Belief(Protocol):
     @property
     def beliefs(self) -> Array:
         """The probability of each stream of being anomalous: 1 / (1 + exp(-score)), scores being log-odds (eq. 4)."""
-        beliefs: Array = expit(self.scores)
-        return beliefs
+        return expit(self.scores)
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading, of so many times the usual noise variance."""
