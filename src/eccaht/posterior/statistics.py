@@ -136,8 +136,7 @@ class SufficientStatistics:
     def log_likelihood(self, sets: Index) -> Array:
         """b'z - z'M z / 2 of every row."""
         if self._matrix is not None:
-            pairs = self._matrix[sets[:, :, None], sets[:, None, :]]
-            return self.linear[sets].sum(1) - 0.5 * pairs.sum((1, 2))
+            return self.linear[sets].sum(1) - 0.5 * self.block(sets).sum((1, 2))
         predicted = self._used_rows[:, sets].sum(2)
         return self.linear[sets].sum(1) - 0.5 * np.einsum("tn,tn->n", predicted, predicted)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance
-from eccaht.policies import Policy
 from eccaht.posterior import Likelihood, SufficientStatistics, likelihood_of
 from eccaht.posterior.gibbs import neighbourhood
 from eccaht.posterior.statistics import vector_noise
@@ -58,11 +57,6 @@ class Evidence:
         self._shared = shared is not None
         self._likelihood = likelihood_of(SufficientStatistics(problem)) if shared is None else shared
         self._sizes = SetPrior(problem.size, *problem.sizes)
-
-    @classmethod
-    def of(cls, policy: Policy) -> Evidence:
-        """Of a search by this policy."""
-        return cls(policy.problem, policy.likelihood)
 
     def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Take a reading that the policy was told, unless the policy itself has added it."""
@@ -149,10 +143,10 @@ class WholeWindows:
             noise = self._noise[key] = self._noise.get(key) or vector_noise(self._problem, present)
         weights = noise.solve(difference[present])
         if (size := np.abs(weights).sum()) > 0:
-            weights *= self._problem.budget / size
+            weights = weights * (self._problem.budget / size)
         c = np.zeros(self._problem.size)
         c[present] = weights
-        return c, float(weights @ x[present]), math.sqrt(noise.quad(weights))
+        return c, float(weights @ x[present]), math.sqrt(max(noise.quad(weights), 0.0))
 
 
 def name_of(problem: Problem, k: int) -> str:
