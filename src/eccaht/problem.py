@@ -8,17 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import (
-    Array,
-    Index,
-    as_count,
-    as_floats,
-    as_number,
-    as_vector,
-    check_finite,
-    inner,
-    support_of,
-)
+from eccaht.arrays import Array, Index, as_count, as_floats, as_number, as_vector, check_finite, inner, support_of
 from eccaht.covariance import Covariance, as_covariance
 from eccaht.labels import by_name, unlabelled
 from eccaht.measurements import Budget, Constraint
@@ -47,18 +37,6 @@ class Problem:
     >>> problem.size, problem.label(1)
     (4, "'b'")
     """
-
-    __slots__ = (
-        "_last",
-        "covariance",
-        "mean",
-        "measurements",
-        "names",
-        "readout_noise",
-        "shift",
-        "shift_spread",
-        "sizes",
-    )
 
     covariance: Covariance
     shift: Array  # known, or the mean of what it may be

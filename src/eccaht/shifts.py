@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, as_floats, as_positive, as_vector, frozen
+from eccaht.arrays import Array, as_floats, as_positive, as_vector
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,16 @@ def shift_prior(shift: Shift, size: int) -> ShiftPrior:
     ShiftPrior(mean=array([1., 0.]), spread=array([0., 2.]))
     """
     if isinstance(shift, UnknownShift):
-        mean, spread = shift.moments
-        return ShiftPrior(as_vector(mean, size, "shift"), as_vector(spread, size, "shift"))
-    if isinstance(shift, ShiftPrior):
-        prior = ShiftPrior(as_vector(shift.mean, size, "shift"), as_vector(shift.spread, size, "spread of the shift"))
-        if (prior.spread < 0).any():
-            raise ValueError("the spread of a shift must not be negative")
+        shift = ShiftPrior(*map(np.asarray, shift.moments))
     elif isinstance(shift, list | tuple) and any(isinstance(value, UnknownShift) for value in shift):
         pairs = [value.moments if isinstance(value, UnknownShift) else (value, 0.0) for value in shift]
-        columns = as_floats(pairs, "shift")
-        prior = ShiftPrior(*(as_vector(column, size, "shift") for column in columns.T))
-    else:
-        prior = ShiftPrior(as_floats(cast(ArrayLike, shift), "shift"), frozen(np.zeros(())))
-    zero = np.flatnonzero((prior.mean == 0) & (prior.spread == 0))
+        shift = ShiftPrior(*as_floats(pairs, "shift").T)
+    elif not isinstance(shift, ShiftPrior):
+        shift = ShiftPrior(as_floats(cast(ArrayLike, shift), "shift"), np.zeros(()))
+    mean, spread = as_vector(shift.mean, size, "shift"), as_vector(shift.spread, size, "spread of the shift")
+    if (spread < 0).any():
+        raise ValueError("the spread of a shift must not be negative")
+    zero = np.flatnonzero((mean == 0) & (spread == 0))
     if zero.size:
         raise ValueError(f"shift of stream {zero[0]} is 0: an anomaly there is invisible; give it a size or drop it")
-    return ShiftPrior(as_vector(prior.mean, size, "shift"), as_vector(prior.spread, size, "spread of the shift"))
+    return ShiftPrior(mean, spread)

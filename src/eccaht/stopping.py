@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from eccaht.arrays import as_count
-from eccaht.posterior import Capabilities, Confidence
+from eccaht.posterior import Capabilities, Joint
 from eccaht.problem import Problem
 
 StoppingOption = str | int | None
@@ -53,19 +53,6 @@ class Gap:
         return lead >= self.beta
 
 
-class HasPosterior(Protocol):
-    """A belief with a posterior over whole sets."""
-
-    def fits(self) -> bool:
-        """Could the readings come from the MAP set? Not if there are too few to tell."""
-
-    def confidence(self, needed: float = 0.0) -> Confidence | None:
-        """The posterior probability of the MAP set; where it is below `needed` a rough figure will do."""
-
-    def advantage(self, needed: float = -math.inf) -> float:
-        """The least log-likelihood ratio of the MAP set to another, less the cost of how many others are like it."""
-
-
 @dataclass(frozen=True)
 class PosteriorProbability:
     """Stop when the posterior probability of the MAP set reaches 1 - alpha.
@@ -82,13 +69,13 @@ class PosteriorProbability:
     """
 
     alpha: float
-    belief: HasPosterior
+    belief: Joint
     margin: float = 1.0  # the rule works with margin * alpha
 
     def met(self, lead: float, n_told: int) -> bool:
         """Is the set probable enough? Not if one rival one change away is more probable than alpha."""
         doubt = self.margin * self.alpha
-        if not n_told or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fits():
+        if not n_told or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fit().holds:
             return False
         confidence = self.belief.confidence(1.0 - doubt)
         return confidence is not None and confidence.how != "unsettled" and confidence.probability >= 1.0 - doubt
@@ -107,12 +94,12 @@ class LikelihoodRatio:
     """
 
     alpha: float
-    belief: HasPosterior
+    belief: Joint
 
     def met(self, lead: float, n_told: int) -> bool:
         """Is every rival far enough behind?"""
         needed = -math.log(self.alpha)
-        if not n_told or lead < needed or not self.belief.fits():
+        if not n_told or lead < needed or not self.belief.fit().holds:
             return False
         return self.belief.advantage(needed) >= needed
 
@@ -149,7 +136,7 @@ def stopping_rule(
     """Return the rule that `stopping=...` names.
 
     "posterior", "glr", "gap", "own", a number of measurements, or None for never. own: the rule of the algorithm's own
-    source; can: what the policy can do; belief: its belief, a `HasPosterior` if it can tell the posterior of sets.
+    source; can: what the policy can do; belief: its belief, a `Joint` if it can tell the posterior of sets.
 
     >>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], shift=1.0, n_anomalies=1, budget=1.0)
     >>> round(stopping_rule("gap", 0.05, problem).beta, 3)

@@ -16,17 +16,17 @@ from eccaht.arrays import Array, Index
 from eccaht.checks import CheckFailure, check_policy, policy_checks
 from eccaht.covariance import Covariance
 from eccaht.measure import PairDesign
-from eccaht.measurements.base import Constraint, Solved
+from eccaht.measurements.base import Constraint, Design
 from eccaht.policies import Policy
 from eccaht.policies.choosers import Pair, champion_challenger
-from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.policies.parts import Choice, Chooser, Parts, View
 from eccaht.posterior import PseudoLikelihood
 from eccaht.randomness import rng_for
 from eccaht.shifts import ShiftPrior
 from eccaht.stopping import Never
 
 
-class Loudest(Memoryless):
+class Loudest(Chooser):
     """Measures the stream of the largest score, or any."""
 
     def __init__(self, problem: Problem, draw: Callable[[View], float]) -> None:
@@ -55,7 +55,7 @@ def test_a_policy_of_a_user_passes() -> None:
 def test_it_is_there_by_name() -> None:
     assert eccaht.checks.check_policy is check_policy
     with pytest.raises(AttributeError, match="no attribute 'check_nothing'"):
-        eccaht.checks.check_nothing  # noqa: B018
+        eccaht.checks.check_nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_names_and_problems_of_a_user() -> None:
@@ -77,9 +77,9 @@ class Euclidean(Constraint):
     def scaled(self, direction: Array) -> Array:
         return direction / float(np.linalg.norm(direction))
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solved:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         weights = self.scaled(covariance.solve_sparse(indices, values))
-        return Solved(covariance, indices, values, weights)
+        return Design(covariance, indices, values, weights)
 
 
 def test_a_constraint_of_a_user_is_what_is_checked() -> None:

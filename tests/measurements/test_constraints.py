@@ -13,7 +13,7 @@ from scipy.optimize import minimize, nnls
 from eccaht import Problem, Simulator, families, identify, make_policy, measurements, pair_design, policy_names
 from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance
-from eccaht.measurements import Budget, Constraint, Solution, Solved, Unlimited
+from eccaht.measurements import Budget, Constraint, Design, Unlimited
 from eccaht.policies.catalogue import CATALOGUE
 from eccaht.policies.policy import BudgetWarning
 from tests.checks.covariances import wishart
@@ -33,14 +33,14 @@ class TwoBlocks(Constraint):
     def scaled(self, direction: Array) -> Array:
         return direction / np.abs(direction).max()
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """min |L'c - L^-1 D|^2 over the cone, for both signs of D."""
         S, D = covariance.dense(), np.zeros(covariance.size)
         D[indices] = values
         L = np.linalg.cholesky(S)
         found = [self.sign * nnls(L.T * self.sign, np.linalg.solve(L, side * D))[0] for side in (1.0, -1.0)]
         best = max((c for c in found if c.any()), key=lambda c: (c @ D) ** 2 / (c @ S @ c))
-        return Solved(covariance, indices, values, self.scaled(best))
+        return Design(covariance, indices, values, self.scaled(best))
 
 
 class OwnBudget(Constraint):
@@ -55,7 +55,7 @@ class OwnBudget(Constraint):
     def scaled(self, direction: Array) -> Array:
         return self.limit / np.abs(direction).sum() * direction
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         S, K = covariance.dense(), covariance.size
         D = np.zeros(K)
         D[indices] = values
@@ -71,7 +71,7 @@ class OwnBudget(Constraint):
             ],
             options={"ftol": 1e-14, "maxiter": 500},
         )
-        return Solved(covariance, indices, values, self.scaled(told.x[:K] - told.x[K:]))
+        return Design(covariance, indices, values, self.scaled(told.x[:K] - told.x[K:]))
 
 
 def own(size: int = 16, **changes: Any) -> Problem:

@@ -79,11 +79,11 @@ def test_drawn_shifts_follow_that_posterior() -> None:
         evidence.add(c, float(reading))
     likelihood = likelihood_of(evidence)
     sets = np.tile([4, 1, 3], (20_000, 1))
-    opened = likelihood.draw_shifts(sets, np.zeros(len(sets), dtype=np.intp), np.random.default_rng(0))
+    rest, filling = likelihood.draw_shifts(sets, np.zeros(len(sets), dtype=np.intp), np.random.default_rng(0))
     mean, deviation = likelihood.shifts_of(np.array([1, 3]))
-    assert_allclose(opened.rest.mean(axis=0), mean, atol=5 * deviation.max() / np.sqrt(len(sets)))
-    assert_allclose(opened.rest.std(axis=0), deviation, rtol=0.03)
-    assert np.abs(opened.filling[:, K]).max() == 0.0
+    assert_allclose(rest.mean(axis=0), mean, atol=5 * deviation.max() / np.sqrt(len(sets)))
+    assert_allclose(rest.std(axis=0), deviation, rtol=0.03)
+    assert np.abs(filling[:, K]).max() == 0.0
 
 
 def known_unknown_contaminated() -> dict[str, Likelihood]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from unittest import SkipTest
 
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.checks.suite import require, require_close, require_equal, require_refused, run_all, run_one
+from eccaht.checks.suite import Check, by_name, require, require_close, require_equal, require_refused, run_all, single
 from eccaht.covariance import Covariance, Dense, with_ridge
 from eccaht.measure import pair_design
 from eccaht.policies import make_policy
 from eccaht.problem import Problem
 from eccaht.run import Simulator, identify
-
-Check = Callable[[Covariance], None]
 
 _LARGEST = 2000  # streams whose full matrix is formed
 _DRAWS = 2000
@@ -33,23 +31,18 @@ def check_covariance(operator: Covariance, *, skip: Mapping[str, str] | None = N
     >>> check_covariance(AR1(1, rho=0.5))
     {'search': 'a search needs at least two streams'}
     """
-    return run_all(_CHECKS, skip, _small(operator))
+    return run_all(_CHECKS, skip, _small, operator)
 
 
 def covariance_checks() -> Iterator[tuple[str, Check]]:
-    """Yield (name, check): check(operator) is one property, as in `pytest.mark.parametrize`."""
-    for name in _CHECKS:
-        yield name, partial(_single, name)
+    """Pairs (name, check): check(operator) is one property, as in `pytest.mark.parametrize`."""
+    return single(_CHECKS, _small)
 
 
-def _single(name: str, operator: Covariance) -> None:
-    run_one(name, _CHECKS[name], _small(operator))
-
-
-def _small(operator: Covariance) -> Covariance:
+def _small(operator: Covariance) -> tuple[Covariance]:
     if operator.size > _LARGEST:
         raise ValueError(f"the full matrix of {operator.size} streams is too large: check at most {_LARGEST} streams")
-    return operator
+    return (operator,)
 
 
 def _size(operator: Covariance) -> None:
@@ -222,21 +215,7 @@ def _rounding(S: Array) -> float:
     return 1e-9 * max(1.0, float(np.linalg.norm(np.linalg.inv(S), 2)))
 
 
-_CHECKS: dict[str, Check] = {
-    "size": _size,
-    "dense": _dense,
-    "diagonal": _diagonal,
-    "column": _column,
-    "matvec": _matvec,
-    "quad": _quad,
-    "solve": _solve,
-    "solve_sparse": _solve_sparse,
-    "eigenvalues": _eigenvalues,
-    "color": _color,
-    "sample": _sample,
-    "inputs": _inputs,
-    "shapes": _shapes,
-    "parameters": _parameters,
-    "search": _search,
-    "ridge": _ridge,
-}
+_CHECKS = by_name(
+    *(_size, _dense, _diagonal, _column, _matvec, _quad, _solve, _solve_sparse, _eigenvalues, _color),
+    *(_sample, _inputs, _shapes, _parameters, _search, _ridge),
+)

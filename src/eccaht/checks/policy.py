@@ -12,14 +12,23 @@ from unittest import SkipTest
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.checks.suite import CheckFailure, require, require_close, require_equal, require_refused, run_all, run_one
+from eccaht.checks.suite import (
+    Check,
+    CheckFailure,
+    by_name,
+    require,
+    require_close,
+    require_equal,
+    require_refused,
+    run_all,
+    single,
+)
 from eccaht.covariance import Dense, Diagonal, families
 from eccaht.policies import Policy, load_policy, make_policy
 from eccaht.problem import Problem
 from eccaht.run import Simulator
 
 Build = Callable[[Problem, int], Policy]
-Check = Callable[[Build, Problem], None]
 
 _STEPS = 24
 _RUNS, _WRONG = 5, 1  # searches for strong anomalies, and how many of them may end wrong
@@ -37,24 +46,18 @@ def check_policy(
     >>> check_policy("round-robin")
     {}
     """
-    build, problem = _prepared(build, problem)
-    return run_all(_CHECKS, skip, build, problem)
+    return run_all(_CHECKS, skip, _prepared, build, problem)
 
 
-def policy_checks() -> Iterator[tuple[str, Callable[..., None]]]:
-    """Yield (name, check): check(build, problem=None) is one property, as in `pytest.mark.parametrize`."""
-    for name in _CHECKS:
-        yield name, partial(_single, name)
+def policy_checks() -> Iterator[tuple[str, Check]]:
+    """Pairs (name, check): check(build, problem=None) is one property, as in `pytest.mark.parametrize`."""
+    return single(_CHECKS, _prepared)
 
 
-def _single(name: str, build: Build | str, problem: Problem | None = None) -> None:
-    run_one(name, _CHECKS[name], *_prepared(build, problem))
-
-
-def _prepared(build: Build | str, problem: Problem | None) -> tuple[Build, Problem]:
+def _prepared(build: Build | str, problem: Problem | None = None) -> tuple[Build, Problem]:
     """Return a function that builds the policy, and a problem that it takes."""
     if isinstance(build, str):
-        build = _by_name(build)
+        build = partial(_made, build)
     if problem is not None:
         return build, problem
     for covariance in (families.toeplitz(32, rho=0.6), families.identity(32)):
@@ -68,8 +71,8 @@ def _prepared(build: Build | str, problem: Problem | None) -> tuple[Build, Probl
     raise CheckFailure(f"the policy refuses the problems it is checked on ({refusal}): hand in one that it takes")
 
 
-def _by_name(name: str) -> Build:
-    return lambda problem, seed: make_policy(name, problem, seed=seed)
+def _made(name: str, problem: Problem, seed: int) -> Policy:
+    return make_policy(name, problem, seed=seed)
 
 
 def _run(policy: Policy, world: Simulator, steps: int = _STEPS) -> list[tuple[Array, float]]:
@@ -317,16 +320,7 @@ def _finds(policy: Policy, world: Simulator) -> bool:
     return right > 0
 
 
-_CHECKS: dict[str, Check] = {
-    "same_seed": _same_seed,
-    "constraint": _constraint,
-    "ask_twice": _ask_twice,
-    "reading": _reading,
-    "tell_any": _tell_any,
-    "inputs": _inputs,
-    "decision": _decision,
-    "relabelling": _relabelling,
-    "saving": _saving,
-    "bad_readings": _bad_readings,
-    "strong_anomalies": _strong_anomalies,
-}
+_CHECKS = by_name(
+    *(_same_seed, _constraint, _ask_twice, _reading, _tell_any, _inputs, _decision, _relabelling, _saving),
+    *(_bad_readings, _strong_anomalies),
+)

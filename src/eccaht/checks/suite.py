@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 from unittest import SkipTest
 
 import numpy as np
 
 from eccaht.arrays import Array
+
+Check = Callable[..., None]
+Prepare = Callable[..., tuple[Any, ...]]
 
 
 class CheckFailure(AssertionError):
@@ -51,10 +55,22 @@ def require_refused(act: Callable[[], object], message: str, kind: type[Exceptio
     raise CheckFailure(f"{message}, but it is accepted")
 
 
-def run_one(name: str, check: Callable[..., None], *arguments: Any) -> None:
+def by_name(*checks: Check) -> dict[str, Check]:
+    """Checks by the names of their functions."""
+    return {check.__name__.removeprefix("_"): check for check in checks}
+
+
+def single(checks: Mapping[str, Check], prepare: Prepare) -> Iterator[tuple[str, Check]]:
+    """Each check with its name, as a function of what `prepare` makes its arguments of."""
+    for name in checks:
+        yield name, partial(run_one, checks, name, prepare)
+
+
+def run_one(checks: Mapping[str, Check], name: str, prepare: Prepare, *given: Any) -> None:
     """Run one check; an error that the part itself raises is a failure, too."""
+    arguments = prepare(*given)
     try:
-        check(*arguments)
+        checks[name](*arguments)
     except (CheckFailure, SkipTest):
         raise
     except Exception as error:
@@ -62,17 +78,17 @@ def run_one(name: str, check: Callable[..., None], *arguments: Any) -> None:
 
 
 def run_all(
-    checks: Mapping[str, Callable[..., None]], skip: Mapping[str, str] | None, *arguments: Any
+    checks: Mapping[str, Check], skip: Mapping[str, str] | None, prepare: Prepare, *given: Any
 ) -> dict[str, str]:
     """Run the checks except those to skip; return the ones that did not apply, with the reason."""
     skipped = dict(skip or {})
     for name in skipped:
         if name not in checks:
             raise ValueError(f"there is no check {name!r}: known are {', '.join(checks)}")
-    for name, check in checks.items():
+    for name in checks:
         if name not in skipped:
             try:
-                run_one(name, check, *arguments)
+                run_one(checks, name, prepare, *given)
             except SkipTest as reason:
                 skipped[name] = str(reason)
     return skipped

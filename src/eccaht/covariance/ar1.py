@@ -15,7 +15,6 @@ from scipy.linalg import cholesky_banded, eigvalsh_tridiagonal, lapack
 
 from eccaht.arrays import Array, Index, as_count, as_number, as_positive, check_rows, frozen, support_of
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.ridge import Ridged
 
 _SHORT = 24  # up to here a recursion over the nonzero entries in Python beats one over all K in LAPACK
 _NEGLIGIBLE = 1e-20  # share of a solution that may be left out
@@ -138,20 +137,15 @@ class AR1(Covariance):
         main = np.full(self.size, 1.0 + self.rho**2)
         main[[0, -1]] = 1.0
         precision = eigvalsh_tridiagonal(main, np.full(self.size - 1, -self.rho))
-        eigenvalues: Array = self.variance * self._innovation / precision[::-1]
-        return eigenvalues
+        return self.variance * self._innovation / precision[::-1]
 
     def color(self, z: Array) -> Array:
         """The recursion itself, driven by white noise."""
         check_rows(z, self.size)
         return self._recurse((np.sqrt(self._innovations()) * z.T).T, backward=False)
 
-    def plus_identity(self, a: float) -> Ridged:
-        """No AR1 any more, but tridiagonal between two recursions."""
-        return Ridged(self, a)
-
     def factorised(self, a: float) -> _Tridiagonal:
-        """A band Cholesky factor."""
+        """No AR1 any more, but tridiagonal between two recursions."""
         return _Tridiagonal(self, a)
 
     def parameters(self) -> dict[str, Any]:

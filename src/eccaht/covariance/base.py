@@ -116,8 +116,12 @@ class Covariance(ABC):
         return np.column_stack([self.column(k) for k in range(self.size)])
 
     def plus_identity(self, a: float) -> Covariance:
-        """S + a I for a > 0; by default a full matrix."""
-        return self._full("plus_identity").plus_identity(a)
+        """S + a I for a > 0; by default by the factorisation of S + a I, or a full matrix where there is none."""
+        if type(self).factorised is Covariance.factorised:
+            return self._full("plus_identity").plus_identity(a)
+        from eccaht.covariance.ridge import Ridged
+
+        return Ridged(self, a)
 
     def factorised(self, a: float) -> Factorisation:
         """A factorisation of S + a I, where the structure of S gives one; `Ridged` makes an operator of it."""
@@ -165,8 +169,7 @@ def _copied(kind: type[Covariance], attributes: dict[str, Any]) -> Covariance:
 
 
 def _rebuild(kind: Any, parameters: dict[str, Any]) -> Covariance:
-    rebuilt: Covariance = getattr(kind, "from_parameters", kind)(**parameters)
-    return rebuilt
+    return getattr(kind, "from_parameters", kind)(**parameters)
 
 
 def not_positive_definite(smallest: float, ridge: float) -> ValueError:

@@ -85,8 +85,8 @@ def graph(K: int, rho: float, p: float = 0.05, seed: int = 0) -> SparsePrecision
     if not abs(rho) <= 1:
         raise ValueError(f"rho must lie between -1 and 1, not {rho!r}")
     A = _random_graph(K, p, rng_for(seed, "graph"))
-    top = _largest_eigenvalue(A)
-    coupling = 0.95 * rho / top if top > 0 else 0.0
+    top = eigsh(A, k=1, which="LA", v0=np.ones(K), return_eigenvectors=False)[0] if A.nnz else 0.0
+    coupling = 0.95 * rho / float(top) if top > 0 else 0.0
     precision = sp.eye_array(K, format="csc") - coupling * A
     scale = sp.diags_array(np.sqrt(SparsePrecision(precision).diagonal()))
     return SparsePrecision(scale @ precision @ scale)
@@ -111,9 +111,3 @@ def _random_graph(K: int, p: float, rng: np.random.Generator) -> sp.csc_array:
     row -= row * (row - 1) // 2 > edges  # the square root may round up
     half = sp.coo_array((np.ones(edges.size), (row, edges - row * (row - 1) // 2)), shape=(K, K))
     return sp.csc_array(half + half.T)
-
-
-def _largest_eigenvalue(A: sp.csc_array) -> float:
-    if A.nnz == 0:
-        return 0.0
-    return float(eigsh(A, k=1, which="LA", v0=np.ones(A.shape[0]), return_eigenvectors=False)[0])

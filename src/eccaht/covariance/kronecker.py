@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from eccaht.arrays import Array, Index
 from eccaht.covariance.base import Covariance
 from eccaht.covariance.dense import as_covariance
-from eccaht.covariance.ridge import Ridged
 
 
 class Kronecker(Covariance):
@@ -78,7 +77,7 @@ class Kronecker(Covariance):
             return Kronecker(left, right.plus_identity(a / left.diagonal()[0]))
         if right.size == 1:
             return Kronecker(left.plus_identity(a / right.diagonal()[0]), right)
-        return Ridged(self, a)
+        return super().plus_identity(a)
 
     def factorised(self, a: float) -> _Eigenbasis:
         """The factors' eigenvectors."""

@@ -148,5 +148,4 @@ def _count_below(x: Array, d: Array, F: Array, gain: Array) -> Index:
     small = np.einsum("ka,xk,kb->xab", F, 1.0 / gaps, F, optimize=True)
     small[:, range(gain.size), range(gain.size)] += 1.0 / gain
     negative = (np.linalg.eigvalsh(-small) < 0).sum(axis=1)
-    count: Index = (gaps < 0).sum(axis=1) + negative - int((gain > 0).sum())
-    return count
+    return (gaps < 0).sum(axis=1) + negative - int((gain > 0).sum())

@@ -14,7 +14,6 @@ from scipy.sparse.linalg import splu
 
 from eccaht.arrays import Array, Index, check_finite
 from eccaht.covariance.base import Covariance
-from eccaht.covariance.ridge import Ridged
 from eccaht.randomness import rng_for
 from eccaht.scales import check_entries
 
@@ -59,23 +58,19 @@ class SparsePrecision(Covariance):
 
     def least_variances(self) -> Array:
         """1 / P_kk, what is left of a variance once all other streams are known."""
-        least: Array = 1.0 / self._precision.diagonal()
-        return least
+        return 1.0 / self._precision.diagonal()
 
     def matvec(self, c: Array) -> Array:
         """S c = P^-1 c by the factorisation."""
-        product: Array = self._lu.solve(np.ascontiguousarray(c))
-        return product
+        return self._lu.solve(np.ascontiguousarray(c))
 
     def solve(self, b: Array) -> Array:
         """S^-1 b = P b."""
-        product: Array = self._precision @ b
-        return product
+        return self._precision @ b
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         """A few columns of P."""
-        x: Array = self._precision[:, indices] @ values
-        return x
+        return self._precision[:, indices] @ values
 
     def eigenvalues(self) -> Array:
         """Reciprocals of those of P, which is brought to a narrow band first."""
@@ -85,20 +80,15 @@ class SparsePrecision(Covariance):
         row, col = P.row[lower], P.col[lower]
         band = np.zeros((int((row - col).max()) + 1, self.size))
         band[row - col, col] = P.data[lower]
-        eigenvalues: Array = 1.0 / eigvals_banded(band, lower=True)[::-1]
-        return eigenvalues
+        return 1.0 / eigvals_banded(band, lower=True)[::-1]
 
     def color(self, z: Array) -> Array:
         """P^-1 L sqrt(D) z: its covariance is P^-1 (L D L') P^-1 = S, with no triangular solve."""
         white = self._lu.L @ (np.sqrt(self._lu.U.diagonal()) * z.T).T
         return self.matvec(white[self._lu.perm_r])
 
-    def plus_identity(self, a: float) -> Ridged:
-        """Its inverse is not sparse, but a product of two that are."""
-        return Ridged(self, a)
-
     def factorised(self, a: float) -> _Product:
-        """Two sparse factorisations."""
+        """Its inverse is not sparse, but a product of two that are."""
         return _Product(self, a)
 
     def parameters(self) -> dict[str, Any]:

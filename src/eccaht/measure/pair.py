@@ -1,31 +1,17 @@
-"""The measurement that best separates two streams (paper, eq. 2 and Algorithm 1, line 12)."""
+"""Measurements that separate two streams: the best one (paper, eq. 2 and Algorithm 1, line 12) and restricted ones.
+
+The paper compares the best with one stream, a plain difference, and a node of a tree.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from eccaht.arrays import Array, as_count, frozen
+from eccaht.measurements import Design
 from eccaht.problem import Problem
 
 _OPPOSITE = np.array([1.0, -1.0])
-
-
-@dataclass(frozen=True)
-class Design:
-    """An optimal measurement for a pair.
-
-    weights: (K,), as large as the problem's constraint allows: |weights|_1 = budget.
-    information: nats that one reading gives between the two hypotheses, (c'D)^2 / (2 c'S c) (paper, eq. 1).
-    budget_active: whether the constraint kept the noise from being cancelled further.
-    kkt_residual: largest violation of the optimality conditions, relative to the size of the dual contrast.
-    """
-
-    weights: Array
-    information: float
-    budget_active: bool
-    kkt_residual: float
 
 
 def pair_design(problem: Problem, i: int, j: int) -> Design:
@@ -36,11 +22,14 @@ def pair_design(problem: Problem, i: int, j: int) -> Design:
     >>> design.weights, round(design.information, 6)
     (array([ 2., -2.,  0.]), 2.0)
     """
-    i, j = _checked_pair(problem, i, j)
+    i, j = (as_count(k, "stream", least=0) for k in (i, j))
+    if max(i, j) >= problem.size or i == j:
+        raise ValueError(f"a pair needs two different streams below {problem.size}, not {i} and {j}")
     _check_separable(problem, i, j)
     pair = np.array([i, j], dtype=np.intp)
-    solution = problem.measurements.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
-    return Design(frozen(solution.weights), solution.information, solution.active, solution.kkt_residual)
+    design = problem.measurements.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
+    frozen(design.weights)
+    return design
 
 
 class PairDesign:
@@ -66,8 +55,88 @@ def _check_separable(problem: Problem, i: int, j: int) -> None:
     problem.measurements.check_pair(problem.shift[[i, j]], (problem.label(i), problem.label(j)))
 
 
-def _checked_pair(problem: Problem, i: int, j: int) -> tuple[int, int]:
-    i, j = (as_count(k, "stream", least=0) for k in (i, j))
-    if max(i, j) >= problem.size or i == j:
-        raise ValueError(f"a pair needs two different streams below {problem.size}, not {i} and {j}")
-    return i, j
+class Coordinates:
+    """The best of +-e_k for a pair: whichever of the two has the larger shift per standard deviation.
+
+    Any other stream says nothing about the pair (paper, Algorithm ECC-AHT-Restricted). The champion wins a tie.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._strength = problem.shift**2 / problem.covariance.diagonal()
+
+    def __call__(self, i: int, j: int) -> Array:
+        """Return the budget on one stream."""
+        return single_stream(self._problem, i if self._strength[i] >= self._strength[j] else j)
+
+
+def single_stream(problem: Problem, k: int) -> Array:
+    """All weight on stream k.
+
+    >>> single_stream(Problem(np.eye(3), shift=1.0, n_anomalies=1, budget=2.0), 1)
+    array([0., 2., 0.])
+    """
+    c = np.zeros(problem.size)
+    c[k] = problem.budget
+    return c
+
+
+class Difference:
+    """c proportional to D = shift_i e_i - shift_j e_j: the No-QP ablation of the paper (section 5.2).
+
+    >>> Difference(Problem(np.eye(3), shift=[1.0, 3.0, 1.0], n_anomalies=1, budget=2.0))(0, 1)
+    array([ 0.5, -1.5,  0. ])
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def __call__(self, i: int, j: int) -> Array:
+        """Return the difference, scaled to the budget."""
+        problem = self._problem
+        c = np.zeros(problem.size)
+        c[i], c[j] = problem.shift[i], -problem.shift[j]
+        return problem.measurements.scaled(c)
+
+
+class Tree:
+    """The node sum that separates a pair best, max (c'D)^2 / c'S c over all nodes of the complete binary tree.
+
+    Only nodes above i or above j have any contrast, so 2 log2 K of them are looked at; the noise variance of a node is
+    computed once. Among equals the smaller node wins, then the one above the champion.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        K = problem.size
+        if K & (K - 1):
+            raise ValueError(
+                f"a binary tree needs a power of two of streams, not {K}: "
+                f"drop streams to {1 << (K.bit_length() - 1)} or pad to {1 << K.bit_length()}"
+            )
+        self._problem = problem
+        self._levels = K.bit_length()
+        self._variances: dict[tuple[int, int], float] = {}
+
+    def __call__(self, i: int, j: int) -> Array:
+        """Return the best node sum, scaled to the budget."""
+        shift, best, chosen = self._problem.shift, -1.0, (0, 0)
+        for level in range(self._levels):
+            for stream in (i, j):
+                node = (level, stream >> level)
+                contrast = shift[i] * (i >> level == node[1]) - shift[j] * (j >> level == node[1])
+                information = float(contrast) ** 2 / self._variance(node)
+                if information > best * (1.0 + 1e-12):
+                    best, chosen = information, node
+        return self._problem.measurements.scaled(self._weights(chosen))
+
+    def _weights(self, node: tuple[int, int]) -> Array:
+        """One on every leaf below the node: `place` of `level`, leaves at level 0."""
+        level, place = node
+        c = np.zeros(self._problem.size)
+        c[place << level : (place + 1) << level] = 1.0
+        return c
+
+    def _variance(self, node: tuple[int, int]) -> float:
+        if node not in self._variances:
+            self._variances[node] = self._problem.covariance.quad(self._weights(node))
+        return self._variances[node]

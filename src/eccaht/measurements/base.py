@@ -4,47 +4,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
 
 from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance
 
 
-class Solution(Protocol):
-    """The least noisy allowed measurement of a contrast."""
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The least noisy allowed measurement of a contrast D, which is zero but for `values` at `indices`.
 
-    @property
-    def weights(self) -> Array:
-        """The measurement c, (K,), allowed as it is."""
-
-    @property
-    def information(self) -> float:
-        """Nats that one reading gives between means that differ by the contrast D: (c'D)^2 / (2 c'S c) (eq. 1)."""
-
-    @property
-    def active(self) -> bool:
-        """Did the constraint keep the noise from being cancelled further?"""
-
-    @property
-    def kkt_residual(self) -> float:
-        """How far from optimal the weights are, relative: 0 at the optimum."""
-
-
-class Solved(NamedTuple):
-    """A solution by its weights, for the contrast D that is zero but for `values` at `indices`."""
+    weights: (K,), allowed as they are; under an L1 budget |weights|_1 = budget.
+    budget_active: whether the constraint kept the noise from being cancelled further.
+    """
 
     covariance: Covariance
     indices: Index
     values: Array
     weights: Array
-    active: bool = True
-    kkt_residual: float = 0.0
+    budget_active: bool = True
 
     @property
     def information(self) -> float:
-        """(c'D)^2 / (2 c'S c) (eq. 1)."""
+        """Nats that one reading gives between means that differ by D: (c'D)^2 / (2 c'S c) (paper, eq. 1)."""
         signal = float(self.values @ self.weights[self.indices])
         return 0.5 * signal**2 / self.covariance.quad(self.weights)
+
+    @property
+    def kkt_residual(self) -> float:
+        """Largest violation of the optimality conditions, relative; 0 where the constraint does not say."""
+        return 0.0
 
 
 class Constraint(ABC):
@@ -59,7 +48,7 @@ class Constraint(ABC):
     ...         return direction / np.linalg.norm(direction)
     ...     def contrast(self, covariance, indices, values):
     ...         weights = self.scaled(covariance.solve_sparse(indices, values))
-    ...         return Solved(covariance, indices, values, weights, active=False)
+    ...         return Design(covariance, indices, values, weights, budget_active=False)
     >>> from eccaht import Problem, pair_design
     >>> pair_design(Problem(np.eye(3), shift=1.0, n_anomalies=1, measurements=Short()), 0, 1).weights.round(3)
     array([ 0.707, -0.707,  0.   ])
@@ -84,14 +73,14 @@ class Constraint(ABC):
         """Return the largest allowed multiple of a direction; a ValueError if none is allowed."""
 
     @abstractmethod
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve for the contrast D that is zero but for `values` at the distinct `indices`.
 
         The weights maximise (c'D)^2 / c'S c over all that are allowed (paper, eq. 2): either sign of c'D will do. A
         contrast that no allowed measurement shows is a ValueError.
         """
 
-    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
+    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve as `contrast` does; a search comes back to the same pairs, so answers may be remembered here."""
         return self.contrast(covariance, indices, values)
 

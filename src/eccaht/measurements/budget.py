@@ -11,21 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache, partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from eccaht.arrays import Array, Index, as_positive, l1_norm, rounded_up, support_of
 from eccaht.covariance import Covariance
-from eccaht.measurements.base import Constraint
-from eccaht.measurements.lasso import walk
+from eccaht.measurements.base import Constraint, Design
+from eccaht.measurements.lasso import Crossing, walk
 from eccaht.scales import check_size
 
 _FEW = 8  # entries of a contrast up to which columns of the inverse are added up
 _WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
 _VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
-_ACCEPTABLE = 1e-6  # a KKT residual above this is refused, not handed out
+_ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is refused, not handed out
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class Budget(_L1):
         """Unit contrast takes |c|_1 >= 1 / max|D|."""
         return 1.0 / self.limit
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve exactly, by a formula or along the lasso path."""
         return _solved(covariance, indices, values, self.limit, self.limit, _limited)
 
-    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
+    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve as `contrast` does for a pair; designs that the limit binds are remembered."""
         return _solved(covariance, indices, values, self.limit, self.limit, _remembered)
 
@@ -89,30 +89,17 @@ class Budget(_L1):
 class Unlimited(_L1):
     """|c|_1 <= limit, but not per unit of contrast: any direction that cancels noise (appendix ECC-AHT-CostFree)."""
 
-    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> L1Solution:
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """S^-1 D."""
         return _solved(covariance, indices, values, np.inf, self.limit, _limited)
 
 
-class L1Solution(NamedTuple):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _L1Design(Design):
     """S z = D - lam sign(z) for the weights z up to scale; lam = 0 where the limit does not bind."""
 
-    covariance: Covariance
-    indices: Index  # where D is not zero: (i, j) for a pair
-    values: Array  # D there: (shift_i, -shift_j)
     z: Array
     lam: float
-    weights: Array  # z, scaled
-
-    @property
-    def active(self) -> bool:
-        """Does the limit bind?"""
-        return self.lam > 0.0
-
-    @property
-    def information(self) -> float:
-        """(D'z)^2 / (2 z'S z) (eq. 1)."""
-        return 0.5 * float(self.values @ self.z[self.indices]) ** 2 / self.covariance.quad(self.z)
 
     @property
     def kkt_residual(self) -> float:
@@ -122,13 +109,12 @@ class L1Solution(NamedTuple):
         return _kkt_violation(dual, self.z, self.lam) / float(np.abs(self.values).max())
 
 
-_Sparse = tuple[Index, Array, float]  # support, weights on it, lam
-_Limited = Callable[[Covariance, Index, Array, float, Array], _Sparse]
+_Limited = Callable[[Covariance, Index, Array, float, Array], Crossing]
 
 
 def _solved(
     covariance: Covariance, indices: Index, values: Array, limit: float, scale: float, limited: _Limited
-) -> L1Solution:
+) -> Design:
     """Solve under |c|_1 <= limit per unit of contrast, for weights of |c|_1 = scale."""
     z = _inverse(covariance, indices, values)
     contrast, norm, lam = float(values @ z[indices]), l1_norm(z), 0.0
@@ -137,9 +123,11 @@ def _solved(
         z = np.zeros(z.size)
         z[places] = weights
         norm = l1_norm(z)
-    elif not covariance.exact_inverse:
-        _check_exact(covariance, z, contrast)
-    return L1Solution(covariance, indices, values, z, lam, z * (scale / norm))
+    elif not covariance.exact_inverse:  # at the exact solution z'S z = D'z
+        error = abs(covariance.quad(z) / contrast - 1.0)
+        if not error < _ACCEPTABLE:
+            raise _too_ill_conditioned(f"relative error {error:.1g}")
+    return _L1Design(covariance, indices, values, z * (scale / norm), lam > 0.0, z=z, lam=lam)
 
 
 def _inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
@@ -152,7 +140,7 @@ def _inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
 
 
 _MEMORY = 16_384  # limited designs kept for a covariance
-_memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], _Sparse]] = WeakKeyDictionary()
+_memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], Crossing]] = WeakKeyDictionary()
 
 
 def forget_designs() -> None:
@@ -160,7 +148,7 @@ def forget_designs() -> None:
     _memory.clear()
 
 
-def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
+def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
 
     A search comes back to the same pairs again and again: what is remembered is walked once and changes no bit.
@@ -175,14 +163,7 @@ def _remembered(covariance: Covariance, indices: Index, values: Array, limit: fl
             known.clear()
         known[key] = _limited(covariance, indices, values, limit, unlimited)
     places, weights, lam = known[key]
-    return places, -weights if turned else weights, lam
-
-
-def _check_exact(covariance: Covariance, z: Array, contrast: float) -> None:
-    """At the exact solution z'S z = D'z; what is off by more than rounding is refused."""
-    error = abs(covariance.quad(z) / contrast - 1.0)
-    if not error < _ACCEPTABLE:
-        raise _too_ill_conditioned(f"relative error {error:.1g}")
+    return Crossing(places, -weights if turned else weights, lam)
 
 
 def _too_ill_conditioned(why: str) -> ArithmeticError:
@@ -191,23 +172,23 @@ def _too_ill_conditioned(why: str) -> ArithmeticError:
     )
 
 
-def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> _Sparse:
+def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """Walk the path on a growing working set until no stream outside it would help."""
     size = covariance.size
-    columns: dict[int, Array] = {}
+    column = cache(covariance.column)  # each is asked for once
     working = np.union1d(_largest(unlimited, _WORKING_SET), indices)
     while True:
         contrast = np.zeros(working.size)
         contrast[np.searchsorted(working, indices)] = values
         try:
-            support, weights, lam = walk(_restricted(covariance, working, columns), contrast, limit)
+            support, weights, lam = walk(partial(_on, working, column), contrast, limit)
         except np.linalg.LinAlgError:
             raise _too_ill_conditioned("a submatrix cannot be factorised") from None
         support = working[support]
         dual = np.zeros(size)
         dual[indices] = values
         for k, weight in zip(support.tolist(), weights.tolist(), strict=True):
-            dual -= weight * columns[k]
+            dual -= weight * column(k)
         excess = np.abs(dual) - lam
         excess[working] = 0.0
         helpful = np.flatnonzero(excess > _VIOLATION * np.abs(values).max())
@@ -217,21 +198,14 @@ def _limited(covariance: Covariance, indices: Index, values: Array, limit: float
             residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
             if not residual < _ACCEPTABLE:
                 raise _too_ill_conditioned(f"KKT residual {residual:.1g}")
-            return support, weights, lam
+            return Crossing(support, weights, lam)
         strongest = helpful[_largest(excess[helpful], working.size)]
         working = np.union1d(working, strongest)
 
 
-def _restricted(covariance: Covariance, working: Index, columns: dict[int, Array]) -> Callable[[int], Array]:
-    """Columns of the covariance on the working set, each asked for once."""
-
-    def column(place: int) -> Array:
-        k = int(working[place])
-        if k not in columns:
-            columns[k] = covariance.column(k)
-        return columns[k][working]
-
-    return column
+def _on(working: Index, column: Callable[[int], Array], place: int) -> Array:
+    """A column of the covariance on the working set."""
+    return column(int(working[place]))[working]
 
 
 def _largest(x: Array, count: int) -> Index:

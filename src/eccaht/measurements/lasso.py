@@ -25,7 +25,7 @@ _TIE = 1e-10  # relative distance to the bound at which a correlation counts as 
 
 
 class Crossing(NamedTuple):
-    """A point of the path: S_PP z = D_P - lam s_P on the support P, in places of the working set."""
+    """A point of the path: S_PP z = D_P - lam s_P on the support P."""
 
     support: Index
     weights: Array  # z on the support
@@ -177,8 +177,7 @@ class _Path:
     # -- the factor --------------------------------------------------------------------------------
 
     def _solve(self) -> Array:
-        w: Array = lapack.dpotrs(self.factor, self.signs[self.active], lower=1)[0].ravel()
-        return w
+        return lapack.dpotrs(self.factor, self.signs[self.active], lower=1)[0].ravel()
 
     def _add(self, streams: Index) -> None:
         """Border the factor by some streams."""

@@ -14,7 +14,7 @@ from scipy.special import gammaln, log_ndtr, ndtri_exp
 
 from eccaht.arrays import Array, Index, as_number
 from eccaht.measure import single_stream
-from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.policies.parts import Choice, Chooser, Parts, View
 from eccaht.posterior import EmpiricalMeans
 from eccaht.problem import Problem
 
@@ -26,7 +26,7 @@ class Rivals(NamedTuple):
     entering: Index
 
 
-class Unmeasured(Memoryless):
+class Unmeasured(Chooser):
     """Every stream once, in the policy's random order, before anything else."""
 
     def __init__(self, problem: Problem, belief: EmpiricalMeans) -> None:
@@ -108,7 +108,7 @@ class ConfidenceStop:
         belief, n = self._search.belief, self._search.problem.known_number
         if belief.unmeasured.size:
             return False
-        members = np.argpartition(-belief.scores, n - 1)[:n]
+        members = _best_set(belief.scores, n)
         return self._search.challenger(members, n_told)[1] <= 0.0
 
 

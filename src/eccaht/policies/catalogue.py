@@ -14,7 +14,15 @@ from eccaht.measure import Coordinates, Difference, PairDesign, Tree
 from eccaht.measurements import Budget, Unlimited
 from eccaht.naming import unknown
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
-from eccaht.policies.choosers import LeastMeasured, Pair, RandomSparse, RoundRobin, champion_challenger, thompson_pair
+from eccaht.policies.choosers import (
+    LeastMeasured,
+    Pair,
+    PairToWeights,
+    RandomSparse,
+    RoundRobin,
+    champion_challenger,
+    thompson_pair,
+)
 from eccaht.policies.hierarchical import TreeWalk, compose_hds
 from eccaht.policies.joint import compose_exact, compose_joint, compose_joint_pair
 from eccaht.policies.parts import Capabilities, Parts, check_able
@@ -44,19 +52,18 @@ class Entry:
     constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
 
 
-def _diagonal(problem: Problem) -> Parts:
-    blind = problem.replace(covariance=Diagonal(problem.covariance.diagonal()))
-    return Parts(PseudoLikelihood(blind), Pair(champion_challenger, PairDesign(blind)))
+def _ecc_aht_by(design: Callable[[Problem], PairToWeights]) -> Callable[[Problem], Parts]:
+    """Algorithm 1 with champion and challenger measured by this design."""
+    return lambda problem: Parts(PseudoLikelihood(problem), Pair(champion_challenger, design(problem)))
+
+
+_ecc_aht = _ecc_aht_by(PairDesign)
 
 
 def _mean_difference(problem: Problem, *, alpha: float) -> Parts:
     means = EmpiricalMeans(problem)
     chooser = Pair(champion_challenger, PairDesign(problem))
     return Parts(means, chooser, TransportationStop(problem, means, alpha))
-
-
-def _ecc_aht(problem: Problem) -> Parts:
-    return Parts(PseudoLikelihood(problem), Pair(champion_challenger, PairDesign(problem)))
 
 
 CATALOGUE: dict[str, Entry] = {
@@ -69,14 +76,12 @@ CATALOGUE: dict[str, Entry] = {
     "cost-free": Entry(
         "ecc-aht whose pair design has no L1 limit",
         f"{PAPER}, appendix ECC-AHT-CostFree",
-        lambda p: Parts(
-            PseudoLikelihood(p), Pair(champion_challenger, PairDesign(p.replace(measurements=Unlimited(p.budget))))
-        ),
+        _ecc_aht_by(lambda problem: PairDesign(problem.replace(measurements=Unlimited(problem.budget)))),
     ),
     "simple-difference": Entry(
         "ecc-aht that measures the plain difference of the pair (No-QP)",
         f"{PAPER}, section 5.2",
-        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, Difference(p))),
+        _ecc_aht_by(Difference),
     ),
     "mean-difference": Entry(
         "ecc-aht that ranks streams by marginal least-squares means",
@@ -88,7 +93,7 @@ CATALOGUE: dict[str, Entry] = {
     "diagonal": Entry(
         "ecc-aht that takes the streams for independent (No-Correlation)",
         f"{PAPER}, appendix ECC-AHT-Diagonal",
-        _diagonal,
+        lambda p: _ecc_aht(p.replace(covariance=Diagonal(p.covariance.diagonal()))),
         constraints=True,
     ),
     "random-sparse": Entry(
@@ -104,12 +109,12 @@ CATALOGUE: dict[str, Entry] = {
     "restricted-tree": Entry(
         "ecc-aht restricted to the node sums of a binary tree",
         f"{PAPER}, section 5.4",
-        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, Tree(p))),
+        _ecc_aht_by(Tree),
     ),
     "restricted-coordinates": Entry(
         "ecc-aht restricted to single streams",
         f"{PAPER}, appendix ECC-AHT-Restricted",
-        lambda p: Parts(PseudoLikelihood(p), Pair(champion_challenger, Coordinates(p))),
+        _ecc_aht_by(Coordinates),
     ),
     "ttts-challenger": Entry(
         "ecc-aht whose pair is drawn from Beta posteriors",

@@ -9,7 +9,7 @@ import numpy as np
 
 from eccaht.arrays import Array, support_of
 from eccaht.measure import single_stream
-from eccaht.policies.parts import Choice, Memoryless, View
+from eccaht.policies.parts import Choice, Chooser, View
 from eccaht.problem import Problem
 from eccaht.stored import whole_numbers
 
@@ -29,7 +29,7 @@ def thompson_pair(view: View) -> tuple[int, int]:
     return drawn.champion, drawn.challenger
 
 
-class Pair(Memoryless):
+class Pair(Chooser):
     """Select a pair, then design the measurement that separates it."""
 
     def __init__(self, select: Selector, design: PairToWeights) -> None:
@@ -41,7 +41,7 @@ class Pair(Memoryless):
         return Choice(self._design(i, j), (i, j))
 
 
-class LeastMeasured:
+class LeastMeasured(Chooser):
     """Measure the champion or the challenger, whichever gains more from one more reading: 1 / (T (T + 1)).
 
     T counts the readings in which a stream had weight; the rule is that of CombGapE for a pair (paper, appendix
@@ -70,7 +70,7 @@ class LeastMeasured:
         self._counts[:] = whole_numbers(state["counts"], "counts of readings", most=n_told)
 
 
-class RoundRobin(Memoryless):
+class RoundRobin(Chooser):
     """One stream after the other."""
 
     def __init__(self, problem: Problem) -> None:
@@ -81,7 +81,7 @@ class RoundRobin(Memoryless):
         return Choice(single_stream(self._problem, view.n_told % self._problem.size))
 
 
-class RandomSparse(Memoryless):
+class RandomSparse(Chooser):
     """ceil(B) random streams with Gaussian weights, scaled to the budget (paper, Algorithm RSP)."""
 
     def __init__(self, problem: Problem) -> None:

@@ -93,8 +93,7 @@ class TreeWalk(Belief):
     declaration is ever taken back.
     """
 
-    can = Capabilities(log_odds=False, uses_covariance=False)
-    takes_inflation = False  # its tests are worked out for one noise
+    can = Capabilities(log_odds=False, uses_covariance=False, inflation=False)  # its tests are for one noise
 
     def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
         self.problem = problem

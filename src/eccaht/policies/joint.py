@@ -9,7 +9,7 @@ import numpy as np
 from eccaht.measure import InformationDesign, PairDesign
 from eccaht.naming import did_you_mean
 from eccaht.policies.choosers import Pair, champion_challenger
-from eccaht.policies.parts import Choice, Memoryless, Parts, View
+from eccaht.policies.parts import Choice, Chooser, Parts, View
 from eccaht.posterior import (
     Enumeration,
     Joint,
@@ -31,7 +31,7 @@ ENUMERATED = 10_000  # up to this many possible sets posterior="auto" looks at a
 POSTERIORS: dict[str, BuildPosterior] = {"enumeration": Enumeration, "population": Population}
 
 
-class MostInformative(Memoryless):
+class MostInformative(Chooser):
     """The measurement that tells most about the sets that are in doubt."""
 
     def __init__(self, belief: Joint, design: InformationDesign) -> None:

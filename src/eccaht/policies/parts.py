@@ -11,7 +11,7 @@ from eccaht.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
-__all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Memoryless", "Parts", "View", "check_able"]
+__all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Parts", "View", "check_able"]
 
 
 class View(NamedTuple):
@@ -32,33 +32,22 @@ class Choice(NamedTuple):
 
 
 class Chooser(Protocol):
-    """Chooses a measurement; what it must remember it takes from what it is told."""
+    """Chooses a measurement; what it must remember it takes from what it is told, by default nothing."""
 
     def choose(self, view: View) -> Choice:
         """Return the next measurement."""
 
-    def told(self, c: Array) -> None:
+    def told(self, c: Array) -> None:  # noqa: ARG002
         """Note that the measurement c was made, asked for or not."""
+        return
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
-
-
-class Memoryless:
-    """A chooser that looks at the present only."""
-
-    def told(self, c: Array) -> None:
-        """Nothing to note."""
-
-    def state(self) -> dict[str, Array]:
-        """Nothing to keep."""
         return {}
 
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Nothing to restore."""
+    def restore(self, state: dict[str, Array], n_told: int) -> None:  # noqa: ARG002
+        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
+        return
 
 
 class Parts(NamedTuple):

@@ -45,7 +45,8 @@ class Policy:
         self.problem = problem
         self.recipe: Recipe | None = None  # set by make_policy; what a file needs to build the policy again
         self.n_told = 0
-        self._belief, self._chooser, self._stopping, self._rng = parts.belief, parts.chooser, stopping, rng
+        self.stopping = stopping  # the rule in force
+        self._belief, self._chooser, self._rng = parts.belief, parts.chooser, rng
         self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
         self._ranking: Ranking | None = None
         self._choice: Choice | None = None
@@ -62,10 +63,13 @@ class Policy:
         """
         choice = self._choice
         asked = choice.weights if choice is not None and c is choice.weights else None
-        weights = self._checked(c) if asked is None else asked
+        # read-only: its noise is worked out once
+        weights = frozen(self.problem.checked_measurement(c).copy()) if asked is None else asked
         reading = self.problem.checked_reading(weights, y)
         if inflation != 1.0:
-            inflation = self._checked_inflation(inflation)
+            inflation = as_positive(inflation, "inflation")
+            if not self.can.inflation:
+                raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
         if asked is None:
             self._warn_beyond_budget(weights)
         self._belief.update(weights, reading, inflation)
@@ -90,14 +94,9 @@ class Policy:
         """What the policy can do, as its parts declare."""
         return self._belief.can
 
-    @property
-    def takes_inflation(self) -> bool:
-        """Can it weigh readings that are noisier than usual?"""
-        return self._belief.takes_inflation
-
     def should_stop(self) -> bool:
         """Does the stopping rule hold?"""
-        return self._stopping.met(self.lead, self.n_told)
+        return self.stopping.met(self.lead, self.n_told)
 
     @property
     def decision(self) -> Index:
@@ -158,11 +157,6 @@ class Policy:
         """
         return self._belief.shifts()
 
-    @property
-    def stopping(self) -> StoppingRule:
-        """The rule in force."""
-        return self._stopping
-
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on bit for bit; `load_policy` reads it."""
         from eccaht.policies.storage import save_policy
@@ -182,15 +176,6 @@ class Policy:
             weights, pair = self._chooser.choose(view)
             self._choice = Choice(frozen(weights), pair)
         return self._choice
-
-    def _checked_inflation(self, inflation: float) -> float:
-        number = as_positive(inflation, "inflation")
-        if not self._belief.takes_inflation:
-            raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
-        return number
-
-    def _checked(self, c: ArrayLike | Mapping[str, float]) -> Array:
-        return frozen(self.problem.checked_measurement(c).copy())  # read-only: its noise is worked out once
 
     def _warn_beyond_budget(self, weights: Array) -> None:
         allowed = self.problem.measurements

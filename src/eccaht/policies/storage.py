@@ -5,6 +5,7 @@ The header says what to build; the objects are rebuilt by the same validating co
 
 from __future__ import annotations
 
+from itertools import groupby
 from os import PathLike
 from typing import Any
 
@@ -52,10 +53,10 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
             "covariance": _pack(problem.covariance, "covariance", arrays),
             "n_anomalies": problem.n_anomalies,
             "budget": problem.budget,
-            "shift": _pack_vector(problem.shift, "shift", arrays),
-            "shift_spread": _pack_vector(problem.shift_spread, "shift_spread", arrays),
+            "shift": _pack(problem.shift, "shift", arrays),
+            "shift_spread": _pack(problem.shift_spread, "shift_spread", arrays),
             "readout_noise": problem.readout_noise,
-            "mean": _pack_vector(problem.mean, "mean", arrays),
+            "mean": _pack(problem.mean, "mean", arrays),
             "names": problem.names,
         },
         "state": plain,
@@ -78,11 +79,11 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
         raise ValueError("its covariance is larger than what it holds values for")
     problem = Problem(
         operator,
-        shift=ShiftPrior(_vector(saved["shift"], arrays), _vector(saved["shift_spread"], arrays)),
+        shift=ShiftPrior(_unpack(saved["shift"], arrays, capacity), _unpack(saved["shift_spread"], arrays, capacity)),
         n_anomalies=saved["n_anomalies"],
         readout_noise=saved["readout_noise"],
         budget=saved["budget"],
-        mean=_vector(saved["mean"], arrays),
+        mean=_unpack(saved["mean"], arrays, capacity),
         names=saved["names"],
     )
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
@@ -179,25 +180,15 @@ def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
             raise ValueError(f"a covariance of type {type(value).__name__} cannot be saved: use one of eccaht's")
         inner = {key: _pack(part, f"{name}.{key}", arrays) for key, part in value.parameters().items()}
         return {"operator": type(value).__name__, "parameters": inner}
-    if isinstance(value, list):
-        return _pack_list(value, name, arrays)
+    if isinstance(value, list):  # blocks, of which equal neighbours (the same object) are written once
+        groups = [list(same) for _, same in groupby(value, key=id)]
+        return {"runs": [[_pack(same[0], f"{name}.{k}", arrays), len(same)] for k, same in enumerate(groups)]}
+    if isinstance(value, np.ndarray) and value.strides == (0,):  # one value repeated
+        return float(value[0])
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return {"array": name}
     return value
-
-
-def _pack_list(blocks: list[Covariance], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
-    """Equal neighbours (the same object) are written once."""
-    runs: list[list[Any]] = []
-    last: Covariance | None = None
-    for block in blocks:
-        if block is last:
-            runs[-1][1] += 1
-        else:
-            runs.append([_pack(block, f"{name}.{len(runs)}", arrays), 1])
-        last = block
-    return {"runs": runs}
 
 
 def _unpack(value: Any, arrays: dict[str, Array], capacity: int) -> Any:
@@ -216,16 +207,6 @@ def _unpack(value: Any, arrays: dict[str, Array], capacity: int) -> Any:
     kind = _OPERATORS[value["operator"]]
     parameters = {key: _unpack(part, arrays, capacity) for key, part in value["parameters"].items()}
     return SparsePrecision.from_parameters(**parameters) if kind is SparsePrecision else kind(**parameters)
-
-
-def _pack_vector(vector: Array, name: str, arrays: dict[str, Array]) -> Any:
-    """A vector that repeats one value (stride 0) is written as that value."""
-    return float(vector[0]) if vector.strides == (0,) else _pack(vector, name, arrays)
-
-
-def _vector(saved: Any, arrays: dict[str, Array]) -> Any:
-    """What `_pack_vector` wrote."""
-    return arrays.pop(saved["array"]) if isinstance(saved, dict) else as_number(saved, "a number")
 
 
 def _plain(value: Any) -> Any:

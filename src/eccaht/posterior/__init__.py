@@ -1,6 +1,5 @@
 """What the readings say about each stream and about sets of streams."""
 
-from eccaht.posterior.belief import Belief
 from eccaht.posterior.contaminated import robust_likelihood
 from eccaht.posterior.empirical_means import EmpiricalMeans
 from eccaht.posterior.enumeration import Enumeration
@@ -9,7 +8,7 @@ from eccaht.posterior.joint import Joint
 from eccaht.posterior.likelihood import Likelihood, likelihood_of
 from eccaht.posterior.local_search import LocalSearch
 from eccaht.posterior.population import Population
-from eccaht.posterior.protocol import Capabilities, Confidence, Posterior
+from eccaht.posterior.protocol import Belief, Capabilities, Confidence, Posterior
 from eccaht.posterior.pseudo_likelihood import PseudoLikelihood
 from eccaht.posterior.ranking import Ranker, Ranking
 from eccaht.posterior.statistics import SufficientStatistics

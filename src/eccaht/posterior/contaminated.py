@@ -8,15 +8,7 @@ import numpy as np
 from scipy.special import chdtrc, erfc
 
 from eccaht.arrays import Array, Index, as_number
-from eccaht.posterior.likelihood import (
-    ROUNDING,
-    Fit,
-    KnownShifts,
-    Likelihood,
-    Walk,
-    likelihood_of,
-    without_slots,
-)
+from eccaht.posterior.likelihood import ROUNDING, Fit, KnownShifts, Likelihood, likelihood_of, without_slots
 from eccaht.posterior.statistics import SufficientStatistics
 from eccaht.problem import Problem
 
@@ -72,10 +64,6 @@ class Contaminated(KnownShifts):
             gains[row] = self.log_density(left[:, None] - streams).sum(axis=0)
         gains -= gains[:, -1:].copy() if wanted is None else self.log_density(rest).sum(axis=1, keepdims=True)
         return gains
-
-    def walk(self, sets: Index) -> Walk:
-        """Every slot is worked out anew."""
-        return Walk(self, sets)
 
     def fit(self, members: Index) -> Fit:
         """Fisher's combination of how likely each reading is to lie as far off or farther."""

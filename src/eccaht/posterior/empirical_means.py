@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from eccaht.arrays import Array, frozen
-from eccaht.posterior.belief import Belief
-from eccaht.posterior.protocol import Capabilities
+from eccaht.posterior.protocol import Belief, Capabilities
 from eccaht.problem import Problem
 from eccaht.scales import SMALLEST
 from eccaht.stored import check_bounded, check_unmeasured
@@ -61,8 +60,7 @@ class EmpiricalMeans(Belief):
         problem = self.problem
         n, K = problem.known_number, problem.size
         evidence = problem.shift * (self._sums - 0.5 * problem.shift * self._precisions)
-        beliefs: Array = expit(np.log(n / (K - n)) + evidence)
-        return beliefs
+        return expit(np.log(n / (K - n)) + evidence)
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading."""

@@ -63,8 +63,7 @@ class Enumeration(Posterior):
         """Posterior probability of each stream."""
         probabilities = np.repeat(np.exp(self.log_posterior), self.sets.shape[1])
         counted = np.bincount(self.sets.ravel(), probabilities, minlength=self._prior.n_streams + 1)
-        marginals: Array = counted[:-1].astype(float, copy=False)
-        return marginals
+        return counted[:-1].astype(float, copy=False)
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:  # noqa: ARG002
         """The probability of a set."""

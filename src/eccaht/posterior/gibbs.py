@@ -106,8 +106,7 @@ def _draw(chances: Conditionals, rng: np.random.Generator) -> Index:
     """One place a row, in proportion; never one of probability 0."""
     line = chances.cumsum(axis=1)
     drawn = (np.float32(1.0) - rng.random((len(chances), 1), dtype=np.float32)) * line[:, -1:]  # in (0, end]
-    place: Index = (line >= drawn).argmax(axis=1)
-    return place
+    return (line >= drawn).argmax(axis=1)
 
 
 def _unscaled(gains: Array, prior: SetPrior, sets: Index, slots: Index, beta: Array) -> Conditionals:

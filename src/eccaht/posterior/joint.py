@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, Index, frozen
-from eccaht.posterior.belief import Belief
 from eccaht.posterior.gibbs import Neighbourhood, log_posterior, neighbourhood
 from eccaht.posterior.likelihood import Fit, Likelihood
-from eccaht.posterior.protocol import Confidence, Posterior
+from eccaht.posterior.protocol import Belief, Confidence, Posterior
 from eccaht.posterior.ranking import Ranker, Ranking
 from eccaht.sets import Hypotheses, SetPrior
 from eccaht.stored import whole_numbers
@@ -111,10 +110,6 @@ class Joint(Belief):
     def fit(self) -> Fit:
         """How well the readings fit the MAP set."""
         return self.likelihood.fit(self.map_set)
-
-    def fits(self) -> bool:
-        """Could the readings come from the MAP set? Not if there are too few to tell."""
-        return self.fit().holds
 
     def shifts(self) -> tuple[Array, Array]:
         """Mean and standard deviation of the shifts of the MAP set, in its order."""

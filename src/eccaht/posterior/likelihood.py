@@ -19,13 +19,6 @@ ROUNDING = 1e-9  # relative, of sums of log-likelihoods
 LEAST_FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 
 
-class SlotShifts(NamedTuple):
-    """Shifts for one slot of each set: of the rest (N, n - 1) and of each stream that may fill the slot (N, K + 1)."""
-
-    rest: Array
-    filling: Array
-
-
 class Fit(NamedTuple):
     """How well readings fit a set.
 
@@ -73,8 +66,9 @@ class Likelihood(Protocol):
         """Change these sets in place, slot by slot."""
         return Walk(self, sets)
 
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
-        """Shifts as probable as the readings make them, one draw a row."""
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Shifts as probable as the readings make them, one draw a row: of the other slots, (N, n - 1), and of each
+        stream that may fill the slot, (N, K + 1)."""
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """Posterior mean and standard deviation of the members' shifts if they are the set."""
@@ -141,12 +135,12 @@ class KnownShifts(Likelihood):
 
     def walk(self, sets: Index) -> Walk:
         """Fields are kept up to date from slot to slot."""
-        return _KnownWalk(self, sets)
+        return _KnownWalk(self, sets) if self.quadratic else Walk(self, sets)
 
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:  # noqa: ARG002
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> tuple[Array, Array]:  # noqa: ARG002
         """What they are known to be."""
         filling = np.broadcast_to(self._shift, (len(sets), self._shift.size))
-        return SlotShifts(self._shift[without_slots(sets, slots)], filling)
+        return self._shift[without_slots(sets, slots)], filling
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """What they are known to be."""
@@ -216,7 +210,7 @@ class UnknownShifts(Likelihood):
         gain += 0.5 * (spread * (field - curvature * mean)) ** 2 / factor - 0.5 * np.log(factor)
         return np.asarray(gain)
 
-    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> SlotShifts:
+    def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> tuple[Array, Array]:
         """One draw a row for the rest, and one for every stream that may join it.
 
         A shift that is known to differ from 0 by more than three standard deviations takes its mean: which streams
@@ -232,7 +226,7 @@ class UnknownShifts(Likelihood):
         filling, deviation = prior + spread**2 * (field - curvature * prior) / factor, spread / np.sqrt(factor)
         certain = np.abs(filling) > _CERTAIN * deviation
         filling += np.where(certain, 0.0, deviation * rng.standard_normal(filling.shape))
-        return SlotShifts(drawn, filling)
+        return drawn, filling
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """Posterior mean and standard deviation."""

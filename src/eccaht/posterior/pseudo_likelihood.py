@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array, frozen, support_of
-from eccaht.posterior.belief import Belief
+from eccaht.posterior.protocol import Belief
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded
 

@@ -97,12 +97,7 @@ class SufficientStatistics:
         key = there.tobytes()
         if excess is None and key in self._vectors:
             return self._vectors[key]
-        # each stream is read by an instrument with noise of its own
-        covariance = with_ridge(self.problem.covariance, self.problem.readout_noise**2)
-        if excess is not None or there.size < self.problem.size:
-            chosen = np.ix_(there, there)
-            usual = covariance.dense()[chosen]
-            covariance = Dense(usual if excess is None else usual + excess[chosen])
+        covariance = vector_noise(self.problem, there, excess)
         inverse, scale = covariance.solve(np.eye(there.size)), self._scale[there]
         information = np.asarray(0.5 * (inverse + inverse.T) * np.outer(scale, scale))
         if excess is None:
@@ -141,8 +136,7 @@ class SufficientStatistics:
     def log_likelihood(self, sets: Index) -> Array:
         """b'z - z'M z / 2 of every row."""
         if self._matrix is not None:
-            pairs = self._matrix[sets[:, :, None], sets[:, None, :]]
-            return self.linear[sets].sum(1) - 0.5 * pairs.sum((1, 2))
+            return self.linear[sets].sum(1) - 0.5 * self.block(sets).sum((1, 2))
         predicted = self._used_rows[:, sets].sum(2)
         return self.linear[sets].sum(1) - 0.5 * np.einsum("tn,tn->n", predicted, predicted)
 
@@ -233,6 +227,19 @@ class SufficientStatistics:
             self._matrix = self._used_rows.T @ self._used_rows
             self._rows, self._used = self._rows[:0], 0
         return self._matrix
+
+
+def vector_noise(problem: Problem, there: Index, excess: Array | None = None) -> Covariance:
+    """The covariance of one reading of these streams, each by an instrument with noise of its own.
+
+    excess: (K, K), what it has beyond the usual one.
+    """
+    covariance = with_ridge(problem.covariance, problem.readout_noise**2)
+    if excess is None and there.size == problem.size:
+        return covariance
+    chosen = np.ix_(there, there)
+    usual = covariance.dense()[chosen]
+    return Dense(usual if excess is None else usual + excess[chosen])
 
 
 def _checked_readings(readings: Array | None, count: int, inner: Array) -> list[Array]:

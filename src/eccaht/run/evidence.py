@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from eccaht.arrays import Array, Index
-from eccaht.covariance.ridge import with_ridge
-from eccaht.policies import Policy
+from eccaht.covariance import Covariance
 from eccaht.posterior import Likelihood, SufficientStatistics, likelihood_of
 from eccaht.posterior.gibbs import neighbourhood
+from eccaht.posterior.statistics import vector_noise
 from eccaht.problem import Problem
 from eccaht.sets import SetPrior
 
@@ -57,11 +57,6 @@ class Evidence:
         self._shared = shared is not None
         self._likelihood = likelihood_of(SufficientStatistics(problem)) if shared is None else shared
         self._sizes = SetPrior(problem.size, *problem.sizes)
-
-    @classmethod
-    def of(cls, policy: Policy) -> Evidence:
-        """Of a search by this policy."""
-        return cls(policy.problem, policy.likelihood)
 
     def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Take a reading that the policy was told, unless the policy itself has added it."""
@@ -132,38 +127,26 @@ class Evidence:
 
 
 class WholeWindows:
-    """The noise of whole windows, each sensor with the instrument's own on top; values may be missing (NaN).
-
-    excess: what missing rows add to that noise.
-    """
+    """Whole windows as weighted sums; values may be missing (NaN). excess: what missing rows add to their noise."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._covariance: Array | None = None
-        self._factors: dict[bytes, Array] = {}
+        self._noise: dict[bytes, Covariance] = {}  # of full windows, by the sensors that are there
 
     def contrast(self, x: Array, difference: Array, excess: Excess | None = None) -> tuple[Array, float, float]:
         """The weighted sum that tells two mean vectors apart as well as the window does: weights, reading, noise."""
         present = np.flatnonzero(~np.isnan(x))
-        c, factor = np.zeros(self._problem.size), self._factor(present, excess)
-        solved = cho_solve((factor, True), difference[present])
-        if (size := np.abs(solved).sum()) > 0:
-            c[present] = solved * (self._problem.budget / size)
-        noise = float(np.linalg.norm(factor.T @ c[present]))
-        return c, float(c[present] @ x[present]), noise
-
-    def _factor(self, present: Index, excess: Excess | None) -> Array:
-        """The Cholesky factor of the present sensors' covariance; those of full windows are kept."""
-        if self._covariance is None:
-            problem = self._problem
-            self._covariance = with_ridge(problem.covariance, problem.readout_noise**2).dense()
-        block = self._covariance[np.ix_(present, present)]
-        if excess is not None:
-            return np.asarray(np.tril(cho_factor(block + excess.block(present), lower=True)[0]))
         key = present.tobytes()
-        if key not in self._factors:
-            self._factors[key] = np.tril(cho_factor(block, lower=True)[0])
-        return self._factors[key]
+        if excess is not None:
+            noise = vector_noise(self._problem, present, excess.dense())
+        else:
+            noise = self._noise[key] = self._noise.get(key) or vector_noise(self._problem, present)
+        weights = noise.solve(difference[present])
+        if (size := np.abs(weights).sum()) > 0:
+            weights = weights * (self._problem.budget / size)
+        c = np.zeros(self._problem.size)
+        c[present] = weights
+        return c, float(weights @ x[present]), math.sqrt(max(noise.quad(weights), 0.0))
 
 
 def name_of(problem: Problem, k: int) -> str:

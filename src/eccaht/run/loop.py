@@ -125,7 +125,7 @@ def steps(
     """
     most = math.inf if limit is None else as_count(limit, "limit", least=0)
     source = Instrument(world) if callable(world) else world
-    number, weighs = 0, policy.takes_inflation
+    number, weighs = 0, policy.can.inflation
     while number < most and not (obey_stopping and policy.should_stop()):
         number += 1
         pair = None if whole else policy.pair

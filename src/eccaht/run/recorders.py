@@ -98,7 +98,7 @@ class Ledger(Recorder):
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.problem, self.evidence = policy.problem, Evidence.of(policy)
+        self.problem, self.evidence = policy.problem, Evidence(policy.problem, policy.likelihood)
         self.entries: list[LedgerEntry] = []
         self._windows = WholeWindows(policy.problem)
 

@@ -94,7 +94,7 @@ class Replay:
             if window is None:
                 return None
             time, x = window
-            weights = self._innovation(_without_missing(asked, x))
+            weights = self._innovation(np.where(np.isnan(x), 0.0, asked))
             inflation = 1.0 if weights is None else self._inflation(weights)
             if weights is not None and (short or inflation <= ALIKE):
                 self._remember(weights)
@@ -215,8 +215,3 @@ def _knowledge(model: Model | None, problem: Problem) -> tuple[RowNoise | None, 
 
     names = problem.names or model.names
     return RowNoise.of(model, names, problem.covariance), Watcher(model, names)
-
-
-def _without_missing(c: Array, x: Array) -> Array:
-    """A copy of c with no weight where x is missing."""
-    return np.where(np.isnan(x), 0.0, c)

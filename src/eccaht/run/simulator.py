@@ -40,7 +40,8 @@ class Simulator:
         least, most = problem.sizes
         if anomalies is None:
             rng = rng_for(seed, "anomalies")
-            number = least if least == most else _random_number(problem, rng)
+            drawn = SetPrior(problem.size, *problem.sizes).random_sets(rng, 1) if least < most else None
+            number = least if drawn is None else int((drawn < problem.size).sum())
             self.anomalies: Index = np.sort(rng.choice(problem.size, number, replace=False))
         else:
             self.anomalies = _checked_set(anomalies, problem)
@@ -77,11 +78,6 @@ class Simulator:
 
     def _drawn(self, c: Array, variance: float) -> float:
         return inner(c, self._means) + float(self._noise.standard_normal()) * math.sqrt(variance)
-
-
-def _random_number(problem: Problem, rng: np.random.Generator) -> int:
-    sets = SetPrior(problem.size, *problem.sizes).random_sets(rng, 1)
-    return int((sets < problem.size).sum())
 
 
 def _shifts_of(anomalies: Index, problem: Problem, given: ArrayLike | None, seed: Seed) -> Array:
