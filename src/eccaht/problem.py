@@ -210,7 +210,7 @@ class Problem:
 
     def __repr__(self) -> str:
         within = self.measurements
-        said = f"budget={within.limit:g}" if isinstance(within, Budget) else f"measurements={within!r}"
+        said = f"budget={within.limit:g}" if type(within) is Budget else f"measurements={within!r}"
         return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, {said})"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
@@ -56,6 +56,7 @@ class Arrays:
     names: of the columns, c1, c2, ... unless given. quality: (N, K), False where a value is bad and counts as missing.
     zone: where the times, which are UTC then, are shown; without one they are taken as they stand.
     levels: the texts of status columns, whose values are places in them. label: what messages call it.
+    row_interval: seconds between rows without times, if that is known.
 
     >>> minutes = np.datetime64("2024-05-01T08:00") + np.arange(3)
     >>> Arrays([[1.0], [2.0], [3.0]], minutes, ["flow"]).names
@@ -72,6 +73,7 @@ class Arrays:
         zone: str | None = None,
         levels: Levels | None = None,
         label: str = "the array",
+        row_interval: float | None = None,
     ) -> None:
         self.values, self.label, self.levels = as_floats(values, label), label, dict(levels or {})
         shape = self.values.shape
@@ -83,16 +85,20 @@ class Arrays:
         if len(set(self.names)) < shape[1] or (times is not None and _TIME in self.names):
             raise ValueError(f"the names of {label} must be distinct, and {_TIME!r} is that of the times: rename some")
         if quality is not None:
-            good = np.asarray(quality, dtype=bool)
-            if good.shape != shape:
-                raise ValueError(f"the quality must have the shape of the values, {shape}, not {good.shape}")
+            good = np.asarray(quality)
+            if good.dtype != bool or good.shape != shape:
+                raise ValueError(f"the quality of {label} must be true or false for each value, of the shape {shape}")
             self.values = np.where(good, self.values, np.nan)
         self.times = None if times is None else _moments(times, len(self.values))
-        self.clock = Clock(row_interval=1.0, counted=True) if times is None else Clock(zone and as_zone(zone))
+        self.row_interval = row_interval
+        if times is not None:
+            self.clock = Clock(zone and as_zone(zone))
+        else:
+            self.clock = Clock(row_interval=row_interval or 1.0, counted=row_interval is None)
 
     def batches(self) -> Iterator[Batch]:
         """All rows, in order of time."""
-        return read_table(self, count_rows=self.times is None).batches()
+        return read_table(self, count_rows=self.clock.counted).batches()
 
 
 class Recorded:
@@ -111,10 +117,7 @@ class Recorded:
         elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
             self.layouts = [layout_of_frame(_as_polars(data))]
         else:
-            paths = [data] if isinstance(data, str | PathLike) else list(data)
-            if not paths:
-                raise ValueError("give at least one file")
-            self.layouts = [sniff(Path(path), decimal_comma, header=header, strict=strict) for path in paths]
+            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in _paths(data)]
 
     @property
     def size(self) -> int:
@@ -148,6 +151,8 @@ class Recorded:
             raise ValueError(f"{self._arrays.label} has no time column: give its times beside it, as Arrays takes them")
         if counted and interval is None and self._arrays.times is not None:
             raise ValueError(f"{self._arrays.label} has times: give the window as a length of time")
+        if interval is None and not counted and self._arrays.times is None:
+            interval = self._arrays.row_interval
         if interval is not None or counted:
             return TimeRule((), (), 1.0 if interval is None else interval, counted)
         if self._arrays.times is None:
@@ -220,6 +225,8 @@ def as_source(data: Any, *, times: ArrayLike | None = None, names: Sequence[str]
     ('c1', 'c2')
     """
     if times is not None or names is not None:
+        if isinstance(data, str | PathLike):
+            raise ValueError("times and names are for arrays: a file has its own")
         return Arrays(data, times, names)
     if isinstance(data, np.ndarray):
         return Arrays(data)
@@ -296,18 +303,39 @@ def _arrays(data: Any) -> Arrays | None:
         return Arrays(data)
     if not isinstance(data, Source):
         return None
-    batches = list(data.batches())
+    batches = [Batch(*batch) for batch in data.batches()]
     if not batches:
         raise NoRows("the source: no rows")
     clock = data.clock
+    for batch in batches:
+        shape = (len(batch.times), len(data.names))
+        if np.shape(batch.values) != shape or (batch.quality is not None and np.shape(batch.quality) != shape):
+            raise ValueError(f"a batch of {shape[0]} rows of this source must have values and quality of shape {shape}")
+    counted = clock.row_interval is not None
     return Arrays(
         np.concatenate([batch.readings for batch in batches]),
-        None if clock.row_interval is not None else np.concatenate([batch.times for batch in batches]),
+        None if counted else np.concatenate([batch.times for batch in batches]),
         data.names,
         zone=clock.zone,
         levels=getattr(data, "levels", None),
         label=getattr(data, "label", "the source"),
+        row_interval=None if clock.counted else clock.row_interval,
     )
+
+
+def _paths(data: Any) -> list[Path]:
+    """One or several paths as a list; nothing else is left that data may be."""
+    several = [data] if isinstance(data, str | PathLike) else data
+    if not isinstance(several, Iterable) or isinstance(several, Mapping):
+        several = [several]
+    paths = list(several)
+    if not paths:
+        raise ValueError("give at least one file")
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            kinds = "paths of files, one frame of pandas or polars, one array, or one Source"
+            raise ValueError(f"data must be {kinds}, not {type(path).__name__}")
+    return [Path(path) for path in paths]
 
 
 def _moments(times: ArrayLike, rows: int) -> NDArray[np.datetime64]:

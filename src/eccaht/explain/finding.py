@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,7 @@ from eccaht.policies import Policy
 from eccaht.posterior import Confidence
 from eccaht.posterior.likelihood import LEAST_FIT
 from eccaht.run.evidence import Change, Evidence, name_of
-from eccaht.run.loop import Recorder, ShiftEstimates, Step, estimated_shifts, steps
+from eccaht.run.loop import Recorder, ShiftEstimates, Step, World, as_world, estimated_shifts, steps
 from eccaht.run.recorders import Ledger, LedgerEntry
 from eccaht.run.replay import Replay
 
@@ -81,8 +81,20 @@ class Finding:
         return self.entries[self.settled - 1].time
 
 
+class _Windowless:
+    """A world that is no replay: there are no windows, and no model behind them."""
+
+    model, culprits = None, ()
+    n_windows = n_skipped = n_short = 0
+
+    def __init__(self, world: World) -> None:
+        self.read, self.whole = world.read, world.whole
+
+
 class Investigation:
-    """A search over windows, one step after the other, that can be asked for its finding at any moment.
+    """A search, one step after the other, that can be asked for its finding at any moment.
+
+    world: windows to replay, a simulator, or a function from weights to a reading.
 
     max_measurements: at most so many. vectors: tell each window whole instead of one weighted sum of it (policies that
     can take whole vectors). ledger: keeps the entries, where others want to read them too. recorders: see every step.
@@ -105,7 +117,7 @@ class Investigation:
     def __init__(
         self,
         policy: Policy,
-        replay: Replay,
+        world: World | Callable[[Array], float],
         *,
         max_measurements: int | None = None,
         vectors: bool = False,
@@ -113,6 +125,7 @@ class Investigation:
         recorders: Sequence[Recorder] = (),
     ) -> None:
         self._most = None if max_measurements is None else as_count(max_measurements, "max_measurements", least=1)
+        replay = world if isinstance(world, Replay) else _Windowless(as_world(world))
         self._policy, self._replay, self._ledger = policy, replay, Ledger(policy) if ledger is None else ledger
         self._steps = steps(policy, replay, self._most, whole=vectors, recorders=[self._ledger, *recorders])
         self._ended = False
@@ -139,7 +152,9 @@ class Investigation:
         runner_up = int(outside[scores[outside].argmax()])
         changes = [e.number for e in entries if not np.array_equal(e.held, e.decision)]
         diagnosis = self._diagnosis
-        cautions = list(data_cautions(problem, replay, other_signs(problem, replay.read_from, decision)))
+        cautions: list[str] = []
+        if isinstance(replay, Replay):
+            cautions += data_cautions(problem, replay, other_signs(problem, replay.read_from, decision))
         return Finding(
             anomalies=decision,
             names=tuple(name_of(problem, k) for k in decision),
@@ -184,15 +199,15 @@ class Investigation:
         return "data_ended" if self._ended else "unfinished"
 
 
-def investigate(policy: Policy, replay: Replay, **options: Any) -> Finding:
+def investigate(policy: Policy, world: World | Callable[[Array], float], **options: Any) -> Finding:
     """Run an `Investigation`, which has the same options, to its end and sum it up."""
-    search = Investigation(policy, replay, **options)
+    search = Investigation(policy, world, **options)
     for _ in search:
         pass
     return search.finding()
 
 
-def _nothing_read(replay: Replay) -> str:
+def _nothing_read(replay: Replay | _Windowless) -> str:
     if replay.n_windows == 0:
         return "there is no window to read: check the start and stop time and that the data have rows"
     return f"no measurement could be read: its sensors are missing in all {replay.n_windows} windows"

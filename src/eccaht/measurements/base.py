@@ -60,6 +60,11 @@ class Constraint(ABC):
         return math.inf
 
     @property
+    def usual_norm(self) -> float:
+        """The |c|_1 with which weighted sums are shown that were not measured."""
+        return 1.0
+
+    @property
     def least_contrast(self) -> float:
         """Contrasts whose largest entry is below this are scaled up to it, where only their direction matters."""
         return 0.0
@@ -86,6 +91,9 @@ class Constraint(ABC):
 
     def check_pair(self, shifts: Array, labels: tuple[str, str]) -> None:  # noqa: B027
         """Refuse a problem in which two streams of these shifts cannot be separated, before the search starts."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def beyond(self, c: Array) -> str:  # noqa: ARG002
         """What to say of weights that are not allowed."""

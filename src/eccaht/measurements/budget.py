@@ -43,6 +43,11 @@ class _L1(Constraint):
         """All on one stream."""
         return self.limit
 
+    @property
+    def usual_norm(self) -> float:
+        """The limit, as of every measurement."""
+        return self.limit
+
     def allows(self, c: Array) -> bool:
         """Is |c|_1 within the limit?"""
         return l1_norm(c) <= self.limit * (1.0 + 1e-9)

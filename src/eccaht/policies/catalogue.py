@@ -246,7 +246,7 @@ def _entry(name: str) -> Entry:
 
 def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
     """Refuse another constraint than the L1 budget where the algorithm spends it in its own way."""
-    if not isinstance(problem.measurements, Budget) and not entry.constraints:
+    if type(problem.measurements) is not Budget and not entry.constraints:
         able = ", ".join(other for other, e in CATALOGUE.items() if e.constraints)
         raise ValueError(f"policy {name!r} needs an L1 budget, not {problem.measurements!r}: {able} do without")
 

@@ -67,6 +67,12 @@ def check_able(can: Capabilities, problem: Problem, who: str = "this policy") ->
         raise ValueError(f"{who} needs known shifts: {_able('unknown_shift')} do without")
 
 
+def check_whole_vectors(can: Capabilities) -> None:
+    """Refuse readings of all streams at once where an algorithm cannot take them."""
+    if not can.whole_vectors:
+        raise ValueError(f"only {_able('whole_vectors')} take whole vectors: others score weighted sums alone")
+
+
 def _able(capability: str) -> str:
     from eccaht.policies.catalogue import CATALOGUE
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.arrays import Array, Index, as_positive, frozen
-from eccaht.policies.parts import Capabilities, Choice, Parts, View, check_able
+from eccaht.measurements import Budget
+from eccaht.policies.parts import Capabilities, Choice, Parts, View, check_able, check_whole_vectors
 from eccaht.posterior import Confidence, Likelihood, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
@@ -51,6 +52,7 @@ class Policy:
         self._ranking: Ranking | None = None
         self._choice: Choice | None = None
         self._warned = False  # of weights beyond the budget
+        self._verify = type(problem.measurements) is not Budget  # constraints of others are not taken at their word
 
     def ask(self) -> Array:
         """Return the next measurement, (K,), read-only; the same one until something is told."""
@@ -84,6 +86,7 @@ class Policy:
         not read. excess: (K, K), what the covariance of this vector has beyond the problem's, where it is noisier than
         usual.
         """
+        check_whole_vectors(self.can)
         added = None if excess is None else self.problem.checked_excess(excess)
         self._belief.observe(self.problem.checked_vector(x), added)
         self.n_told += 1
@@ -174,8 +177,18 @@ class Policy:
         if self._choice is None:
             view = View(self._belief, self._ranked, self._rank, self.n_told, self._rng)
             weights, pair = self._chooser.choose(view)
+            if self._verify:
+                self._verify_allowed(weights)
             self._choice = Choice(frozen(weights), pair)
         return self._choice
+
+    def _verify_allowed(self, weights: Array) -> None:
+        within = self.problem.measurements
+        good = isinstance(weights, np.ndarray) and weights.shape == (self.problem.size,) and weights.dtype == np.float64
+        if not (good and np.isfinite(weights).all() and weights.any()):
+            raise ValueError(f"{within!r} must give {self.problem.size} finite weights, not all 0: mend its contrast")
+        if not within.allows(weights):
+            raise ValueError(f"{within!r} gave weights that it does not allow itself: mend its contrast or scaled")
 
     def _warn_beyond_budget(self, weights: Array) -> None:
         allowed = self.problem.measurements

@@ -73,7 +73,7 @@ class Belief(Protocol):
 
     def observe(self, x: Array, excess: Array | None = None) -> None:  # noqa: ARG002
         """Add a reading of all streams, NaN where one was not read."""
-        raise ValueError("only joint, joint-pair and exact take whole vectors: others score weighted sums alone")
+        raise ValueError("this belief takes no whole vectors: it scores weighted sums alone")
 
     def ranking(self, rank: Ranker) -> Ranking:
         """The set, its weakest swap and the lead of it; `rank` breaks ties."""

@@ -143,7 +143,7 @@ class WholeWindows:
             noise = self._noise[key] = self._noise.get(key) or vector_noise(self._problem, present)
         weights = noise.solve(difference[present])
         if (size := np.abs(weights).sum()) > 0:
-            weights = weights * (self._problem.budget / size)
+            weights = weights * (self._problem.measurements.usual_norm / size)
         c = np.zeros(self._problem.size)
         c[present] = weights
         return c, float(weights @ x[present]), math.sqrt(max(noise.quad(weights), 0.0))

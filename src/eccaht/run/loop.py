@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -70,6 +70,15 @@ class Instrument:
         raise ValueError("a function of weights cannot read whole vectors: use a Simulator or a Replay")
 
 
+def as_world(world: World | Callable[[Array], float]) -> World:
+    """Return a world as it is, and a function from weights to a reading as an instrument."""
+    if hasattr(world, "read"):
+        return cast(World, world)
+    if not callable(world):
+        raise ValueError(f"readings come from a world or a function of weights, not from {type(world).__name__}")
+    return Instrument(world)
+
+
 class Step(NamedTuple):
     """One measurement: what was read, and where. Flat, so that a list of steps is a table.
 
@@ -90,7 +99,7 @@ class Step(NamedTuple):
 
 
 class Recorder(Protocol):
-    """Keeps what it needs of every step; one that needs nothing `before` a reading inherits that."""
+    """Keeps what it needs of every step; `before` does nothing unless it is overridden."""
 
     def before(self, policy: Policy, pair: Pair | None) -> None:  # noqa: ARG002
         """Look at the policy before a reading; `pair`: what the reading is to tell apart, if it was chosen for one."""
@@ -124,7 +133,7 @@ def steps(
     (array([5]), (1, True))
     """
     most = math.inf if limit is None else as_count(limit, "limit", least=0)
-    source = Instrument(world) if callable(world) else world
+    source = as_world(world)
     number, weighs = 0, policy.can.inflation
     while number < most and not (obey_stopping and policy.should_stop()):
         number += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,9 +44,9 @@ class Hits(Recorder):
     (10, 1)
     """
 
-    def __init__(self, anomalies: Index) -> None:
+    def __init__(self, anomalies: Sequence[int] | Index) -> None:
         self.counts: list[int] = []
-        self._truth = frozenset(anomalies.tolist())
+        self._truth = frozenset(np.asarray(anomalies).tolist())
 
     def after(self, policy: Policy, step: Step) -> None:  # noqa: ARG002
         """Count."""
@@ -98,12 +99,20 @@ class Ledger(Recorder):
     """
 
     def __init__(self, policy: Policy) -> None:
+        if policy.n_told and policy.likelihood is None:
+            raise ValueError(
+                f"this policy was told {policy.n_told} readings that a ledger cannot know: begin the ledger with the "
+                "search, or use joint, which keeps what all readings say"
+            )
+        self._policy = policy
         self.problem, self.evidence = policy.problem, Evidence(policy.problem, policy.likelihood)
         self.entries: list[LedgerEntry] = []
         self._windows = WholeWindows(policy.problem)
 
     def before(self, policy: Policy, pair: Pair | None) -> None:
         """Compare the measured pair if it straddles the edge of the set, else the change hardest to rule out."""
+        if policy is not self._policy:
+            raise ValueError("a ledger is about one policy: make another Ledger for this one")
         held, evidence = policy.decision, self.evidence
         straddles = pair is not None and pair[0] in held and pair[1] not in held
         change = Change(*pair, 0.0) if pair is not None and straddles else evidence.best_change(held)
@@ -120,7 +129,7 @@ class Ledger(Recorder):
         scores = policy.scores.copy()
         self.entries.append(
             LedgerEntry(
-                number=step.number,
+                number=len(self.entries) + 1,
                 window=step.window,
                 time=step.time,
                 weights=c,
@@ -143,12 +152,13 @@ class Ledger(Recorder):
             )
         )
 
-    def save(self, path: Path, clock: Clock = PLAIN) -> Path:
+    def save(self, path: str | Path, clock: Clock = PLAIN) -> Path:
         """Write .csv, in which a list is one cell `name=number; name=number`, or .parquet, in which it is a list.
 
         A measurement compares the set held with the one in which challenger replaces champion: `expected` and
         `expected_if_swapped` are the mean readings under either, `evidence` is the log-likelihood ratio.
         """
+        path = Path(path)
         table = [_row(self.problem, entry) for entry in self.entries]
         with replacing(path) as file:
             if path.suffix == ".csv":
