@@ -106,7 +106,7 @@ class Delay(NamedTuple):
     A run that was cut off (censored) enters the mean at the horizon: mean and interval are then lower bounds.
     """
 
-    times: list[int | None]
+    times: Sequence[float | None]
     mean: float
     interval: tuple[float, float] | None
 
@@ -127,7 +127,7 @@ def estimate(values: ArrayLike, *, rng: np.random.Generator) -> Estimate:
     return Estimate(float(x.mean()), None if len(x) == 1 else (low, high))
 
 
-def delay(times: Sequence[int | None], horizon: int, *, rng: np.random.Generator) -> Delay:
+def delay(times: Sequence[float | None], horizon: float, *, rng: np.random.Generator) -> Delay:
     """Summarise times that were observed up to a horizon.
 
     >>> late = delay([4, None, 8], horizon=9, rng=np.random.default_rng(0))

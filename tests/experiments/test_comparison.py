@@ -18,8 +18,7 @@ from eccaht import Problem, Simulator, families, make_policy, policy_names
 from eccaht.covariance import Dense
 from eccaht.experiments import comparison
 from eccaht.experiments.comparison import Records, Run, compare, refusal, run_policy, summarise
-from eccaht.experiments.comparison_figure import TOGETHER, draw
-from eccaht.experiments.policy_style import policy_style
+from eccaht.experiments.comparison_figure import TOGETHER, draw, policy_style
 from eccaht.experiments.workers import unpacked
 from eccaht.presentation.style import NEUTRAL
 from eccaht.randomness import rng_for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,10 @@ def processes() -> list[str]:
     tasks = Path("/proc/self/task")
     if not tasks.is_dir():
         pytest.skip("needs /proc to see other processes")
-    children = [child for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    children = []
+    for task in tasks.iterdir():
+        with suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            children += (task / "children").read_text().split()
     commands = [Path(f"/proc/{child}/cmdline") for child in children]
     return [path.parent.name for path in commands if path.exists() and b"LokyProcess" in path.read_bytes()]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from eccaht import effective_rank
 from eccaht.experiments.comparison import compare
-from eccaht.experiments.policy_style import policy_style
+from eccaht.experiments.comparison_figure import policy_style
 from eccaht.paper.catalogue import EXPERIMENTS
 from eccaht.paper.figures import draw
 from eccaht.paper.results import Results

@@ -76,7 +76,7 @@ def store(directory: Path, id: str, *names: str) -> None:
     storage.prepare(directory, experiment, RUNS, 0)
     for cell, counts in hits.items():
         storage.save_cell(directory, experiment, cell, counts)
-    for name, table in zip(experiment.tables, runner.tables(Results(experiment, 0, hits)), strict=True):
+    for name, table in runner.tables(Results(experiment, 0, hits)).items():
         save_table(table, directory / id / name)
     if experiment.pictures:
         (directory / id / f"{id}.png").write_bytes(PNG)

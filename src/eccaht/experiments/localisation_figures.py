@@ -11,11 +11,11 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from eccaht.arrays import Array
 from eccaht.experiments.comparison import TARGET, Records
+from eccaht.experiments.comparison_figure import policy_style
 from eccaht.experiments.localisation import policy_of
-from eccaht.experiments.policy_style import policy_style
 from eccaht.presentation.style import NEUTRAL, TEXT_WIDTH, figure_style
 from eccaht.randomness import rng_for
-from eccaht.statistics import Estimate, estimate, reached_for_good
+from eccaht.statistics import Estimate, delay, reached_for_good
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,9 +121,8 @@ def _legend(figure: Figure, names: Sequence[str], extra: Sequence[Line2D]) -> No
 def _draw_times(ax: Axes, y: float, times: Times, drawn: dict[str, Any], seed: int) -> None:
     single = [times.limit if value is None else value for value in times.values]
     ax.plot(single, [y] * len(single), "|", color=drawn["color"], alpha=0.35, markersize=3.5)
-    mean, ends = estimate(single, rng=rng_for(seed, "bootstrap"))
-    never = all(value is None for value in times.values)  # equal values are then no sign of certainty
-    _draw_mean(ax, y, mean, None if never else ends, drawn, "^" if None in times.values else "o")
+    _, mean, ends = delay(times.values, times.limit, rng=rng_for(seed, "bootstrap"))
+    _draw_mean(ax, y, mean, ends, drawn, "^" if None in times.values else "o")
 
 
 def _draw_mean(

@@ -40,12 +40,6 @@ def workers(backend: Backend, scheduler: str | None, jobs: int) -> Iterator[Star
         raise ValueError(f"unknown backend {backend!r}: use loky or dask")
     if scheduler is None:
         raise ValueError("the dask backend needs the address of a scheduler: add --scheduler ADDR")
-    with _client(scheduler):
-        yield _remote
-
-
-@contextmanager
-def _client(scheduler: str) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError:
@@ -57,7 +51,7 @@ def _client(scheduler: str) -> Iterator[None]:
     with client:
         if not client.scheduler_info()["workers"]:
             raise ValueError(f"the dask scheduler at {scheduler} has no workers: start some")
-        yield
+        yield _remote
 
 
 def local(jobs: int) -> Start:

@@ -11,7 +11,7 @@ import numpy as np
 
 from eccaht.experiments.comparison import refusal
 from eccaht.naming import unknown
-from eccaht.paper.spec import Experiment, Setting
+from eccaht.paper.spec import Experiment, Kind, Setting
 from eccaht.policies import policy_names
 
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
@@ -20,6 +20,7 @@ TREES = ("ecc-aht", "hds", "restricted-tree")
 BANDITS = ("ecc-aht", "base-arm-combgape", "ttts-challenger", "random-sparse", "round-robin", "combgape", "ttts")
 # the sweeps of the paper run "to F1": here every run has this many measurements, and one that needs more is censored
 SWEEP_HORIZON = 2000
+AT_5_PERCENT = {"stopping": "gap", "alpha": 0.05}
 RIDGE = {"regularize": 0.01}  # the policies believe S + 0.01 I, the world keeps S
 LAST_ALPHA = 0.9999  # at 1 the spectral mixture is singular
 
@@ -68,6 +69,11 @@ def _sweep(id: str, x_label: str, settings: Iterable[Setting]) -> Experiment:
     return Experiment(id, title, "sweep", tuple(settings), BASELINES, SWEEP_HORIZON, x_label)
 
 
+def _stopped(id: str, title: str, kind: Kind, horizon: int, options: dict[str, Any], *settings: Setting) -> Experiment:
+    """Searches of ecc-aht alone, with the gap rule."""
+    return Experiment(id, title, kind, settings, ("ecc-aht",), horizon, policy_options={"ecc-aht": options})
+
+
 def _rank(id: str, title: str, x_label: str, settings: Iterable[Setting]) -> Experiment:
     return Experiment(id, title, "rank", tuple(settings), ("ecc-aht",), 2000, x_label)
 
@@ -75,15 +81,7 @@ def _rank(id: str, title: str, x_label: str, settings: Iterable[Setting]) -> Exp
 FAMILIES = ("toeplitz", "equicorrelation", "block", "circulant", "graph", "exponential", "rbf", "kronecker")
 
 _ENTRIES = [
-    Experiment(
-        "fig1",
-        "One search seen from inside",
-        "panels",
-        (_toeplitz(15, 0.6, 3, 3.0, 4.0),),
-        ("ecc-aht",),
-        20,
-        policy_options={"ecc-aht": {"stopping": "gap", "alpha": 0.05}},
-    ),
+    _stopped("fig1", "One search seen from inside", "panels", 20, AT_5_PERCENT, _toeplitz(15, 0.6, 3, 3.0, 4.0)),
     _curves("fig5a", "Independent streams", BASELINES, 500, _identity(100, 3, 5.0, 4.0)),
     _curves("fig5b", "Moderate correlation", BASELINES, 500, _toeplitz(100, 0.5, 3, 5.0, 4.0)),
     _curves("fig5c", "A thousand streams", BASELINES, 5000, _toeplitz(1000, 0.8, 10, 3.0, 10.0)),
@@ -133,24 +131,16 @@ _THEOREM = (
     _toeplitz(100, 0.8, 3, 5.0, 4.0),
 )
 _ENTRIES += [
-    Experiment(
-        "stopping",
-        "Wrong sets announced by the gap rule at alpha = 0.05",
-        "stopping",
-        _THEOREM,
-        ("ecc-aht",),
-        1000,
-        policy_options={"ecc-aht": {"stopping": "gap", "alpha": 0.05}},
+    _stopped(
+        "stopping", "Wrong sets announced by the gap rule at alpha = 0.05", "stopping", 1000, AT_5_PERCENT, *_THEOREM
     ),
-    Experiment(
+    _stopped(
         "asymptotics",
         "Measurements for each nat of log(1/alpha), times Gamma*, from alpha = 1e-20 to 1e-80",
         "asymptotics",
-        _THEOREM,
-        ("ecc-aht",),
         1000,
-        # so small that what comes before the last stretch of a search does not count
-        policy_options={"ecc-aht": {"alphas": [1e-20, 1e-80]}},
+        {"alphas": [1e-20, 1e-80]},  # so small that what comes before the last stretch of a search does not count
+        *_THEOREM,
     ),
 ]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array
 from eccaht.paper.results import Results, unlimited_budget
 from eccaht.paper.theorems import error_table, slopes
 from eccaht.paper.verdicts import (
@@ -225,15 +225,12 @@ def asymptotics(given: Given) -> Verdict:
 
 def intrinsic_barrier(given: Given) -> Verdict:
     """The rule for the collapse, applied to joint wherever it was run; ecc-aht for comparison."""
-    ids = with_joint(given)
-    parts: list[Measure] = []
-    others: list[Measure] = []
+    ids, parts, others = with_joint(given), list[Measure](), list[Measure]()
     for id in ids:
-        results = given[id]
-        for loss, *beside in _joint_in_sweep(results) if id in SWEEPS else [_joint_in_family(results, LOW_RANK[id])]:
+        for loss, *beside in _joint_in_sweep(given[id]) if id in SWEEPS else _joint_in_family(given[id], LOW_RANK[id]):
             parts.append(loss)
-            others += beside
-    return conclude(parts, *ids, beside=(replace(part, answer="open") for part in others))
+            others += [replace(part, answer="open") for part in beside]
+    return conclude(parts, *ids, beside=others)
 
 
 def with_joint(given: Given) -> tuple[str, ...]:
@@ -254,22 +251,18 @@ def _joint_in_sweep(results: Results) -> Iterator[list[Measure]]:
         ]
 
 
-def _joint_in_family(results: Results, family: str) -> list[Measure]:
-    only = np.zeros(1, dtype=np.intp)
-    missing = 1.0 - final_f1(results, only, "joint")
-    name = f"of F1 missing at the end with joint on {family}"
-    return [
-        judged(missing, results, name, f"the noise is {family}", above=COLLAPSE),
-        _saved_by_joint(results, only, f"on {family}"),
-    ]
+def _joint_in_family(results: Results, family: str) -> Iterator[list[Measure]]:
+    missing, name = 1.0 - results.arrivals[0, "joint"].final, f"of F1 missing at the end with joint on {family}"
+    loss = judged(missing, results, name, f"the noise is {family}", above=COLLAPSE)
+    yield [loss, _saved_by_joint(results, [0], f"on {family}")]
 
 
-def _saved_by_joint(results: Results, settings: Index, where: str) -> Measure:
+def _saved_by_joint(results: Results, settings: Iterable[int], where: str) -> Measure:
     """Measurements until right for good, ecc-aht less joint, for each run the mean over some settings."""
     delays, lost = {}, {}
     for policy in ("joint", "ecc-aht"):
-        columns, cut_off = zip(*(results.times(policy, int(k), for_good=True) for k in settings), strict=True)
-        delays[policy], lost[policy] = np.mean(columns, axis=0), np.array(cut_off)
+        times, lost[policy] = results.sweep(policy, settings, for_good=True)
+        delays[policy] = times.mean(axis=1)
     own, others = (short(round(float(times.mean()), 1)) for times in delays.values())
     name = f"measurements fewer than ecc-aht until right for good {where}: {own} against {others}"
     return judged(delays["ecc-aht"] - delays["joint"], results, name, note=lost_runs(lost, "ecc-aht"))
@@ -284,15 +277,14 @@ def _lowest(results: Results, ends: RankEnds, policy: str) -> Measure:
     return judged(finals[worst], results, name)
 
 
-def _sweep(results: Results, policy: str) -> tuple[Array, Array, Array]:
+def _sweep(results: Results, policy: str) -> tuple[Array, Array, NDArray[np.bool_]]:
     """The x of the settings, delays and which of them were cut off, both (runs, settings)."""
     settings = results.experiment.settings
-    columns, lost = zip(*(results.times(policy, k) for k in range(len(settings))), strict=True)
-    return np.array([setting.x for setting in settings]), np.stack(columns, axis=1), np.stack(lost, axis=1)
+    return np.array([setting.x for setting in settings]), *results.sweep(policy, range(len(settings)))
 
 
 def _falls(
-    results: Results, x: Array, delays: Array, lost: Array, where: NDArray[np.bool_], name: str, when: str
+    results: Results, x: Array, delays: Array, lost: NDArray[np.bool_], where: NDArray[np.bool_], name: str, when: str
 ) -> Measure:
     """The rank correlation of delay and x in a part of the sweep, which speaks for the claim where it is negative."""
     sample = [rank_correlation(x[where], run[where]) for run in delays]

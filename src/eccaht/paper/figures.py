@@ -6,7 +6,6 @@ ranks, and in a sweep of the budget where its limit stops binding.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from textwrap import fill
 from typing import Any, Literal
@@ -23,9 +22,8 @@ from numpy.typing import NDArray
 from eccaht.arrays import Array
 from eccaht.covariance import effective_rank
 from eccaht.experiments.comparison import TARGET
-from eccaht.experiments.policy_style import draw_curves, policy_style
+from eccaht.experiments.comparison_figure import draw_curves, policy_style
 from eccaht.paper.results import Results, unlimited_budget
-from eccaht.paper.spec import Setting
 from eccaht.presentation.style import TEXT_WIDTH, figure_style
 from eccaht.statistics import bca_interval
 
@@ -146,8 +144,7 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
         ax.set_yscale("log")
         drawn = []
         for name in experiment.shown:
-            cells = [results.times(name, int(k), for_good=for_good) for k in order]
-            times, censored = (np.stack(part, axis=1) for part in zip(*cells, strict=True))
+            times, censored = results.sweep(name, order, for_good=for_good)
             drawn.append(_draw_times(ax, x, times, censored, name, results))
             anywhere |= bool(censored.any())
         drawings.append(drawn)
@@ -206,7 +203,7 @@ def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
 def _draw_rank(figure: Figure, results: Results) -> None:
     experiment = results.experiment
     covariances = [setting.covariance() for setting in experiment.settings]
-    forms = [_form(setting) for setting in experiment.settings]
+    forms = [setting.label for setting in experiment.settings]  # settings that differ in one number share it
     styles = dict(zip(dict.fromkeys(forms), _FORMS * len(forms), strict=False))
     kinds: tuple[Literal["shannon", "participation"], ...] = ("shannon", "participation")
     panels = _panels(figure, ["entropy of the eigenvalues (Shannon)", "participation ratio of the eigenvalues"])
@@ -228,11 +225,6 @@ def _draw_rank(figure: Figure, results: Results) -> None:
         f"mean F1 after {experiment.horizon} measurements" + ",\nwith 95 % intervals" * (results.runs > 1)
     )
     _legend(figure, panels[0].lines, 3 if len(experiment.shown) == 1 else min(3, len(experiment.shown)))
-
-
-def _form(setting: Setting) -> str:
-    """What settings that differ in one number have in common: the label up to "number =", if it has one."""
-    return re.split(r",?\s*\b\w+\s*=", setting.label)[0].strip() or setting.family.replace("_", " ")
 
 
 def _look(name: str, marker: str) -> dict[str, Any]:

@@ -167,9 +167,8 @@ def _why(claim: Claim, results: Mapping[str, Results]) -> str:
         return claim.why
     lost, of = {}, 0
     for id in claim.experiments:
-        cells = [k for k, policy in results[id].cells if policy == "ecc-aht"]
-        lost[id] = sum(int(results[id].times("ecc-aht", k, for_good=True)[1].sum()) for k in cells)
-        of += results[id].runs * len(cells)
+        cut_off = results[id].sweep("ecc-aht", range(len(results[id].experiment.settings)), for_good=True)[1]
+        lost[id], of = int(cut_off.sum()), of + cut_off.size
     if not any(lost.values()):
         return claim.why
     where = ", ".join(f"{count} in {id}" for id, count in lost.items() if count)

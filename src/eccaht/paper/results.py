@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,6 +50,11 @@ class Results:
         reached = found.for_good if for_good else found.first
         cut_off = np.array([time is None for time in reached])
         return np.array([time or self.experiment.horizon for time in reached], dtype=float), cut_off
+
+    def sweep(self, policy: str, settings: Iterable[int], *, for_good: bool = False) -> tuple[Array, NDArray[np.bool_]]:
+        """The same for several settings, (runs, settings)."""
+        times, cut_off = zip(*(self.times(policy, int(k), for_good=for_good) for k in settings), strict=True)
+        return np.stack(times, axis=1), np.stack(cut_off, axis=1)
 
     def bootstrap(self) -> np.random.Generator:
         """The same resamples for every number: none depends on which others are asked for."""
@@ -106,12 +111,11 @@ def curve_table(results: Results) -> Table:
     return from_rows([dict(zip(names, row, strict=True)) for row in rows])
 
 
-def rank_table(experiment: Experiment) -> Table:
+def rank_table(results: Results) -> Table:
     """Effective ranks of the covariances of an experiment."""
-    built = [(setting.label, setting.covariance()) for setting in experiment.settings]
-    return from_rows(
-        [
-            {"family": label, "shannon": effective_rank(S), "participation": effective_rank(S, kind="participation")}
-            for label, S in built
-        ]
-    )
+    rows = []
+    for setting in results.experiment.settings:
+        S = setting.covariance()
+        ranks = {"shannon": effective_rank(S), "participation": effective_rank(S, kind="participation")}
+        rows.append({"family": setting.label, **ranks})
+    return from_rows(rows)

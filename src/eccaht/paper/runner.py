@@ -19,9 +19,9 @@ from eccaht.arrays import as_count
 from eccaht.experiments.comparison import run_policy
 from eccaht.experiments.tables import Table, save_table
 from eccaht.experiments.workers import Backend, Start, local, workers
-from eccaht.paper import storage
+from eccaht.paper import fig1, storage
 from eccaht.paper.results import Results, curve_table, rank_table, summary_table
-from eccaht.paper.spec import Cell, Experiment
+from eccaht.paper.spec import Cell, Experiment, Kind
 from eccaht.paper.theorems import announce, error_table, run_table, slope_table, stopping_times
 from eccaht.policies import CATALOGUE
 from eccaht.randomness import check_seed
@@ -108,15 +108,14 @@ def reproduce(
             shown = [storage.with_added(directory, experiment) for experiment in experiments]
             work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
             counter = _Counter(directory, shown, work, progress)
-            by_id = {experiment.id: experiment for experiment in shown}
             with closing(_whole_cells(start, work, counter)) as whole:
-                for id, cell, found in whole:
-                    storage.save_cell(directory, by_id[id], cell, found)
-                    counter.stored()
+                for experiment, cell, found in whole:
+                    storage.save_cell(directory, experiment, cell, found)
+                    counter.advance(cells=1)
         finish = local(min(jobs, max(1, len(counter.stale))))
         with closing(finish(_finish, [(directory, id) for id in counter.stale])) as finished:
             for _ in finished:
-                counter.finished()
+                counter.advance(finished=1)
 
 
 class _Counter:
@@ -141,18 +140,9 @@ class _Counter:
         self._done, self._progress = 0.0, progress
         progress(self._now)
 
-    def ran(self, piece: Piece) -> None:
-        self._advance(piece.cost)
-
-    def stored(self) -> None:
-        self._advance(0.0, cells=self._now.cells + 1)
-
-    def finished(self) -> None:
-        self._advance(self._finishing, finished=self._now.finished + 1)
-
-    def _advance(self, work: float, **counts: int) -> None:
-        self._done += work
-        now = self._now._replace(**counts)
+    def advance(self, cost: float = 0.0, *, cells: int = 0, finished: int = 0) -> None:
+        self._done += cost + self._finishing * finished
+        now = self._now._replace(cells=self._now.cells + cells, finished=self._now.finished + finished)
         whole = now.cells == now.of_cells and now.finished == now.of_finished  # sums of costs are rounded
         self._now = now._replace(share=1.0 if whole or not self._total else min(1.0, self._done / self._total))
         self._progress(self._now)
@@ -177,7 +167,7 @@ def _pieces(
 
 def _whole_cells(
     start: Start, work: list[Piece], counter: _Counter
-) -> Generator[tuple[str, Cell, NDArray[Any]], None, None]:
+) -> Generator[tuple[Experiment, Cell, NDArray[Any]], None, None]:
     """Run all pieces, yielding a cell once the last of its runs is in."""
     ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
     found: dict[tuple[str, Cell], dict[int, NDArray[Any]]] = {}  # by cell and first run of a piece
@@ -188,9 +178,10 @@ def _whole_cells(
             key = piece.key
             found.setdefault(key, {})[piece.runs.start] = some
             left[key] -= 1
-            counter.ran(piece)
+            counter.advance(piece.cost)
             if not left[key]:
-                yield *key, np.concatenate([part for _, part in sorted(found.pop(key).items())])
+                parts = [part for _, part in sorted(found.pop(key).items())]
+                yield piece.experiment, piece.cell, np.concatenate(parts)
 
 
 def _hits(*run: Any) -> NDArray[np.int32]:
@@ -242,34 +233,34 @@ def _up_to_date(directory: Path, experiment: Experiment) -> bool:
     return min(path.stat().st_mtime_ns for path in derived) >= max(path.stat().st_mtime_ns for path in sources)
 
 
+_TABLES: dict[Kind, tuple[Callable[[Results], Table], ...]] = {  # in the order of their names
+    "curves": (summary_table, curve_table),
+    "sweep": (summary_table,),
+    "rank": (summary_table,),
+    "table": (rank_table,),
+    "panels": (lambda results: fig1.trace(results.seed, results.experiment),),
+    "stopping": (error_table, lambda results: run_table(results, seed=results.seed, version=__version__)),
+    "asymptotics": (slope_table, run_table),
+}
+
+
+def tables(results: Results) -> dict[str, Table]:
+    """The tables of an experiment by their names."""
+    names, makers = results.experiment.tables, _TABLES[results.experiment.kind]
+    return {name: make(results) for name, make in zip(names, makers, strict=True)}
+
+
 def _finish(directory: Path, id: str) -> str:
     """Make the tables and the figure of an experiment whose cells are all there."""
-    from eccaht.paper import fig1, figures
+    from eccaht.paper import figures
     from eccaht.presentation.style import save_figure
 
     results = storage.load(directory, id)
-    made = dict(zip(results.experiment.tables, tables(results), strict=True))
+    experiment = results.experiment
+    made = tables(results)
     for name, table in made.items():
         save_table(table, directory / id / name)
-    if results.experiment.pictures:
-        drawn = figures.draw(results) if results.experiment.compares else fig1.draw(made[f"{id}.csv"])
+    if experiment.pictures:
+        drawn = figures.draw(results) if experiment.compares else fig1.draw(made[f"{id}.csv"])
         save_figure(drawn, directory / id / id)
     return id
-
-
-def tables(results: Results) -> list[Table]:
-    """The tables of an experiment, in the order of their names."""
-    from eccaht.paper import fig1
-
-    match results.experiment.kind:
-        case "table":
-            return [rank_table(results.experiment)]
-        case "panels":
-            return [fig1.trace(results.seed, results.experiment)]
-        case "stopping":
-            return [error_table(results), run_table(results, seed=results.seed, version=__version__)]
-        case "asymptotics":
-            return [slope_table(results), run_table(results)]
-        case "curves":
-            return [summary_table(results), curve_table(results)]
-    return [summary_table(results)]

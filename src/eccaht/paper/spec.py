@@ -35,8 +35,7 @@ class Setting:
 
     def covariance(self) -> Covariance:
         """Build the covariance."""
-        build = getattr(families, self.family)
-        operator: Covariance = build(**self.arguments)
+        operator: Covariance = getattr(families, self.family)(**self.arguments)
         return operator
 
     def problem(self) -> Problem:

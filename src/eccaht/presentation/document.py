@@ -165,7 +165,7 @@ def _html_row(row: Sequence[Text], header: Sequence[str]) -> str:
 
 
 def _html_text(text: Text) -> str:
-    return "".join(_html_piece(piece) for piece in _pieces(text))
+    return "".join(map(_html_piece, _pieces(text)))
 
 
 def _html_piece(piece: Piece) -> str:
