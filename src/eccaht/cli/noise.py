@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from eccaht.covariance import Covariance, as_covariance, families
+from eccaht.files import regular_file
+from eccaht.model.model import load_model
 from eccaht.naming import unknown
-
-if TYPE_CHECKING:
-    from eccaht.covariance import Covariance
-    from eccaht.problem import Problem
+from eccaht.problem import Problem
 
 # family -> the options that shape it
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -32,9 +35,6 @@ def noise_problem(
     model: Path | None, family: str | None, streams: int | None, shape: dict[str, float], search: dict[str, Any]
 ) -> tuple[Problem, dict[str, Any]]:
     """The problem with the noise of a model or of a family, and how to call that noise."""
-    from eccaht.model.model import load_model
-    from eccaht.problem import Problem
-
     if model is not None:
         if family is not None or streams is not None or shape:
             raise ValueError(
@@ -48,8 +48,6 @@ def noise_problem(
 
 def build_family(name: str, size: int, shape: dict[str, float]) -> tuple[Covariance, dict[str, float]]:
     """Return a family by name and the option that shapes it, the default if none is given."""
-    from eccaht.covariance import families
-
     if name not in FAMILIES:
         raise unknown(name, FAMILIES, "family", cutoff=0.0)
     takes = FAMILIES[name]
@@ -76,13 +74,6 @@ def build_family(name: str, size: int, shape: dict[str, float]) -> tuple[Covaria
 
 def read_covariance(path: Path) -> Covariance:
     """Read a matrix from .npy or .csv; nothing in the file is ever executed."""
-    import warnings
-
-    import numpy as np
-
-    from eccaht.covariance import as_covariance
-    from eccaht.files import regular_file
-
     try:
         if path.suffix == ".npy":
             with regular_file(path, "file") as file:
