@@ -14,7 +14,7 @@ from rich.text import Text
 from eccaht.arrays import as_number
 from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
-from eccaht.cli.noise import STREAMS, build_family, given, read_covariance
+from eccaht.cli.noise import STREAMS, family_noise, given, read_covariance
 from eccaht.cli.options import option
 from eccaht.cli.output import check_outputs, deliver, grid, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list
@@ -95,9 +95,7 @@ def _noise(
 ) -> tuple[Covariance, dict[str, Any]]:
     """Return the covariance and how to call it."""
     if file is None:
-        name = family or "toeplitz"
-        S, shape = build_family(name, streams or STREAMS, shape)
-        return S, {"family": name, **shape}
+        return family_noise(family, streams, shape)
     if family is not None or shape:
         raise ValueError("--covariance replaces --family and the options that shape it: drop one or the other")
     S = read_covariance(file)
