@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from eccaht import model as models
 from eccaht.cli.options import DecimalComma, Json, option
@@ -113,11 +117,6 @@ def _cells(column: ColumnReport) -> tuple[str, ...]:
 
 
 def _print_rich(rows: list[tuple[str, ...]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right" if heading == "imputed" else "left")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
+from rich.console import Console, Group
+from rich.text import Text
 
 from eccaht.arrays import as_number
 from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
-from eccaht.cli.noise import STREAMS, build_family, given, read_covariance
+from eccaht.cli.noise import STREAMS, family_noise, given, read_covariance
 from eccaht.cli.options import option
 from eccaht.cli.output import check_outputs, deliver, grid, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list
@@ -22,9 +24,6 @@ from eccaht.experiments.comparison import Records, Row
 from eccaht.experiments.tables import save_table
 from eccaht.policies import policy_names
 from eccaht.problem import Problem
-
-if TYPE_CHECKING:
-    from rich.console import Group
 
 Parts = tuple[tuple[str, ...], ...]  # a line of the table: columns of one or more parts
 HEADER: Parts = (("policy",), ("first", "", ""), ("for good", "", ""), ("final F1", ""), ("us/step",))
@@ -96,9 +95,7 @@ def _noise(
 ) -> tuple[Covariance, dict[str, Any]]:
     """Return the covariance and how to call it."""
     if file is None:
-        name = family or "toeplitz"
-        S, shape = build_family(name, streams or STREAMS, shape)
-        return S, {"family": name, **shape}
+        return family_noise(family, streams, shape)
     if family is not None or shape:
         raise ValueError("--covariance replaces --family and the options that shape it: drop one or the other")
     S = read_covariance(file)
@@ -140,8 +137,6 @@ def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) ->
     typer.echo("{runs} runs of {horizon} measurements: how many until F1 >= 0.95, mean [95 % interval]".format(**say))
     parts = [_parts(row) for row in rows]
     if sys.stdout.isatty():
-        from rich.console import Console
-
         console = Console(highlight=False)
         console.print(table(parts, refused, wide=console.width >= WIDE))
     else:
@@ -156,9 +151,6 @@ def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) ->
 
 def table(rows: list[Parts], refused: dict[str, str], *, wide: bool) -> Group:
     """The table for a terminal, with one line a policy if it is wide enough."""
-    from rich.console import Group
-    from rich.text import Text
-
     lines = grid(*(title for title, *_ in HEADER), right=["us/step"], unbroken=["policy"])
     for (name,), *columns in rows:
         cells = ((" " if wide else "\n").join(filter(None, column)) for column in columns)

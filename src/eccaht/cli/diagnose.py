@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from eccaht import diagnose as checks
 from eccaht.cli.noise import given
@@ -85,10 +88,6 @@ def _worth_telling(diagnosis: Diagnosis) -> list[Check]:
 
 
 def _print_rich(diagnosis: Diagnosis) -> None:
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
     console = Console(highlight=False)
     console.print(Text(diagnosis.about), style="dim")
     lines = grid("verdict", "check", "number")

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from eccaht.policies import CATALOGUE
+
 DENSE = ("rbf", "graph")  # families whose operators hold matrices of all streams by all streams
 # numbers of 8 bytes held at once, counted with peak resident sizes and rounded up
 _DENSE_MATRICES, _JOINT_MATRICES, _VECTORS = 6, 3, 20
@@ -16,8 +18,6 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 def check_memory(family: str, streams: int, policies: Iterable[str], *, processes: int = 1, records: int = 0) -> None:
     """Refuse a simulation that needs more memory than there is, and say how much it would be."""
-    from eccaht.policies import CATALOGUE
-
     have = free()
     joint = [name for name in policies if name in CATALOGUE and CATALOGUE[name].can.whole_vectors]
     if have is None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from eccaht.covariance import Covariance, as_covariance, families
+from eccaht.files import regular_file
+from eccaht.model.model import load_model
 from eccaht.naming import unknown
-
-if TYPE_CHECKING:
-    from eccaht.covariance import Covariance
-    from eccaht.problem import Problem
+from eccaht.problem import Problem
 
 # family -> the options that shape it
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -32,24 +35,19 @@ def noise_problem(
     model: Path | None, family: str | None, streams: int | None, shape: dict[str, float], search: dict[str, Any]
 ) -> tuple[Problem, dict[str, Any]]:
     """The problem with the noise of a model or of a family, and how to call that noise."""
-    from eccaht.model.model import load_model
-    from eccaht.problem import Problem
-
     if model is not None:
         if family is not None or streams is not None or shape:
             raise ValueError(
                 "--model replaces --family, --streams and the options that shape them: drop one or the other"
             )
         return load_model(model).problem(**search), {"model": str(model)}
-    name = family or "toeplitz"
-    S, shape = build_family(name, streams or STREAMS, shape)
-    return Problem(S, **search), {"family": name, **shape}
+    S, called = family_noise(family, streams, shape)
+    return Problem(S, **search), called
 
 
-def build_family(name: str, size: int, shape: dict[str, float]) -> tuple[Covariance, dict[str, float]]:
-    """Return a family by name and the option that shapes it, the default if none is given."""
-    from eccaht.covariance import families
-
+def family_noise(family: str | None, streams: int | None, shape: dict[str, float]) -> tuple[Covariance, dict[str, Any]]:
+    """Return the covariance of a family, and its name with the option that shapes it; each has a default."""
+    name, size = family or "toeplitz", streams or STREAMS
     if name not in FAMILIES:
         raise unknown(name, FAMILIES, "family", cutoff=0.0)
     takes = FAMILIES[name]
@@ -62,27 +60,21 @@ def build_family(name: str, size: int, shape: dict[str, float]) -> tuple[Covaria
         if "rho" not in takes:
             raise ValueError(f"{name} needs --{takes[0].replace('_', '-')}")
         shape = {"rho": _RHO}
+    called = {"family": name, **shape}
     arguments = {option.removesuffix("_mix"): value for option, value in shape.items()}
     if name == "kronecker":
         if size % _KRONECKER:
             raise ValueError(f"kronecker needs a multiple of {_KRONECKER} streams, not {size}: change --streams")
-        return families.kronecker(arguments["rho"], shape=(size // _KRONECKER, _KRONECKER)), shape
+        return families.kronecker(arguments["rho"], shape=(size // _KRONECKER, _KRONECKER)), called
     if name == "exponential" and "rho" in arguments:
         if not 0 < (rho := arguments.pop("rho")) < 1:
             raise ValueError(f"exponential needs 0 < rho < 1, not {rho!r}: change --rho or give --length-scale")
         arguments["length_scale"] = -1.0 / math.log(rho)
-    return getattr(families, name.replace("-", "_"))(size, **arguments), shape
+    return getattr(families, name.replace("-", "_"))(size, **arguments), called
 
 
 def read_covariance(path: Path) -> Covariance:
     """Read a matrix from .npy or .csv; nothing in the file is ever executed."""
-    import warnings
-
-    import numpy as np
-
-    from eccaht.covariance import as_covariance
-    from eccaht.files import regular_file
-
     try:
         if path.suffix == ".npy":
             with regular_file(path, "file") as file:

@@ -11,17 +11,16 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
+from rich import progress
+from rich.console import Console
+from rich.table import Table
 
 from eccaht.files import NotWritten, destination
 from eccaht.presentation.text import columns
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from eccaht.statistics import Delay, Estimate
+from eccaht.statistics import Delay, Estimate
 
 PLOTS = (".png", ".pdf", ".svg")
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -179,9 +178,6 @@ def shown_progress(stage: str = "reading", total: float | None = None) -> Iterat
     if not sys.stderr.isatty():
         yield Bar()
         return
-    from rich import progress
-    from rich.console import Console
-
     counted = progress.TaskProgressColumn() if total == 1.0 else progress.MofNCompleteColumn()
     stage_now = progress.TextColumn("{task.description}, time left")
     columns = (progress.BarColumn(), counted, stage_now, progress.TimeRemainingColumn())
@@ -201,8 +197,6 @@ def show_lines(rows: Sequence[Sequence[str]]) -> None:
 
 def grid(*names: str, header: bool = True, right: Sequence[str] = (), unbroken: Sequence[str] = ()) -> Table:
     """An empty table for a terminal with these columns."""
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=header)
     for name in names:
         table.add_column(name, justify="right" if name in right else "left", no_wrap=name in unbroken)

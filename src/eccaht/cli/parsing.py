@@ -7,16 +7,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from eccaht.files import regular_file
 from eccaht.naming import did_you_mean
+from eccaht.shifts import UnknownShift
 
-if TYPE_CHECKING:
-    from eccaht.shifts import UnknownShift
-
-    Size = float | UnknownShift
-
+Size = float | UnknownShift
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 Number = TypeVar("Number", int, float)
 _SIGNS = ("either", "positive", "negative")
@@ -73,8 +70,6 @@ def parse_shift(text: str) -> Size:
         raise ValueError(f"an unknown shift needs its likely size, a number above 0 such as unknown:3, not {text!r}")
     if rest[1:] and (rest[1] not in _SIGNS or rest[2:]):
         raise ValueError(f"after unknown:{rest[0]} may come :positive, :negative or :either, not {text!r}")
-    from eccaht.shifts import UnknownShift
-
     return UnknownShift(scale, *rest[1:])  # type: ignore[arg-type]
 
 
