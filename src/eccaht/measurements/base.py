@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
+class Design(NamedTuple):
     """The least noisy allowed measurement of a contrast D, which is zero but for `values` at `indices`.
 
     weights: (K,), allowed as they are; under an L1 budget |weights|_1 = budget.
     budget_active: whether the constraint kept the noise from being cancelled further.
+    violation: works out `kkt_residual` when it is asked for.
     """
 
     covariance: Covariance
@@ -23,6 +24,7 @@ class Design:
     values: Array
     weights: Array
     budget_active: bool = True
+    violation: Callable[[], float] = float  # float() is 0
 
     @property
     def information(self) -> float:
@@ -33,7 +35,7 @@ class Design:
     @property
     def kkt_residual(self) -> float:
         """Largest violation of the optimality conditions, relative; 0 where the constraint does not say."""
-        return 0.0
+        return self.violation()
 
 
 class Constraint(ABC):

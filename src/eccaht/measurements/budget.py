@@ -99,21 +99,6 @@ class Unlimited(_L1):
         return _solved(covariance, indices, values, np.inf, self.limit, _limited)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _L1Design(Design):
-    """S z = D - lam sign(z) for the weights z up to scale; lam = 0 where the limit does not bind."""
-
-    z: Array
-    lam: float
-
-    @property
-    def kkt_residual(self) -> float:
-        """max |D - S z - lam sign(z)| on the support, max(|D - S z| - lam, 0) off it, over max|D|."""
-        dual = -_product(self.covariance, self.z)
-        dual[self.indices] += self.values
-        return _kkt_violation(dual, self.z, self.lam) / float(np.abs(self.values).max())
-
-
 _Limited = Callable[[Covariance, Index, Array, float, Array], Crossing]
 
 
@@ -132,7 +117,8 @@ def _solved(
         error = abs(covariance.quad(z) / contrast - 1.0)
         if not error < _ACCEPTABLE:
             raise _too_ill_conditioned(f"relative error {error:.1g}")
-    return _L1Design(covariance, indices, values, z * (scale / norm), lam > 0.0, z=z, lam=lam)
+    violation = partial(_kkt_residual, covariance, indices, values, z, lam)
+    return Design(covariance, indices, values, z * (scale / norm), lam > 0.0, violation)
 
 
 def _inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
@@ -230,6 +216,13 @@ def _product(covariance: Covariance, z: Array) -> Array:
     for k in support.tolist():
         product += z[k] * covariance.column(k)
     return product
+
+
+def _kkt_residual(covariance: Covariance, indices: Index, values: Array, z: Array, lam: float) -> float:
+    """How far S z = D - lam sign(z) is from holding on the support of z, and |D - S z| <= lam off it, over max|D|."""
+    dual = -_product(covariance, z)
+    dual[indices] += values
+    return _kkt_violation(dual, z, lam) / float(np.abs(values).max())
 
 
 def _kkt_violation(dual: Array, z: Array, lam: float) -> float:
