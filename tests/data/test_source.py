@@ -136,7 +136,7 @@ def test_what_cannot_be_read_is_one_clear_line(data: Any, words: str) -> None:
         ({"names": ["a", "b", "time"], "times": TIMES}, "'time' is that of the times"),
         ({"times": TIMES[1:]}, "the times must be 900"),
         ({"times": np.arange(900) / 2}, "must be datetime64"),
-        ({"quality": np.ones(3)}, "the quality must have the shape"),
+        ({"quality": np.ones(3)}, "the quality of the array must be true or false for each value"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(options: dict[str, Any], words: str) -> None:

@@ -66,7 +66,7 @@ def test_policies_composed_by_hand_have_what_their_parts_declare() -> None:
     rng = np.random.default_rng(0)
     policy = Policy(PROBLEM, Parts(PseudoLikelihood(PROBLEM), pair), Never(), rng)
     assert policy.can == Capabilities()
-    with pytest.raises(ValueError, match="only joint, joint-pair and exact take whole vectors"):
+    with pytest.raises(ValueError, match="only joint-pair, joint and exact take whole vectors"):
         policy.observe(np.zeros(16))
     likelihood, prior = likelihood_of(SufficientStatistics(PROBLEM)), SetPrior(16, 2, 2)
     belief = Joint(likelihood, prior, LocalSearch(likelihood, prior, rng), rng)

@@ -11,7 +11,7 @@ from eccaht.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
-__all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Parts", "View", "check_able"]
+__all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Parts", "View", "check_able", "check_whole_vectors"]
 
 
 class View(NamedTuple):
@@ -76,4 +76,5 @@ def check_whole_vectors(can: Capabilities) -> None:
 def _able(capability: str) -> str:
     from eccaht.policies.catalogue import CATALOGUE
 
-    return " and ".join(name for name, entry in CATALOGUE.items() if getattr(entry.can, capability))
+    *first, last = (name for name, entry in CATALOGUE.items() if getattr(entry.can, capability))
+    return f"{', '.join(first)} and {last}"
