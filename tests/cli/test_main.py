@@ -93,6 +93,11 @@ def test_a_near_miss_is_answered_with_the_command_meant(capsys: pytest.CaptureFi
     assert "'policies'" in capsys.readouterr().err
 
 
+def test_the_old_name_of_a_command_is_answered_with_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["calibration", "--runs", "5"]) == 2
+    assert capsys.readouterr().err == "eccaht: the command 'calibration' is now called 'count-errors'\n"
+
+
 def test_a_mistyped_option_is_answered_with_the_nearest_and_then_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diagnose", "m", "--anomalie", "3"]) == 2
     err = capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -44,6 +45,8 @@ def diagnose(
         lacking = " and ".join(o for o, v in (("--anomalies", anomalies), ("--shift", shift)) if v is None)
         raise ValueError(f"a simulated search needs --anomalies and --shift: give {lacking}, or drop the other options")
     check_outputs({"--html": html}, {"MODEL": model})
+    if html is not None:
+        find_spec("matplotlib")  # if it is missing, that is said before the work starts
     calibrated = load_model(model)
     if search:
         with shown_progress("simulated searches", runs or 20) as bar:

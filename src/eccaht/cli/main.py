@@ -41,6 +41,7 @@ COMMANDS = {
     "water": "Attack sensors of a simulated water network and find them.",
     "smd": "Find anomalous metrics of servers whose truth is known.",
 }
+_RENAMED = {"calibration": "count-errors"}
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "rich_markup_mode": None,
@@ -59,6 +60,8 @@ def load(command: str) -> Callable[..., None]:
 class _Commands(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command with its own options."""
+        if args[0] in _RENAMED:
+            raise ValueError(f"the command {args[0]!r} is now called {_RENAMED[args[0]]!r}")
         name, _, rest = super().resolve_command(ctx, args)
         alone = typer.Typer(**_SETTINGS)
         alone.command(name)(load(str(name)))
