@@ -92,7 +92,7 @@ def test_windows_with_few_rows_do_not_count(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "h.csv", ["time", "a", "b"], [clock(rows), *signals(rows, 2).T.tolist()])
     model = calibrate(path)
     assert model.n_windows == 12
-    assert model.reading["notes"] == ["1 windows with less than half of the usual rows were left out"]
+    assert model.reading["notes"] == ["1 window with less than half of the usual rows was left out"]
 
 
 def test_a_gap_in_time_makes_no_windows(tmp_path: Path) -> None:

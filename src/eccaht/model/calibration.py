@@ -32,6 +32,7 @@ from eccaht.model.estimators import FEWEST_WINDOWS, check_estimator, default_rid
 from eccaht.model.history import MOST_SENSORS, History, longest_run, longest_true, summarise
 from eccaht.model.model import Model
 from eccaht.model.rows import row_noise, sampled_rows
+from eccaht.presentation.text import counted
 
 _LARGE_FILES = 1 << 26  # bytes; reading more takes longer than to import scikit-learn
 _LARGEST = 1e60  # readings beyond would overflow when squared and multiplied
@@ -95,7 +96,9 @@ def _model(table: Table, seconds: float, estimator: str, ridge: float, header: b
     values = np.column_stack([sensor.means for sensor in sensors])[full]
     values = np.asfortranarray(values) if table.by_column else values  # the last bits of sums depend on it
     mean, covariance = estimate(values, estimator, ridge)
-    left_out = f"{(~full).sum()} windows with less than half of the usual rows were left out"
+    short = int((~full).sum())
+    were = "was" if short == 1 else "were"
+    left_out = f"{counted(short, 'window')} with less than half of the usual rows {were} left out"
     return Model(
         names=tuple(sensor.report.name for sensor in sensors),
         center=np.array([sensor.center for sensor in sensors]),
