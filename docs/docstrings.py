@@ -95,7 +95,9 @@ class Layout(griffe.Extension):
                 griffe.Parameter(name, annotation=field.annotation, kind=kind, default=field.value)
                 for name, field in _fields(cls).items()
             ]
-            made = griffe.Function("__init__", parameters=griffe.Parameters(griffe.Parameter("self", kind=kind), *given))
+            made = griffe.Function(
+                "__init__", parameters=griffe.Parameters(griffe.Parameter("self", kind=kind), *given)
+            )
             made.parent = cls
             cls.set_member("__init__", made)
 

@@ -17,8 +17,7 @@ from eccaht.policies import CATALOGUE, Policy
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
-ROOMS = ["checks", "covariance", "data", "diagnose", "explain", "limits", "measure", "measurements", "model", "policies"]
-ROOMS += ["posterior", "run"]
+ROOMS = "checks covariance data diagnose explain limits measure measurements model policies posterior run".split()
 LESSON = "policies/exploring.py"  # which docs/adding-a-policy.md lets the reader write
 
 
@@ -103,7 +102,9 @@ def test_the_flow_of_identify_is_a_dozen_files() -> None:
 
 def test_pages_count_the_experiments_as_the_catalogue_does() -> None:
     assert f"({len(EXPERIMENTS)} experiments," in TEXTS[ROOT / "docs" / "reproduction.md"]
-    listed = re.findall(r"^\| (\w+) \|.*`eccaht reproduce \1 --out results` \|$", TEXTS[ROOT / "docs" / "figures.md"], re.MULTILINE)
+    listed = re.findall(
+        r"^\| (\w+) \|.*`eccaht reproduce \1 --out results` \|$", TEXTS[ROOT / "docs" / "figures.md"], re.MULTILINE
+    )
     assert sorted(listed) == sorted(EXPERIMENTS)
 
 
