@@ -17,7 +17,8 @@ from eccaht.policies import CATALOGUE, Policy
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
-ROOMS = "checks covariance data diagnose explain limits measure measurements model policies posterior run".split()
+ROOMS: tuple[str, ...] = ("checks", "covariance", "data", "diagnose", "explain", "limits")
+ROOMS += ("measure", "measurements", "model", "policies", "posterior", "run")
 LESSON = "policies/exploring.py"  # which docs/adding-a-policy.md lets the reader write
 
 
