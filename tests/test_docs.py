@@ -3,6 +3,7 @@
 import importlib
 import re
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ import pytest
 
 import eccaht
 from eccaht import Problem
+from eccaht.paper.catalogue import EXPERIMENTS
 from eccaht.policies import CATALOGUE, Policy
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
+ROOMS: tuple[str, ...] = ("checks", "covariance", "data", "diagnose", "explain", "limits")
+ROOMS += ("measure", "measurements", "model", "policies", "posterior", "run")
 LESSON = "policies/exploring.py"  # which docs/adding-a-policy.md lets the reader write
 
 
@@ -89,12 +93,32 @@ def _is_there(name: str) -> bool:
     return True
 
 
+def test_the_flow_of_identify_is_a_dozen_files() -> None:
+    page = TEXTS[ROOT / "docs" / "architecture.md"]
+    flow = page.partition("### `eccaht identify`, file by file")[2].partition("###")[0]
+    files = re.findall(r"[a-z_/]+\.py", flow)
+    assert "run/loop.py" in files
+    assert len(files) <= 12
+
+
+def test_pages_count_the_experiments_as_the_catalogue_does() -> None:
+    assert f"({len(EXPERIMENTS)} experiments," in TEXTS[ROOT / "docs" / "reproduction.md"]
+    listed = re.findall(
+        r"^\| (\w+) \|.*`eccaht reproduce \1 --out results` \|$", TEXTS[ROOT / "docs" / "figures.md"], re.MULTILINE
+    )
+    assert sorted(listed) == sorted(EXPERIMENTS)
+
+
 def test_the_site_has_every_page_and_the_reference_every_public_name() -> None:
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r"[\w/-]+\.md", settings))
     assert listed == {path.relative_to(ROOT / "docs").as_posix() for path in PAGES}
     reference = "".join(text for path, text in TEXTS.items() if path.parent.name == "api")
     assert [name for name in eccaht.__all__ if f"`{name}`" not in reference] == []
+    shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", reference, re.MULTILINE))
+    rooms = [importlib.import_module(f"eccaht.{room}") for room in ROOMS]
+    public = {name for room in rooms for name in room.__all__ if isinstance(getattr(room, name), type | FunctionType)}
+    assert sorted(public - shown - {"Belief", "Capabilities"}) == []  # which are shown among the parts of a policy
 
 
 def test_the_readme_shows_one_small_picture() -> None:

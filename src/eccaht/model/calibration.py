@@ -58,9 +58,11 @@ def calibrate(
 ) -> Model:
     """Read a history, clean it, scale it, cut it into windows and estimate their mean and covariance.
 
-    data: paths of files, a frame, an array or a source, as `eccaht.data.as_source` takes them. The options about
-    reading are those of `read_table`. window: a length of time, or as many rows as "60rows" says for data without
-    times. progress is called with the share that is done and the stage.
+    The options about reading are those of `eccaht.data.read_table`.
+
+    data: paths of files, a frame, an array or a source, as `eccaht.data.as_source` takes them.
+    window: a length of time, or as many rows as "60rows" says for data without times.
+    progress: is called with the share that is done and the stage.
     """
     seconds, count_rows = parse_window(window)
     check_estimator(estimator)
