@@ -35,7 +35,7 @@ _FRONT = len(_MAGIC) + _DIGEST + _LENGTH
 _TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
 _LARGEST_HEADER = 1 << 24  # bytes
 _DEEPEST = 64  # levels of lists and objects in a header
-_VALUES, _BYTES_PER_VALUE = 10_000, 16  # values in a header: so many, and one more for so many bytes of the file
+_VALUES, _BYTES_PER_VALUE = 10_000, 16  # most values in a header: 10,000, and one more per 16 bytes of the file
 
 
 def write_archive(
@@ -56,7 +56,7 @@ def write_archive(
     document = {"format": f"eccaht-{kind}", "version": version, "content": header, "arrays": listed}
     text = json.dumps(document, default=plain, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 8)  # arrays begin at multiples of their numbers
-    _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # nothing that is not read
+    _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # or reading would refuse it
     parts: list[Any] = [len(text).to_bytes(_LENGTH, "little"), text, *numbers.values()]
     digest = hashlib.sha256()
     for part in parts:
@@ -73,7 +73,7 @@ def read_archive(
 ) -> Built:
     """Build from the header and arrays that `write_archive` wrote for the same kind and version.
 
-    Whatever goes wrong, also while building, is the file's fault: a ValueError of one line that names it.
+    Any error, also while building, becomes a ValueError of one line that names the file.
     """
     try:
         with regular_file(path, f"{kind} file") as file:

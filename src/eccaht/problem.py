@@ -20,7 +20,7 @@ class Problem:
     """K streams of known covariance, `n_anomalies` of which have their mean moved by their `shift`.
 
     A measurement c gives y ~ N(c'mean + sum over anomalous k of shift_k c_k, c'S c), with |c|_1 <= budget or another
-    constraint (paper, section 3.1; docs/mathematics.md). Immutable, and checked once: what holds a Problem trusts it.
+    constraint (paper, section 3.1; docs/mathematics.md). Immutable and checked when it is made.
 
     covariance: a (K, K) matrix, a frame of pandas or polars, whose columns give the names, or an operator of
         `eccaht.covariance`.
@@ -31,7 +31,7 @@ class Problem:
     measurements: what weights are allowed, a constraint of `eccaht.measurements` or one's own.
     mean: nominal mean, one value or one per stream.
     names: K distinct names; errors and reports use them.
-    readout_noise: standard deviation of noise that the instrument adds to every reading, whatever c is.
+    readout_noise: standard deviation of noise that the instrument adds to every reading, independent of c.
 
     >>> problem = Problem(np.eye(4), shift=[3, -3, 2, 2], n_anomalies=1, budget=2.0, names=list("abcd"))
     >>> problem.size, problem.label(1)
@@ -101,7 +101,7 @@ class Problem:
 
     @property
     def known_number(self) -> int:
-        """The number of anomalous streams, for those who cannot do without it."""
+        """The number of anomalous streams; raises a ValueError if it is only known as a range."""
         least, most = self.sizes
         if least != most:
             raise ValueError(f"the number of anomalies is only known to be {least} to {most}: give one number")
@@ -136,8 +136,8 @@ class Problem:
 
         A dict or a labelled series goes by name; streams that it lacks have no weight.
         """
-        told = c if type(c) is np.ndarray else by_name(c, self.names, "measurement", absent=0.0)
-        weights = as_floats(told, "measurement")
+        given = c if type(c) is np.ndarray else by_name(c, self.names, "measurement", absent=0.0)
+        weights = as_floats(given, "measurement")
         if weights.shape != (self.size,):
             raise ValueError(f"measurement has shape {weights.shape}, expected ({self.size},)")
         check_finite(weights, "measurement")
@@ -184,7 +184,7 @@ class Problem:
         return self._known(c)[2]
 
     def _known(self, c: Array) -> tuple[Array | None, float, float]:
-        """c, the noise variance and the mean of its reading; remembered of the last read-only c, which many ask for."""
+        """c, its noise variance and its mean reading; cached for the last read-only c."""
         known = self._last
         if c is known[0]:
             return known
@@ -200,7 +200,7 @@ class Problem:
         return float(c[support] @ self.mean[support] + c[which] @ self.shift[which])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to other processes as arguments."""
+        """Pickle by the constructor's arguments."""
         return _rebuild, (self._arguments(),)
 
     def _arguments(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Named random generators: who draws decides what is drawn, never the order in which things run."""
+"""Named random generators: each name has its own, so the order in which things run does not matter."""
 
 from __future__ import annotations
 

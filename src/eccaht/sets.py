@@ -133,7 +133,7 @@ class Hypotheses(NamedTuple):
 
     @classmethod
     def of_sets(cls, sets: Index, chance: Array, rest_shifts: Array, shifts: Array) -> Hypotheses:
-        """Plain sets, one a row: the last slot counts as the one more, with its shift in `shifts` (N, K + 1)."""
+        """Plain sets, one a row: the last slot is taken as `stream`, with its shift in `shifts` (N, K + 1)."""
         row, stream = np.arange(len(sets)), sets[:, -1]
         return cls(sets[:, :-1], rest_shifts, row, stream, shifts[row, stream], chance)
 

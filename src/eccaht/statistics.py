@@ -55,7 +55,7 @@ class Arrivals(NamedTuple):
 
 
 def arrivals(f1: Array, level: float = 0.95) -> Arrivals:
-    """What each run of F1 after every measurement, (runs, horizon), comes to."""
+    """Times and final F1 of each run, from F1 after every measurement, (runs, horizon)."""
     first, for_good = ([reached(run, level) for run in f1] for reached in (first_reached, reached_for_good))
     return Arrivals(first, for_good, f1[:, -1])
 
@@ -144,7 +144,7 @@ def clopper_pearson(
 ) -> tuple[float, float]:
     """Interval of a probability from how often something happened (Clopper & Pearson 1934).
 
-    It covers with at least `level` whatever the probability. side="upper": from 0 to a one-sided upper bound.
+    Its coverage is at least `level` for any probability. side="upper": from 0 to a one-sided upper bound.
 
     >>> low, high = clopper_pearson(3, 50)
     >>> round(low, 4), round(high, 4)

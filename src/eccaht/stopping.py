@@ -21,7 +21,7 @@ _OPEN_MARGIN = 0.85  # of alpha, where the number of anomalies is open
 
 
 class StoppingRule(Protocol):
-    """Decides from the smallest lead of a member over an outsider and the number of readings told."""
+    """Decides from the smallest lead of a member over an outsider and the number of readings so far."""
 
     def met(self, lead: float, n_told: int) -> bool:
         """Is it time to stop?"""
@@ -86,7 +86,7 @@ class LikelihoodRatio:
     """Stop when the MAP set is log(N_d m / alpha) nats more likely than every rival that differs by d streams.
 
     N_d is the number of sets that differ from the rival as the MAP set does, m the number of ways to differ (the
-    possible d). Promise: whatever the true set, the MAP set is wrong with probability at most alpha. If the
+    possible d). Promise: for any true set, the MAP set is wrong with probability at most alpha. If the
     true set is T, the likelihood ratio of any other set to T is a martingale that starts at 1, so it ever reaches
     N_d m / alpha with probability at most alpha / (N_d m) (Ville); summed over all others this is alpha. For a single
     swap of n among K that is log(n n (K - n) / alpha), far below the log of the number of all sets. With

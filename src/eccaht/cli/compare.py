@@ -64,8 +64,8 @@ def compare(
     named = None if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
     if covariance is None:
         chosen = named or policy_names()
-        told = len(chosen) * runs * horizon
-        check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=told)
+        n_records = len(chosen) * runs * horizon
+        check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=n_records)
     try:
         S, noise = _noise(family, streams, shape, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)

@@ -117,10 +117,10 @@ def document(records: ErrorCounts) -> dict[str, Any]:
 
 def _entry(level: Level, good: Estimate | None) -> dict[str, Any]:
     measurements, coverage = level.measurements, level.coverage
-    told = level._asdict() | {"never_stopped": level.never_stopped, "times_right_for_good": _ratio(level, good)}
-    told["measurements"] = {**measurements._asdict(), "lower_bound": measurements.censored > 0}
-    told["coverage"] = None if coverage is None else {**coverage._asdict(), "share": coverage.share}
-    return told
+    entry = level._asdict() | {"never_stopped": level.never_stopped, "times_right_for_good": _ratio(level, good)}
+    entry["measurements"] = {**measurements._asdict(), "lower_bound": measurements.censored > 0}
+    entry["coverage"] = None if coverage is None else {**coverage._asdict(), "share": coverage.share}
+    return entry
 
 
 def _ratio(level: Level, good: Estimate | None) -> float | None:

@@ -85,24 +85,24 @@ def identify(
     number, rule = parse_number(anomalies), _stopping(stopping)
     if vectors:
         _check_vectors(policy, per_window)
-        if isinstance(rule, int):  # counts windows, not what is told of one that lacks sensors
+        if isinstance(rule, int):  # counts windows, however many sensors each of them lacks
             max_measurements, rule = min(rule, max_measurements or rule), None
     calibrated = load_model(model)
     shifts = dict(zip(calibrated.names, parse_shifts(shift or [], shift_file, calibrated.names), strict=True))
     options: dict[str, Any] = {"seed": seed, "alpha": alpha, "stopping": rule}
     options |= {"outliers": outliers} if outliers else {}
     pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
-    _search(policy, calibrated, calibrated.names, shifts, pose, options)  # what is wrong is said before data are read
+    _search(policy, calibrated, calibrated.names, shifts, pose, options)  # refuses bad options before any data are read
     reading: dict[str, Any] = {"start": start, "stop": stop, "missing": missing}
     reading["notation"] = Notation(timezone, decimal_comma, False if no_header else None)
     if follow:
         source = followed(calibrated, data, **reading, poll=poll, timeout=timeout, note=note)
     else:
         source = recorded(calibrated, data, **reading)
-    apart = len(source.culprits) + source.n_silent
-    if apart and CATALOGUE[policy].can.open_number:  # sensors that are not searched may be among those asked for
+    n_not_searched = len(source.culprits) + source.n_silent
+    if n_not_searched and CATALOGUE[policy].can.open_number:  # some anomalies may be among the sensors left out
         least, most = (number, number) if isinstance(number, int) else number
-        pose["n_anomalies"] = max(least - apart, 0), most
+        pose["n_anomalies"] = max(least - n_not_searched, 0), most
     search = _search(policy, calibrated, source.names, shifts, pose, options)
     for text in source.notes:
         note(text)
@@ -119,8 +119,8 @@ def identify(
         settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
         settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": stopping or "default"}
         settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
-        told = {"settings": settings, **as_document(account), "timezone": source.clock.zone}
-        return told | {"notes": source.all_notes, "files": files}
+        contents = {"settings": settings, **as_document(account), "timezone": source.clock.zone}
+        return contents | {"notes": source.all_notes, "files": files}
 
     def tell() -> None:
         typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first, source.clock))

@@ -94,7 +94,7 @@ def _root(
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code; what went wrong is one line on stderr, never a traceback.
 
-    1: what was found is told, but not all of it could be written; 2: bad input; 130 and 143: ended by a signal.
+    1: the result was printed, but not every file could be written; 2: bad input; 130 and 143: ended by a signal.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
@@ -159,6 +159,6 @@ def _forget_output() -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    """Say it in one line, whatever the message was made of."""
+    """Print the message as one line."""
     print("eccaht:", " ".join(message.split()), file=sys.stderr)
     return code

@@ -160,7 +160,7 @@ class Bar:
         self._update = update
 
     def stage(self, name: str, share: float | None = None) -> None:
-        """Say what is done now, and what share of all is done."""
+        """Show the present stage and the share of all work that is done."""
         self._update(description=name, **({} if share is None else {"completed": share}))
 
     def total(self, many: int, what: str = "searches") -> None:

@@ -24,7 +24,7 @@ _LATER = 0.02  # seconds until a signal that came during an import is looked at 
 
 
 class Terminated(BaseException):
-    """The system asked the program to end; as little an error as KeyboardInterrupt is."""
+    """The system asked the program to end; like KeyboardInterrupt no error."""
 
 
 def leave_at_once() -> None:
@@ -53,7 +53,7 @@ def exit_with(code: int) -> NoReturn:
         import contextlib
 
         atexit._run_exitfuncs()  # joblib's among them, which clear up after its workers
-        with contextlib.suppress(OSError):  # nobody reads it any more
+        with contextlib.suppress(OSError):  # standard output may be closed already
             sys.stdout.flush()
         os._exit(code)
     sys.exit(code)

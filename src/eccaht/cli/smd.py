@@ -113,21 +113,21 @@ def _show_tier1(tier: Tier1, records: dict[str, Records], settings: Settings) ->
     typer.echo("Mean over entities, with 95 % intervals over runs")
     lines = [["", *overall]]
     for name in methods:
-        lines.append([name, *(show_mean(told["policies"][name]) for told in overall.values())])
+        lines.append([name, *(show_mean(each["policies"][name]) for each in overall.values())])
     for k, title in enumerate(twins):
-        lines.append([title, *(show_mean(told["savings"][k].more) for told in overall.values())])
+        lines.append([title, *(show_mean(each["savings"][k].more) for each in overall.values())])
     show_lines(lines)
     typer.echo("")
 
 
 def _overall(records: dict[str, Records], settings: Settings) -> dict[str, dict[str, Any]]:
     """Means over the entities of a collection, with intervals over runs."""
-    told = {}
+    groups = {}
     for label, members in _collections(list(records)).items():
         times = pooled({member: records[member] for member in members})
         means = {name: estimate(each, rng=rng_for(settings.seed, "bootstrap")) for name, each in times.items()}
-        told[label] = {"policies": means, "savings": savings(times, seed=settings.seed)}
-    return told
+        groups[label] = {"policies": means, "savings": savings(times, seed=settings.seed)}
+    return groups
 
 
 # -- tier 2 --------------------------------------------------------------------------------------------
@@ -140,15 +140,15 @@ def _show_tier2(tier: Tier2, settings: Settings) -> None:
     names = list(next(iter(tier.precision.values())))
     lines = [["entity", "segments", "rows", *names]]
     for label, lengths in tier.rows.items():
-        told = precision_over(tier, [label], seed=settings.seed)
-        cells = [f"{told[name].mean:.2f}" if told else "-" for name in names]
+        precisions = precision_over(tier, [label], seed=settings.seed)
+        cells = [f"{precisions[name].mean:.2f}" if precisions else "-" for name in names]
         lines.append([label, str(len(lengths)), f"{median(lengths):g}" if lengths else "-", *cells])
     show_lines(lines)
     typer.echo("Mean over segments, with 95 % intervals; rows: median length of a segment")
     overall = _precisions(tier, _collections(list(tier.precision)), settings)
     lines = [["", *overall]]
     for name in names:
-        lines.append([name, *(show_mean(told[name], 2) if told else "-" for told in overall.values())])
+        lines.append([name, *(show_mean(each[name], 2) if each else "-" for each in overall.values())])
     show_lines(lines)
     for label, reasons in tier.skipped.items():
         for reason in reasons:
@@ -174,18 +174,18 @@ def _save(place: Path, one: Tier1 | None, two: Tier2 | None, settings: Settings)
             yield from saving_figure(draw_delays(records, title=title, unit="measurements"), place / f"tier1-{n}")
     if two is not None:
         labels = [label for label in two.precision if two.rows[label]]
-        told = _precisions(two, {label: [label] for label in labels} | _collections(labels), settings)
+        precisions = _precisions(two, {label: [label] for label in labels} | _collections(labels), settings)
         yield save_table(precision_table(two), place / "tier2.csv")
-        yield from saving_figure(draw_precision(told, title="labelled segments"), place / "tier2")
+        yield from saving_figure(draw_precision(precisions, title="labelled segments"), place / "tier2")
 
 
 def _document(one: Tier1 | None, two: Tier2 | None, settings: Settings, files: list[str]) -> dict[str, Any]:
-    told: dict[str, Any] = {"settings": asdict(settings), "files": files}
+    contents: dict[str, Any] = {"settings": asdict(settings), "files": files}
     if one is not None:
-        told["tier1"] = [_tier1_entry(one, n, settings) for n in one.records]
+        contents["tier1"] = [_tier1_entry(one, n, settings) for n in one.records]
     if two is not None:
         groups = {label: [label] for label in two.precision} | _collections(list(two.precision))
-        told["tier2"] = [
+        contents["tier2"] = [
             {
                 "entities": label,
                 "segments": sum(len(two.rows[member]) for member in groups[label]),
@@ -193,8 +193,8 @@ def _document(one: Tier1 | None, two: Tier2 | None, settings: Settings, files: l
             }
             for label, found in _precisions(two, groups, settings).items()
         ]
-        told["left_out"] = two.skipped
-    return told
+        contents["left_out"] = two.skipped
+    return contents
 
 
 def _tier1_entry(tier: Tier1, n: int, settings: Settings) -> dict[str, Any]:

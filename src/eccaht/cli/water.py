@@ -79,9 +79,9 @@ def _save(directory: Path, outcome: Outcome, settings: Settings) -> Iterator[Pat
 
 def _document(outcome: Outcome, settings: Settings, files: list[str]) -> dict[str, Any]:
     groups = [{"group": label, **group_entry(records)} for label, records in outcome.records.items()]
-    told = {"settings": asdict(settings), "sensors": list(outcome.model.names), "windows": outcome.model.n_windows}
-    told |= {"lag_1_autocorrelation": outcome.memory, "attacks": [each.as_dict() for each in outcome.attacks]}
-    return told | {"groups": groups, "files": files}
+    contents = {"settings": asdict(settings), "sensors": list(outcome.model.names), "windows": outcome.model.n_windows}
+    contents |= {"lag_1_autocorrelation": outcome.memory, "attacks": [each.as_dict() for each in outcome.attacks]}
+    return contents | {"groups": groups, "files": files}
 
 
 def _show(outcome: Outcome, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""What a covariance can be asked.
+"""The interface of a covariance.
 
 Nothing in the package touches the entries of a covariance directly: it asks for a column, a product, a
 solution, a quadratic form. A structured covariance answers each from its structure, so that K = 10^6 streams
@@ -36,7 +36,7 @@ class Factorisation(Protocol):
 
 
 class Covariance(ABC):
-    """A symmetric positive definite matrix S of `size` rows that is known by what it does.
+    """A symmetric positive definite matrix S of `size` rows, given by its products and solutions, not its entries.
 
     An operator of one's own sets `size` and defines `matvec`. All else has a default that is exact; those that form the
     full matrix are for up to 8192 streams, and say which method to define for more: `solve` first, then
@@ -80,7 +80,7 @@ class Covariance(ABC):
         return variances
 
     def least_variances(self) -> Array:
-        """Lower bounds of the variances that cost little, shape (K,): the variances, unless those are dear."""
+        """Cheap lower bounds of the variances, shape (K,): the variances themselves unless costly."""
         return self.diagonal()
 
     def column(self, k: int) -> Array:
@@ -146,7 +146,7 @@ class Covariance(ABC):
         return self._matrix_form
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to other processes as parameters: factorisations cannot. Without parameters(), as attributes."""
+        """Pickle by `parameters()`, because factorisations cannot be pickled; without it by attributes."""
         if type(self).parameters is Covariance.parameters:
             return _copied, (type(self), vars(self))
         return _rebuild, (type(self), self.parameters())

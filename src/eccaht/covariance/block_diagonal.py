@@ -1,4 +1,4 @@
-"""Groups of streams that know nothing of each other."""
+"""Groups of streams, independent of each other."""
 
 from __future__ import annotations
 

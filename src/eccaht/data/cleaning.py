@@ -1,4 +1,4 @@
-"""What becomes of each column: kept or dropped and why, filled, scaled."""
+"""The cleaning of each column: kept or dropped and why, filled, scaled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from eccaht.arrays import Array
 from eccaht.data.windows import Times
 
-MOST_LEVELS = 10  # a numeric column with at most so many distinct values, all whole, is a status
+MOST_LEVELS = 10  # a numeric column with at most this many distinct values, all integers, is a status
 MOST_TEXTS = 20  # a text column with more distinct texts is no status but free text
 
 Kind = Literal["continuous", "status", ""]
@@ -21,7 +21,7 @@ class ColumnReport:
     """What was decided about a column.
 
     reason: why it was dropped, "" if it was kept.
-    kind: "continuous", "status", or "" where that was never asked.
+    kind: "continuous", "status", or "" if the column was dropped before that was decided.
     imputed: share of its rows that had to be filled, 0 to 1.
     scaled_by: "iqr", "std" where the interquartile range is 0, "" if dropped.
     """
@@ -44,7 +44,7 @@ def kind_of(column: Array) -> Kind:
     >>> kind_of(np.array([0.0, 1.0, np.nan, 2.0])), kind_of(np.array([0.0, 0.5, 1.0]))
     ('status', 'continuous')
     """
-    for part in (column[:1000], column):  # most columns show themselves at once
+    for part in (column[:1000], column):  # the first rows decide for most columns
         levels = np.unique(part)
         levels = levels[~np.isnan(levels)]
         if levels.size > MOST_LEVELS or (levels != np.rint(levels)).any():

@@ -1,7 +1,7 @@
 """What the time of a row means: a moment in a time zone, a time as the file has it, or the number of a row.
 
 Inside, a time is a datetime64[us]: in UTC where a zone is known, as the file has it where none is. Rows without times
-are counted from 1970-01-01 on, which nobody gets to see.
+are counted from 1970-01-01 on; these dates are used internally only and never shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _ROW = re.compile(r"(?:row\s*)?([1-9]\d*)", re.IGNORECASE)
 _SECOND, _WEEK, _EPOCH = 1_000_000, timedelta(days=7), datetime(1970, 1, 1, tzinfo=UTC)
 DIFFERENT = "different offsets"  # in place of the zone of a file
-_YEARS = (1900, 2200)  # beyond, the offset is taken to be that at the edge
+_YEARS = (1900, 2200)  # outside these years the offset at the nearer end is used
 
 
 def as_zone(text: str) -> str:
@@ -74,28 +74,28 @@ class Clock:
     row_interval: float | None = None
     counted: bool = False
 
-    def parse(self, told: Any, what: str = "time") -> np.datetime64:
+    def parse(self, value: Any, what: str = "time") -> np.datetime64:
         """A time as people write it: in this zone unless it says another; the number of a row where there are no times.
 
         >>> Clock("+02:00").parse("2024-05-01 08:00"), Clock(row_interval=1.0).parse("11")
         (np.datetime64('2024-05-01T06:00:00.000000'), np.datetime64('1970-01-01T00:00:10.000000'))
         """
-        if isinstance(told, np.datetime64) and not np.isnat(told):  # already as times are inside
-            return told.astype("datetime64[us]")
+        if isinstance(value, np.datetime64) and not np.isnat(value):  # already in the internal form
+            return value.astype("datetime64[us]")
         if self.row_interval is not None:
-            match = _ROW.fullmatch(str(told).strip())
+            match = _ROW.fullmatch(str(value).strip())
             if match is None:
-                raise ValueError(f"{what} {told!r} is not the number of a row, and the data have no times")
+                raise ValueError(f"{what} {value!r} is not the number of a row, and the data have no times")
             return np.datetime64(round((int(match[1]) - 1) * self.row_interval * _SECOND), "us")
         try:
-            moment = told if isinstance(told, datetime) else datetime.fromisoformat(told.strip())
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
         except (ValueError, TypeError, AttributeError):
-            raise ValueError(f"{what} {told!r} is not a time: write it as 2017-10-09T18:00") from None
+            raise ValueError(f"{what} {value!r} is not a time: write it as 2017-10-09T18:00") from None
         if moment.tzinfo is None and self.zone is not None:
             moment = moment.replace(tzinfo=tz_of(self.zone))
         if moment.tzinfo is not None and self.zone is None:
             raise ValueError(
-                f"{what} {told!r} has a time zone, but the times of the data have none: say which with --timezone"
+                f"{what} {value!r} has a time zone, but the times of the data have none: say which with --timezone"
             )
         return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
 
@@ -133,12 +133,12 @@ class Clock:
 
     @property
     def said(self) -> str:
-        """What is said once where times are shown, or nothing."""
+        """The note about the time zone that is shown once beside times; empty if there is no zone."""
         return "" if self.zone is None else f" (times in {self.zone})"
 
     @property
     def zone_for_tables(self) -> str:
-        """A zone that tables know; they know no offsets, so those are UTC."""
+        """The zone for columns of tables, which allow named zones only: UTC in place of an offset."""
         return "UTC" if self.zone is None or _OFFSET.fullmatch(self.zone) else self.zone
 
     def axis(self, times: Times) -> tuple[Array, tzinfo | None]:
@@ -216,7 +216,7 @@ PLAIN = Clock()
 
 
 def common_zone(zones: Sequence[str | None]) -> tuple[str | None, list[str]]:
-    """The zone to show times in that files have in these (None: as they stand), and a note if there is a choice."""
+    """The zone in which to show times of files with these zones (None: as written), and a note if they differ."""
     if all(zone is None for zone in zones):
         return None, []
     if any(zone is None for zone in zones):

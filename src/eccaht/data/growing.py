@@ -25,7 +25,7 @@ from eccaht.data.windows import Batch
 Line = tuple[int, bytes]  # its number in the file, from 1
 Note = Callable[[str], object]
 _READ = 1 << 22  # bytes at once
-_MARK = 1 << 12  # bytes by which a file is known again
+_MARK = 1 << 12  # bytes by which a file is recognised
 _HEAD = 1 << 20  # bytes in which column names and a row must be found
 _YEAR = np.timedelta64(366, "D")
 _BATCH, _SAMPLE = 20_000, 200  # lines read at once; those of them from which their types are guessed
@@ -42,9 +42,9 @@ class Tail:
         self.restarted = True
         self.unfinished = b""
         self._path, self._faults, self._note = path, faults, note
-        self._file: BinaryIO  # there once it was opened
+        self._file: BinaryIO  # set by `open`
         self._lost = False
-        self._first = self._last = b""  # of what was read, to know the file again
+        self._first = self._last = b""  # first and last bytes read, to recognise the file
         self._stamp: tuple[int, int] | None = None  # size and time when these were last compared
         self._number, self._skipping = 0, False  # of the last finished line; inside a line that is too long
 
@@ -101,13 +101,13 @@ class Tail:
 
     def _rewritten(self) -> bool:
         """Whether the open file is no longer what it was up to the present position."""
-        told = os.fstat(self._file.fileno())
-        stamp = (told.st_size, told.st_mtime_ns)
+        status = os.fstat(self._file.fileno())
+        stamp = (status.st_size, status.st_mtime_ns)
         if stamp == self._stamp:
             return False
         self._stamp = stamp
         place = self._file.tell()
-        if told.st_size < place:
+        if status.st_size < place:
             return True
         same = self._at(0, len(self._first)) == self._first
         same = same and self._at(place - len(self._last), len(self._last)) == self._last
@@ -140,19 +140,19 @@ class Tail:
 
 
 class Unfollowable(ValueError):
-    """More lines will not help."""
+    """The file cannot be followed, whatever lines come next."""
 
 
 class GrowingFile:
     """Yields rows as they are appended, with the columns in `names`; texts are places in `levels`.
 
     It ends by `end()`, or by `timeout` seconds without a new row. A line counts once it is finished. If the file is
-    replaced, cut back or rewritten, the new content is followed from its beginning, and `note` is told; its columns
-    must be the same. Lines that are no rows are left out, values that are not what is expected are missing: the first
-    of each is told at once, and `faults` counts them.
+    replaced, cut back or rewritten, the new content is followed from its beginning, and `note` is called; its columns
+    must be the same. Lines that are no rows are left out, unexpected values count as missing: `note` is called with
+    the first of each, and `faults` counts them.
 
     clock: what the times mean, known from the first row on. rows, last: how many were read, and the latest time.
-    timed_out: whether it was silence that ended it. cut_short: whether lines were left when it was ended.
+    timed_out: whether the timeout ended it. cut_short: whether lines were left unread when it was ended.
     """
 
     repeatable = False
@@ -178,10 +178,10 @@ class GrowingFile:
         self._rule: TimeRule | None = None
         self._head: list[Line] = []  # lines that do not show the layout yet
         self._waits_for = "column names and a row"
-        self._odd: Batch | None = None  # rows whose times no other confirms
+        self._odd: Batch | None = None  # rows with odd times that wait for another row to confirm them
 
     def say(self, text: str) -> None:
-        """Tell something now, and keep it."""
+        """Call `note` with a text, and keep the text in `said`."""
         self._note(text)
         self.said.append(text)
 
@@ -191,7 +191,7 @@ class GrowingFile:
 
     @property
     def waits_for(self) -> str:
-        """What would have to come for there to be a row."""
+        """What is missing before a first row can be read."""
         return self._waits_for if self._tail.restarted else "a row that can be read"
 
     def present(self) -> tuple[str, ...]:
@@ -245,7 +245,7 @@ class GrowingFile:
             return []
         try:
             layout = self._sniff(texts)
-        except ValueError as error:  # perhaps the lines that follow show it
+        except ValueError as error:  # perhaps too few lines: try again with the next ones
             self._waits_for = f"column names and a row ({error})"
             if isinstance(error, Unfollowable) or sum(map(len, texts)) >= _HEAD:
                 raise
@@ -260,14 +260,14 @@ class GrowingFile:
         return rest
 
     def _sniff(self, lines: Sequence[bytes]) -> Layout:
-        """The layout of the file from its first lines; refused while they do not show it."""
+        """The layout of the file from its first lines; a ValueError if they do not show it (yet)."""
         if lines[0].startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             raise Unfollowable(
                 f"{self.path} is UTF-16, which cannot be followed: write UTF-8, or wait until it is complete"
             )
         texts = ["" if b"\0" in line else as_utf8(line).decode().removeprefix("\ufeff") for line in lines]
-        told = self._expected
-        return sniff_lines(self.path, texts, told.decimal_comma, header=told.header, strict=False)
+        expected = self._expected
+        return sniff_lines(self.path, texts, expected.decimal_comma, header=expected.header, strict=False)
 
     def _read(self, lines: Sequence[Line]) -> Table | None:
         assert self._layout is not None
@@ -294,15 +294,15 @@ class GrowingFile:
 
     def _part(self, layout: Layout, lines: list[bytes], numbers: tuple[int, ...]) -> Layout:
         """These rows as a file of their own."""
-        delimiter, told = layout.delimiter, self._expected.decimal_comma
-        commas = delimiter != "," and told is None and any(b"," in line for line in lines)
+        delimiter, comma_given = layout.delimiter, self._expected.decimal_comma
+        commas = delimiter != "," and comma_given is None and any(b"," in line for line in lines)
         shown = [line.decode() for line in (lines if commas else lines[:_SAMPLE])]
         sample = tuple(tuple(row) for row in csv.reader(shown, delimiter=delimiter) if len(row) == len(layout.names))
-        comma = has_decimal_comma(sample, delimiter) if told is None else told
+        comma = has_decimal_comma(sample, delimiter) if comma_given is None else comma_given
         return replace(layout, skip=0, sample=sample, decimal_comma=comma, content=b"".join(lines), lines=numbers)
 
     def _batch(self, table: Table) -> Batch:
-        """The rows of a table; those that lie a year after all others are kept back until another one is near them."""
+        """The rows of a table. Rows over a year after all others wait until another row confirms them."""
         times, values = table.times, table.readings(self.levels)
         if self._odd is not None:
             times, values = np.append(times, self._odd.times), np.vstack([values, self._odd.values])

@@ -187,7 +187,7 @@ def _head(path: Path) -> tuple[bytes, bool]:
 
 def _split(path: Path, lines: Sequence[str], decimal_comma: bool | None) -> tuple[str, int, list[list[str]]]:
     """Split by the delimiter that gives most lines the same number of fields, which is the width."""
-    best = (0, False, 0)  # where lines can be split in two ways alike, a comma is rather part of the numbers
+    best = (0, False, 0)  # if two delimiters fit equally well the comma loses: it is rather part of numbers
     chosen: tuple[str, int, list[list[str]]] | None = None
     for delimiter in DELIMITERS:
         if decimal_comma and delimiter == ",":
@@ -240,7 +240,7 @@ def wrong_width(path: Path, line: int, found: int, expected: int, delimiter: str
 
 
 def width_fault(found: int, expected: int, delimiter: str) -> str:
-    """What is wrong with a line of another width; 0 values are quotes that do not close."""
+    """What is wrong with a line of another width; 0 values stand for quotes that do not close."""
     if not found:
         return "has a quotation mark without its partner"
     return (

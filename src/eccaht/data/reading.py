@@ -252,7 +252,7 @@ def _bytes(layout: Layout) -> BinaryIO:
 
 
 def _damaged(layout: Layout, error: BaseException) -> ValueError:
-    """One line for what polars says in many."""
+    """The error of polars in one line."""
     text = " ".join(str(error).split())
     if "utf-8" in text.lower() and layout.format == "csv" and layout.encoding == "utf-8":
         return UnicodeDecodeError("utf-8", b"", 0, 0, text)
@@ -266,12 +266,12 @@ def _damaged(layout: Layout, error: BaseException) -> ValueError:
     return kind(f"{layout.path} is damaged or incomplete: {text[:120]}")
 
 
-# -- new data as the history had them: what cannot be is missing, and counted -----------------------------
+# -- new data in the form of the history: bad values become missing, and are counted -----------------------------
 
 
 @dataclass
 class Faults:
-    """Lines and values left out; `note` is told of the first of each kind at once."""
+    """Lines and values left out; `note` is called at once with the first of each kind."""
 
     note: Callable[[str], object] = lambda _: None
     lines: int = 0
@@ -279,29 +279,29 @@ class Faults:
     values: dict[str, tuple[int, str]] = field(default_factory=dict)  # column: how many, the first
 
     def bad_line(self, where: str, why: str, count: int = 1) -> None:
-        """Count lines, of which the first is here and this is wrong with it."""
+        """Count bad lines; where: the place of the first, why: what is wrong with it."""
         if not self.lines:
             self.first_line = f"{where} {why}"
             self.note(f"{self.first_line}: left out, as are others like it")
         self.lines += count
 
     def bad_values(self, column: str, count: int, where: str, text: str, why: str) -> None:
-        """Count values of a column."""
+        """Count bad values of a column; where, text and why: place, content and fault of the first."""
         before, first = self.values.get(column, (0, f"{shortened(text)!r} in {where} ({why})"))
         if not before:
             self.note(f"column {column!r} has {first}: counted as missing, as are others like it")
         self.values[column] = (before + count, first)
 
     def notes(self) -> list[str]:
-        """How many there were."""
-        told = []
+        """One text for the bad lines, and one for each column with bad values."""
+        notes = []
         if self.lines:
             were = "line was" if self.lines == 1 else "lines were"
-            told.append(f"{self.lines} bad {were} left out, the first: {self.first_line}")
+            notes.append(f"{self.lines} bad {were} left out, the first: {self.first_line}")
         for column, (count, first) in self.values.items():
             them = "value counts" if count == 1 else "values count"
-            told.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
-        return told
+            notes.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
+        return notes
 
 
 def good_lines(
@@ -364,29 +364,29 @@ def as_expected(
 
     changed = []
     for name in names:
-        levels, told = expected.get(name), frame[name]
-        if levels is None and told.dtype != pl.String:
+        levels, column = expected.get(name), frame[name]
+        if levels is None and column.dtype != pl.String:
             continue
         if levels is None:
             kept = frame.select(number_of(pl.col(name), layout.decimal_comma)).to_series()
-            bad = told.is_not_null() & kept.is_null()
+            bad = column.is_not_null() & kept.is_null()
         else:
-            bad = _unknown(told, levels)
-            kept = told.set(bad, None)
+            bad = _unknown(column, levels)
+            kept = column.set(bad, None)
         changed.append(kept.alias(name))
         if count := int(bad.sum()):
             first = int(bad.arg_true()[0])
-            text = str(told[first])
+            text = str(column[first])
             why = why_no_number(text, layout.decimal_comma) if levels is None else "unknown to the history"
             faults.bad_values(name, count, f"{layout.where(first)} of {layout.path}", text, why)
     return frame.with_columns(changed)
 
 
-def _unknown(told: pl.Series, levels: Sequence[str]) -> pl.Series:
-    """Which values are none of these texts; a status of numbers is known by them."""
+def _unknown(column: pl.Series, levels: Sequence[str]) -> pl.Series:
+    """Which values are none of these texts; numbers are compared with the texts that are numbers."""
     import polars as pl
 
-    if told.dtype == pl.String:
-        return told.is_not_null() & ~told.is_in(list(levels))
+    if column.dtype == pl.String:
+        return column.is_not_null() & ~column.is_in(list(levels))
     known = [float(level) for level in levels if is_number(level)]
-    return told.is_not_null() & ~told.is_nan() & ~told.is_in(known)
+    return column.is_not_null() & ~column.is_nan() & ~column.is_in(known)

@@ -1,4 +1,4 @@
-"""The one door for data: whatever holds rows, files, frames, arrays or a user's own, is a source of them."""
+"""All data enter here: files, frames, arrays and a user's own objects become sources of rows."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Source(Protocol):
     """Rows of readings, from wherever they come; `eccaht.checks.check_source` tries one.
 
     names: one for each column. clock: what the times mean, known at the latest once there was a batch.
-    Two more are looked at where there are some: `levels`, the texts of status columns by name, whose values are places
-    in them; `repeatable`, whether the rows can be had once more (True unless it says otherwise).
+    Optional: `levels`, the texts of status columns by name, whose values are places in them; `repeatable`, whether the
+    rows can be read again (taken as True if absent).
     """
 
     @property
@@ -102,7 +102,7 @@ class Arrays:
 
 
 class Recorded:
-    """What was found of files, a frame or arrays that are complete: each is looked at once, and read when asked for.
+    """Complete files, a frame or arrays: their layout is inspected once, their rows are read when asked for.
 
     decimal_comma, header: as for `read_table`. strict: refuse lines of another width among the first ones.
     """
@@ -125,10 +125,10 @@ class Recorded:
         return sum(layout.path.stat().st_size for layout in self.layouts if layout.path.is_file())
 
     def read_as(self, expected: Expected, *, missing: Missing, limits: Limits, faults: Faults | None = None) -> Table:
-        """The columns that are expected, as they are expected to be; faults takes what is not, if it is given."""
+        """The expected columns; values that do not fit go to `faults` if it is given, else they raise."""
         present = expected.present(self.layouts, missing)
-        told, first = expected.times, self.layouts[0]
-        rule = expected.rule(first) if self._arrays is None else self.rule(None, told.row_interval, told.counted)
+        times, first = expected.times, self.layouts[0]
+        rule = expected.rule(first) if self._arrays is None else self.rule(None, times.row_interval, times.counted)
         return self.read(rule, present, limits, expected.zone, expected.levels, faults)
 
     def unknown(self, known: Sequence[str]) -> tuple[str, ...]:
@@ -188,10 +188,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Expected:
-    """What new data should be, as a history was.
+    """What new data should look like, as the history did.
 
     names: the columns. levels: the texts of the status columns among them. times: how those of the history were read,
-    tried first. zone: of times without an offset. header, decimal_comma: how files are written; None is to be found.
+    tried first. zone: of times without an offset. header, decimal_comma: how files are written; None: to be found.
     """
 
     names: tuple[str, ...]
@@ -268,7 +268,7 @@ def read_table(
 
 
 def recorded_of(data: Any, **options: Any) -> Recorded:
-    """What is recorded already as it is, anything else with these options of `Recorded`."""
+    """Return a `Recorded` unchanged, and anything else as one with these options."""
     return data if isinstance(data, Recorded) else Recorded(data, **options)
 
 
@@ -324,7 +324,7 @@ def _arrays(data: Any) -> Arrays | None:
 
 
 def _paths(data: Any) -> list[Path]:
-    """One or several paths as a list; nothing else is left that data may be."""
+    """One or several paths as a list; anything else is refused."""
     several = [data] if isinstance(data, str | PathLike) else data
     if not isinstance(several, Iterable) or isinstance(several, Mapping):
         several = [several]
@@ -339,11 +339,11 @@ def _paths(data: Any) -> list[Path]:
 
 
 def _moments(times: ArrayLike, rows: int) -> NDArray[np.datetime64]:
-    told = np.asarray(times)
+    given = np.asarray(times)
     try:
-        if told.dtype.kind in "iufb":
+        if given.dtype.kind in "iufb":
             raise ValueError
-        moments = told.astype("datetime64[us]")
+        moments = given.astype("datetime64[us]")
     except ValueError:
         raise ValueError("the times of an array must be datetime64, or texts like 2024-05-01T08:00") from None
     if moments.shape != (rows,) or np.isnat(moments).any():
@@ -378,7 +378,7 @@ def _series(column: Any) -> pl.Series:
     if kind in "iufb":
         return pl.Series(column.to_numpy(dtype="float64", na_value=np.nan)).fill_nan(None)
     present = np.asarray(column.notna())
-    told = [value if there else None for value, there in zip(column.astype(object), present, strict=True)]
-    if all(value is None or isinstance(value, Real) for value in told):
-        return pl.Series([None if value is None else float(value) for value in told], dtype=pl.Float64)
-    return pl.Series([None if value is None else str(value) for value in told], dtype=pl.String)
+    values = [value if there else None for value, there in zip(column.astype(object), present, strict=True)]
+    if all(value is None or isinstance(value, Real) for value in values):
+        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

@@ -57,7 +57,7 @@ class Table:
         """The readings of a numeric column; NaN where there is none. May be a read-only view."""
         series: Any = self._columns[name]
         if not isinstance(series, np.ndarray):
-            if series.null_count():  # much faster than to leave it to to_numpy
+            if series.null_count():  # much faster than letting to_numpy do it
                 series = series.rechunk().fill_null(np.nan)
             series = series.to_numpy()
         column: Array = series[self._rows]
@@ -85,7 +85,7 @@ class Table:
         return {name: self.status(name)[0] for name in self.names if name in self.texts}
 
     def coded(self, name: str, known: Sequence[str] | None) -> Array:
-        """A column as a history had it: numbers, or the places of its texts among those that are known."""
+        """A column in the form of the history: numbers, or the places of its texts among the known ones."""
         if known is None:
             if name in self.texts:
                 text = self.status(name)[0][0]
@@ -153,8 +153,8 @@ def assemble(
 ) -> Table:
     """Read these columns of all files and bring the rows in order.
 
-    zone: of the times. expected, faults: take the columns to be what they are expected to be, and count what they
-    are not; otherwise it is refused. before: the time of the last row of an earlier part, if there was one.
+    zone: of the times. expected, faults: read the columns as in the history, and count values that do not fit;
+    without `faults` such values raise. before: the time of the last row of an earlier part, if there was one.
     """
     import polars as pl
 
@@ -197,10 +197,10 @@ def ordered(
     first, last = between(clock, *limits)
     order, moments = _in_order(moments, first, last)
     if not len(moments):
-        told = [f"from {clock.show(first)}"] if first is not None else []
-        told += [f"before {clock.show(last)}"] if last is not None else []
+        limits_shown = [f"from {clock.show(first)}"] if first is not None else []
+        limits_shown += [f"before {clock.show(last)}"] if last is not None else []
         others = " and the others" if len(layouts) > 1 else ""
-        raise NoRows(f"{layouts[0].path}{others}: no row{' ' + ' and '.join(told) if told else 's'}")
+        raise NoRows(f"{layouts[0].path}{others}: no row{' ' + ' and '.join(limits_shown) if limits_shown else 's'}")
     zone_notes, notes = tuple(notes), [*(note for layout in layouts for note in layout.notes), *notes, *rule.notes]
     if not isinstance(order, slice):
         notes.append("rows were not in order of time and were sorted")
@@ -224,10 +224,10 @@ def ordered(
 
 
 def check_limits(start: Any, stop: Any) -> None:
-    """Refuse what can be no limit, before any file is read."""
-    for told, what in ((start, "start"), (stop, "stop")):
-        if told is not None and not str(told).strip().lower().removeprefix("row").strip().isdigit():
-            Clock("UTC").parse(told, what)
+    """Refuse limits that are no times or row numbers, before any file is read."""
+    for limit, what in ((start, "start"), (stop, "stop")):
+        if limit is not None and not str(limit).strip().lower().removeprefix("row").strip().isdigit():
+            Clock("UTC").parse(limit, what)
 
 
 def between(clock: Clock, start: Any, stop: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
@@ -255,8 +255,12 @@ def _on_one_clock(
     if all(read.zone is None for read in stamps):
         moments, more = clock.to_utc(together, before)
         return clock, moments, notes + more
-    told = [(read.moments, []) if read.zone else clock.to_utc(read.moments, before) for read in stamps]
-    return clock, np.concatenate([moments for moments, _ in told]), notes + [text for _, more in told for text in more]
+    in_utc = [(read.moments, []) if read.zone else clock.to_utc(read.moments, before) for read in stamps]
+    return (
+        clock,
+        np.concatenate([moments for moments, _ in in_utc]),
+        notes + [text for _, more in in_utc for text in more],
+    )
 
 
 def _joined(layouts: Sequence[Layout], parts: list[pl.DataFrame]) -> pl.DataFrame:

@@ -35,7 +35,7 @@ _PARTS = {
     "%.f": r"(\.\d+)?",
     "%z": r"([+-]\d\d:?\d\d|Z)",
 }
-_EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from so many on, a unit is so many microseconds
+_EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this number on: its unit in microseconds
 
 _LARGEST = 1e19
 _SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
@@ -65,7 +65,7 @@ class Stamps(NamedTuple):
 
 
 def counted_stamps(interval: float, before: int, rows: int) -> Stamps:
-    """The times of so many rows that are so many seconds apart, counted from 1970-01-01 on."""
+    """The times of `rows` rows, `interval` seconds apart, after `before` earlier ones, counted from 1970-01-01 on."""
     return Stamps(np.rint((before + np.arange(rows)) * (interval * 1e6)).astype(np.int64))
 
 
@@ -144,11 +144,11 @@ def read_times(
     return readings, Stamps(read.to_numpy(), zone), rule
 
 
-def _why_unread(told: Sequence[Any], rule: TimeRule) -> str:
+def _why_unread(texts: Sequence[Any], rule: TimeRule) -> str:
     """What is wrong with the time of a row with readings."""
-    if any(text is None for text in told):
+    if any(text is None for text in texts):
         return f"has readings but no time in {' and '.join(map(repr, rule.columns))}"
-    return f"has the time {shortened(' '.join(map(str, told)))!r}, which does not look like the others"
+    return f"has the time {shortened(' '.join(map(str, texts)))!r}, which does not look like the others"
 
 
 def _stamps(
@@ -168,7 +168,7 @@ def _stamps(
     columns = [column.cast(pl.String) for column in columns]
     head = [[text for text in column.drop_nulls().head(1000).str.strip_chars() if text] for column in columns]
     formats = _guess_formats(head)
-    if lenient and not formats:  # most are bad: then any that reads a few, or as before
+    if lenient and not formats:  # most texts are bad: accept a format that reads a few, else the earlier one
         formats = _guess_formats(head, 0.01) or [rule.formats] * bool(rule.formats)
     if rule.formats in formats:
         formats = [rule.formats]
@@ -280,9 +280,9 @@ def _as_numbers(column: pl.Series) -> pl.Series | None:
 
 
 def _read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
-    """Seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by their size, and their zone.
+    """Seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by their size, and their zone.
 
-    Small numbers count from some other beginning, of which no zone is known.
+    Small numbers do not count from 1970, and have no zone.
     """
     import polars as pl
 

@@ -140,7 +140,7 @@ def _blanks(rng: np.random.Generator, rows: int) -> NDArray[np.bool_]:
 
 
 def _modes(rng: np.random.Generator, rows: int) -> list[str]:
-    """A pump that somebody drives by hand for ten minutes now and then, but in no file after its first half."""
+    """The modes of a pump: by hand for ten minutes now and then, but only in the first half of each file."""
     manual = np.zeros(rows, dtype=bool)
     for start in rng.integers(0, rows // 2 - 60, size=max(1, rows // 1440)).tolist():
         manual[start : start + 60] = True

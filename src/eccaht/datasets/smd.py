@@ -68,7 +68,7 @@ def _entities(directory: Path) -> list[Entity]:
     path = directory / "truth.json"
     try:
         truth = json.loads(path.read_text(encoding="utf-8"))
-        segments = {str(name): tuple(map(_segment, told)) for name, told in truth.items()}
+        segments = {str(name): tuple(map(_segment, entries)) for name, entries in truth.items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is not a list of segments by entity: {reason}") from None
@@ -76,8 +76,8 @@ def _entities(directory: Path) -> list[Entity]:
         raise ValueError(f"{path} names no entity")
     collection = directory.resolve().name
     return [
-        Entity(collection, name, _file(directory / "train" / name), _file(directory / "test" / name), told)
-        for name, told in sorted(segments.items(), key=lambda item: _natural(item[0]))
+        Entity(collection, name, _file(directory / "train" / name), _file(directory / "test" / name), labelled)
+        for name, labelled in sorted(segments.items(), key=lambda item: _natural(item[0]))
     ]
 
 
@@ -86,10 +86,10 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split("-")]
 
 
-def _segment(told: dict[str, Any]) -> Segment:
-    start, stop, metrics = told["start"], told["stop"], told["dims"]
+def _segment(entry: dict[str, Any]) -> Segment:
+    start, stop, metrics = entry["start"], entry["stop"], entry["dims"]
     if not all(type(value) is int and value >= 0 for value in (start, stop, *metrics)) or stop <= start:
-        raise ValueError(f"segment {told} is not one of rows and metrics counted from 0")
+        raise ValueError(f"segment {entry} is not one of rows and metrics counted from 0")
     return Segment(start, stop, tuple(sorted(set(metrics))))
 
 

@@ -102,7 +102,7 @@ def read_attacks(wanted: Sequence[str] | None = None) -> list[Attack]:
 
 
 def tag(column: str) -> str:
-    r"""The tag in a column name, whatever path stands before it and however it is spelt.
+    r"""The tag in a column name, without any path before it, in a uniform spelling.
 
     >>> tag("\\\\WIN-25J\\LOG_DATA\\1_MV_001_STATUS "), tag("1-mv-001")
     ('1_MV_001_STATUS', '1_MV_001')

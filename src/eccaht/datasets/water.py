@@ -1,4 +1,4 @@
-"""A water network that anybody can run: EPANET's Net3 with random demand, read by noisy sensors, then attacked.
+"""A water network that needs no data of others: EPANET's Net3 with random demand, read by noisy sensors, then attacked.
 
 Hydraulics are EPANET's, by wntr (the extra `[water]`). Demand at each junction is its usual daily pattern times a
 random factor that varies in space and time: log-normal, with correlation exp(-distance / 0.2 of the network's width)
@@ -80,7 +80,7 @@ def simulate(
     seconds, step = round(days * DAY), check_step(step)
     progress("demand")
     with warnings.catch_warnings(), TemporaryDirectory(prefix="eccaht-") as place:
-        warnings.simplefilter("ignore")  # wntr and pandas speak of their own future
+        warnings.simplefilter("ignore")  # deprecation warnings of wntr and pandas
         network = wntr.network.WaterNetworkModel("Net3")
         _set_times(network, seconds, step)
         _switch_pump(wntr, network, seconds)
@@ -135,7 +135,7 @@ def _set_demand(network: Any, seconds: int, seed: Seed) -> None:
 
 
 def demand_factors(places: Array, steps: int, rng: np.random.Generator) -> Array:
-    """Log-normal factors of mean 1, (steps, places), correlated in space and remembered in time."""
+    """Log-normal factors of mean 1, (steps, places), correlated in space and time."""
     from scipy.signal import lfilter
 
     width = float(np.ptp(places, axis=0).max())

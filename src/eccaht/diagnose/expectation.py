@@ -72,12 +72,12 @@ def expect(
     """Simulate searches with the covariance of the model; in each, another set of sensors is anomalous."""
     runs, horizon = as_count(runs, "runs", least=1), as_count(horizon, "horizon", least=1)
     problem = model.problem(shift=shift, n_anomalies=n_anomalies, budget=budget)
-    make_policy(policy, problem)  # refuses what does not fit before any work starts
+    make_policy(policy, problem)  # refuses a problem that the policy cannot handle before any work starts
     right: list[int | None] = []
     stopped: list[int | None] = []
     wrong = 0
     for run in range(runs):
-        with one_thread():  # a step is too small to be shared
+        with one_thread():  # a step is too small to gain from several threads
             hits, stop = _search(problem, policy, (seed, run), horizon)
         right.append(reached_for_good(hits, level=n_anomalies))
         stopped.append(stop)

@@ -1,4 +1,4 @@
-"""The diagnosis as one page that needs nothing else."""
+"""The diagnosis as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _blocks(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def _with_code(text: str) -> Sequence[Piece]:
-    """What stands between backticks is code."""
+    """Mark text between backticks as code."""
     return [Code(part) if place % 2 else part for place, part in enumerate(text.split("`"))]
 
 

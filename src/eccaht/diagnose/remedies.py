@@ -1,4 +1,4 @@
-"""What would help: options of `eccaht calibrate` that are tried on what the model keeps before they are suggested."""
+"""Remedies: options of `eccaht calibrate`, tried on the summaries in the model before they are suggested."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Test = Callable[[ModelView], Check]
 
 
 def exclusion(view: ModelView, check: Test, sensors: Sequence[str], now: Verdict) -> str:
-    """The option that leaves these sensors out, at most a dozen; "" if the check would then say the same."""
+    """The option that leaves these sensors out, at most a dozen; "" if that does not improve the verdict."""
     out = sensors[:EXCLUDED]
     left = [name for name in view.names if name not in out]
     if not view.advise or len(left) < 2 or not _better(_verdict(check, view.model.of(left)), now):
@@ -34,7 +34,7 @@ def exclusion(view: ModelView, check: Test, sensors: Sequence[str], now: Verdict
 
 
 def ridge(view: ModelView, check: Test, now: Verdict) -> str:
-    """The smallest ridge that betters the check, "" if none does."""
+    """The smallest ridge that improves the verdict of the check, "" if none does."""
     for size in RIDGES if view.advise else ():
         if size <= view.model.ridge:
             continue
@@ -45,7 +45,7 @@ def ridge(view: ModelView, check: Test, now: Verdict) -> str:
 
 
 def longer_windows(view: ModelView, checks: Sequence[Test], now: Verdict) -> str:
-    """The length of a window that betters the independence of windows and worsens no check, or why there is none."""
+    """The window length that improves the independence of windows and worsens no check, or why there is none."""
     before = _verdicts(checks, view.model)
     obstacle = ""
     best: tuple[Verdict, float] = (now, 0.0)
@@ -98,7 +98,7 @@ def _better(one: Verdict, other: Verdict) -> bool:
 
 
 def advice(tried: Mapping[str, str], *others: str, untried: str = "") -> str:
-    """What to do: options that were tried and help, what needs no trying, and what the model cannot try.
+    """What to do: options that were tried and help, advice without a trial, and what cannot be tried with this model.
 
     >>> advice({"leave it out": "`--exclude a`", "smooth": ""}, untried="give another history")
     'Leave it out (`--exclude a`). Not tried, because the model alone cannot tell: give another history.'

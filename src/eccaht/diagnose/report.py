@@ -40,12 +40,12 @@ class Diagnosis:
 
     @property
     def error(self) -> float:
-        """The share of searches that end wrong, or more, where ALPHA is promised: by the worst check that is not ok."""
+        """Least share of wrong results where ALPHA is promised, by the worst check that is not ok."""
         factors = [check.factor for check in self.checks if check.verdict != "ok"]
         return actual_error(max(factors, default=1.0))
 
     def brief(self) -> dict[str, Any]:
-        """The verdict, the checks that are not ok, and the error where so much is promised, for JSON."""
+        """The verdict, the checks that are not ok, and the actual error for the promised ALPHA, for JSON."""
         concerned = [check.name for check in self.checks if check.verdict != "ok"]
         return {"verdict": self.verdict, "checks": concerned, "error": self.error, "promised_error": ALPHA}
 
@@ -83,7 +83,7 @@ class Diagnosis:
 def diagnose(model: Model, *, advise: bool = True, **search: Any) -> Diagnosis:
     """Check a model; with n_anomalies=, shift= and further arguments of `expect`, also simulate that search.
 
-    advise: whether to try out what would help; without it actions name only what needs no trying.
+    advise: whether to try out remedies; without it actions name only those that need no trial.
     """
     view, expectation, simulated = ModelView(model, advise=advise), None, []
     if search:

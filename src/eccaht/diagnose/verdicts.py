@@ -1,4 +1,4 @@
-"""What a check answers, and where verdicts change: checks, pages and docs/diagnosis.md take their limits from here."""
+"""The answer of a check, and the limits of all verdicts, which checks, pages and docs/diagnosis.md share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 Verdict = Literal["ok", "caution", "not fit"]
 VERDICTS: tuple[Verdict, ...] = ("ok", "caution", "not fit")  # from good to bad
-ALPHA = 0.05  # the promised error that examples are worked out for
+ALPHA = 0.05  # the promised error for which examples are computed
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ WRONG = 0.2  # caution if more than this share of the simulated searches would s
 
 
 def time_limits(n_windows: int) -> Limits:
-    """Of the integrated autocorrelation time: what white noise of so few windows shows is ok."""
+    """Of the integrated autocorrelation time: values that white noise of `n_windows` windows shows by chance are ok."""
     return _widened(TIME, 1.0 + 8.0 / math.sqrt(n_windows))
 
 

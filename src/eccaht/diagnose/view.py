@@ -24,7 +24,7 @@ class Memory:
 
     fast: (L+1, K), autocorrelation of the part that dies out, 0 from where it is lost in its sampling error.
     time: (K,), its integrated autocorrelation time, in windows: that many windows are worth one independent one.
-    plateau: (K,), share of the variance that is still remembered at lag L.
+    plateau: (K,), share of the variance whose autocorrelation has not died out at lag L.
     """
 
     fast: Array
@@ -40,7 +40,7 @@ class Memory:
         """Variance of the mean of m consecutive windows, over that of one: [1 + 2 sum (1 - k/m) rho_k] / m, (K,)."""
         lags = np.arange(1, min(m, len(self.fast)))
         total = 1.0 + 2.0 * (1.0 - lags / m) @ self.fast[lags]
-        return np.maximum(total, 1.0) / m  # negative correlation is never counted as gain
+        return np.maximum(total, 1.0) / m  # negative correlation is not counted as a gain
 
 
 def memory(autocorrelation: Array, n_windows: int) -> Memory:

@@ -1,4 +1,4 @@
-"""Several policies on one problem: the runs, and what they come to."""
+"""Several policies on one problem: the runs, and their summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eccaht.run.recorders import Hits
 from eccaht.run.simulator import Simulator
 from eccaht.statistics import Arrivals, Delay, Estimate, arrivals, delay, estimate, f1_score
 
-TARGET = 0.95  # the F1 whose first and last passing are timed
+TARGET = 0.95  # the F1 that a run must reach, first and for good
 _POINTS = 300  # of a curve: more would not be seen on a logarithmic axis
 
 Cell = tuple[str, int]  # policy, run
@@ -69,8 +69,8 @@ def compare(
     """Run every policy `runs` times for `horizon` measurements.
 
     In each run all policies face the same anomalous set, each with noise and a generator of its own: except for the
-    times no number depends on `jobs` or on which other policies run. Options go to every policy; progress is told
-    how many runs were finished since it was last called.
+    times no number depends on `jobs` or on which other policies run. Options go to every policy; `progress(n)` is
+    called with the number of runs finished since the last call.
 
     >>> from eccaht import families
     >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
@@ -84,7 +84,7 @@ def compare(
     plan = problem, horizon, seed, dict(options)
     hits = {name: np.zeros((runs, horizon), dtype=np.int32) for name in names}
     seconds = {name: np.zeros(runs) for name in names}
-    # all policies of a run, then those of the next: batches then take about equally long, whatever a policy costs
+    # all policies of a run, then those of the next: batches then take about equally long though policies differ
     cells = [(name, run) for run in range(runs) for name in names]
     with closing(batches(_run, plan, cells, jobs)) as results:
         for finished in results:
@@ -168,7 +168,7 @@ def summarise(records: Records) -> list[Row]:
 def summary(found: Arrivals, horizon: int, seed: int) -> tuple[Delay, Delay, Estimate]:
     """Measurements to F1 >= 0.95 first and for good and F1 at the end, over the runs.
 
-    Each number has the same resamples: none depends on which others are asked for.
+    Every number uses the same resamples and depends on no other.
     """
     first, for_good = (delay(times, horizon, rng=rng_for(seed, "bootstrap")) for times in found[:2])
     return first, for_good, estimate(found.final, rng=rng_for(seed, "bootstrap"))

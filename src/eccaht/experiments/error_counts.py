@@ -43,7 +43,7 @@ class Truth(NamedTuple):
 class Stop(NamedTuple):
     """Where a rule ended a search.
 
-    named, covered: announced streams of unknown shift, if the set was right, and how many intervals held the true one.
+    named, covered: streams of unknown shift in the set, if it was right, and how many intervals held the true shift.
     """
 
     n_measurements: int
@@ -74,7 +74,7 @@ class ErrorCounts:
 
 
 class Coverage(NamedTuple):
-    """How often the intervals of the shifts held the true one, over the rightly announced sets.
+    """How often the intervals of the shifts held the true shift, over the searches that ended with the right set.
 
     interval: of the share, as if the streams of a search were independent.
     """
@@ -133,9 +133,9 @@ def count_errors(
 ) -> ErrorCounts:
     """Simulate `runs` searches; set, number and shifts are drawn from the prior, or as `truth` says.
 
-    A search goes on until the rule is met at every alpha or `horizon` measurements were made. Rules only look: each
-    stops where a search with that alpha alone would have. Nothing depends on `jobs`. Progress is told how many
-    searches were finished since it was last called.
+    A search goes on until the rule is met at every alpha or `horizon` measurements were made. The rules do not affect
+    it: each stops where a search with that alpha alone would have. Nothing depends on `jobs`. `progress(n)` is called
+    with the number of searches finished since the last call.
 
     >>> from eccaht import families
     >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
@@ -147,7 +147,7 @@ def count_errors(
     (seed,) = check_seed(seed)
     _check_truth(truth, problem)
     plan = _Plan(problem, policy, stopping, check_alphas(alphas), horizon, seed, truth)
-    _rules(plan, _policy(plan, 0))  # what does not apply is said before the work starts
+    _rules(plan, _policy(plan, 0))  # refuses rules that do not apply before the work starts
     finished: dict[int, CountedSearch] = {}
     with closing(batches(_run, plan, range(runs), jobs)) as results:
         for searches in results:
@@ -228,7 +228,7 @@ def _search(plan: _Plan, run: int) -> CountedSearch:
     try:
         for _ in steps(policy, world, plan.horizon, obey_stopping=False):
             right.append(np.array_equal(policy.decision, world.anomalies))
-            # who meets a rule meets it at every larger alpha: those that stopped are the first ones
+            # a search that meets a rule meets it at every larger alpha, so the stopped alphas come first
             while len(stops) < len(rules) and rules[len(stops)].met(policy.lead, policy.n_told):
                 stops.append(_stop(policy, world, right=right[-1]))
             if len(stops) == len(rules):

@@ -91,7 +91,7 @@ def localise(
 ) -> dict[str, Records]:
     """Run every method on every search; the searches of a group are its runs and have the same length.
 
-    No number depends on `jobs` or on which other methods run; progress is told how many searches were finished.
+    No number depends on `jobs` or on which other methods run; `progress(n)` is called with the number finished.
     """
     as_count(jobs, "jobs", least=1)
     (seed,) = check_seed(seed)
@@ -146,7 +146,7 @@ def follow(search: RecordedSearch, policy: Policy, problem: Problem) -> NDArray[
     return hits
 
 
-# -- what they come to ---------------------------------------------------------------------------------
+# -- summaries -----------------------------------------------------------------------------------------
 
 
 class Saved(NamedTuple):
@@ -170,8 +170,8 @@ def savings(times: Mapping[str, Array], *, seed: int) -> list[Saved]:
 
 
 def _more(differences: Array, seed: int) -> Estimate:
-    told = estimate(differences, rng=rng_for(seed, "bootstrap"))
-    return told if differences.any() else Estimate(0.0, None)
+    mean = estimate(differences, rng=rng_for(seed, "bootstrap"))
+    return mean if differences.any() else Estimate(0.0, None)
 
 
 def arrival_times(records: Records) -> dict[str, Array]:
@@ -200,11 +200,11 @@ def summary_table(groups: Mapping[str, Records], extra: Mapping[str, Mapping[str
 
 def flat(row: Row) -> dict[str, Any]:
     """A row as plain columns; an interval that the runs cannot tell is NaN."""
-    told: dict[str, Any] = {"policy": row.policy}
+    entry: dict[str, Any] = {"policy": row.policy}
     for what in ("first", "for_good", "final_f1"):
-        told |= interval_columns(what, getattr(row, what), np.nan)
+        entry |= interval_columns(what, getattr(row, what), np.nan)
     runs = len(row.for_good.times)
-    return told | {"first_censored": row.first.censored, "for_good_censored": row.for_good.censored, "runs": runs}
+    return entry | {"first_censored": row.first.censored, "for_good_censored": row.for_good.censored, "runs": runs}
 
 
 def steps_table(groups: Mapping[str, Records]) -> Table:
@@ -218,7 +218,7 @@ def steps_table(groups: Mapping[str, Records]) -> Table:
 
 
 def group_entry(records: Records) -> dict[str, Any]:
-    """What the methods of a group come to, for JSON."""
+    """The summary of the methods of a group, for JSON."""
     saved = savings(arrival_times(records), seed=records.seed)
     return {"policies": [as_entry(row) for row in summarise(records)], "diagonal_needs_more": saved_entries(saved)}
 

@@ -82,12 +82,12 @@ def draw_times(groups: Mapping[str, Mapping[str, Times]], *, title: str, label: 
     return figure
 
 
-def draw_precision(told: Mapping[str, Mapping[str, Estimate]], *, title: str) -> Figure:
+def draw_precision(precisions: Mapping[str, Mapping[str, Estimate]], *, title: str) -> Figure:
     """Draw mean precision by group and method, with intervals."""
-    names = list(next(iter(told.values())))
+    names = list(next(iter(precisions.values())))
     with figure_style():
-        figure, ax = _canvas(told, names, title)
-        for row, methods in enumerate(told.values()):
+        figure, ax = _canvas(precisions, names, title)
+        for row, methods in enumerate(precisions.values()):
             for name, value in methods.items():
                 _draw_mean(ax, _height(row, name, names), *value, look(name))
         ax.set(xlabel="precision at n, mean with 95 % interval over segments", xlim=(0, 1.01))

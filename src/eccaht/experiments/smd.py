@@ -5,8 +5,8 @@ without replacement, in random order, and moves n random metrics by `shift` robu
 keeps the law of a row, its correlations and its heavy tails, and takes away the dependence between successive rows,
 which no policy here models. What changed between the halves stays in.
 
-Tier 2. Calibrated on all training rows; the rows of a labelled segment are read in the order of time. The policies are
-told how many metrics are labelled and that each moved up by `shift`, which is often wrong in sign and size. Beside
+Tier 2. Calibrated on all training rows; the rows of a labelled segment are read in the order of time. The policies
+assume the labelled number of metrics, each moved up by `shift`, which is often wrong in sign and size. Beside
 them: the ranking of all metrics by the distance of the segment's mean from the median in interquartile ranges. It
 sees every metric in every row, which no policy does.
 """
@@ -92,7 +92,7 @@ def run_tier1(
     jobs: int = 1,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Tier1:
-    """Search for injected shifts; progress is told how many searches were finished."""
+    """Search for injected shifts; `progress(n)` is called with the number of searches finished."""
     searches: dict[str, list[RecordedSearch]] = {}
     keys: dict[int, dict[str, str]] = {n: {} for n in settings.numbers}
     known = {}
@@ -154,7 +154,7 @@ def run_tier2(
     jobs: int = 1,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Tier2:
-    """Search in the labelled segments; progress is told how many searches were finished."""
+    """Search in the labelled segments; `progress(n)` is called with the number of searches finished."""
     searches: dict[str, list[RecordedSearch]] = {}
     belongs: dict[str, list[str]] = {}
     skipped: dict[str, list[str]] = {}
@@ -196,10 +196,10 @@ def z_score_hits(search: RecordedSearch) -> int:
 
 
 def _precision(cells: Sequence[tuple[RecordedSearch, Records]], names: Sequence[str]) -> dict[str, Array]:
-    told = {name: np.array([(r.hits[name][:, -1] / s.truth.size).mean() for s, r in cells]) for name in names}
-    told[Z_SCORE] = np.array([z_score_hits(s) / s.truth.size for s, _ in cells])
-    told[CHANCE] = np.array([s.truth.size / s.problem.size for s, _ in cells])
-    return told
+    precisions = {name: np.array([(r.hits[name][:, -1] / s.truth.size).mean() for s, r in cells]) for name in names}
+    precisions[Z_SCORE] = np.array([z_score_hits(s) / s.truth.size for s, _ in cells])
+    precisions[CHANCE] = np.array([s.truth.size / s.problem.size for s, _ in cells])
+    return precisions
 
 
 def precision_over(tier: Tier2, labels: Sequence[str], *, seed: int) -> dict[str, Estimate]:

@@ -1,7 +1,7 @@
 """The water network: history, attacks of known truth, calibration, and how soon the attacked sensors are named.
 
-The attacks stand apart: each lasts two hours, two hours lie between them, and their times of day differ. Attack k
-lifts 1, 2 or 3 random sensors in turn by `shift` robust units; the policies are told how many and by how much. The
+Each attack lasts two hours, at least two hours lie between attacks, and their times of day differ. Attack k lifts
+1, 2 or 3 random sensors in turn by `shift` robust units; the policies know how many and by how much. The
 interval of a number is over attacks.
 """
 
@@ -78,8 +78,8 @@ class Attack:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        told = {"number": self.number, "start": show_time(self.start), "end": show_time(self.end)}
-        return {**told, "sensors": self.sensors, "n": len(self.sensors), "shift": self.shift, "bias": self.bias}
+        entry = {"number": self.number, "start": show_time(self.start), "end": show_time(self.end)}
+        return {**entry, "sensors": self.sensors, "n": len(self.sensors), "shift": self.shift, "bias": self.bias}
 
 
 @dataclass(frozen=True)

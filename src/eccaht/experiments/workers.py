@@ -101,7 +101,7 @@ def _limited(call: Callable[..., Any], *arguments: Any) -> Any:
 
 @contextmanager
 def _closing_quietly(results: Results) -> Iterator[Results]:
-    """Close them in the end; that work was cancelled is joblib's remark on what we say already."""
+    """Close the results in the end, without joblib's warning that work was cancelled."""
     try:
         yield results
     finally:
@@ -158,7 +158,7 @@ def _bound(parent: int, call: Callable[..., Any], *arguments: Any) -> Any:
 
 @cache
 def _watch(parent: int) -> None:
-    """If the parent is killed its workers would wait for ever to hand over their results."""
+    """End this worker if its parent is killed: it would wait for ever to hand over results."""
 
     def wait() -> None:
         while os.getppid() == parent:
@@ -182,6 +182,6 @@ def _remote(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> R
 
 
 def _single_threaded(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Limit BLAS for good: where several tasks share a process, none may lift the limit of another."""
+    """Limit BLAS to one thread permanently: tasks that share a process must not lift each other's limit."""
     threadpool_limits(1)
     return call(*arguments)

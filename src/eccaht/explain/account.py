@@ -69,7 +69,7 @@ class Account:
 
     @property
     def sure(self) -> bool:
-        """Is the set as sure as the error level asks for, by a model that neither history nor readings refute?"""
+        """Does the set reach the error level, with a model that neither history nor readings contradict?"""
         return self.reached and self.finding.fits and not self.finding.refuted
 
     @property
@@ -177,7 +177,7 @@ class Account:
         )
 
     def _doubted(self) -> str:
-        """Named sensors that are more likely normal, where their number was given and not found."""
+        """Named sensors that are more likely normal: possible where the number of anomalies was given."""
         least, most = self.problem.sizes
         doubted = [k for k in self.finding.anomalies if self.finding.beliefs[k] < 0.5]
         if not doubted or least != most:
@@ -197,7 +197,7 @@ class Account:
 
 
 def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64, clock: Clock = PLAIN) -> str:
-    """What is asked, in one line."""
+    """The problem of the search, in one line."""
     least, most = problem.sizes
     which = f"{least} to {most}" if least != most else "one" if most == 1 else f"{most}"
     kinds = {_assumed(problem, k) for k in range(problem.size)}
@@ -214,7 +214,7 @@ def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64,
 
 
 def _assumed(problem: Problem, k: int) -> str:
-    """The shift as it was given: known, or unknown and about so large."""
+    """The shift as it was given, in words: known, or unknown with its likely size."""
     mean, spread = problem.shift[k], problem.shift_spread[k]
     if not spread:
         return f"{mean:+g}"

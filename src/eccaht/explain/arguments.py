@@ -14,8 +14,8 @@ from eccaht.run.recorders import LedgerEntry
 class Argument(NamedTuple):
     """One measurement, with the mean reading under the named set and under the changed one.
 
-    evidence: its log-likelihood ratio, with shifts as known or as all readings estimate them. A window that was read
-    whole is shown as the one weighted sum of it that has the same log-likelihood ratio.
+    evidence: its log-likelihood ratio, with shifts as known or as all readings estimate them. A window observed as a
+    whole vector is shown as the one weighted sum of it that has the same log-likelihood ratio.
     """
 
     change: Change

@@ -37,7 +37,7 @@ def failed_caution(culprit: Culprit, clock: Clock) -> str:
 
 
 def misfit_caution(fit: float) -> str:
-    """Readings that the named set cannot have made."""
+    """The caution if the readings cannot come from the named set."""
     chance = f"{fit:.0e}" if fit > 1e-99 else "below 1e-99"
     return (
         f"the readings fit no set well, not even this one (the probability of readings as bad is {chance}): the shifts "
@@ -47,7 +47,7 @@ def misfit_caution(fit: float) -> str:
 
 
 def short_windows(finding: Finding) -> str:
-    """How many windows had fewer rows than usual, "" if none to speak of."""
+    """How many windows had so few rows that they are noisier than usual, "" if none."""
     short = {entry.window: entry.inflation for entry in finding.entries if entry.inflation > ALIKE}
     texts = []
     if short:

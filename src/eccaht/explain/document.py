@@ -87,5 +87,5 @@ def _why(account: Account, argument: Argument) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    """JSON knows no NaN."""
+    """The number, None for NaN, which JSON does not have."""
     return float(value) if math.isfinite(value) else None

@@ -60,7 +60,7 @@ class Finding:
 
     @property
     def refuted(self) -> bool:
-        """Does the model's own history refute it, so that no confidence can be relied on?"""
+        """Does the diagnosis of the model say that no confidence can be relied on?"""
         return self.diagnosis is not None and self.diagnosis.verdict == "not fit"
 
     @property
@@ -96,8 +96,9 @@ class Investigation:
 
     world: windows to replay, a simulator, or a function from weights to a reading.
 
-    max_measurements: at most so many. vectors: tell each window whole instead of one weighted sum of it (policies that
-    can take whole vectors). ledger: keeps the entries, where others want to read them too. recorders: see every step.
+    max_measurements: the search ends after this many. vectors: observe each window as a whole vector instead of one
+    weighted sum (policies that can take whole vectors). ledger: give one to read its entries from outside.
+    recorders: called at every step.
 
     >>> from eccaht import Problem, Simulator, make_policy
     >>> problem = Problem(np.eye(6), shift=4.0, n_anomalies=1, budget=2.0, names=list("abcdef"))
@@ -146,7 +147,7 @@ class Investigation:
         if not entries:
             raise ValueError(_nothing_read(replay) if self._ended else "nothing was measured yet: take a step first")
         problem, decision, scores = policy.problem, policy.decision, policy.scores.copy()
-        # an unfinished search goes on, and its finding stays as it is
+        # a copy: an unfinished search goes on, and its finding must not change
         evidence = self._ledger.evidence if self._ended else self._ledger.evidence.now()
         outside = np.setdiff1d(np.arange(problem.size), decision)
         runner_up = int(outside[scores[outside].argmax()])
@@ -214,7 +215,7 @@ def _nothing_read(replay: Replay | _Windowless) -> str:
 
 
 def _shifts(policy: Policy, evidence: Evidence) -> ShiftEstimates:
-    """Unknown shifts by their posterior; where all were assumed, what least squares makes of the readings."""
+    """Estimated shifts: by their posterior if some are unknown, by least squares if all were assumed known."""
     decision, problem = policy.decision, policy.problem
     estimates = estimated_shifts(policy, LEVEL) if problem.unknown_shift else None
     if estimates is not None:

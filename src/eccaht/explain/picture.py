@@ -101,7 +101,7 @@ def _colours(finding: Finding) -> dict[int, str]:
 
 def _draw_scores(axes: Axes, problem: Problem, times: Times, track: Array, colours: dict[int, str]) -> None:
     plain = [k for k in range(problem.size) if k not in colours]
-    step = max(1, len(plain) // 200)  # more lines than that are a grey block
+    step = max(1, len(plain) // 200)  # more lines would merge into a grey block
     for k in plain[::step]:
         axes.plot(times, track[:, k], color=_OTHER, linewidth=0.5, zorder=1)
     for rank, (k, colour) in enumerate(colours.items()):
@@ -149,7 +149,7 @@ def _ends(problem: Problem, colours: dict[int, str], last: Array) -> list[End]:
 
 
 def _line(colour: str, rank: int) -> dict[str, Any]:
-    """Dashes for runners-up, and dots where the colours come round again."""
+    """Line style: dashes for runners-up, dots where colours repeat."""
     if colour == _RUNNER_UP:
         return {"linestyle": (0, (4, 1.5)), "linewidth": 1.0}
     return {"linestyle": (0, (1, 0.8))} if rank >= len(_NAMED) else {}
@@ -172,7 +172,7 @@ def _draw_sets(
         named = k in finding.anomalies
         axes.broken_barh(spans, (row - 0.32, 0.64), color=colours[k] if named else "#8C8C8C", linewidth=0)
         axes.axhline(row, color=_OTHER, linewidth=0.4, zorder=0.5)
-        if named and k not in finding.entries[-1].held:  # it came in with the last reading
+        if named and k not in finding.entries[-1].held:  # it joined the set with the last reading
             axes.plot(times[-1], row, marker="o", markersize=3, color=colours[k], clip_on=False)
     axes.set_yticks(range(len(ever)), [name_of(problem, k) for k in ever])
     axes.set_ylim(len(ever) - 0.4, -0.6)

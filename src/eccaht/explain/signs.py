@@ -30,9 +30,9 @@ def other_signs(problem: Problem, windows: Sequence[Window], decision: Index) ->
     """The best set with free signs, if it beats every set with the assumed ones, and the empty set, by ODDS; else None.
 
     All sensors of the windows are looked at, not only the weighted sums of them that a search has read: these were
-    chosen to tell apart sets of the assumed sign. Of many windows some are looked at, of more than 200 sensors nothing.
+    chosen to separate sets of the assumed sign. At most 20 windows are used; above 200 sensors there is no check.
     Before the readings either sign is as likely as the other, so each member of the free set costs log 2. Shifts of
-    unknown size are taken at their prior mean; where both signs are allowed already there is nothing to ask.
+    unknown size are taken at their prior mean; where both signs are allowed already the answer is None.
     """
     if not problem.shift.all() or problem.size > _LARGEST:
         return None
@@ -45,7 +45,7 @@ def other_signs(problem: Problem, windows: Sequence[Window], decision: Index) ->
     starts = (np.zeros(problem.size), decided)
     assumed = max(_climb(evidence, prior, start, free=False)[1] for start in starts)
     signs, best = max((_climb(evidence, prior, start, free=True) for start in starts), key=lambda found: found[1])
-    nothing = -math.log(prior.most - prior.least + 1)  # where a number was given although nothing is wrong
+    nothing = -math.log(prior.most - prior.least + 1)  # the empty set, also where a number was given
     log_odds = best - np.count_nonzero(signs) * math.log(2.0) - max(assumed, nothing)
     turned = np.flatnonzero(signs < 0)
     return OtherSigns(np.flatnonzero(signs), turned, log_odds) if turned.size and log_odds > ODDS else None

@@ -29,7 +29,7 @@ class EntropyBound:
     entropy: of the set, before the first reading. needed: what is left of it at error level alpha.
     first_reading: log(1 + s)/2 with s the largest signal-to-noise ratio under the prior, the top generalized eigenvalue
     of (covariance of the shifted mean, S): the most that one reading can say at the start.
-    any_reading: the most that one reading can say whatever was learnt before it.
+    any_reading: the most that one reading can say at any time of a search.
     fixed_plan: measurements that a plan made in advance needs at least. measurements: that any search needs on average.
     """
 
@@ -75,7 +75,7 @@ def _chances(sizes: SetPrior) -> tuple[Array, Array]:
 
 
 def _missing(alpha: float, count: int) -> float:
-    """What may still be unknown on average if the announced set is wrong with probability alpha."""
+    """The largest mean entropy that is left if the named set is wrong with probability alpha."""
     if alpha >= 1.0 - 1.0 / count:
         return math.log(count)
     return -alpha * math.log(alpha) - (1.0 - alpha) * math.log1p(-alpha) + alpha * math.log(count - 1)
@@ -105,7 +105,7 @@ def _largest_ratio(M: Array, sizes: SetPrior) -> float:
 
 
 def _planned(ratios: Array, needed: float) -> int:
-    """The least T for which T readings, planned in advance, can say that much in all.
+    """The least T for which T readings, planned in advance, can give `needed` nats in total.
 
     Their joint information is at most log det(I + G W)/2 with G the signal-to-noise ratios and W psd of rank and trace
     T: weight is poured over the T largest ratios until 1/ratio + weight is level.
@@ -114,7 +114,7 @@ def _planned(ratios: Array, needed: float) -> int:
 
 
 def _poured(ratios: Array, readings: int) -> float:
-    """The most that so many planned readings can say."""
+    """The most information that a given number of planned readings can give."""
     floor = 1.0 / np.maximum(ratios[: min(readings, ratios.size)], 1e-300)
     level = (readings + floor.cumsum()) / np.arange(1, floor.size + 1)
     used = int(np.flatnonzero(level > floor)[-1]) + 1

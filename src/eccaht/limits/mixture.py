@@ -4,7 +4,7 @@
 
 is, up to scale, min tr W subject to d_k'W d_k >= 1, with the dual max sum q subject to sum_k q_k d_k d_k' <= I, q >= 0.
 Every constraint has rank one, so the matrix of a Newton step is the elementwise product of two Gram matrices.
-Any W and any q give bounds of the value, whatever rounding did to them: both bounds are evaluated, not trusted.
+Any W and any q give valid bounds: both are evaluated at the final W and q, so that rounding errors do no harm.
 """
 
 from __future__ import annotations

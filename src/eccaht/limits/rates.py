@@ -61,7 +61,7 @@ def gamma_stars(problem: Problem, anomalies: Sequence[int] | Index, *, limited: 
     """Return the limits for one action and for a mix, which bounds it, at the price of one."""
     check_limits(problem)
     truth = check_anomalies(problem, anomalies)
-    with one_thread():  # the matrices are too small to be shared
+    with one_thread():  # the matrices are too small to gain from several threads
         bounds, action = _mixed(problem, truth), best_action(problem, truth, limited=limited)
     upper = max(bounds.upper, action.rate)
     return Rate(action.rate, upper, action.rate, True, action.budget_active), bounds
@@ -82,8 +82,8 @@ def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:
 def least_measurements(rate: float, alpha: float) -> float:
     """Return kl(alpha, 1 - alpha) / rate, the lower bound on the expected number of measurements (paper, eq. 7).
 
-    It holds for every search that is wrong with probability at most alpha < 1/2 whatever the true set, however it
-    chooses measurements and when to stop, if `rate` is an upper bound of Gamma* for a mix (Kaufmann, Cappe & Garivier
+    It holds for every search that is wrong with probability at most alpha < 1/2 for any true set, with any choice
+    of measurements and of the time to stop, if `rate` is an upper bound of Gamma* for a mix (Kaufmann, Cappe & Garivier
     2016, lemma 1). kl(alpha, 1 - alpha) = (1 - 2 alpha) log((1 - alpha) / alpha), about log(1 / alpha) for small alpha.
 
     >>> round(least_measurements(1.0, 0.05), 3), round(math.log(1 / 0.05), 3)

@@ -1,4 +1,4 @@
-"""The rival that a given mix of measurements tells apart worst.
+"""The hardest rival: the one that a given mix of measurements distinguishes least from the true set.
 
 With z = 1_A - 1_A' a rival A' is seen with z'R z / 2 nats a reading, R = Delta S^-1/2 W S^-1/2 Delta. The least of
 them is a quadratic program over sets. Rivals that differ in m streams are enumerated where there are few enough.

@@ -27,10 +27,10 @@ def fewest_measurements(problem: Problem, anomalies: Index, alpha: float = 0.05)
 def swap_rate(problem: Problem, anomalies: Index) -> float:
     """Return an upper bound of Gamma* for this set (paper, eq. 5; of a mix, so of one action, too).
 
-    Whatever is measured, and in whatever mix, some single swap of the set gains at most lambda_max(sum of w d d') / 2
+    For any mix of measurements some single swap of the set gains at most lambda_max(sum of w d d') / 2
     nats a measurement, d = S^-1/2 (shift_i e_i - shift_j e_j), for any weights w of the swaps that sum to 1. The
-    weights are improved by multiplicative steps, each of which gives a valid bound, whatever limits measurements. Of
-    many streams only those that are hardest to tell from the set get weight.
+    weights are improved by multiplicative steps, each of which gives a valid bound under any constraint on weights.
+    Of many streams only those that are hardest to distinguish from the set get weight.
     """
     chosen = np.concatenate([anomalies, _hardest(problem, anomalies)])
     values, vectors = np.linalg.eigh(_gram(problem, chosen))

@@ -8,9 +8,9 @@ known in closed form: it is the covariance of x and c'x that is expected to be *
     c  is proportional to  S^-1 D,   D = E[ Cov(x, c'x | reading) ],
 
 which is solved by iteration. D is the contrast that the reading is about: for two sets it is their difference,
-and c their pair design. Where readings are noisy nothing is settled by one of them, D = Cov(x) c, and c is the top
+and c their pair design. Where readings are noisy, one reading decides little: D = Cov(x) c, and c is the top
 generalized eigenvector of (Cov(x), S): the direction of largest variance. Where readings are precise that direction
-would spend a whole reading on one doubtful stream, while the largest-information one settles several at once.
+would spend a whole reading on one doubtful stream, while the largest-information one decides about several at once.
 
 The information depends on the means c'x_s alone, which are numbers on a line: they are counted into bins a quarter
 of the noise wide, so that any number of sets costs one pass and a short convolution.
@@ -34,19 +34,19 @@ from eccaht.measure.pair import check_weakest_pair
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses
 
-_LIKELY = 0.5  # a set more probable than this is to be set apart from its rivals
+_LIKELY = 0.5  # a set more probable than this is to be separated from its rivals
 _POWER_STEPS, _STEPS = 2, 8
 _ENOUGH = 1e-3  # nats, or share of what separates: stop when a step gains less
 _WIDTH = 0.25  # of a bin, in standard deviations of the noise
 _FEWEST, _NARROWEST = 32, 0.02  # means that lie closer together get narrower bins
-_BINS = 1024  # at most: where readings are far more precise than the sets lie apart, bins and noise are widened
+_BINS = 1024  # at most: where readings are far more precise than the sets differ, bins and noise are widened
 _REACH = 5.0  # standard deviations of noise that count
 _NEVER = 1e-300
-_RARE = 1e-3  # share of a row's probability below which a stream's shift says nothing of the scale
+_RARE = 1e-3  # share of a row's probability below which a stream's shift is ignored for the scale
 
 
 class InformationDesign:
-    """The measurement that tells most about weighted hypotheses, or sets the likeliest one apart."""
+    """The measurement that tells most about weighted hypotheses, or separates the likeliest from its rivals."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -78,7 +78,7 @@ class InformationDesign:
         likeliest = int(chance.argmax())
         aim = _Separation(chance, likeliest) if chance[likeliest] > _LIKELY else _Information(chance)
         contrast = self._contrast(hypotheses, aim.start(rng))
-        if not contrast.any():  # nothing in doubt: any measurement that sees all streams
+        if not contrast.any():  # only one set is possible: any measurement of all streams will do
             return rng.standard_normal(self._problem.size)
         for _ in range(aim.power_steps):
             further = self._contrast(hypotheses, chance * self._means(hypotheses, contrast))
@@ -115,7 +115,7 @@ class InformationDesign:
 
 
 class _Separation:
-    """Set the likeliest hypothesis apart from its rivals."""
+    """Separate the likeliest hypothesis from its rivals."""
 
     power_steps = 0
 
@@ -130,9 +130,9 @@ class _Separation:
 
     def judge(self, means: Array) -> tuple[float, Array]:
         """1 - sum_s sqrt(p_s) exp(-m_s^2 / 8), rivals weighed to 1 together, and the coefficients of D."""
-        apart = means - means[self._likeliest]
-        left = self._rivals * np.exp(-0.125 * apart**2)
-        return 1.0 - float(left.sum()), self._against(left * apart)
+        distance = means - means[self._likeliest]
+        left = self._rivals * np.exp(-0.125 * distance**2)
+        return 1.0 - float(left.sum()), self._against(left * distance)
 
     def _against(self, coefficients: Array) -> Array:
         """Of differences from the likeliest: its own makes them add up to 0."""

@@ -1,4 +1,4 @@
-"""What a constraint on the weights of measurements can be asked."""
+"""The interface of a constraint on the weights of measurements."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Constraint(ABC):
 
     @property
     def usual_norm(self) -> float:
-        """The |c|_1 with which weighted sums are shown that were not measured."""
+        """The |c|_1 to which weighted sums are scaled that are shown but were not measured."""
         return 1.0
 
     @property
@@ -88,7 +88,7 @@ class Constraint(ABC):
         """
 
     def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        """Solve as `contrast` does; a search comes back to the same pairs, so answers may be remembered here."""
+        """Solve as `contrast` does; a search asks for the same pairs again, so answers may be cached here."""
         return self.contrast(covariance, indices, values)
 
     def check_pair(self, shifts: Array, labels: tuple[str, str]) -> None:  # noqa: B027
@@ -98,5 +98,5 @@ class Constraint(ABC):
         return f"{type(self).__name__}()"
 
     def beyond(self, c: Array) -> str:  # noqa: ARG002
-        """What to say of weights that are not allowed."""
+        """The message about weights that are not allowed."""
         return f"weights were told that {self!r} does not allow"

@@ -25,7 +25,7 @@ from eccaht.scales import check_size
 _FEW = 8  # entries of a contrast up to which columns of the inverse are added up
 _WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
 _VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
-_ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is refused, not handed out
+_ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is an error
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Budget(_L1):
         return _solved(covariance, indices, values, self.limit, self.limit, _limited)
 
     def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        """Solve as `contrast` does for a pair; designs that the limit binds are remembered."""
+        """Solve as `contrast` does for a pair; designs that the limit binds are cached."""
         return _solved(covariance, indices, values, self.limit, self.limit, _remembered)
 
     def check_pair(self, shifts: Array, labels: tuple[str, str]) -> None:
@@ -135,14 +135,14 @@ _memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], Crossing]] = Weak
 
 
 def forget_designs() -> None:
-    """Drop the designs that policies remember, so that a benchmark measures what a new search pays."""
+    """Drop all cached designs, so that a benchmark measures what a new search costs."""
     _memory.clear()
 
 
 def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
 
-    A search comes back to the same pairs again and again: what is remembered is walked once and changes no bit.
+    A search asks for the same pairs again and again: each path is walked once; the cached design is bitwise the same.
     """
     known = _memory.setdefault(covariance, {})
     turned = bool(indices[0] > indices[1])

@@ -2,7 +2,7 @@
 
 `empirical` with a ridge of 1e-6 is the paper's. The others (scikit-learn's) work on windows that were standardised to
 unit variance and are scaled back: robust scaling leaves variances that differ by orders of magnitude between quiet
-and jumpy sensors, and shrinking towards one common variance would bury the quiet ones.
+and jumpy sensors, and shrinking towards one common variance would hide the quiet ones.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def estimate(values: Array, estimator: str = "ledoit-wolf", ridge: float | None 
 
 def preload(estimator: str) -> None:
     """Import what the estimator needs, which takes about a second that reading the files can hide."""
-    with suppress(ImportError):  # which estimating will meet again
+    with suppress(ImportError):  # `estimate` will raise it
         import_module(_PACKAGES.get(estimator, "sklearn.covariance"))
 
 
@@ -74,7 +74,7 @@ def _scikit(name: str, **options: Any) -> Callable[[Array, Array, Array, float],
     def run(values: Array, mean: Array, spread: Array, ridge: float) -> Covariance:
         build = getattr(import_module("sklearn.covariance"), name)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they are about numbers that the checks below judge
+            warnings.simplefilter("ignore")  # the checks below judge the numbers that they are about
             fitted = build(store_precision=False, **options).fit((values - mean) / spread)
         return _dense(fitted.covariance_ * np.outer(spread, spread), ridge)
 

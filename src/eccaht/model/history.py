@@ -1,4 +1,4 @@
-"""What a model remembers of the history it was calibrated on: enough to judge it, small enough to carry."""
+"""Summaries of the history that a model keeps: enough to judge the model, small enough to store with it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class History:
     half_covariances: (2, K, K), of the first and the second half; (0, K, K) for more than 500 sensors.
     stuck: (K,), the longest share of the rows in which a sensor repeated one value.
     raw_quantiles: (3, K), quartiles of the raw values.
-    coarse, coarse_windows: (C, K) and (1,), means of C consecutive stretches of so many windows each, from which longer
-        windows can be tried; C is at most 1440, and 0 for more than 500 sensors.
+    coarse, coarse_windows: (C, K) and (1,), means of C consecutive stretches and the number of windows in each,
+        from which longer windows can be tried; C is at most 1440, and 0 for more than 500 sensors.
     gaps: (K,), the longest share of the rows in which a sensor delivered nothing.
     row_counts: (2,), rows of a usual window and of the whole history.
     within: (1, K, K), covariance of scaled rows about the mean of their window; (0, K, K) for more than 500 sensors.
-    runs: (9,), how much more the mean of a run of rows errs than that of rows at random (model/rows.py).
+    runs: (9,), error variance of the mean of consecutive rows over that of random rows (model/rows.py).
     """
 
     autocorrelation: Annotated[Array, "L", "K"]

@@ -35,7 +35,7 @@ _OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """What a history of normal operation says: how to scale new readings, and how they vary together.
+    """A model of normal operation: how to scale new readings, and their mean and covariance.
 
     names: the K sensors. center, scale: readings are scaled as (reading - center) / scale.
     seconds: length of a window. mean, covariance: of the scaled windows.
@@ -168,8 +168,8 @@ class Model:
     @property
     def clock(self) -> Clock:
         """What the times of the history mean."""
-        told = self.reading
-        return Clock(told.get("timezone"), told.get("row_interval"), bool(told.get("counted")))
+        reading = self.reading
+        return Clock(reading.get("timezone"), reading.get("row_interval"), bool(reading.get("counted")))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model; an existing file is replaced only once the new one is complete."""
@@ -195,7 +195,7 @@ class Model:
 
 
 def load_model(path: str | PathLike[str]) -> Model:
-    """Read a model file; whatever is wrong with it is one line that says so."""
+    """Read a model file; any fault of it is a ValueError of one line."""
     return read_archive(path, _KIND, _VERSION, _build)
 
 
@@ -211,7 +211,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
         raise ValueError("its arrays are damaged")
     if extra := [name for name in arrays if not name.startswith(("covariance.", "summary.", *_VECTORS))]:
         raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
-    columns = tuple(_column(told) for told in header["columns"])
+    columns = tuple(_column(fields) for fields in header["columns"])
     model = Model(
         names=tuple(header["names"]),
         center=arrays["center"],
@@ -232,8 +232,8 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     return model
 
 
-def _column(told: dict[str, Any]) -> ColumnReport:
-    column = ColumnReport(**told)
+def _column(fields: dict[str, Any]) -> ColumnReport:
+    column = ColumnReport(**fields)
     texts = (column.name, column.reason, column.kind, column.scaled_by)
     good = all(isinstance(text, str) for text in texts) and type(column.kept) is bool
     good = good and column.kept == bool(column.scaled_by) and column.kept != bool(column.reason)
@@ -255,7 +255,7 @@ def _check_names(names: tuple[str, ...]) -> None:
 
 
 def _check_times(first: np.datetime64, last: np.datetime64, seconds: float) -> None:
-    """The first and the last of windows that begin at least so many seconds apart."""
+    """Check the start times of the first and the last window, which are at least a window apart."""
     if np.isnat(first) or np.isnat(last) or last < first:
         raise ValueError("the history must begin before it ends")
     if not _EARLIEST <= first <= last <= _LATEST:
@@ -266,8 +266,8 @@ def _check_times(first: np.datetime64, last: np.datetime64, seconds: float) -> N
 
 def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:
     if isinstance(covariance, LowRankPlusDiagonal):
-        told = covariance.parameters()
-        return LowRankPlusDiagonal(told["factors"][chosen], told["diagonal"][chosen], told["weights"])
+        parameters = covariance.parameters()
+        return LowRankPlusDiagonal(parameters["factors"][chosen], parameters["diagonal"][chosen], parameters["weights"])
     return Dense(covariance.dense()[np.ix_(chosen, chosen)])
 
 

@@ -1,4 +1,4 @@
-"""Could a history have left this? What a model carries of one is checked, wherever it comes from."""
+"""Checks that the summaries in a model file could come from a real history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eccaht.stored import check_bounded
 _ROUNDING = 1e-6
 _LONGEST = 500  # characters of a name
 _LARGEST = 1e60  # of raw readings, as in calibration
-_ADDED = {"timezone": None, "counted": False, "header": True}  # models of earlier versions do not say how to read these
+_ADDED = {"timezone": None, "counted": False, "header": True}  # defaults: older models lack these keys
 _READING = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
 
 
@@ -30,7 +30,7 @@ def check_text(text: str, what: str) -> None:
 
 
 def check_summary(history: History, n_windows: int, mean: Array) -> None:
-    """Refuse summaries that no such number of windows with this mean can have."""
+    """Refuse summaries that are impossible for this number of windows and this mean."""
     T, sizes, lags = n_windows, history.block_sizes, history.autocorrelation
     for name, array in history.arrays().items():
         check_bounded(array, name, _LARGEST**2)
@@ -66,36 +66,36 @@ def check_scaling(history: History, center: Array, scale: Array, scaled_by: Sequ
         raise ValueError(f"the scaling of sensor {int(good.argmin())} does not agree with its quartiles")
 
 
-def checked_reading(told: Any, names: set[str]) -> dict[str, Any]:
+def checked_reading(reading: Any, names: set[str]) -> dict[str, Any]:
     """Return what a file says about how new data are read, or refuse it."""
-    told = _ADDED | told if isinstance(told, dict) else {}
-    if set(told) != _READING | set(_ADDED):
+    reading = _ADDED | reading if isinstance(reading, dict) else {}
+    if set(reading) != _READING | set(_ADDED):
         raise ValueError("it does not say how to read new data")
     for key in ("time_columns", "time_format", "notes"):
-        _texts(told[key], key)
+        _texts(reading[key], key)
     for key in ("decimal_comma", "counted", "header"):
-        if type(told[key]) is not bool:
+        if type(reading[key]) is not bool:
             raise ValueError(f"{key} must be true or false")
-    if told["timezone"] is not None:
-        _texts([told["timezone"]], "timezone")
-        told["timezone"] = as_zone(told["timezone"])
-    if told["counted"] and told["row_interval"] != 1.0:
+    if reading["timezone"] is not None:
+        _texts([reading["timezone"]], "timezone")
+        reading["timezone"] = as_zone(reading["timezone"])
+    if reading["counted"] and reading["row_interval"] != 1.0:
         raise ValueError("rows that are counted must have the row_interval 1")
-    if (told["row_interval"] is None) != bool(told["time_columns"]):
+    if (reading["row_interval"] is None) != bool(reading["time_columns"]):
         raise ValueError("rows must have either times or a row_interval")
-    if told["row_interval"] is not None:
-        parse_duration(as_number(told["row_interval"], "row_interval"), "row_interval")
-    parse_duration(as_number(told["interval"], "interval"), "interval")
+    if reading["row_interval"] is not None:
+        parse_duration(as_number(reading["row_interval"], "row_interval"), "row_interval")
+    parse_duration(as_number(reading["interval"], "interval"), "interval")
     for key in ("kinds", "levels"):
-        if not isinstance(told[key], dict) or not set(told[key]) <= names:
+        if not isinstance(reading[key], dict) or not set(reading[key]) <= names:
             raise ValueError(f"{key} must be about the columns of the history")
-    if not all(kind in ("continuous", "status") for kind in told["kinds"].values()):
+    if not all(kind in ("continuous", "status") for kind in reading["kinds"].values()):
         raise ValueError("kinds must be continuous or status")
-    for levels in told["levels"].values():
+    for levels in reading["levels"].values():
         _texts(levels, "levels")
         if len(set(levels)) != len(levels):
             raise ValueError("levels must be distinct")
-    return told
+    return reading
 
 
 def _texts(value: Any, what: str) -> None:

@@ -27,30 +27,33 @@ _FARTHEST = 1e8  # robust units from the centre: beyond, a value is no reading
 
 @dataclass(frozen=True)
 class Notation:
-    """How new data are written, where that is not to be found by itself or as in the history (None)."""
+    """How new data are written; None: found automatically, or as in the history."""
 
     timezone: str | None = None
     decimal_comma: bool | None = None
     header: bool | None = None
 
     def expected(self, model: Model) -> Expected:
-        """What the model expects of data that are written so."""
-        told = model.reading
+        """What the model expects of data in this notation."""
+        reading = model.reading
         return Expected(
             names=model.names,
-            levels={name: levels for name, levels in told["levels"].items() if name in model.names},
+            levels={name: levels for name, levels in reading["levels"].items() if name in model.names},
             times=TimeRule(
-                tuple(told["time_columns"]), tuple(told["time_format"]), told["row_interval"], bool(told.get("counted"))
+                tuple(reading["time_columns"]),
+                tuple(reading["time_format"]),
+                reading["row_interval"],
+                bool(reading.get("counted")),
             ),
             zone=model.clock.zone if self.timezone is None else as_zone(self.timezone),
-            header=bool(told.get("header", True)) if self.header is None else self.header,
+            header=bool(reading.get("header", True)) if self.header is None else self.header,
             decimal_comma=self.decimal_comma,
         )
 
     def recorded(self, model: Model, data: Any, *, strict: bool = False) -> Recorded:
-        """Data that are written so, as a source."""
-        told = self.expected(model)
-        return recorded_of(data, decimal_comma=told.decimal_comma, header=told.header, strict=strict)
+        """Data in this notation, as a source."""
+        expected = self.expected(model)
+        return recorded_of(data, decimal_comma=expected.decimal_comma, header=expected.header, strict=strict)
 
 
 def _windows(
@@ -69,7 +72,7 @@ def _windows(
 def _scaled(model: Model, source: Table | GrowingFile, batch: Batch, faults: Faults | None) -> Array:
     """The readings in robust units; NaN for sensors that the source does not have.
 
-    faults: takes values that no sensor can have read, which are refused otherwise.
+    faults: counts impossible values, which then become NaN; without it they raise.
     """
     readings, scaled = batch.values, np.full((len(batch.times), len(model.names)), np.nan, order="F")
     for k, name in enumerate(source.names):
@@ -93,9 +96,9 @@ def prepare(
     model: Model, data: Any, limits: Limits, *, missing: Missing, bad: str, notation: Notation | None
 ) -> Windows:
     """See Model.prepare."""
-    for option, told, known in (("missing", missing, ("refuse", "allow")), ("bad", bad, ("refuse", "skip"))):
-        if told not in known:
-            raise ValueError(f"{option} must be {known[0]!r} or {known[1]!r}, not {told!r}")
+    for option, given, known in (("missing", missing, ("refuse", "allow")), ("bad", bad, ("refuse", "skip"))):
+        if given not in known:
+            raise ValueError(f"{option} must be {known[0]!r} or {known[1]!r}, not {given!r}")
     check_limits(*limits)
     notation = notation or Notation()
     expected, faults = notation.expected(model), Faults() if bad == "skip" else None
@@ -111,7 +114,7 @@ class Follower:
     A window is complete once a row of a later window has arrived, and the last one when following ends: as the file
     says (see GrowingFile), or at the time `stop`. Rows that come too late for their window are left out.
 
-    Whatever goes wrong once there was a window ends the following as the end of the data would, with a note.
+    An error after the first window ends the following as the end of the data would, with a note.
     """
 
     def __init__(
@@ -168,11 +171,11 @@ class Follower:
 
     def _samples(self) -> Iterator[Sample]:
         for windows in _windows(self._model, self.file, self.file.batches(), self.file.faults):
-            if not self.file.cut_short:  # or rows of the last window were left behind
+            if not self.file.cut_short:  # otherwise the last window lacks rows that were not read
                 yield from windows.of(self.file.names).samples()
 
     def _nothing(self) -> str:
-        """What was waited for."""
+        """The message for a search that got no window: what was waited for."""
         file, bad = self.file, "; ".join(self.counts)
         what = f"waited for {file.waits_for}"
         if file.last is not None:
@@ -190,7 +193,8 @@ class Feed:
     """Windows of the sensors that can be searched.
 
     names: sensors of the model that deliver, in its order. notes: what a user should know before the search.
-    follower: the growing file, if it is one. culprits: sensors left out of the search because they need none.
+    follower: the growing file, if it is one.
+    culprits: sensors left out of the search because they are already known to have failed.
     n_silent: sensors that cannot be searched, because they deliver nothing, and that may be wrong all the same.
     """
 
@@ -203,7 +207,7 @@ class Feed:
 
     @property
     def clock(self) -> Clock:
-        """What the times of the windows mean; of a growing file known once there was one."""
+        """What the times of the windows mean; for a growing file known after the first window."""
         return self.windows.clock
 
     @property
@@ -224,10 +228,10 @@ def recorded(
     speaks = np.flatnonzero(~np.isnan(windows.values).all(axis=0))
     absent = {name for name in model.names if source.lacks(name)} if missing == "allow" else set()
     found = tuple(culprit for culprit in culprits(windows) if culprit.sensor not in absent)
-    apart = {culprit.sensor for culprit in found}
-    names = tuple(model.names[k] for k in speaks if model.names[k] not in apart)
+    failed = {culprit.sensor for culprit in found}
+    names = tuple(model.names[k] for k in speaks if model.names[k] not in failed)
     notes = list(windows.notes)
-    if silent := [name for name in model.names if name not in names and name not in apart]:
+    if silent := [name for name in model.names if name not in names and name not in failed]:
         notes.append(f"not searched, because they deliver nothing: {', '.join(silent)}")
     if unknown := model.unknown_columns(source):
         notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")

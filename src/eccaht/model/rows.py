@@ -1,6 +1,6 @@
 """How much noisier a window is that has fewer rows than those of the history.
 
-The mean of m of the M rows of a window is the mean of all M plus an error. Where it is chance which rows are there,
+The mean of m of the M rows of a window is the mean of all M plus an error. Where rows are missing at random,
 that error is uncorrelated with the full mean and has the covariance (1/m - 1/M) W, with W the covariance of rows within
 a window: exact for sampling without replacement, however the rows depend on each other in time. With independent rows
 W = M S, and the noise grows M/m times; where rows hardly change within a window, W is small and a few rows suffice.
@@ -47,24 +47,24 @@ def row_noise(rows: Array, covariance: Covariance | None) -> tuple[Array, Array]
     n, M, K = rows.shape
     if M < 2:
         return np.zeros((0 if covariance is None else 1, K, K)), np.ones(SHARES.size)
-    apart = rows - rows.mean(axis=1, keepdims=True)
-    flat = apart.reshape(n * M, K)
+    deviations = rows - rows.mean(axis=1, keepdims=True)
+    flat = deviations.reshape(n * M, K)
     if covariance is None:
         own = np.square(flat).sum(axis=0) / (n * (M - 1))
-        return np.zeros((0, K, K)), _runs(apart, np.eye(K), own)
+        return np.zeros((0, K, K)), _runs(deviations, np.eye(K), own)
     W = flat.T @ flat / (n * (M - 1))
     S = covariance.dense()
     spread = np.sqrt(S.diagonal())
     principal = np.linalg.eigh(S / np.outer(spread, spread))[1] / spread[:, None]
     directions = np.hstack([np.diag(1.0 / spread), principal])
-    return W[None], _runs(apart, directions, np.einsum("kd,kd->d", directions, W @ directions))
+    return W[None], _runs(deviations, directions, np.einsum("kd,kd->d", directions, W @ directions))
 
 
-def _runs(apart: Array, directions: Array, noise: Array) -> Array:
+def _runs(deviations: Array, directions: Array, noise: Array) -> Array:
     """Error variance of the mean of consecutive rows over that of as many random rows, at each of SHARES."""
-    M = apart.shape[1]
+    M = deviations.shape[1]
     moving = noise > 1e-12 * noise.max(initial=np.finfo(float).tiny)
-    sums, directions, noise = np.cumsum(apart, axis=1), directions[:, moving], noise[moving]
+    sums, directions, noise = np.cumsum(deviations, axis=1), directions[:, moving], noise[moving]
     factors = np.ones(SHARES.size)
     for place, m in enumerate(np.clip(np.rint(SHARES * M).astype(np.intp), 1, M - 1).tolist()):
         ends = np.concatenate([sums[:, m - 1], sums[:, M - m - 1]]) @ directions / m
@@ -82,7 +82,7 @@ class Excess:
     within: Callable[[Array], Array]  # c -> W c
 
     def matvec(self, c: Array) -> Array:
-        """Times a vector."""
+        """The product with a vector."""
         added = self.own * c
         return added + self.common * self.within(c) if self.common else added
 
@@ -134,7 +134,7 @@ class RowNoise:
         )
 
     def excess(self, rows: Array) -> Excess | None:
-        """The noise that missing rows add to a window with so many readings of each sensor; None if none is missing."""
+        """The noise that missing rows add, given the number of readings of each sensor; None if no row is missing."""
         most = min(float(rows.max(initial=0.0)), self.usual)
         if most < 1.0:
             return None

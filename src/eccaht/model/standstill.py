@@ -13,11 +13,11 @@ from eccaht.data.windows import Sample, Windows
 if TYPE_CHECKING:
     from eccaht.model.model import Model
 
-LONGER = 2.0  # a sensor has failed once it stands still for so many times its longest time in the history
-FEWEST_ROWS = 5  # and for at least so many rows
+LONGER = 2.0  # a sensor has failed once it stands still for LONGER times its longest standstill in the history,
+FEWEST_ROWS = 5  # for at least FEWEST_ROWS rows,
 Kind = Literal["stuck", "silent"]
 KINDS: tuple[Kind, ...] = ("stuck", "silent")
-FEWEST_WINDOWS = np.array([3, 10])  # and windows, of each kind; three where there are no more
+FEWEST_WINDOWS = np.array([3, 10])  # and for this many windows, by kind (three if the data have no more)
 
 
 class Culprit(NamedTuple):
@@ -28,7 +28,7 @@ class Culprit(NamedTuple):
     since: np.datetime64
 
     def told(self, clock: Clock) -> str:
-        """What happened to it."""
+        """What happened to the sensor, in words."""
         if self.kind == "stuck":
             return f"{self.sensor} stopped moving: one value from {clock.show(self.since)} on"
         return f"{self.sensor} fell silent: no reading from {clock.show(self.since)} on"
@@ -86,7 +86,7 @@ class Watcher:
         return sample._replace(values=np.where(still[0], np.nan, values)) if still[0].any() else sample
 
     def _still(self) -> NDArray[np.bool_]:
-        """Who stands still for longer than ever in the history, and for enough windows."""
+        """Which sensors stand still for longer than ever in the history, and for enough windows."""
         fewest = np.clip(self._windows, FEWEST_WINDOWS[0], FEWEST_WINDOWS)
         return np.asarray((self._rows > self._limits) & (self._lasted >= fewest[:, None]))
 

@@ -124,7 +124,7 @@ _ENTRIES = [
     ),
 ]
 
-# what the two theorems say of the gap rule, which the paper shows in no figure
+# tests of the two theorems about the gap rule, which the paper shows in no figure
 _THEOREM = (
     _identity(100, 3, 5.0, 4.0, "independent streams"),
     _toeplitz(100, 0.5, 3, 5.0, 4.0),
@@ -139,7 +139,7 @@ _ENTRIES += [
         "Measurements for each nat of log(1/alpha), times Gamma*, from alpha = 1e-20 to 1e-80",
         "asymptotics",
         1000,
-        {"alphas": [1e-20, 1e-80]},  # so small that what comes before the last stretch of a search does not count
+        {"alphas": [1e-20, 1e-80]},  # so small that the beginning of a search does not matter
         *_THEOREM,
     ),
 ]

@@ -1,4 +1,4 @@
-"""The claims of the paper that the experiments must answer, each with the rule by which the runs decide."""
+"""The claims of the paper that the experiments must answer, each with the rule by which the runs are judged."""
 
 from __future__ import annotations
 

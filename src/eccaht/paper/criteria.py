@@ -192,7 +192,7 @@ def regularization(given: Given) -> Verdict:
 
 
 def stopping(given: Given) -> Verdict:
-    """The announced sets that are wrong, with Clopper-Pearson intervals."""
+    """The share of wrong sets among those at which the rule stopped, with Clopper-Pearson intervals."""
     results, parts = given["stopping"], []
     counted = zip(*error_table(results).values(), results.cells.items(), strict=True)
     for label, alpha, runs, _, share, low, high, _, ((k, _), found) in counted:
@@ -206,7 +206,7 @@ def stopping(given: Given) -> Verdict:
 
 
 def asymptotics(given: Given) -> Verdict:
-    """Searches run on to tiny alpha: measurements for each nat of log(1/alpha), times Gamma*."""
+    """Searches continued to tiny alpha: measurements for each nat of log(1/alpha), times Gamma*."""
     results, parts = given["asymptotics"], []
     for k, setting in enumerate(results.experiment.settings):
         sample, lost = slopes(results, k)

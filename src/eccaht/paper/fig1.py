@@ -60,7 +60,7 @@ class Moment(NamedTuple):
 
 
 def watch(seed: int, entry: Experiment = ENTRY) -> Iterator[Moment]:
-    """Run the search for all measurements of the entry, whatever its stopping rule says, yielding each moment."""
+    """Run the search for all measurements of the entry, ignoring its stopping rule, and yield each moment."""
     setting, (name,) = entry.settings[0].problem(), entry.policies
     policy = make_policy(name, setting, seed=seed, **entry.policy_options[name])
     world = Simulator(setting, seed=seed)
@@ -137,7 +137,7 @@ class Outcome(NamedTuple):
 
     @property
     def stopped_right(self) -> bool | None:
-        """Would the gap rule have announced the true set? None if it would not have stopped."""
+        """Would the gap rule have stopped with the true set? None if it would not have stopped."""
         return None if self.stopped_decision is None else self.stopped_decision == self.truth
 
 

@@ -1,7 +1,7 @@
 """The pictures of the catalogue: F1 curves, sweeps of the time to F1 0.95, and final F1 against effective rank.
 
-All are drawn from Results; no search is run. What stands beside the runs is computed from their settings: effective
-ranks, and in a sweep of the budget where its limit stops binding.
+All are drawn from Results; no search is run. Effective ranks, and in a sweep of the budget the place where its limit
+stops binding, are computed from the settings.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _spread(figure: Figure, ax: Axes, drawn: list[list[Line2D | LineCollection]]
 
 
 def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
-    """Draw where runs were cut off and return what the legend says of it."""
+    """Draw the horizon, where runs were cut off, and return the text for the legend."""
     lines = [ax.axhline(horizon, gid="horizon", label=f"horizon, {horizon}", **_THIN) for ax in panels]
     return [Line2D([], [], color=_THIN["color"], **_HOLLOW, label="lower bound: some runs cut off"), lines[0]]
 
@@ -214,7 +214,7 @@ def _draw_rank(figure: Figure, results: Results) -> None:
             for place, name in enumerate(experiment.shown, start=1):
                 final = np.stack([results.arrivals[k, name].final for k in members], axis=1)
                 look = _look(name, marker) | {"linestyle": dash} | ({} if filled else {"markerfacecolor": "white"})
-                above = len(experiment.shown) - place  # so many may hide this one: it shows as their edge
+                above = len(experiment.shown) - place  # policies drawn on top: a larger mark shows as their edge
                 look |= {"linewidth": 1.0 + 1.2 * above, "markersize": 3.2 + 2.4 * above, "zorder": 2.0 - 0.05 * above}
                 ax.plot(x[members], final.mean(axis=0), **look, label=f"{name}, {form}", gid="mean")
                 _bars(ax, x[members], final, look["color"], results)

@@ -52,7 +52,7 @@ Judged = list[tuple[Claim, Verdict]]
 def write_report(directory: Path, *, note: Callable[[str], object] = lambda _: None) -> list[Path]:
     """Write report.html, report.md and the numbers behind the verdicts; return the files, the page first.
 
-    note: is told what is left out, and why.
+    note: called with a text for each thing that is left out, and why.
     """
     results, refused = _load(directory)
     for id, why in refused.items() if results else ():
@@ -95,9 +95,9 @@ def _save_numbers(judged: Judged, directory: Path) -> list[Path]:
     for claim, verdict in judged:
         for part in verdict.measures:
             low, high = part.interval or (np.nan, np.nan)
-            told = {"claim": claim.id, "verdict": verdict.sentence, "number": part.name, "value": float(part.value)}
-            told |= {"low": low, "high": high, "speaks_for_it": part.answer, "note": part.note}
-            verdicts.append(told)
+            row = {"claim": claim.id, "verdict": verdict.sentence, "number": part.name, "value": float(part.value)}
+            row |= {"low": low, "high": high, "speaks_for_it": part.answer, "note": part.note}
+            verdicts.append(row)
             values = enumerate(part.sample)
             runs += [{"claim": claim.id, "number": part.name, "run": run, "value": value} for run, value in values]
     home = directory / "claims"
@@ -124,8 +124,8 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
     yield Heading("Verdicts", "verdicts")
     count = Counter[str](verdict.word for _, verdict in judged)
     counted = ((count[word], said[count[word] > 1]) for word, said in _COUNTED.items() if count[word])
-    told = ", ".join(f"{many} {said}" for many, said in counted)
-    yield Paragraph(f"{len(judged)} claims: {told}.")
+    summary = ", ".join(f"{many} {said}" for many, said in counted)
+    yield Paragraph(f"{len(judged)} claims: {summary}.")
     rows: list[list[Text]] = []
     for claim, verdict in judged:
         numbers = [str(part) for part in verdict.measures]

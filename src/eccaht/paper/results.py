@@ -41,7 +41,7 @@ class Results:
 
     @cached_property
     def arrivals(self) -> dict[Cell, Arrivals]:
-        """What each run of a comparison comes to: all tables, figures and verdicts take it from here."""
+        """Times and final F1 of each run of a comparison, used by all tables, figures and verdicts."""
         return {cell: arrivals(self.f1(*cell), TARGET) for cell in self.experiment.cells}
 
     def times(self, policy: str, setting: int = 0, *, for_good: bool = False) -> tuple[Array, NDArray[np.bool_]]:
@@ -57,7 +57,7 @@ class Results:
         return np.stack(times, axis=1), np.stack(cut_off, axis=1)
 
     def bootstrap(self) -> np.random.Generator:
-        """The same resamples for every number: none depends on which others are asked for."""
+        """A fresh generator: every number uses the same resamples and depends on no other."""
         return rng_for(self.seed, "bootstrap")
 
 

@@ -26,10 +26,10 @@ from eccaht.paper.theorems import announce, error_table, run_table, slope_table,
 from eccaht.policies import CATALOGUE
 from eccaht.randomness import check_seed
 
-_PIECE = 10_000  # measurements, under a second or two: so much is lost of what an interrupt finds unfinished
-# about how long a measurement takes, in microseconds: long cells go first, and the time left is told by it
+_PIECE = 10_000  # measurements, at most a second or two: what an interrupt may lose
+# about how long a measurement takes, in microseconds: long cells go first, and the time left is estimated from it
 _COST = {"ecc-aht": 40, "cost-free": 40, "ttts-challenger": 80, "ttts": 150, "combgape": 120, "hds": 100}
-_EXACT_COST, _ENDED_BY = 5000, {"stopping": 40, "asymptotics": 300, "exact": 150}  # mostly after so many measurements
+_EXACT_COST, _ENDED_BY = 5000, {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
 _OTHERS, _BINDING = 28, 400
 _STRUCTURED = ("block", "circulant", "graph", "kronecker")  # about twice as long
 _FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
@@ -91,8 +91,8 @@ def reproduce(
     """Bring the results of some experiments in `directory` to completion; what is there already stays as it is.
 
     backend: "loky" runs `jobs` processes on this machine, "dask" the workers of the scheduler at that address; tables
-    and figures are always made here. fresh: discard earlier results of these experiments first. note: is told which
-    cells are made again because their files are not those that were written.
+    and figures are always made here. fresh: discard earlier results of these experiments first. note: called with
+    the cells that are run again because their files were damaged or changed.
     """
     runs, jobs = as_count(runs, "runs", least=1), as_count(jobs, "jobs", least=1)
     (seed,) = check_seed(seed)
@@ -104,7 +104,7 @@ def reproduce(
             for experiment in experiments:
                 claims.enter_context(storage.claimed(directory, experiment))
                 storage.prepare(directory, experiment, runs, seed, fresh=fresh)
-            # what was added in an earlier call is shown too, so it has to be whole
+            # policies added in an earlier call are shown too, so their cells must be complete
             shown = [storage.with_added(directory, experiment) for experiment in experiments]
             work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
             counter = _Counter(directory, shown, work, progress)
@@ -119,7 +119,7 @@ def reproduce(
 
 
 class _Counter:
-    """Tell how far it is."""
+    """Counts finished work and reports the progress."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Counter:
         progress: Callable[[Progress], object],
     ) -> None:
         unfinished = {piece.experiment.id for piece in work}
-        # long ones first here too
+        # experiments of many cells first
         ordered = sorted(experiments, key=lambda experiment: -len(experiment.cells))
         self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
         cells = sum(len(experiment.cells) for experiment in experiments)

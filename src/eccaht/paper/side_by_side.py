@@ -52,6 +52,6 @@ def side_by_side(seed: int = 0) -> Iterator[Needed]:
     """Run both policies on both problems; in run k all face the same anomalous set."""
     for name, problem in problems().items():
         for policy in POLICIES:
-            with threadpool_limits(1):  # a step is too small to be shared
+            with threadpool_limits(1):  # a step is too small to gain from several threads
                 runs = [run_policy(problem, policy, HORIZON, (seed, run), {})[0] for run in range(RUNS)]
             yield Needed(name, policy, [reached_for_good(hits, problem.known_number) for hits in runs])

@@ -1,4 +1,4 @@
-"""An experiment is data: problems, policies, a horizon and what is made of them.
+"""An experiment as data: problems, policies, a horizon and the kind of figure or table.
 
 The entries themselves are in catalogue.py; what ran is stored beside the results, so that a changed entry is noticed.
 """
@@ -49,7 +49,7 @@ class Experiment:
 
     kind: `curves` F1 against measurements, a panel a setting; `sweep` measurements to F1 >= 0.95 against x; `rank`
     final F1 against effective rank; `table` effective ranks, nothing runs; `panels` figure 1; `stopping` wrong sets
-    announced by the gap rule; `asymptotics` measurements that the gap rule takes as alpha falls.
+    at which the gap rule stops; `asymptotics` measurements that the gap rule takes as alpha falls.
     """
 
     id: str

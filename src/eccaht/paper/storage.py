@@ -4,7 +4,7 @@
     DIR/<id>/cells/<setting>-<policy>.parquet     also those of policies asked for beside the entry's
     DIR/<id>/manifest.json                  by cell a digest of how it was made and of the bytes of its file
 
-Every file appears by rename, so that a run killed at any moment leaves whole files only. Cells that were damaged,
+Every file appears by rename, so that a run killed at any moment leaves complete files only. Cells that were damaged,
 edited or put in another's place do not match the manifest.
 """
 
@@ -172,7 +172,7 @@ def _content(home: Path, spec: dict[str, Any], cell: Cell) -> bytes | None:
 
 
 def _digest(spec: dict[str, Any], name: str, content: bytes) -> str:
-    """Of settings and cell too: a file that is whole, but another's, does not pass with its entry copied along."""
+    """The digest covers settings and cell too, so that the intact file of another cell is not accepted."""
     made = json.dumps({"spec": spec, "cell": name}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(made.encode() + b"\0" + content).hexdigest()
 

@@ -1,6 +1,6 @@
 """What the paper's two theorems say of the gap rule, and no figure shows.
 
-How often it announces a wrong set, and how its stopping time grows as alpha falls, beside 1/Gamma*.
+How often it stops with a wrong set, and how its stopping time grows as alpha falls, beside 1/Gamma*.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eccaht.stopping import Gap
 def announce(
     problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]
 ) -> NDArray[np.int32]:
-    """Search until the rule stops: the anomalous streams in the set it announces, and the measurements it took."""
+    """Search until the rule stops: the number of anomalous streams in the final set, and the measurements it took."""
     policy = make_policy(name, problem, seed=seed, **options)
     world = Simulator(problem, seed=seed, names=[name])
     found = identify(policy, world.measure, horizon)
@@ -41,9 +41,9 @@ def error_table(results: Results) -> Table:
         hits, measurements = results.cells[k, policy].T
         wrong, runs = int((hits < setting.n_anomalies).sum()), len(hits)
         low, high = clopper_pearson(wrong, runs)
-        told = {"setting": setting.label, "alpha": results.experiment.policy_options[policy]["alpha"], "runs": runs}
-        told |= {"wrong": wrong, "share": wrong / runs, "share_low": low, "share_high": high}
-        rows.append(told | {"mean_measurements": float(measurements.mean())})
+        row = {"setting": setting.label, "alpha": results.experiment.policy_options[policy]["alpha"], "runs": runs}
+        row |= {"wrong": wrong, "share": wrong / runs, "share_low": low, "share_high": high}
+        rows.append(row | {"mean_measurements": float(measurements.mean())})
     return from_rows(rows)
 
 

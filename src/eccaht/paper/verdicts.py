@@ -40,7 +40,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim. The condition completes "holds only if", or says what is missing."""
+    """The verdict on a claim. The condition completes "holds only if", or says what is missing."""
 
     word: Word
     measures: tuple[Measure, ...] = ()
@@ -151,7 +151,7 @@ class RankEnds(NamedTuple):
 
 
 def rank_ends(results: Results) -> Iterator[RankEnds]:
-    """Each kind of noise of an experiment, by effective rank; the printed and the unit-variance mixture apart."""
+    """Each kind of noise of an experiment, by effective rank; mixtures as printed and of unit variance separately."""
     kinds: dict[str, list[int]] = {}
     settings = results.experiment.settings
     for k, setting in enumerate(settings):

@@ -2,8 +2,8 @@
 
 The model is the paper's: history of normal operation, one-minute windows, empirical covariance + 1e-6 I, shift 1,
 budget 5. Each attack is replayed window by window, one measurement each, until its end; a search that has not named
-the attacked points by then is censored there. What is reached is judged by the truth, as in the paper: it is no
-stopping rule. Runs differ in the policies' own randomness only, the data are what they are.
+the attacked points by then is censored there. Whether the points are named is judged by the truth, as in the
+paper, not by a stopping rule. Runs differ in the policies' own randomness only; the data are the same.
 
 Points that cleaning dropped, because they never moved in the history, cannot be named. An attack counts with the
 points that are left, and is left out if none is.
@@ -112,11 +112,11 @@ def prepare_attacks(model: Model, attacks: Sequence[Attack]) -> list[Prepared]:
 
 def _explained(found: Matched, dropped: Mapping[str, str]) -> dict[str, str]:
     """Say of a point whose column was dropped that it was, and why."""
-    told = {}
+    reasons = {}
     for point, why in found.unmatched.items():
         columns = match_points([point], list(dropped)).columns
-        told[point] = f"{columns[0]} was dropped: {dropped[columns[0]]} in the history" if columns else why
-    return told
+        reasons[point] = f"{columns[0]} was dropped: {dropped[columns[0]]} in the history" if columns else why
+    return reasons
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def run_fig4a(
     jobs: int = 1,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Fig4a:
-    """Replay every attack; progress is told how many searches were finished."""
+    """Replay every attack; `progress(n)` is called with the number of searches finished."""
     searches, left_out = _searches(model, windows, prepared, settings)
     if not searches:
         label, why = next(iter(left_out.items()))
@@ -243,7 +243,7 @@ def mean_seconds(times: Sequence[float | None], limit: float) -> float:
 
 
 def column_table(model: Model) -> Table:
-    """What became of each column."""
+    """For each column whether it was kept, and why not."""
     return from_rows([column.as_dict() for column in model.columns])
 
 

@@ -170,7 +170,7 @@ def cheapest_swap(means: Array, variances: Array, leader: Index, order: Index) -
 
 
 def another_set(means: Array, variances: Array, leader: Index, rng: np.random.Generator) -> Rivals:
-    """Draw from the posterior given that the best set is not the leader: exactly what endless resampling gives.
+    """Draw from the posterior given that the best set is not the leader: the same law as endless resampling.
 
     A few plain draws first. If all give the leader again, another set has become rare and the draw is made directly.
     "Another set" means that some outsider j exceeds some member i. Draw a pair with probability proportional to that

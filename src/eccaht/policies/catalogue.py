@@ -33,7 +33,7 @@ from eccaht.randomness import Seed, check_seed, rng_for
 from eccaht.stopping import StoppingOption, stopping_rule
 
 PAPER = "Yang & Xing"
-DEFAULT_POLICY = "joint"  # what searches of data run if no other is named
+DEFAULT_POLICY = "joint"  # for searches of data, if no other is named
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def make_policy(
         where its scores are log-likelihood ratios, and "own" elsewhere.
     alpha: error level of the stopping rule.
     regularize: the policy believes S + regularize I; the world keeps S.
-    options: what the algorithm itself leaves open, e.g. `readings` of hds or `posterior` of joint.
+    options: of the algorithm itself, e.g. `readings` of hds or `posterior` of joint.
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")

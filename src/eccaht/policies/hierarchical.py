@@ -44,7 +44,7 @@ def compose_hds(
 ) -> Parts:
     """Put HDS together; it stops by itself when n leaves are declared.
 
-    alpha: not used, every algorithm is given it; what HDS promises is set by `error`.
+    alpha: ignored (every algorithm gets it); the error of HDS is set by `error`.
     readings: K_l, how often each child is read, one number or one a level from the leaves up (log2 K of them). The
         article wants it just large enough that a move is more often right than wrong; 5 does that
         at K = 128 and shift 5, and is what fig3a takes.
@@ -84,10 +84,10 @@ class TreeWalk(Belief):
     In units of one leaf, with the signs of the shifts taken into the weights, the sum of m leaves reads
     N(theta * (anomalies among them), m s). Theta1 is the same at every node, as for one anomaly below it.
 
-    Any measurement may be told. One that is not a multiple of the node sum asked for does not move the walk; if it
+    Any measurement is accepted. One that is not a multiple of the node sum asked for does not move the walk; if it
     concerns a single leaf it counts for that leaf's score, otherwise it is ignored.
 
-    Scores: log(n/(K-n)) + GLLR of all readings that concerned the stream alone, whoever asked for them. Declared
+    Scores: log(n/(K-n)) + GLLR of all readings that concerned the stream alone, asked for or not. Declared
     streams are lifted together, so that each leads every other stream by at least the leaf threshold. Once n are
     declared the search is over: what is asked for from then on is the declared leaf of weakest evidence, and no
     declaration is ever taken back.
@@ -136,7 +136,7 @@ class TreeWalk(Belief):
             (self._test_leaf if self._at_leaf else self._test_children)(x)
 
     def told(self, c: Array) -> None:
-        """Nothing to note that `update` has not."""
+        """Nothing to do: `update` has taken the reading already."""
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""

@@ -15,11 +15,11 @@ __all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Parts", "View", "chec
 
 
 class View(NamedTuple):
-    """What a chooser may look at. Whatever it draws comes from the policy's own generator."""
+    """What a chooser may look at. Random draws come from `rng`, the policy's own generator."""
 
     belief: Belief
     ranking: Ranking
-    rank: Ranker  # breaks ties
+    rank: Ranker  # ranks scores and breaks ties
     n_told: int
     rng: np.random.Generator
 
@@ -32,21 +32,21 @@ class Choice(NamedTuple):
 
 
 class Chooser(Protocol):
-    """Chooses a measurement; what it must remember it takes from what it is told, by default nothing."""
+    """Chooses a measurement. Its state, by default none, changes only in `told`."""
 
     def choose(self, view: View) -> Choice:
         """Return the next measurement."""
 
     def told(self, c: Array) -> None:  # noqa: ARG002
-        """Note that the measurement c was made, asked for or not."""
+        """Note that the measurement c was made, whether it was asked for or not."""
         return
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
+        """The arrays that a file must hold to continue from here."""
         return {}
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:  # noqa: ARG002
-        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
+        """Continue from a state saved after `n_told` readings; an impossible state is a ValueError."""
         return
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BudgetWarning(UserWarning):
-    """Weights beyond the budget were told."""
+    """A reading was given for weights beyond the budget."""
 
 
 class Policy:
@@ -51,11 +51,11 @@ class Policy:
         self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
         self._ranking: Ranking | None = None
         self._choice: Choice | None = None
-        self._warned = False  # of weights beyond the budget
-        self._verify = type(problem.measurements) is not Budget  # constraints of others are not taken at their word
+        self._warned = False  # whether a BudgetWarning was given
+        self._verify = type(problem.measurements) is not Budget  # do not trust the weights of other constraints
 
     def ask(self) -> Array:
-        """Return the next measurement, (K,), read-only; the same one until something is told."""
+        """Return the next measurement, (K,), read-only; the same one until the next reading is given."""
         return self._chosen.weights
 
     def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:

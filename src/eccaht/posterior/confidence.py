@@ -31,7 +31,7 @@ def share_away(likelihood: Likelihood, prior: SetPrior, away: Index, drawn: int,
     """The probability of all sets more than one change away; of `drawn` draws, those in `away` were such sets.
 
     It is at most the larger of two figures: the summed probability of these draws, and that of all pairs of single
-    changes if they were independent. Late in a search one stray draw among 64 would else stand for far too much.
+    changes if they were independent. Otherwise one stray draw among 64 would count for far too much late in a search.
     """
     if not len(away):
         return 0.0

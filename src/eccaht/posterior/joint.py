@@ -136,7 +136,7 @@ class Joint(Belief):
         self._check_map_set()
 
     def _check_counts(self, n_told: int) -> None:
-        """A whole vector counts as one reading told, and as one number read for each stream that is there."""
+        """Check the counts: a whole vector is one reading for the policy, and one number read for each stream in it."""
         read, vectors = self._evidence.n_readings, self._evidence.n_vectors
         if vectors > n_told or not n_told <= read <= n_told + vectors * (self._prior.n_streams - 1):
             raise ValueError("its readings are not as many as were told")

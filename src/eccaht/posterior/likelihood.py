@@ -67,21 +67,21 @@ class Likelihood(Protocol):
         return Walk(self, sets)
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Shifts as probable as the readings make them, one draw a row: of the other slots, (N, n - 1), and of each
-        stream that may fill the slot, (N, K + 1)."""
+        """Draw shifts from their posterior, once a row: of the other slots, (N, n - 1), and of each stream that may
+        fill the slot, (N, K + 1)."""
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
         """Posterior mean and standard deviation of the members' shifts if they are the set."""
 
     def fit(self, members: Index) -> Fit:
-        """How well the readings fit this set, whatever unknown shifts are."""
+        """How well the readings fit this set, with unknown shifts fitted."""
 
     def log_density(self, z: Array) -> Array:
         """Of a reading that lies z standard deviations off, but for a constant."""
         return -0.5 * z * z
 
     def normal_equations(self, members: Index) -> tuple[Array, Array]:
-        """Matrix and right side of the least squares for the members' shifts, each in units of what is assumed."""
+        """Matrix and right side of the least squares for the members' shifts, each in units of the assumed shift."""
         return self.evidence.block(members[None])[0], self.evidence.linear[members]
 
 
@@ -188,7 +188,7 @@ class UnknownShifts(Likelihood):
 
     @property
     def tolerance(self) -> float:
-        """In proportion to all that shifts could explain."""
+        """In proportion to the largest log-likelihood that any shifts could give."""
         return ROUNDING * max(1.0, self.evidence.misfit)
 
     def log_likelihood(self, sets: Index) -> Array:
@@ -213,8 +213,8 @@ class UnknownShifts(Likelihood):
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> tuple[Array, Array]:
         """One draw a row for the rest, and one for every stream that may join it.
 
-        A shift that is known to differ from 0 by more than three standard deviations takes its mean: which streams
-        are anomalous is asked, not by how much exactly, and measurements would be spent on that for ever.
+        A shift that differs from 0 by more than three standard deviations takes its mean: the search asks which
+        streams are anomalous, and should not spend measurements on the exact size of a certain shift.
         """
         rest = without_slots(sets, slots)
         mean, root = self._posterior(rest)

@@ -10,7 +10,7 @@ from eccaht.posterior.likelihood import Likelihood
 from eccaht.posterior.protocol import Posterior
 from eccaht.sets import SetPrior
 
-KEPT, FRESH = 16, 16  # local optima remembered, and random starts a reading
+KEPT, FRESH = 16, 16  # local optima kept, and random starts after each reading
 
 
 class LocalSearch(Posterior):

@@ -27,11 +27,11 @@ from eccaht.stored import whole_numbers
 RATIO = 0.4  # of neighbouring inverse temperatures
 MAX_LEVELS = 8
 COLD, HOT = 64, 24  # sets on the coldest level and on each other
-CLIMBERS, SEARCHERS = 8, 128  # random sets that climb after each reading, and where no set explains the readings
+CLIMBERS, SEARCHERS = 8, 128  # random sets that climb after each reading: usually, and if no set fits
 CHECKERS = 128  # independent searches that should find the MAP set again
 _PROBES = 200  # random sets whose spread of log-likelihoods says how sharp the likelihood is
 _NEGLIGIBLE = 1e-4  # probability of all but one set below which a level leaves nothing in doubt
-_HOPELESS = 10.0  # nats below a set just found at which a set is given up
+_HOPELESS = 10.0  # nats by which a set must be worse than one just found to be replaced by it
 
 
 class Population(Posterior):
@@ -58,7 +58,7 @@ class Population(Posterior):
         self._forget()
 
     def _forget(self) -> None:
-        """Drop what was worked out from fewer readings."""
+        """Drop cached values, which belong to fewer readings."""
         for name in ("_averages", "_found", "_vicinity", "_survey"):
             self.__dict__.pop(name, None)
 
@@ -132,14 +132,14 @@ class Population(Posterior):
 
     @cached_property
     def _found(self) -> Index:
-        """Where independent searches end, the same whenever they are asked for."""
+        """The sets at which independent searches end; asking again gives the same."""
         rng = np.random.default_rng([self._check, self._likelihood.evidence.n_readings])
         found = self._prior.random_sets(rng, CHECKERS)
         climb(self._likelihood, self._prior, found)
         return found
 
     def _surveyed_confidence(self, members: Index, needed: float) -> Confidence:
-        """After whole vectors: over the summed probability of all sets, also of those that were not looked at."""
+        """The confidence after whole vectors: relative to the estimated total over all sets, also those not visited."""
         height = float(log_posterior(self._likelihood, self._prior, members[None])[0])
         rough = math.exp(min(height - self._vicinity.log_weight, 0.0))
         if rough < needed:  # other sets can only lower it
@@ -170,7 +170,7 @@ class Population(Posterior):
             self.sets = np.vstack([self.sets, self._prior.random_sets(self._rng, more * HOT)])
 
     def _leap(self, fit: Array) -> None:
-        """Climb from random sets; what they find replaces the coldest sets that it makes hopeless."""
+        """Climb from random sets; the best set found replaces the coldest sets that are more than 10 nats worse."""
         lost = self._likelihood.fit(self.sets[fit.argmax()]).refuted
         found = self._prior.random_sets(self._rng, SEARCHERS if lost else CLIMBERS)
         climb(self._likelihood, self._prior, found)

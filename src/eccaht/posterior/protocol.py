@@ -1,4 +1,4 @@
-"""What a policy asks of its belief, what a posterior over sets offers, and what both declare that they can do."""
+"""The interfaces of a policy's belief and of a posterior over sets, and the capabilities that both declare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eccaht.sets import Hypotheses
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an algorithm can do; by default, what one log-likelihood ratio a stream can."""
+    """What an algorithm can do; the defaults hold for one log-likelihood ratio per stream."""
 
     whole_vectors: bool = False  # takes readings of all streams at once
     open_number: bool = False  # takes n_anomalies=(least, most)
@@ -40,8 +40,8 @@ class Confidence(NamedTuple):
 
     It is a number within the model: `policy.fit` says whether the readings look as if the model held.
 
-    how: "exact" if every possible set was looked at, "estimated" if sets drawn from the posterior and independent
-    searches were, "unsettled" if independent samples or searches disagree with them: then it is not known.
+    how: "exact" if it was computed over every possible set; "estimated" if from sets drawn from the posterior and from
+    independent searches; "unsettled" if independent samples or searches disagree, so that the number is not reliable.
     """
 
     probability: float
@@ -51,8 +51,8 @@ class Confidence(NamedTuple):
 class Belief(Protocol):
     """What all readings say, changed by `update` and `observe` alone.
 
-    A belief that inherits from this one has the answers of one score a stream: the n largest are the set, and of whole
-    sets nothing is known.
+    The defaults here are those of a belief with one score for each stream: the set is that of the n largest scores, and
+    there is no posterior of whole sets.
     """
 
     problem: Problem
@@ -69,7 +69,7 @@ class Belief(Protocol):
         return expit(self.scores)
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Add one reading, of so many times the usual noise variance."""
+        """Add one reading; its noise variance is `inflation` times the usual one."""
 
     def observe(self, x: Array, excess: Array | None = None) -> None:  # noqa: ARG002
         """Add a reading of all streams, NaN where one was not read."""
@@ -95,14 +95,14 @@ class Belief(Protocol):
         """What a file must keep."""
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a state kept after so many readings; one that no readings lead to is a ValueError."""
+        """Continue from a state saved after `n_told` readings; an impossible state is a ValueError."""
 
 
 class Posterior(Protocol):
     """The posterior over sets, kept up to date with the sufficient statistics of a likelihood.
 
     `build(likelihood, prior, rng)` makes one, and `eccaht.checks.check_posterior` tests it. One that inherits from this
-    class and says no more finds the MAP set only.
+    class and overrides nothing else finds the MAP set only.
     """
 
     can: Capabilities = Capabilities(whole_vectors=True, exact_lead=True)
@@ -122,7 +122,7 @@ class Posterior(Protocol):
         raise ValueError(f"{type(self).__name__} keeps no posterior")
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:  # noqa: ARG002
-        """The posterior probability of the set of `around`; where it is below `needed` a rough figure will do."""
+        """The posterior probability of the set of `around`; if it is below `needed` it may be rough."""
         return None
 
     def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:  # noqa: ARG002

@@ -1,7 +1,7 @@
 """All that the readings say about every set of streams (docs/joint.md).
 
 With h = shift*c, r = y - c'mean and v = c'S c, a reading adds h r / v to b and h h' / v to M. The log-likelihood of a
-set with indicator z, against the empty set, is then b'z - z'M z / 2: exact, whatever was measured. Where shifts
+set with indicator z, against the empty set, is then b'z - z'M z / 2, exact for any measurements. Where shifts
 are not known h = c, and b'x - x'M x / 2 is the log-likelihood of shifts x.
 """
 
@@ -17,7 +17,7 @@ from eccaht.stored import check_bounded, check_gram, check_same, whole_numbers
 
 _MATRIX = 2048  # up to this many streams M is kept as a matrix; beyond, as the measurements that make it
 _LARGEST_MATRIX = 8192  # whole vectors have as many rows as streams: beyond this they are refused
-_PATTERNS = 8  # patterns of missing streams that are remembered
+_PATTERNS = 8  # patterns of missing streams that are cached
 
 
 class SufficientStatistics:
@@ -50,7 +50,7 @@ class SufficientStatistics:
         self._scale = np.ones(K) if problem.unknown_shift else problem.shift  # h = scale * c
 
     def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Take one reading, of so many times the usual noise variance."""
+        """Take one reading; its noise variance is `inflation` times the usual one."""
         problem = self.problem
         K, scale = problem.size, (inflation * problem.noise_variance(c)) ** -0.5
         r = (y - problem.mean_reading(c)) * scale
@@ -93,7 +93,7 @@ class SufficientStatistics:
         self.n_vectors += 1
 
     def _of_vector(self, there: Index, excess: Array | None) -> tuple[Covariance, Array]:
-        """Covariance of what these streams read, and what one such reading adds to M; the usual ones are remembered."""
+        """Covariance of a reading of these streams, and what it adds to M; cached per pattern of missing streams."""
         key = there.tobytes()
         if excess is None and key in self._vectors:
             return self._vectors[key]
@@ -190,7 +190,7 @@ class SufficientStatistics:
         self._check_restored(state.get("readings"))
 
     def _check_restored(self, readings: Array | None) -> None:
-        """With r beside h, all statistics are inner products of readings; where those are kept, of exactly those."""
+        """Check that the statistics are consistent, and equal to those of the kept readings where there are any."""
         table = self._rows if self._matrix is None else self._matrix
         for values in (self.linear, self.half_diagonal, np.array([self.misfit]), table):
             check_bounded(values, "statistics")
@@ -200,7 +200,7 @@ class SufficientStatistics:
             raise ValueError("its statistics moved without a reading")
         squares = (table**2).sum(axis=0) if self._matrix is None else table.diagonal()
         check_same(0.5 * squares, self.half_diagonal, "statistics")
-        if (np.abs(self.linear) > (1.0 + 1e-6) * np.sqrt(squares * self.misfit)).any():  # Cauchy and Schwarz
+        if (np.abs(self.linear) > (1.0 + 1e-6) * np.sqrt(squares * self.misfit)).any():  # the Cauchy-Schwarz inequality
             raise ValueError("its statistics do not agree with each other")
         if self._matrix is None:
             return

@@ -1,7 +1,7 @@
 """The posterior after whole vectors: what lies around its modes summed up exactly, the rest sampled.
 
 One whole vector says as much as K readings at once, so that the posterior jumps: a population that moves along reading
-by reading is left behind. So the posterior is sampled anew, whatever it was before. The sets around every known mode
+by reading is left behind. So the posterior is sampled from scratch. The sets around every known mode
 are summed up exactly (V, the vicinity). Sequential Monte Carlo moves sets from the prior to the posterior through
 likelihood^beta, beta from 0 to 1; the share f of its draws that lie in V estimates the probability of V. Inside V
 probabilities are exact up to the factor f, outside they are those of the draws. A posterior of a few sharp modes lies
@@ -24,9 +24,9 @@ DRAWS = 256  # of each of the two independent samples
 _FURTHER = 4  # sweeps at the posterior itself, over which marginals are averaged
 _BATCH = 64  # sets whose neighbours are looked at together
 _MOST = 8192  # sets in the vicinity; beyond, the posterior is so diffuse that draws describe it better
-_DEEP = 12.0  # nats below the most probable set at which a set is left to the draws
-_OPEN = 0.003  # share of the vicinity whose neighbours may remain unseen
-APART = 0.1  # two samples whose marginals differ by more disagree; their mean is then off by about half of that
+_DEEP = 12.0  # nats below the most probable set from which on sets are left to the draws
+_OPEN = 0.003  # share of the vicinity's probability whose neighbours may stay unexplored
+MOST_DISAGREEMENT = 0.1  # of the marginals of two samples; the error of their mean is about half of it
 
 
 class Vicinity(NamedTuple):
@@ -68,13 +68,13 @@ def survey(likelihood: Likelihood, prior: SetPrior, vicinity: Vicinity, rng: np.
     shares = np.array([share for share, _ in parts])
     near = vicinity.marginals(prior.n_streams)
     marginals = [share * near + outside for share, outside in parts]
-    apart = max(float(np.abs(marginals[0] - marginals[1]).max()), float(np.ptp(shares)))
+    disagreement = max(float(np.abs(marginals[0] - marginals[1]).max()), float(np.ptp(shares)))
     share = max(float(shares.mean()), 0.5 / DRAWS)
-    return Survey(np.mean(marginals, axis=0), vicinity.log_weight - math.log(share), apart <= APART)
+    return Survey(np.mean(marginals, axis=0), vicinity.log_weight - math.log(share), disagreement <= MOST_DISAGREEMENT)
 
 
 def explore(likelihood: Likelihood, prior: SetPrior, seeds: Index) -> Vicinity:
-    """The sets around the seeds, best first, until what remains unseen is next to nothing or too much."""
+    """The sets around the seeds, best first, until the unexplored weight is negligible or the limit is reached."""
     known, _ = prior.distinct(seeds)
     height = log_posterior(likelihood, prior, known)
     keys, fresh = prior.keys(known), np.ones(len(known), dtype=bool)
@@ -97,7 +97,7 @@ def explore(likelihood: Likelihood, prior: SetPrior, seeds: Index) -> Vicinity:
 def _neighbours(
     likelihood: Likelihood, prior: SetPrior, sets: Index, height: Array, least: float
 ) -> tuple[Index, Array]:
-    """All sets one change away from these whose log-posterior is at least so high."""
+    """All sets one change away from these whose log-posterior is at least `least`."""
     found, heights = [sets[:0]], [height[:0]]
     for slot in range(sets.shape[1]):
         slots = np.full(len(sets), slot)

@@ -16,7 +16,7 @@ from eccaht.files import replacing
 
 TEXT_WIDTH = 6.75  # inches: figures are drawn at the size they are printed at
 
-# Okabe & Ito: told apart with every common kind of colour vision
+# Okabe & Ito: distinguishable with every common kind of colour vision
 PALETTE = {
     "blue": "#0072B2",
     "vermillion": "#D55E00",

@@ -1,4 +1,4 @@
-"""What all readings of a search say about sets of sensors, whatever the policy made of them."""
+"""What all readings of a search say about sets of sensors, independently of the policy's scores."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SOLVABLE = 1e-10  # reciprocal condition number of the normal equations of the 
 class Change(NamedTuple):
     """A set one change away: `out` leaves and `into` comes, one of them EMPTY where the number of anomalies is open.
 
-    log_odds: of the set over the changed one, given all readings, exact whatever the policy's own scores are; if they
-    are negative, the readings speak for the other set.
+    log_odds: of the set over the changed one, given all readings, exact even where the policy's own scores are not;
+    negative if the readings favour the changed set.
     """
 
     out: int
@@ -43,8 +43,8 @@ class Change(NamedTuple):
 class Evidence:
     """The exact likelihood of all readings of a search.
 
-    A policy that judges whole sets keeps it already, and then it is the policy's own: search and report use one object.
-    Other policies have no use for it; the sufficient statistics are then kept here, and `add` takes the readings.
+    A policy that judges whole sets has it already, and then the policy's own object is used. Other policies do not need
+    it; the sufficient statistics are then kept here, and `add` takes the readings.
 
     >>> evidence = Evidence(Problem(np.eye(3), shift=2.0, n_anomalies=1, budget=1.0))
     >>> evidence.add(np.array([1.0, 0.0, 0.0]), 2.0)
@@ -59,7 +59,7 @@ class Evidence:
         self._sizes = SetPrior(problem.size, *problem.sizes)
 
     def add(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Take a reading that the policy was told, unless the policy itself has added it."""
+        """Take a reading of the search; nothing to do where the likelihood is the policy's own."""
         if not self._shared:
             self._likelihood.evidence.add(c, y, inflation)
 
@@ -69,11 +69,11 @@ class Evidence:
         return Evidence(self.problem, deepcopy(self._likelihood, {id(believed): believed}))
 
     def best_change(self, members: Index) -> Change:
-        """The set one change away that the readings like best."""
+        """The most likely set one change away."""
         return min(self._changes(members), key=lambda change: change.log_odds)
 
     def best_changes(self, members: Index) -> list[Change]:
-        """For each member the best set without it."""
+        """For each member the most likely set one change away that lacks it."""
         return [change for change in self._changes(members) if change.out != EMPTY]
 
     def log_odds(self, members: Index, others: Index) -> float:
@@ -134,7 +134,7 @@ class WholeWindows:
         self._noise: dict[bytes, Covariance] = {}  # of full windows, by the sensors that are there
 
     def contrast(self, x: Array, difference: Array, excess: Excess | None = None) -> tuple[Array, float, float]:
-        """The weighted sum that tells two mean vectors apart as well as the window does: weights, reading, noise."""
+        """The weighted sum that separates two mean vectors as well as the whole window: weights, reading, noise."""
         present = np.flatnonzero(~np.isnan(x))
         key = present.tobytes()
         if excess is not None:

@@ -1,4 +1,4 @@
-"""The loop: a policy asks, a world is read, the policy is told. Everything that searches goes through `steps`."""
+"""The loop of every search, `steps`: the policy asks for a measurement, the world gives its reading."""
 
 from __future__ import annotations
 
@@ -82,31 +82,31 @@ def as_world(world: World | Callable[[Array], float]) -> World:
 class Step(NamedTuple):
     """One measurement: what was read, and where. Flat, so that a list of steps is a table.
 
-    What the policy made of it (`decision`, `lead`, `scores`) can be asked of the policy, or kept by a recorder.
+    What the policy concludes (`decision`, `lead`, `scores`) can be asked of the policy, or kept by a recorder.
     """
 
     number: int  # from 1
-    weights: Array  # really used, (K,) and read-only; 0 where a window was told whole
-    reading: float  # NaN where a window was told whole
+    weights: Array  # really used, (K,) and read-only; 0 for a window observed as a whole vector
+    reading: float  # NaN for a window observed as a whole vector
     champion: int = -1  # the pair that was measured, -1 without one
     challenger: int = -1
     window: int = -1  # counted from 0, -1 where readings come from no window
     time: np.datetime64 = NO_TIME  # start of the window
-    inflation: float = 1.0  # noise variance over the usual one, as it was told
+    inflation: float = 1.0  # noise variance over the usual one, as given to the policy
     values: Array | None = None  # all that the window holds, NaN where a sensor delivered nothing
-    whole: bool = False  # were these values told, instead of a weighted sum of them?
-    excess: Excess | None = None  # noise that missing rows add to a window told whole
+    whole: bool = False  # did the policy get all these values instead of a weighted sum?
+    excess: Excess | None = None  # noise that missing rows add to a window observed as a whole vector
 
 
 class Recorder(Protocol):
     """Keeps what it needs of every step; `before` does nothing unless it is overridden."""
 
     def before(self, policy: Policy, pair: Pair | None) -> None:  # noqa: ARG002
-        """Look at the policy before a reading; `pair`: what the reading is to tell apart, if it was chosen for one."""
+        """Look at the policy before a reading; `pair`: the streams it shall separate, if it was chosen for a pair."""
         return
 
     def after(self, policy: Policy, step: Step) -> None:
-        """Look at the policy after it was told the reading."""
+        """Look at the policy after it has taken the reading."""
 
 
 def steps(
@@ -121,7 +121,7 @@ def steps(
     """Measure until the policy stops, the data end or `limit` measurements were made, yielding one step each.
 
     world: where readings come from; a function from weights to a reading will do.
-    whole: tell all streams at once instead of a weighted sum of them (policies that can take whole vectors).
+    whole: give the policy all streams of a window instead of a weighted sum (policies that can take whole vectors).
     obey_stopping: whether the policy's stopping rule ends the search.
 
     >>> from eccaht import Problem, Simulator, families, make_policy
@@ -156,8 +156,8 @@ def _tell_sum(policy: Policy, world: World, number: int, pair: Pair | None, weig
     if not weighs:
         inflation = 1.0
     policy.tell(weights, value, inflation=inflation)
-    told = (number, weights, value, *(pair or _NO_PAIR), window, time, inflation, values, False, None)
-    return Step._make(told)  # half the time of a call by position
+    fields = (number, weights, value, *(pair or _NO_PAIR), window, time, inflation, values, False, None)
+    return Step._make(fields)  # takes half the time of Step(...)
 
 
 def _tell_whole(policy: Policy, world: World, number: int) -> Step | None:
@@ -189,7 +189,7 @@ class ShiftEstimates(NamedTuple):
 
 
 def stays_right(policy: Policy, anomalies: Index) -> bool:
-    """Is the set right, and will it stay so? For simulations, where the truth is known and time is short.
+    """Is the set right, and will it stay so? Lets simulations, where the truth is known, end early.
 
     The likelihood of a wrong set over that of the true one is a martingale: one that trails by 50 nats ever catches up
     with probability exp(-50). Only policies whose lead is exact know how far a swap trails, and only where they

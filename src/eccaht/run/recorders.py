@@ -1,4 +1,4 @@
-"""What is kept of a search: every measurement with what it was to tell apart and what it changed, or hits alone."""
+"""Records of a search: every measurement with the two sets it compared and the change in scores, or hits alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".parquet")
 _MOVED = 0.005  # a score that moved less is not listed
 _SEPARATOR = "; "
-_PAIRED = ("weights", "moved")  # columns whose cells hold sensors with a number each
+_PAIRED = ("weights", "moved")  # columns in which a cell lists sensors with one number each
 
 
 class Hits(Recorder):
@@ -53,7 +53,7 @@ class Hits(Recorder):
         self.counts.append(len(self._truth.intersection(policy.decision.tolist())))
 
     def over(self, horizon: int) -> NDArray[np.int32]:
-        """The counts of so many measurements, with the last one for those that were not made."""
+        """The counts after measurements 1 to `horizon`; the last count is repeated where the search ended earlier."""
         missing = horizon - len(self.counts)
         return np.pad(np.array(self.counts, dtype=np.int32), (0, missing), mode="edge")
 
@@ -67,7 +67,7 @@ class LedgerEntry:
     the number of anomalies is open there may be no champion or no challenger (-1). `expected` and `expected_swapped`
     are the mean readings under either, with shifts as known, or as estimated before it.
 
-    A window told whole is shown as the weighted sum that tells these two apart as well as the window does.
+    A window observed as a whole vector is shown as the weighted sum that separates the two sets as well as the vector.
     """
 
     number: int  # from 1
@@ -87,13 +87,13 @@ class LedgerEntry:
     values: Array  # what every sensor read in the window, NaN where it delivered nothing, (K,)
     scores: Array  # after the reading, (K,)
     lead: float
-    vector: Array | None = None  # the window, if it was told whole
+    vector: Array | None = None  # the window, if it was observed as a whole vector
     inflation: float = 1.0  # noise variance over that of a window with all its rows
-    excess: Excess | None = None  # noise that missing rows add to a window told whole
+    excess: Excess | None = None  # noise that missing rows add to a window observed as a whole vector
 
 
 class Ledger(Recorder):
-    """Keeps every measurement of a policy with what it was to tell apart and what it changed.
+    """Keeps every measurement of a policy with the two sets it compared and the change in scores.
 
     `entries` holds them, `save` writes them as a table, `evidence` is what all of them say about sets of sensors.
     """
@@ -170,12 +170,12 @@ class Ledger(Recorder):
         return path
 
     def _shown(self, step: Step, held: Index, other: Index) -> tuple[Array, float, float, float]:
-        """Weights, reading, noise and inflation of a weighted sum: the one read, or one that says as much."""
+        """Weights, reading, noise and inflation of the weighted sum read, or of one equivalent to the vector."""
         if step.values is None or not step.whole:
             noise = np.sqrt(step.inflation * self.problem.noise_variance(step.weights))
             return step.weights, step.reading, float(noise), step.inflation
         shift = self.problem.shift
-        size = np.where(shift == 0.0, 1.0, shift)  # of either sign: 1 will do for a picture
+        size = np.where(shift == 0.0, 1.0, shift)  # a shift of unknown sign has mean 0: the ledger shows it as 1
         difference = np.zeros(shift.size)
         difference[held] += size[held]
         difference[other] -= size[other]

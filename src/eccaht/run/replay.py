@@ -41,7 +41,7 @@ class Replay:
     adds nothing to the earlier ones of its window is read in the next.
 
     A window with fewer rows than usual is noisier: its readings carry the `inflation` of their noise variance, which
-    the policy is told too. A window that repeats the one before in every sensor is the same observation and is skipped.
+    the policy gets too. A window that repeats the one before in every sensor is the same observation and is skipped.
     A sensor that has stopped moving counts as missing from the window in which that is noticed.
 
     windows: a `Windows`, or any iterable of (start, values) pairs or `Sample`s, such as a file that still grows.
@@ -138,7 +138,7 @@ class Replay:
         if self._n_read == 0:
             self._keep()
         self._n_read += 1
-        if self._n_read < self._per_window:  # nothing will be projected after the last one
+        if self._n_read < self._per_window:  # needed only if this window will be read again
             Sc = self.problem.covariance.matvec(c)
             if self._excess is not None:
                 Sc = Sc + self._excess.matvec(c)
@@ -187,7 +187,7 @@ class Replay:
         if not self._used:
             return frozen(c)
         new = c.copy()
-        for _ in range(2):  # once leaves rounding errors as large as those of the part taken away
+        for _ in range(2):  # twice: one projection leaves rounding errors as large as those of what it removes
             for used, Sc, variance in self._used:
                 new -= (inner(new, Sc) / variance) * used
         size, before = l1_norm(new), l1_norm(c)
