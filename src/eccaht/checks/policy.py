@@ -180,8 +180,12 @@ def _any_measurements(problem: Problem) -> list[Array]:
     drawn = [np.eye(K)[0], -np.eye(K)[-1], rng.standard_normal(K), rng.standard_normal(K) * (rng.random(K) < 0.2)]
     found = [_unless_refused(partial(within.scaled, c)) for c in drawn if c.any()]
     if not any(c is not None for c in found):
-        found = [_unless_refused(lambda k=k: pair_design(problem, 0, k).weights) for k in {1, K - 1}]
+        found = [_unless_refused(partial(_pair, problem, k)) for k in {1, K - 1}]
     return [c for c in found if c is not None]
+
+
+def _pair(problem: Problem, k: int) -> Array:
+    return pair_design(problem, 0, k).weights
 
 
 def _unless_refused(act: Callable[[], Array]) -> Array | None:
