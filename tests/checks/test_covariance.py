@@ -159,3 +159,65 @@ def test_wrong_lengths_are_refused_by_our_own() -> None:
         for operation in (cov.matvec, cov.solve, cov.color, cov.quad):
             with pytest.raises(ValueError, match="8 values for"):
                 operation(np.ones(8))
+
+
+class Matrix(Covariance):
+    """Any matrix, taken at its word."""
+
+    def __init__(self, S: ArrayLike) -> None:
+        self._S = np.asarray(S, dtype=float)
+        self.size = len(self._S)
+
+    def dense(self) -> Array:
+        return self._S.copy()
+
+    def diagonal(self) -> Array:
+        return self._S.diagonal().copy()
+
+    def column(self, k: int) -> Array:
+        return self._S[:, k].copy()
+
+    def matvec(self, c: Array) -> Array:
+        return self._S @ c
+
+    def solve(self, b: Array) -> Array:
+        return np.linalg.solve(self._S, b)
+
+    def eigenvalues(self) -> Array:
+        return np.linalg.cholesky(self._S).diagonal()  # refuses what is not positive definite
+
+    def color(self, z: Array) -> Array:
+        return np.linalg.cholesky(self._S) @ z
+
+    def parameters(self) -> dict[str, Any]:
+        return {"S": self._S}
+
+
+NO_COVARIANCE: dict[str, tuple[Any, str]] = {
+    "not symmetric": ([[1.0, 0.5], [0.0, 1.0]], r"dense\(\) must be symmetric: 0.5 instead of 0.0 at \(0, 1\)"),
+    "indefinite": ([[1.0, 2.0], [2.0, 1.0]], r"dense\(\) must be positive definite, but its smallest eigenvalue is -1"),
+    "NaN": ([[1.0, np.nan], [np.nan, 1.0]], r"dense\(\) must be finite, but it holds NaN or infinite numbers"),
+    "not square": (np.ones((2, 3)), r"dense\(\) has shape \(2, 3\), but size 2 means \(2, 2\)"),
+}
+
+
+@pytest.mark.parametrize("name", NO_COVARIANCE)
+def test_a_matrix_that_is_no_covariance_is_called_what_it_is(name: str) -> None:
+    """Although its eigenvalues cannot be had."""
+    matrix, message = NO_COVARIANCE[name]
+    with pytest.raises(CheckFailure, match=f"^{message}$"):
+        check_covariance(Matrix(matrix))
+
+
+@pytest.mark.parametrize("thing", ["toeplitz", None, 5, np.eye(3), object(), AR1])
+def test_what_is_no_operator_is_one_line(thing: Any) -> None:
+    with pytest.raises(CheckFailure, match=r"^this is no covariance operator: '\w+' has no \w+$"):
+        check_covariance(thing)
+
+
+@pytest.mark.parametrize("size", [0, True, 2.5, None, "3"])
+def test_a_size_that_is_none(size: Any) -> None:
+    operator = Matrix(np.eye(3))
+    operator.size = size
+    with pytest.raises(CheckFailure, match=r"^size must be a whole number of at least 1, not "):
+        check_covariance(operator)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -94,7 +95,8 @@ def test_a_constraint_of_a_user_is_what_is_checked() -> None:
 
 
 def test_what_does_not_apply_is_named() -> None:
-    skip = {"relabelling": "its tree follows the order of the streams"}
+    assert check_policy("hds") == {"relabelling": "it declares that the order of the streams matters"}
+    skip = {"relabelling": "long", "saving": "long"}
     assert check_policy("hds", skip=skip) == skip
     with pytest.raises(ValueError, match="there is no check 'colour': known are same_seed, "):
         check_policy("hds", skip={"colour": "none"})
@@ -247,3 +249,72 @@ def test_a_policy_that_keeps_the_arrays_of_its_caller_fails() -> None:
 
     with pytest.raises(CheckFailure, match=r"^tell keeps the caller's array: changing it later changes the "):
         dict(policy_checks())["inputs"](build)
+
+
+class Balanced(Constraint):
+    """|c|_2 <= 1, and the weights add up to 0: of other directions no multiple is allowed."""
+
+    def allows(self, c: Array) -> bool:
+        return bool(abs(c.sum()) < 1e-8 and np.linalg.norm(c) <= 1.0 + 1e-9)
+
+    def scaled(self, direction: Array) -> Array:
+        if abs(direction.sum()) > 1e-8 * np.abs(direction).sum():
+            raise ValueError("the weights must add up to 0")
+        return direction / float(np.linalg.norm(direction))
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        free, common = covariance.solve_sparse(indices, values), covariance.solve(np.ones(covariance.size))
+        weights = free - common * (free.sum() / common.sum())
+        return Design(covariance, indices, values, self.scaled(weights - weights.mean()))
+
+
+class Closed(Balanced):
+    """Says of no direction how far it goes."""
+
+    def scaled(self, direction: Array) -> Array:  # noqa: ARG002
+        raise ValueError("no")
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        if set(indices.tolist()) != {4, 5}:
+            raise ValueError("no")
+        return super().contrast(covariance, indices, values)
+
+
+def test_a_constraint_that_refuses_directions_is_no_fault_of_the_policy() -> None:
+    problem = Problem(families.toeplitz(12, 0.5), shift=4.0, n_anomalies=2, measurements=Balanced())
+    assert set(check_policy("ecc-aht", problem=problem)) == {"saving"}
+    with pytest.raises(SkipTest, match=r"^Closed\(\) allows none of the measurements that would be told$"):
+        dict(policy_checks())["tell_any"]("ecc-aht", problem.replace(measurements=Closed()))
+
+
+@pytest.mark.parametrize("problem", [None, Problem(families.identity(8), shift=3.0, n_anomalies=1, budget=1.0)])
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (
+            lambda _: None,
+            r"build\(problem, seed\) ended with TypeError: .* takes 1 positional argument but 2 were given",
+        ),
+        (lambda *_: 5, r"build\(problem, seed\) returned no policy: 'int' has no ask"),
+        (lambda *_: None, r"build\(problem, seed\) returned no policy: 'NoneType' has no ask"),
+        (5, r"build must be a function of \(problem, seed\) or the name of a policy, not 5"),
+        ("ecc", "there is no policy 'ecc': known are ecc-aht, .*"),
+        (refusing, r"the policy refuses the problems? it is checked on \(no\): hand in one that it takes"),
+    ],
+)
+def test_what_builds_no_policy_is_one_line(build: Any, words: str, problem: Problem | None) -> None:
+    with pytest.raises(CheckFailure, match=f"^{words}$"):
+        check_policy(build, problem=problem)
+
+
+def test_what_is_no_problem_is_one_line() -> None:
+    with pytest.raises(CheckFailure, match=r"^problem must be a Problem, not 'int'$"):
+        check_policy("ecc-aht", problem=5)  # type: ignore[arg-type]
+
+
+def test_errors_of_several_lines_become_one() -> None:
+    def build(problem: Problem, seed: int) -> Policy:  # noqa: ARG001
+        raise TypeError("one\n  two")
+
+    with pytest.raises(CheckFailure, match=r"^build\(problem, seed\) ended with TypeError: one two$"):
+        check_policy(build)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from eccaht.arrays import Array, Index
-from eccaht.checks import check_posterior
+from eccaht.checks import CheckFailure, check_posterior
 from eccaht.posterior import Capabilities, Confidence, Enumeration, LocalSearch, Neighbourhood, Population, Posterior
 from eccaht.sets import Hypotheses
 
@@ -123,3 +125,64 @@ def test_a_posterior_may_declare_that_it_takes_no_whole_vectors() -> None:
         can = Capabilities(open_number=True, unknown_shift=True, posterior=True, exact_lead=True)
 
     assert check_posterior(Sums) == {"whole vectors": "it declares that it takes no whole vectors"}
+
+
+def answering(**answers: Any) -> type[Enumeration]:
+    """Enumeration, with some answers replaced."""
+    methods = {name: lambda _, *__, answer=answer, **___: answer for name, answer in answers.items()}
+    return type("Own", (Enumeration,), methods)
+
+
+NO_ANSWERS: dict[str, tuple[dict[str, Any], str]] = {
+    "no candidates": ({"candidates": None}, "candidates.. .* must be an array, not 'NoneType'"),
+    "no set": ({"candidates": np.zeros((0, 2), int)}, "candidates.. .* must hold a set at least"),
+    "one set, flat": ({"candidates": np.arange(2)}, r"candidates.. .* must be of any x 2 numbers, not .* \(2,\)"),
+    "sets of floats": ({"candidates": np.ones((1, 2))}, "candidates.. .* must hold whole numbers, not float64"),
+    "few marginals": ({"marginals": np.ones(5)}, r"marginals.. .* must be of 12 numbers, not of the shape \(5,\)"),
+    "marginals of NaN": ({"marginals": np.full(12, np.nan)}, "exact marginals .* are off by nan .*"),
+    "a number": ({"confidence": 0.5}, "confidence.. .* must be a Confidence, not 0.5"),
+    "another word": ({"confidence": Confidence(0.5, "sure")}, "confidence.. .* is 'sure': it must be one of exact, .*"),  # type: ignore[arg-type]
+    "beyond 1": ({"confidence": Confidence(1.5, "exact")}, "confidence.. .* is 1.5"),
+    "no advantage": ({"advantage": None}, "advantage.. .* must be a number, not None"),
+    "no hypotheses": ({"in_doubt": [1.0]}, "in_doubt.. .* must be Hypotheses, not 'list'"),
+    "no state": ({"state": None}, "state.. .* must be a dict of arrays, not 'NoneType'"),
+    "a number as state": ({"state": {"n": 3}}, "the state 'n' .* must be an array, not 'int'"),
+}
+
+
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_answers_of_another_type_are_one_line(name: str) -> None:
+    answers, words = NO_ANSWERS[name]
+    with pytest.raises(CheckFailure, match=f"^{words}$"):
+        check_posterior(answering(**answers))
+
+
+class Failing(Enumeration):
+    def update(self) -> None:
+        raise KeyError("x")
+
+
+class Undeclared(Enumeration):
+    can = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda *_: 5, r"build\(likelihood, prior, rng\) returned no posterior: 'int' has no can"),
+        ("joint", r"build must be a function of \(likelihood, prior, rng\), not 'joint'"),
+        (lambda _: 5, "build on the problem 'few readings' ended with TypeError: .* takes 1 positional argument .*"),
+        (Undeclared, "can must be Capabilities, not None"),
+        (Failing, "the check of 'answers' ended with KeyError: 'x'"),
+    ],
+)
+def test_what_is_no_posterior_is_one_line(build: Any, words: str) -> None:
+    with pytest.raises(CheckFailure, match=f"^{words}$"):
+        check_posterior(build)
+
+
+def test_checks_can_be_left_out() -> None:
+    skip = {"saving": "it is never saved"}
+    assert check_posterior(Forgetful, skip=skip) == skip
+    with pytest.raises(ValueError, match="there is no check 'colour': known are answers, candidates, probabilities, "):
+        check_posterior(Enumeration, skip={"colour": "none"})

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from eccaht.checks.source import check_source
+from eccaht.checks import CheckFailure, check_source
 from eccaht.data import Arrays, Batch, Source, as_source, read_table
 from eccaht.data.clock import Clock
 from eccaht.data.growing import GrowingFile
@@ -76,7 +76,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_our_sources_pass(name: str, tmp_path: Path) -> None:
     skipped = check_source(as_source(SOURCES[name](tmp_path)))
-    assert list(skipped) == (["the same rows again"] if name == "growing" else [])
+    assert list(skipped) == (["same_rows"] if name == "growing" else [])
 
 
 class Own:
@@ -117,3 +117,47 @@ def test_a_strangers_source_passes() -> None:
 def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         check_source(Own(**change))
+
+
+def test_tuples_are_batches_and_checks_can_be_left_out() -> None:
+    parts = [(TIMES[:90], VALUES[:90]), (TIMES[90:], VALUES[90:], None)]
+    own = Own(batches=lambda: iter(parts))
+    assert check_source(own) == {}
+    assert check_source(Own(more=1), skip={"same_rows": "live"}) == {"same_rows": "live"}
+    with pytest.raises(ValueError, match="there is no check 'colour': known are names, batches, order, levels, "):
+        check_source(own, skip={"colour": "none"})
+
+
+class Bare:
+    def batches(self) -> Iterator[Batch]:
+        yield Batch(TIMES, VALUES)
+
+
+class Named(Bare):
+    names = ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("rows.csv", "this is no source: 'str' has no batches"),
+        (None, "this is no source: 'NoneType' has no batches"),
+        (Bare(), "this is no source: 'Bare' has no names"),
+        (Named(), "this is no source: 'Named' has no clock"),
+        (Own(clock=None), "clock must be a Clock, not 'NoneType'"),
+        (Own(names=None), "names must be texts, in a tuple"),
+        (Own(names=["a", "b", "c"]), "names must be texts, in a tuple"),
+        (Own(batches=5), "batches.. ended with TypeError: 'int' object is not callable"),
+        (Own(batches=lambda: None), "batches.. ended with TypeError: 'NoneType' object is not iterable"),
+        (Own(batches=lambda: [5]), r"batches.. must give Batch\(times, values\), not 'int'"),
+        (Own(batches=lambda: [(TIMES,)]), r"batches.. must give Batch\(times, values\), not 'tuple'"),
+        (Own(batches=lambda: [(TIMES, VALUES.tolist())]), "the values of a batch must be an array, not 'list'"),
+        (Own(batches=iter([[Batch(TIMES, VALUES)], []]).__next__), "asked again for its batches, .*, not none"),
+        (Own(levels={"z": ["on"]}), "levels has 'z', which is none of the names"),
+        (Own(levels=5), "levels must be a dict of texts by name, not 'int'"),
+        (Own(levels={"a": None}), "the check of 'levels' ended with TypeError: .*"),
+    ],
+)
+def test_what_is_no_source_is_one_line(source: Any, words: str) -> None:
+    with pytest.raises(CheckFailure, match=f"^{words}$"):
+        check_source(source)

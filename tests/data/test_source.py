@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from eccaht.checks import check_source
 from eccaht.data import layout
+from eccaht.data.clock import Clock
 from eccaht.data.source import Arrays, as_source, read_table
+from eccaht.data.windows import Batch
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from tests.model.histories import clock, signals, write_csv
@@ -96,6 +100,28 @@ def test_rows_without_times_are_counted_or_so_far_apart() -> None:
     assert len(by_rows.prepare(VALUES[:130]).starts) == 3
 
 
+class Every:
+    """A source without times, whose rows are so many seconds apart."""
+
+    def __init__(self, seconds: float) -> None:
+        self.names, self.clock, self._rows = (
+            tuple(NAMES),
+            Clock(row_interval=seconds),
+            Arrays(VALUES, row_interval=seconds),
+        )
+
+    def batches(self) -> Iterator[Batch]:
+        return self._rows.batches()
+
+
+def test_a_source_that_knows_its_row_interval_needs_no_option() -> None:
+    assert check_source(Every(10.0)) == {}
+    own, told = calibrate(Every(10.0)), calibrate(VALUES, row_interval="10s")
+    assert own.seconds == told.seconds
+    np.testing.assert_allclose(own.covariance.dense(), told.covariance.dense(), rtol=1e-12)
+    np.testing.assert_allclose(own.prepare(Every(10.0)).values, told.prepare(VALUES).values, rtol=1e-12)
+
+
 def test_a_bad_value_is_a_missing_one() -> None:
     good = np.ones((120, 3), dtype=bool)
     good[10:20, 1] = False
@@ -120,6 +146,11 @@ def test_a_bad_value_is_a_missing_one() -> None:
         (pl.DataFrame({"time": TIMES, "a": [[1.0]] * 900}), "is of type List.*exclude it"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns named 'a'"),
         ([], "give at least one file"),
+        (None, "data must be paths of files, .* or one Source, not NoneType"),
+        (5, "data must be paths of files, .*, not int"),
+        ([[1.0, 2.0]], "data must be paths of files, .* one array, .*, not list"),
+        ([pd.DataFrame({"time": TIMES, "a": VALUES[:, 0]})], "data must be .* one frame .*, not DataFrame"),
+        ({"time": TIMES, "a": VALUES[:, 0]}, "data must be paths of files, .*, not dict"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_line(data: Any, words: str) -> None:
@@ -137,6 +168,12 @@ def test_what_cannot_be_read_is_one_clear_line(data: Any, words: str) -> None:
         ({"times": TIMES[1:]}, "the times must be 900"),
         ({"times": np.arange(900) / 2}, "must be datetime64"),
         ({"quality": np.ones(3)}, "the quality of the array must be true or false for each value"),
+        ({"quality": np.ones(VALUES.shape)}, "the quality of the array must be true or false for each value"),
+        (
+            {"quality": np.ones(VALUES.shape, dtype=int)},
+            r"must be true or false for each value, of the shape \(900, 3\)",
+        ),
+        ({"quality": np.full(VALUES.shape, "bad")}, "must be true or false for each value"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(options: dict[str, Any], words: str) -> None:

@@ -306,3 +306,28 @@ def test_a_search_can_be_left_and_taken_up_again() -> None:
             break
     assert search.finding().n_measurements == 5
     assert [step.number for step in search] == list(range(6, 13))
+
+
+@pytest.mark.parametrize("name", ["ecc-aht", "joint"])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_simulator_and_a_function_give_a_finding_at_any_step(name: str, plain: bool) -> None:
+    problem = pose()
+    world = Simulator(problem, anomalies=[1, 5], seed=3)
+    search = Investigation(make_policy(name, problem, stopping=None), world.measure if plain else world)
+    with pytest.raises(ValueError, match="nothing was measured yet: take a step first"):
+        search.finding()
+    for count in range(1, 31):
+        next(search)
+        finding = search.finding()
+        assert finding.n_measurements == len(finding.entries) == count
+        assert (finding.n_skipped, finding.cautions) == (0, ())
+    assert finding.anomalies.tolist() == [1, 5]
+    again = investigate(make_policy(name, problem, stopping=None), world, max_measurements=30)
+    assert again.n_measurements == 30
+    assert again.anomalies.tolist() == [1, 5]
+
+
+@pytest.mark.parametrize("world", [None, 5, "readings"])
+def test_readings_come_from_a_world_or_a_function(world: Any) -> None:
+    with pytest.raises(ValueError, match="readings come from a world or a function of weights, not from"):
+        Investigation(make_policy("ecc-aht", pose()), world)

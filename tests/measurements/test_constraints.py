@@ -13,9 +13,12 @@ from scipy.optimize import minimize, nnls
 from eccaht import Problem, Simulator, families, identify, make_policy, measurements, pair_design, policy_names
 from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance
+from eccaht.explain.finding import investigate
 from eccaht.measurements import Budget, Constraint, Design, Unlimited
 from eccaht.policies.catalogue import CATALOGUE
 from eccaht.policies.policy import BudgetWarning
+from eccaht.run.recorders import Ledger
+from eccaht.run.replay import Replay
 from tests.checks.covariances import wishart
 from tests.checks.reference import contrast as contrast_of
 from tests.test_docs import code_of
@@ -200,6 +203,70 @@ def test_only_a_budget_is_saved(tmp_path: Path) -> None:
         make_policy("ecc-aht", own()).save(tmp_path / "policy")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "policy").exists()
+
+
+class HalfBudget(Budget):
+    """A budget with a rule of its own: no stream has more than half."""
+
+    def allows(self, c: Array) -> bool:
+        return super().allows(c) and bool(np.abs(c).max() <= 0.5 * self.limit * (1.0 + 1e-9))
+
+
+def test_a_subclass_of_the_budget_keeps_its_rule(tmp_path: Path) -> None:
+    problem = Problem(families.toeplitz(8, 0.5), shift=3.0, n_anomalies=1, measurements=HalfBudget(2.0))
+    with pytest.raises(ValueError, match=r"HalfBudget.* cannot be saved: only that of an L1 budget can"):
+        make_policy("ecc-aht", problem).save(tmp_path / "policy")
+    assert not (tmp_path / "policy").exists()
+    with pytest.raises(ValueError, match=r"'random-sparse' needs an L1 budget, not HalfBudget"):
+        make_policy("random-sparse", problem)
+
+
+def test_whole_windows_under_a_users_own_constraint() -> None:
+    """The weighted sums that a ledger shows of them are of a usual norm."""
+    problem = own()
+    world = Simulator(problem, anomalies=[3, 12], seed=2)
+    policy = make_policy("joint", problem, stopping=None)
+    ledger = Ledger(policy)
+    finding = investigate(policy, world, ledger=ledger, vectors=True, max_measurements=8)
+    assert finding.anomalies.tolist() == [3, 12]
+    assert len(ledger.entries) == 8
+    for entry in ledger.entries:
+        assert np.abs(entry.weights).sum() == pytest.approx(1.0)
+    rows = [
+        (np.datetime64("2024-05-01T08:00", "us") + k * np.timedelta64(60, "s"), x)
+        for k, x in enumerate(world.sample(8))
+    ]
+    replayed = investigate(make_policy("joint", problem, stopping=None), Replay(rows, problem), vectors=True)
+    assert replayed.anomalies.tolist() == [3, 12]
+
+
+class Careless(TwoBlocks):
+    """Gives whatever it was told to."""
+
+    def __init__(self, size: int, weights: Any) -> None:
+        super().__init__(size)
+        self.weights = weights
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        return Design(covariance, indices, values, self.weights)
+
+
+CARELESS: dict[str, tuple[Any, str]] = {
+    "not allowed": (np.full(16, 9.0), r"Careless\(\) gave weights that it does not allow itself: mend its contrast"),
+    "NaN": (np.full(16, np.nan), r"Careless\(\) must give 16 finite weights, not all 0: mend its contrast"),
+    "zeros": (np.zeros(16), r"Careless\(\) must give 16 finite weights, not all 0"),
+    "too few": (np.ones(15), r"Careless\(\) must give 16 finite weights, not all 0"),
+    "a list": ([1.0] + [0.0] * 15, r"Careless\(\) must give 16 finite weights, not all 0"),
+}
+
+
+@pytest.mark.parametrize("policy", ABLE)
+@pytest.mark.parametrize("name", CARELESS)
+def test_a_careless_constraint_is_one_clear_line(name: str, policy: str) -> None:
+    weights, message = CARELESS[name]
+    with pytest.raises(ValueError, match=message) as error:
+        make_policy(policy, own().replace(measurements=Careless(16, weights))).ask()
+    assert "\n" not in str(error.value)
 
 
 def test_the_page_about_own_parts_runs_as_printed() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from eccaht.data.clock import Clock
 from eccaht.data.reading import LONGEST_LINE
+from eccaht.data.windows import Batch, Windower
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.model.prepare import Follower, Notation
@@ -405,3 +406,40 @@ def test_rows_that_go_on_years_later_are_believed(model: Model, tmp_path: Path) 
         "2026-05-01T08:00",
         "2026-05-01T08:01",
     ]
+
+
+def test_rows_that_come_too_late_for_their_window_are_counted() -> None:
+    start = np.datetime64("2024-05-01T08:00", "us")
+
+    def batch(*seconds: int) -> Batch:
+        return Batch(start + np.array(seconds) * np.timedelta64(1, "s"), np.array(seconds, dtype=float)[:, None])
+
+    windower = Windower(["a"], 60.0)
+    assert windower.add(batch(0, 30, 70)).values.tolist() == [[15.0]]
+    assert windower.n_late == 0
+    assert windower.add(batch(10, 20, 65, 80)).values.tolist() == []  # the second minute is not over
+    assert windower.n_late == 2
+    assert windower.add(batch(50, 130)).values.tolist() == [[(70 + 65 + 80) / 3]]
+    assert windower.n_late == 3
+    assert windower.finish().values.tolist() == [[130.0]]
+    assert windower.add(batch(125)).values.tolist() == []
+    assert windower.n_late == 4
+
+
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        ([10], "1 row came too late for its window and was left out"),
+        ([10, 70, 20], "3 rows came too late for their window and were left out"),
+    ],
+)
+def test_late_rows_of_a_file_are_told_at_the_end(late: list[int], said: str, model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "grow.csv"
+    path.write_text(HEADER + row(0) + row(30) + row(60) + row(130))
+    growing = Growing(model, path)
+    growing.wait(lambda: len(growing.seen) == 2)
+    append(path, "".join(row(second) for second in late) + row(140))
+    growing.wait(lambda: growing.follower.file.rows == 5 + len(late))
+    growing.finish()
+    assert growing.seen == [("08:00", [15.0, 30.0]), ("08:01", [60.0, 120.0]), ("08:02", [135.0, 270.0])]
+    assert growing.follower.counts == growing.follower.notes == [said]

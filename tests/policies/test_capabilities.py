@@ -154,3 +154,13 @@ def test_a_posterior_that_needs_a_known_number_is_refused_where_it_is_open() -> 
     make_policy("joint", PROBLEM, posterior=Narrow)
     with pytest.raises(ValueError, match="needs a known number of anomalies"):
         make_policy("joint", PROBLEM.replace(n_anomalies=(0, 2)), posterior=Narrow)
+
+
+def test_a_posterior_that_takes_no_whole_vectors_is_told_none() -> None:
+    class Sums(Population):
+        can = Capabilities(open_number=True, unknown_shift=True, posterior=True, exact_lead=True)
+
+    policy = make_policy("joint", PROBLEM, posterior=Sums)
+    with pytest.raises(ValueError, match="only joint-pair, joint and exact take whole vectors"):
+        policy.observe(np.zeros(16))
+    assert policy.n_told == 0

@@ -117,3 +117,29 @@ def test_a_simulated_search_has_a_ledger_without_times(problem: Problem, whole: 
     assert np.array_equal(ledger.entries[-1].decision, policy.decision)
     rival = ledger.evidence.best_change(policy.decision)
     assert rival.log_odds == pytest.approx(policy.lead)  # search and report have one evidence
+
+
+def test_a_ledger_begins_with_the_search_or_knows_what_was_read(problem: Problem) -> None:
+    world = Simulator(problem, anomalies=[1, 4], seed=0)
+    early = make_policy("ecc-aht", problem, stopping=None)
+    for _ in steps(early, world, 3):
+        pass
+    with pytest.raises(ValueError, match=r"was told 3 readings that a ledger cannot know: begin the ledger .* joint"):
+        Ledger(early)
+    joint = make_policy("joint", problem, stopping=None)
+    for _ in steps(joint, world, 3):
+        pass
+    ledger = Ledger(joint)
+    for _ in steps(joint, world, 4, recorders=[ledger]):
+        pass
+    assert [entry.number for entry in ledger.entries] == [1, 2, 3, 4]
+
+
+def test_a_ledger_is_about_one_policy(problem: Problem) -> None:
+    world, (one, other) = Simulator(problem, seed=0), (make_policy("ecc-aht", problem, seed=k) for k in range(2))
+    ledger = Ledger(one)
+    with pytest.raises(ValueError, match="a ledger is about one policy: make another Ledger for this one"):
+        next(steps(other, world, recorders=[ledger]))
+    with pytest.raises(ValueError, match="a ledger is about one policy"):
+        investigate(other, world, ledger=ledger, max_measurements=3)
+    assert (other.n_told, ledger.entries) == (0, [])

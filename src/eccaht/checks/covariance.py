@@ -9,7 +9,17 @@ from unittest import SkipTest
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.checks.suite import Check, by_name, require, require_close, require_equal, require_refused, run_all, single
+from eccaht.checks.suite import (
+    Check,
+    by_name,
+    require,
+    require_close,
+    require_equal,
+    require_parts,
+    require_refused,
+    run_all,
+    single,
+)
 from eccaht.covariance import Covariance, Dense, with_ridge
 from eccaht.measure import pair_design
 from eccaht.policies import make_policy
@@ -39,7 +49,14 @@ def covariance_checks() -> Iterator[tuple[str, Check]]:
     return single(_CHECKS, _small)
 
 
+_PARTS = ("size", "dense", "diagonal", "column", "matvec", "quad", "solve", "eigenvalues", "color", "sample")
+
+
 def _small(operator: Covariance) -> tuple[Covariance]:
+    require_parts(operator, _PARTS, "this is no covariance operator")
+    K = operator.size
+    whole = isinstance(K, int | np.integer) and not isinstance(K, bool) and K >= 1
+    require(whole, f"size must be a whole number of at least 1, not {K!r}")
     if operator.size > _LARGEST:
         raise ValueError(f"the full matrix of {operator.size} streams is too large: check at most {_LARGEST} streams")
     return (operator,)
@@ -48,20 +65,23 @@ def _small(operator: Covariance) -> tuple[Covariance]:
 def _size(operator: Covariance) -> None:
     """`size` is the number of streams, and the shapes follow from it."""
     K = operator.size
-    require(isinstance(K, int | np.integer) and K >= 1, f"size must be a whole number of at least 1, not {K!r}")
     for what, found, shape in (
         ("dense()", operator.dense(), (K, K)),
         ("diagonal()", operator.diagonal(), (K,)),
         ("column(0)", operator.column(0), (K,)),
-        ("eigenvalues()", operator.eigenvalues(), (K,)),
-        ("least_variances()", operator.least_variances(), (K,)),
     ):
         require(np.shape(found) == shape, f"{what} has shape {np.shape(found)}, but size {K} means {shape}")
 
 
+def _require_vector(found: Array, operator: Covariance, what: str) -> None:
+    shape = (operator.size,)
+    require(np.shape(found) == shape, f"{what} has shape {np.shape(found)}, but size {operator.size} means {shape}")
+
+
 def _dense(operator: Covariance) -> None:
     """dense() is symmetric and positive definite."""
-    S = operator.dense()
+    S = np.asarray(operator.dense(), dtype=np.float64)
+    require(np.isfinite(S).all(), "dense() must be finite, but it holds NaN or infinite numbers")
     require_close(S, S.T, "dense() must be symmetric", atol=1e-12 * np.abs(S).max())
     smallest = float(np.linalg.eigvalsh(S)[0])
     require(smallest > 0.0, f"dense() must be positive definite, but its smallest eigenvalue is {smallest:.3g}")
@@ -71,7 +91,8 @@ def _diagonal(operator: Covariance) -> None:
     """diagonal() is that of the matrix; least_variances() is not above it."""
     variances = operator.dense().diagonal()
     require_close(operator.diagonal(), variances, "diagonal() differs from that of dense()")
-    least = operator.least_variances()
+    least = np.asarray(operator.least_variances())
+    _require_vector(least, operator, "least_variances()")
     k = int((least - variances).argmax())
     low = least[k] <= variances[k] * (1 + 1e-9) and least.min() > 0.0
     require(low, f"least_variances() must be above 0 and not above the variances: {least[k]} for {variances[k]} at {k}")
@@ -125,6 +146,7 @@ def _solve_sparse(operator: Covariance) -> None:
 def _eigenvalues(operator: Covariance) -> None:
     """All eigenvalues, ascending."""
     exact = np.linalg.eigvalsh(operator.dense())
+    _require_vector(operator.eigenvalues(), operator, "eigenvalues()")
     require_close(operator.eigenvalues(), exact, "eigenvalues() differ from those of dense()", atol=1e-9 * exact[-1])
 
 

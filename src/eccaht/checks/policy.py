@@ -19,18 +19,21 @@ from eccaht.checks.suite import (
     require,
     require_close,
     require_equal,
+    require_parts,
     require_refused,
     run_all,
     single,
 )
 from eccaht.covariance import Dense, Diagonal, families
-from eccaht.policies import Policy, load_policy, make_policy
+from eccaht.measure import pair_design
+from eccaht.policies import Policy, load_policy, make_policy, policy_names
 from eccaht.problem import Problem
 from eccaht.run import Simulator
 
 Build = Callable[[Problem, int], Policy]
 
 _STEPS = 24
+_PARTS = ("ask", "tell", "should_stop", "can", "n_told")  # what tells a policy from something else
 _RUNS, _WRONG = 5, 1  # searches for strong anomalies, and how many of them may end wrong
 
 
@@ -57,18 +60,28 @@ def policy_checks() -> Iterator[tuple[str, Check]]:
 def _prepared(build: Build | str, problem: Problem | None = None) -> tuple[Build, Problem]:
     """Return a function that builds the policy, and a problem that it takes."""
     if isinstance(build, str):
+        require(build in policy_names(), f"there is no policy {build!r}: known are {', '.join(policy_names())}")
         build = partial(_made, build)
-    if problem is not None:
-        return build, problem
-    for covariance in (families.toeplitz(32, rho=0.6), families.identity(32)):
-        problem = Problem(covariance, shift=4.0, n_anomalies=3, budget=3.0, mean=1.5)
+    require(callable(build), f"build must be a function of (problem, seed) or the name of a policy, not {build!r}")
+    if problem is None:
+        covariances = families.toeplitz(32, rho=0.6), families.identity(32)
+        tried = [Problem(S, shift=4.0, n_anomalies=3, budget=3.0, mean=1.5) for S in covariances]
+    else:
+        require(isinstance(problem, Problem), f"problem must be a Problem, not {type(problem).__name__!r}")
+        tried = [problem]
+    refusal = ""
+    for each in tried:
         try:
-            build(problem, 0)
+            policy = build(each, 0)
         except ValueError as error:
             refusal = str(error)
+        except Exception as error:
+            raise CheckFailure(f"build(problem, seed) ended with {type(error).__name__}: {error}") from error
         else:
-            return build, problem
-    raise CheckFailure(f"the policy refuses the problems it is checked on ({refusal}): hand in one that it takes")
+            require_parts(policy, _PARTS, "build(problem, seed) returned no policy")
+            return build, each
+    which = "problems" if problem is None else "problem"
+    raise CheckFailure(f"the policy refuses the {which} it is checked on ({refusal}): hand in one that it takes")
 
 
 def _made(name: str, problem: Problem, seed: int) -> Policy:
@@ -141,7 +154,7 @@ def _inputs(build: Build, problem: Problem) -> None:
     """tell changes nothing that it is handed, and remembers no array of the caller."""
     mean, shift, variances = problem.mean.copy(), problem.shift.copy(), problem.covariance.diagonal().copy()
     kept, changed = build(problem, 1), build(problem, 1)
-    for c in _any_measurements(problem):
+    for c in _any_measurements(problem) or [kept.ask().copy()]:
         handed, y = c.copy(), problem.expected(c) + 0.3
         kept.tell(c.copy(), y)
         changed.tell(handed, y)
@@ -162,16 +175,33 @@ def _inputs(build: Build, problem: Problem) -> None:
 
 
 def _any_measurements(problem: Problem) -> list[Array]:
-    """Single streams, sparse and full weights, as large as the problem allows."""
-    rng, K = np.random.default_rng(0), problem.size
+    """Single streams, sparse and full weights, as large as the problem allows; pairs where it allows none of those."""
+    rng, K, within = np.random.default_rng(0), problem.size, problem.measurements
     drawn = [np.eye(K)[0], -np.eye(K)[-1], rng.standard_normal(K), rng.standard_normal(K) * (rng.random(K) < 0.2)]
-    return [problem.measurements.scaled(c) for c in drawn if c.any()]
+    found = [_unless_refused(partial(within.scaled, c)) for c in drawn if c.any()]
+    if not any(c is not None for c in found):
+        found = [_unless_refused(partial(_pair, problem, k)) for k in {1, K - 1}]
+    return [c for c in found if c is not None]
+
+
+def _pair(problem: Problem, k: int) -> Array:
+    return pair_design(problem, 0, k).weights
+
+
+def _unless_refused(act: Callable[[], Array]) -> Array | None:
+    try:
+        return act()
+    except ValueError:
+        return None
 
 
 def _tell_any(build: Build, problem: Problem) -> None:
     """tell accepts any measurement, asked for or not, and goes on."""
     policy, world = build(problem, 2), Simulator(problem, seed=2)
-    for count, c in enumerate(_any_measurements(problem), 1):
+    unasked = _any_measurements(problem)
+    if not unasked:
+        raise SkipTest(f"{problem.measurements!r} allows none of the measurements that would be told")
+    for count, c in enumerate(unasked, 1):
         try:
             policy.tell(c, world.measure(c))
         except ValueError as error:
@@ -219,6 +249,8 @@ def _decision(build: Build, problem: Problem) -> None:
 
 def _relabelling(build: Build, problem: Problem) -> None:
     """The same readings of relabelled streams lead to relabelled scores and decision."""
+    if build(problem, 0).can.order_matters:
+        raise SkipTest("it declares that the order of the streams matters")
     turn = np.random.default_rng(0).permutation(problem.size)
     S = problem.covariance.dense()
     changes: dict[str, Any] = {"covariance": Dense(S[np.ix_(turn, turn)]), "mean": problem.mean[turn]}
@@ -274,13 +306,12 @@ def _saved_and_loaded(policy: Policy) -> Policy:
 def _bad_readings(build: Build, problem: Problem) -> None:
     """What is no measurement or no reading is refused and leaves no trace."""
     policy, K = build(problem, 0), problem.size
-    single = np.eye(K)[0]
     before, asked = policy.scores.copy(), policy.ask().copy()
     for what, c, y in (
-        ("a reading of NaN", single, float("nan")),
-        ("a reading of infinity", single, float("inf")),
-        ("a reading that is a text", single, "1"),
-        ("a weight of NaN", np.where(single > 0, np.nan, 0.0), 1.0),
+        ("a reading of NaN", asked, float("nan")),
+        ("a reading of infinity", asked, float("inf")),
+        ("a reading that is a text", asked, "1"),
+        ("a weight of NaN", np.where(asked != 0.0, np.nan, 0.0), 1.0),
         ("weights that are all zero", np.zeros(K), 1.0),
         (f"{K - 1} weights for {K} streams", np.ones(K - 1), 1.0),
         ("weights that are a text", "weights", 1.0),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from unittest import SkipTest
 
 import numpy as np
@@ -13,10 +13,14 @@ from eccaht.arrays import Array
 
 Check = Callable[..., None]
 Prepare = Callable[..., tuple[Any, ...]]
+T = TypeVar("T")
 
 
 class CheckFailure(AssertionError):
-    """A property that every part of this kind must have does not hold."""
+    """A property that every part of this kind must have does not hold; the message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
 
 
 def require(holds: object, message: str) -> None:
@@ -55,6 +59,23 @@ def require_refused(act: Callable[[], object], message: str, kind: type[Exceptio
     raise CheckFailure(f"{message}, but it is accepted")
 
 
+def attempt(act: Callable[[], T], what: str) -> T:
+    """What a call returns; whatever it raises is a failure of one line."""
+    try:
+        return act()
+    except (CheckFailure, SkipTest):
+        raise
+    except Exception as error:
+        raise CheckFailure(f"{what} ended with {type(error).__name__}: {error}") from error
+
+
+def require_parts(part: object, names: Iterable[str], what: str) -> None:
+    """Fail unless an object has these attributes; what: the words for an object that has not."""
+    for name in names:
+        there = attempt(partial(hasattr, part, name), f"{name} of {type(part).__name__!r}")
+        require(there, f"{what}: {type(part).__name__!r} has no {name}")
+
+
 def by_name(*checks: Check) -> dict[str, Check]:
     """Checks by the names of their functions."""
     return {check.__name__.removeprefix("_"): check for check in checks}
@@ -69,12 +90,7 @@ def single(checks: Mapping[str, Check], prepare: Prepare) -> Iterator[tuple[str,
 def run_one(checks: Mapping[str, Check], name: str, prepare: Prepare, *given: Any) -> None:
     """Run one check; an error that the part itself raises is a failure, too."""
     arguments = prepare(*given)
-    try:
-        checks[name](*arguments)
-    except (CheckFailure, SkipTest):
-        raise
-    except Exception as error:
-        raise CheckFailure(f"the check of {name!r} ended with {type(error).__name__}: {error}") from error
+    attempt(partial(checks[name], *arguments), f"the check of {name!r}")
 
 
 def run_all(

@@ -277,6 +277,7 @@ class Faults:
     lines: int = 0
     first_line: str = ""
     values: dict[str, tuple[int, str]] = field(default_factory=dict)  # column: how many, the first
+    late: int = 0  # rows that came after their window was complete
 
     def bad_line(self, where: str, why: str, count: int = 1) -> None:
         """Count bad lines; where: the place of the first, why: what is wrong with it."""
@@ -301,6 +302,10 @@ class Faults:
         for column, (count, first) in self.values.items():
             them = "value counts" if count == 1 else "values count"
             notes.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
+        if self.late:
+            one = self.late == 1
+            came = "row came too late for its window and was" if one else "rows came too late for their window and were"
+            notes.append(f"{self.late} {came} left out")
         return notes
 
 

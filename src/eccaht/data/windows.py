@@ -37,9 +37,9 @@ class Batch(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One window: its start, the means of K sensors, how many readings each is of, and who never moved in it.
+    """One window: its start, the means of K sensors, how many readings each is of, and which sensors were constant.
 
-    rows and flat are None where nobody counted.
+    rows and flat are None if not counted.
     """
 
     start: np.datetime64
@@ -55,7 +55,7 @@ class Windows:
     starts: start of each window, increasing, datetime64[us], shape (T,); counted from 1970-01-01 if rows had no times.
     values: shape (T, K), NaN where a sensor delivered nothing in that window.
     seconds: length of a window.
-    rows: (T, K), readings that each mean is of; flat: (T, K), whether they were all the same; None if nobody counted.
+    rows: (T, K), readings that each mean is of; flat: (T, K), whether they were all the same; None if not counted.
     model: what prepared them, for those who ask it what is usual. clock: what the times mean.
     notes: what a user should know of how the data were read.
     """
@@ -147,7 +147,7 @@ class Windower:
     """Turns rows into windows as they come: a window is complete once a row of a later one was added.
 
     However the rows are cut into batches, the windows are the same. Rows that come after their window was complete are
-    left out.
+    left out, and `n_late` counts them.
 
     >>> rows = Windower(["a"], 60.0)
     >>> minute = np.datetime64("2024-05-01T08:00", "us")
@@ -161,6 +161,7 @@ class Windower:
         self._times: Times = np.zeros(0, dtype="datetime64[us]")
         self._values: Array = np.zeros((0, len(self.names)))
         self._last: np.datetime64 | None = None  # start of the last complete window
+        self.n_late = 0
 
     def add(self, batch: Batch) -> Windows:
         """Take rows; the windows that they complete."""
@@ -182,6 +183,7 @@ class Windower:
         late = 0 if self._last is None else int(np.searchsorted(cut.starts, self._last, side="right"))
         end = max(len(cut.starts) - unfinished, late)
         edges = np.append(cut.first, len(self._times))
+        self.n_late += int(edges[late])  # sorted rows: the first ones
         rows = slice(edges[late], edges[end])
         windows = self._windows(
             Cut(cut.starts[late:end], cut.first[late:end] - edges[late], cut.rows[late:end]), self._values[rows]

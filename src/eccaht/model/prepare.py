@@ -64,7 +64,10 @@ def _windows(
     for batch in batches:
         if windower is None:  # the clock is known from the first row on
             windower = Windower(model.names, model.seconds, source.clock)
-        yield windower.add(Batch(batch.times, _scaled(model, source, batch, faults)))
+        complete = windower.add(Batch(batch.times, _scaled(model, source, batch, faults)))
+        if faults is not None:
+            faults.late = windower.n_late
+        yield complete
     if windower is not None:
         yield windower.finish()
 
@@ -112,7 +115,8 @@ class Follower:
     """Yields one window after the other while a CSV file grows, with the sensors in `names`.
 
     A window is complete once a row of a later window has arrived, and the last one when following ends: as the file
-    says (see GrowingFile), or at the time `stop`. Rows that come too late for their window are left out.
+    says (see GrowingFile), or at the time `stop`. Rows that come too late for their window are left out and
+    counted.
 
     An error after the first window ends the following as the end of the data would, with a note.
     """
@@ -143,7 +147,7 @@ class Follower:
 
     @property
     def counts(self) -> list[str]:
-        """How many bad lines and values there were so far, and the first of each."""
+        """How many bad lines and values, and rows that came too late, there were so far."""
         return self.file.faults.notes()
 
     @property

@@ -93,7 +93,8 @@ class TreeWalk(Belief):
     declaration is ever taken back.
     """
 
-    can = Capabilities(log_odds=False, uses_covariance=False, inflation=False)  # its tests are for one noise
+    # its tests are for one noise, its tree follows the order of the streams
+    can = Capabilities(log_odds=False, uses_covariance=False, inflation=False, order_matters=True)
 
     def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
         self.problem = problem

@@ -28,6 +28,7 @@ class Capabilities:
     log_odds: bool = True  # its scores are log-likelihood ratios
     uses_covariance: bool = True  # a ridge on the covariance makes a difference
     inflation: bool = True  # weighs readings that are noisier than usual
+    order_matters: bool = False  # which stream is beside which matters: relabelling changes the search
 
 
 WHOLE_POSTERIOR = Capabilities(
