@@ -11,7 +11,7 @@ import pytest
 from eccaht.arrays import Array
 from eccaht.diagnose import diagnose
 from eccaht.diagnose import verdicts as limits
-from eccaht.diagnose.verdicts import ALPHA, VERDICTS, actual_error
+from eccaht.diagnose.verdicts import ALPHA, VERDICTS, Limits, actual_error
 from eccaht.presentation.text import percent
 from tests.diagnose.worlds import ar1, model_of, white
 
@@ -52,6 +52,11 @@ def test_the_errors_that_the_page_states_are_computed() -> None:
     assert len(pairs) == 5
     for error, factor in pairs:
         assert actual_error(float(factor)) == pytest.approx(float(error), abs=0.005)
+
+
+def test_numbers_of_numpy_are_judged_as_others() -> None:
+    for number in (0.5, 2.0, 5.0):
+        assert Limits(1.0, 3.0).verdict(np.float64(number)) == Limits(1.0, 3.0).verdict(number)
 
 
 def test_every_stated_limit_is_where_the_verdict_changes() -> None:

@@ -48,7 +48,7 @@ class Limits(NamedTuple):
     def verdict(self, number: float) -> Verdict:
         """The verdict on a number; one that lies on a limit is on its better side."""
         sign = 1.0 if self.not_fit > self.ok else -1.0
-        return VERDICTS[(sign * number > sign * self.ok) + (sign * number > sign * self.not_fit)]
+        return VERDICTS[sum(bool(sign * number > sign * limit) for limit in (self.ok, self.not_fit))]
 
     def stated(self, show: Callable[[float], str]) -> str:
         """Both limits in words."""
