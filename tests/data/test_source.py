@@ -148,8 +148,8 @@ def test_a_bad_value_is_a_missing_one() -> None:
         ([], "give at least one file"),
         (None, "data must be paths of files, .* or one Source, not NoneType"),
         (5, "data must be paths of files, .*, not int"),
-        ([[1.0, 2.0]], "data must be paths of files, .* one array, .*, not list"),
-        ([pd.DataFrame({"time": TIMES, "a": VALUES[:, 0]})], "data must be .* one frame .*, not DataFrame"),
+        ([[1.0, 2.0]], "data must be paths of files, .* one array, .*, not a list of list"),
+        ([pd.DataFrame({"time": TIMES, "a": VALUES[:, 0]})], "data must be .* one frame .*, not a list of DataFrame"),
         ({"time": TIMES, "a": VALUES[:, 0]}, "data must be paths of files, .*, not dict"),
     ],
 )

@@ -334,7 +334,8 @@ def _paths(data: Any) -> list[Path]:
     for path in paths:
         if not isinstance(path, str | PathLike):
             kinds = "paths of files, one frame of pandas or polars, one array, or one Source"
-            raise ValueError(f"data must be {kinds}, not {type(path).__name__}")
+            given = type(path).__name__ if path is data else f"a {type(data).__name__} of {type(path).__name__}"
+            raise ValueError(f"data must be {kinds}, not {given}")
     return [Path(path) for path in paths]
 
 
