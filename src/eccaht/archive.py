@@ -70,9 +70,12 @@ def read_archive(
     kind: str,
     version: int,
     build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+    *,
+    again: str = "make it again",
 ) -> Built:
     """Build from the header and arrays that `write_archive` wrote for the same kind and version.
 
+    again: what to do about a file of an earlier version.
     Any error, also while building, becomes a ValueError of one line that names the file.
     """
     try:
@@ -81,8 +84,9 @@ def read_archive(
         document = _parsed(text, _FRONT + len(text) + len(data))
         if not isinstance(document, dict) or document.get("format") != f"eccaht-{kind}":
             raise ValueError("it was not written by eccaht" + _instead(document))
-        if document.get("version") != version:
-            raise ValueError(f"its format version is {document.get('version')!r:.20}, this eccaht reads {version}")
+        if (found := document.get("version")) != version:
+            remedy = f": {again}" if type(found) is int and found < version else ""
+            raise ValueError(f"its format version is {found!r:.20}, this eccaht reads {version}{remedy}")
         check_keys(document, {"format", "version", "content", "arrays"}, "header")
         if not isinstance(document["content"], dict):
             raise ValueError("its header is damaged")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eccaht.data.clock import Clock
-from eccaht.model.calibration import calibrate
+from eccaht.model.calibration import calibrate, calibrate_with_windows
 from eccaht.model.model import Model, load_model
 from tests.model.histories import START, clock, history, signals, write_csv
 
@@ -235,3 +235,50 @@ def test_a_mixed_status_is_known_by_its_numbers_too(tmp_path: Path) -> None:
     )
     values = model.prepare(new).values
     assert values[-1, 2] == pytest.approx((1.0 - model.center[2]) / model.scale[2])
+
+
+# -- normal operation ----------------------------------------------------------------------------------
+
+
+def test_the_windows_handed_out_are_those_that_new_data_give(tmp_path: Path) -> None:
+    columns = [clock(1800), *signals(1800, 3).T.tolist()]
+    columns[2][600:660] = [5.0] * 60
+    columns[3][70] = ""
+    path = write_csv(tmp_path / "h.csv", ["time", "a", "b", "c"], columns)
+    model, windows = calibrate_with_windows(path, window="30s")
+    again = model.prepare(path)
+    assert np.array_equal(windows.starts, again.starts)
+    for part in ("rows", "flat"):
+        assert np.array_equal(getattr(windows, part), getattr(again, part))
+    assert windows.flat is not None
+    assert windows.flat[20:22, 1].all()
+    gap = np.zeros(windows.values.shape, dtype=bool)
+    gap[2, 2] = True  # filled in the history, left out of the mean in new data
+    assert windows.values[~gap] == pytest.approx(again.values[~gap], rel=1e-9, abs=1e-12)
+    assert windows.model is model
+
+
+def test_normal_operation_is_fitted_as_asked(tmp_path: Path) -> None:
+    path = history(tmp_path / "h.csv", rows=2000)
+    model = calibrate(path, window="10s", level="local", memory="ar", shrink=0.1, tails=4.0)
+    assert model.normal is not None
+    assert model.choice is not None
+    assert model.choice.said == "level local, memory ar, shrink 0.1, tails t with 4 degrees of freedom"
+    assert (model.normal.level, model.normal.tails) == ("local", 4.0)
+    with pytest.raises(ValueError, match="'daily' needs a history with times of at least 3 days"):
+        calibrate(path, level="daily")
+    with pytest.raises(ValueError, match="unknown memory 'arr'"):
+        calibrate(tmp_path / "there is no such file.csv", memory="arr")
+
+
+def test_what_is_odd_about_sensors_is_noted(tmp_path: Path) -> None:
+    a, b = signals(1200, 2).T
+    stuck = np.where(np.arange(1200) < 700, 3.25, b)
+    columns = [clock(1200), a, b, 2.0 * a + 1.0, stuck, np.arange(1200) // 1000]
+    path = write_csv(tmp_path / "h.csv", ["time", "a", "b", "copy", "stuck", "mode"], [list(c) for c in columns])
+    model = calibrate(path)
+    assert model.names == ("a", "b", "copy", "stuck", "mode")
+    assert model.reading["notes"] == [
+        "one value repeats for more than half of the history in stuck: kept, and judged by how rarely it moves",
+        "sensors that read nearly the same, all kept: a = copy",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from eccaht.covariance import LowRankPlusDiagonal
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model, load_model
+from eccaht.model.normal import Normal
 from tests.checks.archives import Change, edit, packed, unpacked
 from tests.model.histories import history
 
@@ -42,7 +44,27 @@ def test_a_model_survives(estimator: str, folder: Path, tmp_path: Path) -> None:
         assert getattr(after, name) == getattr(before, name)
     for name, array in before.summary.arrays().items():
         assert np.array_equal(after.summary.arrays()[name], array)
+    assert before.normal is not None
+    assert after.normal is not None
+    for field in fields(Normal):
+        assert np.array_equal(getattr(after.normal, field.name), getattr(before.normal, field.name))
+    assert after.choice == before.choice
     assert np.array_equal(after.prepare(folder / "h.csv").values, before.prepare(folder / "h.csv").values)
+
+
+@pytest.mark.parametrize("tails", ["gaussian", 5.0])
+def test_a_saved_model_is_the_same_byte_for_byte(tails: str | float, folder: Path, tmp_path: Path) -> None:
+    calibrate(folder / "h.csv", tails=tails, window="3s", level="local", memory="ar").save(tmp_path / "m")
+    load_model(tmp_path / "m").save(tmp_path / "again")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_some_sensors_of_normal_operation(model: Model) -> None:
+    part = model.of(["s3", "s1"])
+    assert part.normal is not None
+    assert model.normal is not None
+    assert np.array_equal(part.normal.scatter, model.normal.scatter[np.ix_([1, 3], [1, 3])])
+    assert part.choice == model.choice
 
 
 def test_a_model_poses_problems(model: Model) -> None:
@@ -94,6 +116,10 @@ def column(key: str, value: Any) -> Change:
     return lambda header, _: header["columns"][1].__setitem__(key, value)
 
 
+def chosen(key: str, value: Any) -> Change:
+    return lambda header, _: header["choice"].__setitem__(key, value)
+
+
 WRONG: dict[str, Change] = {
     "negative scale": spoil("scale", -1.0),
     "zero scale": spoil("scale", 0.0),
@@ -137,6 +163,29 @@ WRONG: dict[str, Change] = {
     "interval negative": read_by("interval", -1.0),
     "time column a text": read_by("time_columns", "timestamp"),
     "decimal comma a text": read_by("decimal_comma", "yes"),
+    "constant of a sensor": column("constant", 1.0),
+    "constant a text": lambda header, _: header["columns"][0].__setitem__("constant", "1"),
+    "no normal operation": put("normal", None),
+    "no choice": put("choice", None),
+    "another level than chosen": lambda header, _: header["normal"].__setitem__("level", "local"),
+    "other tails than chosen": lambda header, _: header["normal"].__setitem__("tails", 3.5),
+    "an unknown level": chosen("level", "weekly"),
+    "an unknown memory": chosen("memory", "long"),
+    "all shrunk": chosen("shrink", 1.0),
+    "scores a number": chosen("rows", 1),
+    "a score of no part": lambda header, _: header["choice"]["rows"][0].__setitem__(0, "x"),
+    "a score a text": lambda header, _: header["choice"]["rows"][0].__setitem__(2, "1"),
+    "memory that was not chosen": put("normal.memory", np.full(4, 0.5)),
+    "a memory without end": put("normal.memory", np.full(4, 1.5)),
+    "no spread": spoil("normal.spread", 0.0),
+    "hardly any spread": spoil("normal.spread", 1e-300),
+    "knots that fall": spoil("normal.knots", 1e9),
+    "scores that fall": spoil("normal.knot_scores", 1e9),
+    "asymmetric scatter": spoil("normal.scatter", 0.9),
+    "indefinite scatter": put("normal.scatter", -np.eye(4)),
+    "a profile of others": put("normal.profile", np.zeros((1, 5))),
+    "more of normal operation": put("normal.more", np.zeros(3)),
+    "drills of nothing": put("drilled.more", np.zeros(3)),
 }
 
 
@@ -152,7 +201,7 @@ def test_wrong_contents_are_refused(name: str, folder: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"version": 1}, "version is 1, this eccaht reads 2"), ({"format": "eccaht-policy"}, "but as 'policy'")],
+    [({"version": 2}, "version is 2, .* 3: calibrate again"), ({"format": "eccaht-policy"}, "but as 'policy'")],
 )
 def test_another_version_or_kind(change: dict[str, Any], words: str, folder: Path, tmp_path: Path) -> None:
     told, arrays = unpacked((folder / "model.eccaht").read_bytes())

@@ -24,6 +24,7 @@ class ColumnReport:
     kind: "continuous", "status", or "" if the column was dropped before that was decided.
     imputed: share of its rows that had to be filled, 0 to 1.
     scaled_by: "iqr", "std" where the interquartile range is 0, "" if dropped.
+    constant: the one value of a column of numbers that was dropped because it never changed.
     """
 
     name: str
@@ -32,10 +33,11 @@ class ColumnReport:
     kind: Kind = ""
     imputed: float = 0.0
     scaled_by: Literal["iqr", "std", ""] = ""
+    constant: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+        """For JSON; the value of a constant only where there is one."""
+        return {name: value for name, value in asdict(self).items() if name != "constant" or value is not None}
 
 
 def kind_of(column: Array) -> Kind:

@@ -200,6 +200,11 @@ class Windower:
             for k, column in enumerate(columns.T):
                 values[:, k], rows[:, k] = cut.means_of_present(column), cut.present(column)
                 flat[:, k] = cut.flat(column)
-        still = (flat | (rows == 0)).all(axis=1)  # where nothing moves, all rows are one
-        rows[still] = np.minimum(rows[still], 1.0)
+        rows = rows_that_count(rows, flat)
         return Windows(cut.starts, values, self.names, self.seconds, rows, flat, clock=self.clock)
+
+
+def rows_that_count(rows: Array, flat: NDArray[np.bool_]) -> Array:
+    """Readings that each mean is of, (T, K), where a window in which nothing moves counts as one row."""
+    still = (flat | (rows == 0)).all(axis=1)
+    return np.where(still[:, None], np.minimum(rows, 1.0), rows)

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from os import cpu_count
+from collections.abc import Sequence
+from dataclasses import replace
 from threading import Thread
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array, Index
+from eccaht.arrays import Array
 from eccaht.covariance import Covariance
-from eccaht.data.cleaning import (
-    MOST_TEXTS,
-    ColumnReport,
-    fill_continuous,
-    fill_status,
-    is_row_number,
-    kind_of,
-    robust_scale,
-)
+from eccaht.data.cleaning import ColumnReport
 from eccaht.data.durations import parse_window
 from eccaht.data.source import read_table, recorded_of
 from eccaht.data.table import Table, check_limits
-from eccaht.data.windows import Cut
+from eccaht.data.windows import Cut, Windows, rows_that_count
+from eccaht.model.columns import Progress, Sensor, clean
 from eccaht.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
-from eccaht.model.history import MOST_SENSORS, History, longest_run, longest_true, summarise
+from eccaht.model.fitting import check_options, fit_normal
+from eccaht.model.history import MOST_SENSORS, History, summarise
 from eccaht.model.model import Model
-from eccaht.model.rows import row_noise, sampled_rows
-from eccaht.presentation.text import counted
+from eccaht.model.rows import row_noise
+from eccaht.presentation.text import counted, listed
 
 _LARGE_FILES = 1 << 26  # bytes; reading more takes longer than to import scikit-learn
-_LARGEST = 1e60  # readings beyond would overflow when squared and multiplied
-Progress = Callable[[float, str], object]
+_STILL = 0.5  # share of the rows in which a sensor repeats one value
+_COPY = 0.999  # correlation of the windows of two sensors that are nearly the same
+_LONGEST_NOTE = 480  # characters: names may be long
 
 
 def calibrate(
@@ -52,57 +45,88 @@ def calibrate(
     window: str | float = "1min",
     estimator: str = "ledoit-wolf",
     ridge: float | None = None,
+    level: str = "auto",
+    memory: str = "auto",
+    shrink: str | float = "auto",
+    tails: str | float = "auto",
     start: Any = None,
     stop: Any = None,
     progress: Progress | None = None,
 ) -> Model:
-    """Read a history, clean it, scale it, cut it into windows and estimate their mean and covariance.
+    """Read a history, clean it, scale it, cut it into windows and fit a model of normal operation to them.
 
     The options about reading are those of `eccaht.data.read_table`.
 
     data: paths of files, a frame, an array or a source, as `eccaht.data.as_source` takes them.
     window: a length of time, or as many rows as "60rows" says for data without times.
+    level, memory, shrink, tails: of normal operation, chosen by predictive score unless given; see `fit_normal`.
     progress: is called with the share that is done and the stage.
     """
-    seconds, count_rows = parse_window(window)
-    check_estimator(estimator)
-    ridge = default_ridge(estimator, ridge)
-    tell: Progress = progress or (lambda share, stage: None)  # noqa: ARG005
-    tell(0.0, "reading")
-    check_limits(start, stop)
-    source = recorded_of(data, decimal_comma=decimal_comma, header=header)
-    if source.size > _LARGE_FILES:
-        Thread(target=preload, args=(estimator,)).start()
-    table = read_table(
-        source,
+    return calibrate_with_windows(
+        data,
         columns=columns,
         exclude=exclude,
         time_column=time_column,
         row_interval=row_interval,
-        count_rows=count_rows,
         timezone=timezone,
+        decimal_comma=decimal_comma,
+        header=header,
+        window=window,
+        estimator=estimator,
+        ridge=ridge,
+        level=level,
+        memory=memory,
+        shrink=shrink,
+        tails=tails,
         start=start,
         stop=stop,
-    )
-    return _model(table, seconds, estimator, ridge, source.header, tell)
+        progress=progress,
+    )[0]
 
 
-def _model(table: Table, seconds: float, estimator: str, ridge: float, header: bool, tell: Progress) -> Model:
+def calibrate_with_windows(
+    data: Any,
+    *,
+    window: str | float = "1min",
+    estimator: str = "ledoit-wolf",
+    ridge: float | None = None,
+    level: str = "auto",
+    memory: str = "auto",
+    shrink: str | float = "auto",
+    tails: str | float = "auto",
+    decimal_comma: bool | None = None,
+    header: bool = True,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> tuple[Model, Windows]:
+    """A model of a history, and the windows that it was fitted to, with the gaps of the history filled.
+
+    The options are those of `calibrate`; reading: the others of them.
+    """
+    seconds, count_rows = parse_window(window)
+    check_estimator(estimator)
+    ridge = default_ridge(estimator, ridge)
+    asked: dict[str, Any] = {"level": level, "memory": memory, "shrink": shrink, "tails": tails}
+    check_options(**asked)
+    tell: Progress = progress or (lambda share, stage: None)  # noqa: ARG005
+    tell(0.0, "reading")
+    check_limits(reading.get("start"), reading.get("stop"))
+    source = recorded_of(data, decimal_comma=decimal_comma, header=header)
+    if source.size > _LARGE_FILES:
+        Thread(target=preload, args=(estimator,)).start()
+    table = read_table(source, count_rows=count_rows, **reading)
     cut, full = _cut(table, seconds)
-    cleaned = _clean(table, cut, full, tell)
+    cleaned = clean(table, cut, full, tell)
     sensors = [column for column in cleaned if isinstance(column, Sensor)]
     reports = _in_order(table, [column.report if isinstance(column, Sensor) else column for column in cleaned])
     if len(sensors) < 2:
         raise ValueError(_too_few(table, reports))
     tell(0.9, "estimating")
-    values = np.column_stack([sensor.means for sensor in sensors])[full]
-    values = np.asfortranarray(values) if table.by_column else values  # the last bits of sums depend on it
+    windows = _windows(table, sensors, cut, full, seconds)
+    values = np.asfortranarray(windows.values) if table.by_column else windows.values  # the last bits depend on it
     mean, covariance = estimate(values, estimator, ridge)
-    short = int((~full).sum())
-    were = "was" if short == 1 else "were"
-    left_out = f"{counted(short, 'window')} with less than half of the usual rows {were} left out"
-    return Model(
-        names=tuple(sensor.report.name for sensor in sensors),
+    model = Model(
+        names=windows.names,
         center=np.array([sensor.center for sensor in sensors]),
         scale=np.array([sensor.scale for sensor in sensors]),
         seconds=seconds,
@@ -111,12 +135,57 @@ def _model(table: Table, seconds: float, estimator: str, ridge: float, header: b
         estimator=estimator,
         ridge=ridge,
         n_windows=len(values),
-        first=cut.starts[full][0],
-        last=cut.starts[full][-1],
+        first=windows.starts[0],
+        last=windows.starts[-1],
         columns=tuple(reports),
-        reading=_reading(table, sensors, header) | {"notes": [*table.notes, *[left_out] * (not full.all())]},
+        reading=_reading(table, sensors, source.header) | {"notes": [*table.notes, *_notes(sensors, values, full)]},
         summary=_summary(values, sensors, cut, covariance),
     )
+    tell(0.95, "comparing levels, memory and tails")
+    model = _with_normal(model, windows, asked)
+    return model, replace(windows, model=model)
+
+
+def _windows(table: Table, sensors: Sequence[Sensor], cut: Cut, full: NDArray[np.bool_], seconds: float) -> Windows:
+    """The windows of the history that count."""
+    rows, flat = (np.column_stack([getattr(sensor, part) for sensor in sensors])[full] for part in ("present", "flat"))
+    values = np.column_stack([sensor.means for sensor in sensors])[full]
+    names = tuple(sensor.report.name for sensor in sensors)
+    return Windows(cut.starts[full], values, names, seconds, rows_that_count(rows, flat), flat, clock=table.clock)
+
+
+def _with_normal(model: Model, windows: Windows, asked: dict[str, Any]) -> Model:
+    """The model with normal operation fitted to these windows."""
+    steps = np.diff(windows.starts) / np.timedelta64(1, "us") * 1e-6
+    normal, choice = fit_normal(
+        np.ascontiguousarray(windows.values),
+        windows.clock.since_midnight(windows.starts),
+        estimator=model.estimator,
+        ridge=model.ridge,
+        consecutive=steps < 1.5 * windows.seconds,
+        **asked,
+    )
+    return replace(model, normal=normal, choice=choice)
+
+
+def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) -> list[str]:
+    """What a user should know of the windows and the sensors; what is said is kept, so it must be short."""
+    notes = []
+    if short := int((~full).sum()):
+        were = "was" if short == 1 else "were"
+        notes.append(f"{counted(short, 'window')} with less than half of the usual rows {were} left out")
+    names = [sensor.report.name for sensor in sensors]
+    still = [s.report.name for s in sensors if s.stuck > _STILL and s.report.kind == "continuous"]
+    if still:
+        kept = f"kept, and judged by how rarely {'it moves' if len(still) == 1 else 'they move'}"
+        notes.append(f"one value repeats for more than half of the history in {listed(still, 5)}: {kept}")
+    centred = values - values.mean(axis=0)
+    centred /= np.sqrt(np.einsum("tk,tk->k", centred, centred))
+    pairs = np.argwhere(np.triu(np.abs(centred.T @ centred) > _COPY, 1))
+    if len(pairs):
+        alike = listed([f"{names[i]} = {names[j]}" for i, j in pairs.tolist()], 4)
+        notes.append(f"sensors that read nearly the same, all kept: {alike}")
+    return [note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 3] + "..." for note in notes]
 
 
 def _summary(values: Array, sensors: Sequence[Sensor], cut: Cut, covariance: Covariance) -> History:
@@ -188,66 +257,3 @@ def _too_few(table: Table, reports: Sequence[ColumnReport]) -> str:
     return f"{table.label}: a model needs at least 2 sensors, but {left}" + (
         f" (columns dropped: {why})" if why else ""
     )
-
-
-# -- one column after the other ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sensor:
-    """A column that was kept: what the model needs of it; `levels` are the texts of a text status."""
-
-    report: ColumnReport
-    levels: Sequence[str] | None
-    center: float
-    scale: float
-    means: Array
-    stuck: float
-    quartiles: Array
-    gap: float
-    rows: Array  # scaled, of the windows that are looked at row by row
-
-
-def _clean(table: Table, cut: Cut, full: NDArray[np.bool_], tell: Progress) -> list[Sensor | ColumnReport]:
-    """Clean every column, a few at a time: sensors, and reports of those that are dropped."""
-    cleaned: list[Sensor | ColumnReport] = []
-    sampled = sampled_rows(cut, full, len(table.names))
-    with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        for column in pool.map(lambda name: _clean_column(table, name, cut, full, sampled), table.names):
-            cleaned.append(column)
-            tell(0.5 + 0.4 * len(cleaned) / len(table.names), "cleaning")
-    return cleaned
-
-
-def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index) -> Sensor | ColumnReport:
-    levels: Sequence[str] | None = None
-    if name in table.texts:
-        levels, column = table.status(name)
-        if len(levels) > MOST_TEXTS:
-            return ColumnReport(name, False, "text")
-    else:
-        column = table.numbers(name)
-    missing = int(np.count_nonzero(np.isnan(column)))
-    if missing == len(column):
-        return ColumnReport(name, False, "empty", "", 1.0)
-    kind = "status" if levels is not None else kind_of(column)
-    imputed = missing / len(column)
-    filled = fill_status(column) if kind == "status" else fill_continuous(column, table.times)
-    low, high = float(filled.min()), float(filled.max())
-    if max(-low, high) > _LARGEST:
-        raise ValueError(
-            f"column {name!r} has readings too large to compute with ({low:.3g} to {high:.3g}): mend or exclude it"
-        )
-    if low == high:
-        return ColumnReport(name, False, "constant", kind, imputed)
-    if is_row_number(filled):
-        return ColumnReport(name, False, "row number", kind, imputed)
-    quartiles, scale, scaled_by = robust_scale(filled)
-    center = float(quartiles[1])
-    means = (cut.means(filled) - center) / scale
-    if np.ptp(means[full]) <= 1e-12 * np.abs(means).max():
-        return ColumnReport(name, False, "constant in windows", kind, imputed)
-    report = ColumnReport(name, True, "", kind, imputed, scaled_by)
-    gap = longest_true(np.isnan(column)) if missing else 0.0
-    rows = (filled[sampled] - center) / scale
-    return Sensor(report, levels, center, scale, means, longest_run(filled), quartiles, gap, rows)

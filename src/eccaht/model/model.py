@@ -18,18 +18,31 @@ from eccaht.data.clock import Clock
 from eccaht.data.durations import parse_duration
 from eccaht.data.source import Missing
 from eccaht.data.windows import Windows
+from eccaht.model.choice import Choice
+from eccaht.model.drilled import Drilled
 from eccaht.model.estimators import check_estimator
 from eccaht.model.history import History
-from eccaht.model.plausible import check_scaling, check_summary, check_text, checked_reading
+from eccaht.model.normal import Normal
+from eccaht.model.plausible import (
+    NORMAL_ARRAYS,
+    check_names,
+    check_scaling,
+    check_summary,
+    check_times,
+    checked_column,
+    checked_normal,
+    checked_reading,
+)
 from eccaht.model.prepare import Notation, prepare
 from eccaht.naming import did_you_mean
 from eccaht.problem import Problem
 from eccaht.shifts import Shift
 
-_KIND, _VERSION = "model", 2
+_KIND, _VERSION = "model", 3
 _VECTORS = ("center", "scale", "mean")
 _KEYS = {"names", "seconds", "operator", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"}
-_EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
+_PREFIXES = ("covariance.", "summary.", "normal.", "drilled.")
+_PARTS = ("normal", "choice", "drilled")  # null where a model has none
 _OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
 
 
@@ -41,7 +54,8 @@ class Model:
     seconds: length of a window. mean, covariance: of the scaled windows.
     estimator, ridge, n_windows, first, last: how and from what they were estimated.
     columns: what was decided about each column of the history. reading: how to read new data the same way.
-    summary: what `diagnose` needs.
+    summary: what `diagnose` needs. normal, choice: what normal windows do, and how that was chosen.
+    drilled: what was counted on faults injected into the history.
     """
 
     names: tuple[str, ...]
@@ -58,9 +72,12 @@ class Model:
     columns: tuple[ColumnReport, ...]
     reading: dict[str, Any]
     summary: History
+    normal: Normal | None = None
+    choice: Choice | None = None
+    drilled: Drilled | None = None
 
     def __post_init__(self) -> None:
-        _check_names(self.names)
+        check_names(self.names)
         size = len(self.names)
         for name in _VECTORS:
             array = np.array(getattr(self, name), dtype=np.float64)
@@ -76,10 +93,14 @@ class Model:
         check_estimator(self.estimator)
         if as_number(self.ridge, "ridge") < 0:
             raise ValueError("the ridge must not be negative")
-        _check_times(self.first, self.last, (self.n_windows - 1) * self.seconds)
+        check_times(self.first, self.last, (self.n_windows - 1) * self.seconds)
         kept = [column.name for column in self.columns if column.kept]
         if kept != list(self.names):
             raise ValueError("the report of the columns does not agree with the sensors")
+        if self.normal is not None and self.normal.size != size:
+            raise ValueError(f"its normal operation does not fit {size} sensors")
+        if (self.normal is None) != (self.choice is None):
+            raise ValueError("normal operation and how it was chosen belong together")
         self.summary.check(size)
         check_summary(self.summary, self.n_windows, self.mean)
 
@@ -138,6 +159,8 @@ class Model:
                 for column in self.columns
             ),
             summary=self.summary.of(chosen),
+            normal=None if self.normal is None else self.normal.of(chosen),
+            drilled=self.drilled if len(chosen) == len(self.names) else None,  # counted with all sensors only
         )
 
     def prepare(
@@ -166,6 +189,11 @@ class Model:
         return source.unknown([column.name for column in self.columns])
 
     @property
+    def constants(self) -> dict[str, float]:
+        """The columns of numbers that never changed in the history, and their value."""
+        return {column.name: column.constant for column in self.columns if column.constant is not None}
+
+    @property
     def clock(self) -> Clock:
         """What the times of the history mean."""
         reading = self.reading
@@ -187,31 +215,40 @@ class Model:
             "last": _microseconds(self.last),
             "columns": [asdict(column) for column in self.columns],
             "reading": self.reading,
+            **dict.fromkeys(_PARTS),
         }
         arrays = {name: getattr(self, name) for name in _VECTORS}
         arrays |= {f"covariance.{key}": value for key, value in self.covariance.parameters().items()}
         arrays |= {f"summary.{key}": value for key, value in self.summary.arrays().items()}
+        if self.normal is not None and self.choice is not None:
+            tails = self.choice.header()["tails"]
+            header["normal"] = {"level": self.normal.level, "width": self.normal.width, "tails": tails}
+            header["choice"] = self.choice.header()
+            arrays |= {f"normal.{name}": getattr(self.normal, name) for name in NORMAL_ARRAYS}
+        if self.drilled is not None:
+            header["drilled"] = self.drilled.header()
+            arrays |= {f"drilled.{name}": array for name, array in self.drilled.arrays().items()}
         write_archive(path, _KIND, _VERSION, header, arrays)
 
 
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model file; any fault of it is a ValueError of one line."""
-    return read_archive(path, _KIND, _VERSION, _build)
+    return read_archive(path, _KIND, _VERSION, _build, again="calibrate again")
 
 
 def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     def part(prefix: str) -> dict[str, Array]:
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
-    check_keys(header, _KEYS, "header")
+    check_keys(header, _KEYS | set(_PARTS), "header")
     operator = _OPERATORS[header["operator"]]
     if not isinstance(header["names"], list):
         raise ValueError("the names of the sensors must be a list")
     if not all(array.dtype == np.float64 for array in arrays.values()):
         raise ValueError("its arrays are damaged")
-    if extra := [name for name in arrays if not name.startswith(("covariance.", "summary.", *_VECTORS))]:
+    if extra := [name for name in arrays if not name.startswith(_PREFIXES) and name not in _VECTORS]:
         raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
-    columns = tuple(_column(fields) for fields in header["columns"])
+    columns = tuple(checked_column(fields) for fields in header["columns"])
     model = Model(
         names=tuple(header["names"]),
         center=arrays["center"],
@@ -227,41 +264,26 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
         columns=columns,
         reading=checked_reading(header["reading"], {column.name for column in columns}),
         summary=History(**part("summary.")),
+        **_normal(header, part("normal.")),
+        drilled=_drilled(header["drilled"], part("drilled.")),
     )
     check_scaling(model.summary, model.center, model.scale, [column.scaled_by for column in columns if column.kept])
     return model
 
 
-def _column(fields: dict[str, Any]) -> ColumnReport:
-    column = ColumnReport(**fields)
-    texts = (column.name, column.reason, column.kind, column.scaled_by)
-    good = all(isinstance(text, str) for text in texts) and type(column.kept) is bool
-    good = good and column.kept == bool(column.scaled_by) and column.kept != bool(column.reason)
-    if not good or column.kind not in ("continuous", "status", "") or column.scaled_by not in ("iqr", "std", ""):
-        raise ValueError("its report of the columns is damaged")
-    check_text(column.reason, "a reason why a column was dropped")
-    if not 0.0 <= as_number(column.imputed, "a share of imputed rows") <= 1.0:
-        raise ValueError("a share of imputed rows must be between 0 and 1")
-    return column
+def _normal(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
+    """Normal operation and how it was chosen, or neither."""
+    if header["normal"] is None and header["choice"] is None and not arrays:
+        return {}
+    choice = Choice.build(header["choice"])
+    return {"normal": checked_normal(header["normal"], arrays, choice), "choice": choice}
 
 
-def _check_names(names: tuple[str, ...]) -> None:
-    if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError("the names of the sensors must be texts")
-    if len(set(names)) != len(names):
-        raise ValueError("the names of the sensors must be distinct")
-    for name in names:
-        check_text(name, "the name of a sensor")
-
-
-def _check_times(first: np.datetime64, last: np.datetime64, seconds: float) -> None:
-    """Check the start times of the first and the last window, which are at least a window apart."""
-    if np.isnat(first) or np.isnat(last) or last < first:
-        raise ValueError("the history must begin before it ends")
-    if not _EARLIEST <= first <= last <= _LATEST:
-        raise ValueError("the history must lie between the years 1 and 9999")
-    if (last - first) / np.timedelta64(1, "us") < 1e6 * seconds * (1.0 - 1e-9):
-        raise ValueError("the history is too short for its windows")
+def _drilled(header: Any, arrays: dict[str, Array]) -> Drilled | None:
+    """What was counted on injected faults, if there is any."""
+    if header is None and not arrays:
+        return None
+    return Drilled.build(header, arrays)
 
 
 def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:

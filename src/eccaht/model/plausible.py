@@ -8,16 +8,24 @@ from unicodedata import category
 
 import numpy as np
 
-from eccaht.arrays import Array, as_number
+from eccaht.archive import check_keys
+from eccaht.arrays import Array, as_count, as_number
+from eccaht.data.cleaning import ColumnReport
 from eccaht.data.clock import as_zone
 from eccaht.data.durations import parse_duration
+from eccaht.model.choice import Choice, check_degrees
 from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History, is_covariance
-from eccaht.stored import check_bounded
+from eccaht.model.normal import Normal
+from eccaht.stored import check_bounded, check_gram
 
 _ROUNDING = 1e-6
 _LONGEST = 500  # characters of a name
 _LARGEST = 1e60  # of raw readings, as in calibration
-_ADDED = {"timezone": None, "counted": False, "header": True}  # defaults: older models lack these keys
+_FARTHEST = 40.0  # the normal score of a probability beyond what a computer knows
+_SMALLEST, _WIDEST = 1e-30, 10_000  # spread in robust units, and windows of a level
+_EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
+NORMAL_ARRAYS = ("profile", "memory", "spread", "knots", "knot_scores", "scatter")
+_USUAL = {"timezone": None, "counted": False, "header": True}  # of data that do not say
 _READING = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
 
 
@@ -68,8 +76,9 @@ def check_scaling(history: History, center: Array, scale: Array, scaled_by: Sequ
 
 def checked_reading(reading: Any, names: set[str]) -> dict[str, Any]:
     """Return what a file says about how new data are read, or refuse it."""
-    reading = _ADDED | reading if isinstance(reading, dict) else {}
-    if set(reading) != _READING | set(_ADDED):
+    reading = reading if isinstance(reading, dict) else {}
+    reading = reading | {key: value for key, value in _USUAL.items() if key not in reading}  # the order stays
+    if set(reading) != _READING | set(_USUAL):
         raise ValueError("it does not say how to read new data")
     for key in ("time_columns", "time_format", "notes"):
         _texts(reading[key], key)
@@ -96,6 +105,62 @@ def checked_reading(reading: Any, names: set[str]) -> dict[str, Any]:
         if len(set(levels)) != len(levels):
             raise ValueError("levels must be distinct")
     return reading
+
+
+def checked_normal(header: Any, arrays: dict[str, Array], choice: Choice) -> Normal:
+    """Return what a file says about normal operation, or refuse it."""
+    check_keys(header, {"level", "width", "tails"}, "normal operation")
+    check_keys(arrays, set(NORMAL_ARRAYS), "normal operation")
+    for name, array in arrays.items():
+        check_bounded(array, name, _LARGEST**2)
+    tails = np.inf if header["tails"] is None else as_number(header["tails"], "tails")
+    width = as_count(header["width"], "the width of the level", least=1)
+    normal = Normal(level=header["level"], width=width, tails=check_degrees(tails), **arrays)
+    check_gram(normal.scatter, "scatters")
+    if normal.spread.min() < _SMALLEST or normal.knots[0].min() < _SMALLEST or normal.width > _WIDEST:
+        raise ValueError("its spreads are smaller than any readings could have made them")
+    if not 0.0 < normal.knot_scores[0] < normal.knot_scores[-1] < _FARTHEST:
+        raise ValueError("the scores of its knots are damaged")
+    told = (choice.level, choice.tails) == (normal.level, normal.tails)
+    if not told or (choice.memory == "none" and normal.memory.any()):
+        raise ValueError("its normal operation is not the one that was chosen")
+    return normal
+
+
+def checked_column(fields: dict[str, Any]) -> ColumnReport:
+    """Return what a file says about a column of the history, or refuse it."""
+    column = ColumnReport(**fields)
+    texts = (column.name, column.reason, column.kind, column.scaled_by)
+    good = all(isinstance(text, str) for text in texts) and type(column.kept) is bool
+    good = good and column.kept == bool(column.scaled_by) and column.kept != bool(column.reason)
+    if not good or column.kind not in ("continuous", "status", "") or column.scaled_by not in ("iqr", "std", ""):
+        raise ValueError("its report of the columns is damaged")
+    check_text(column.reason, "a reason why a column was dropped")
+    if column.constant is not None and (abs(as_number(column.constant, "a constant")) > _LARGEST or column.kept):
+        raise ValueError("the value of a constant column is damaged")
+    if not 0.0 <= as_number(column.imputed, "a share of imputed rows") <= 1.0:
+        raise ValueError("a share of imputed rows must be between 0 and 1")
+    return column
+
+
+def check_names(names: tuple[str, ...]) -> None:
+    """Refuse names of sensors that are not distinct texts."""
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("the names of the sensors must be texts")
+    if len(set(names)) != len(names):
+        raise ValueError("the names of the sensors must be distinct")
+    for name in names:
+        check_text(name, "the name of a sensor")
+
+
+def check_times(first: np.datetime64, last: np.datetime64, seconds: float) -> None:
+    """Check the start times of the first and the last window, which are at least a window apart."""
+    if np.isnat(first) or np.isnat(last) or last < first:
+        raise ValueError("the history must begin before it ends")
+    if not _EARLIEST <= first <= last <= _LATEST:
+        raise ValueError("the history must lie between the years 1 and 9999")
+    if (last - first) / np.timedelta64(1, "us") < 1e6 * seconds * (1.0 - 1e-9):
+        raise ValueError("the history is too short for its windows")
 
 
 def _texts(value: Any, what: str) -> None:

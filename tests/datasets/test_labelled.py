@@ -1,4 +1,4 @@
-"""The layout of the server data is read or refused, and its rows are scaled like any history."""
+"""The layout of labelled collections is read or refused, and its rows are scaled like any history."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.datasets.smd import Segment, calibrate_rows, find_entities, kept_places, read_entity, read_rows, scaled_rows
-from tests.datasets.smd_format import small_rows, write_collection
+from eccaht.datasets.labelled import (
+    Segment,
+    calibrate_rows,
+    find_entities,
+    kept_places,
+    read_entity,
+    read_rows,
+    scaled_rows,
+)
+from tests.datasets.labelled_format import TRAINING_ROWS, small_rows, write_collection
 
 
 def test_entities_are_found_from_the_collection_and_from_above(tmp_path: Path) -> None:
@@ -23,7 +31,7 @@ def test_entities_are_found_from_the_collection_and_from_above(tmp_path: Path) -
     entity = find_entities(tmp_path)[-1]
     assert entity.segments == (Segment(10, 40, (1, 4)), Segment(50, 60, (6,)))
     train, test = read_entity(entity)
-    assert train.shape == (400, 8)
+    assert train.shape == (TRAINING_ROWS, 8)
     assert test.shape == (100, 8)
 
 
@@ -62,7 +70,7 @@ def test_damaged_rows_are_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no truth\.json"):
+    with pytest.raises(ValueError, match=r"it has no truth\.json"):
         find_entities(tmp_path)
     with pytest.raises(ValueError, match="not a directory"):
         find_entities(tmp_path / "absent")

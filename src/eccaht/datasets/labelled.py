@@ -1,8 +1,9 @@
-"""Server data with a truth for each metric: SMD (Su et al. 2019) and ASD (Li et al. 2021), in a common layout.
+"""Labelled collections: recordings with a truth for each sensor, in a common layout.
 
-A collection is a directory with `train/E.csv.gz` and `test/E.csv.gz` for each entity E (rows are times, columns are
-metrics, no header) and `truth.json`: {entity: [{start, stop, dims}]}, metrics from 0, rows of the test from start up
-to, not including, stop.
+SMD (Su et al. 2019) and ASD (Li et al. 2021) come in it: servers, whose metrics are the sensors. A collection is a
+directory with `train/E.csv.gz` and `test/E.csv.gz` for each entity E (rows are times, columns are metrics, no header)
+and `truth.json`: {entity: [{start, stop, dims}]}, metrics from 0, rows of the test from start up to, not including,
+stop.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def find_entities(directory: Path) -> list[Entity]:
         raise ValueError(f"{directory} is not a directory: give one that holds train, test and truth.json")
     places = [directory] if _is_collection(directory) else sorted(filter(_is_collection, directory.iterdir()))
     if not places:
-        raise ValueError(f"no server data in {directory}: there is no truth.json in it or in a directory below it")
+        raise ValueError(f"no labelled collection in {directory}: it has no truth.json, nor has a directory below it")
     return [entity for place in places for entity in _entities(place)]
 
 
@@ -123,11 +124,18 @@ def read_entity(entity: Entity) -> tuple[Array, Array]:
     return train, test
 
 
+def metric_names(count: int) -> tuple[str, ...]:
+    """What the metrics, which have no names of their own, are called.
+
+    >>> metric_names(2)
+    ('metric 0', 'metric 1')
+    """
+    return tuple(f"metric {k}" for k in range(count))
+
+
 def as_metrics(rows: Array) -> Arrays:
     """Rows as a source, one column a metric."""
-    return Arrays(
-        np.asfortranarray(rows), names=[f"metric {k}" for k in range(rows.shape[1])], label="the training rows"
-    )
+    return Arrays(np.asfortranarray(rows), names=metric_names(rows.shape[1]), label="the training rows")
 
 
 def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf", ridge: float | None = None) -> Model:
