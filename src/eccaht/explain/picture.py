@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from scipy.linalg import cho_factor, cho_solve
 
@@ -17,6 +16,7 @@ from eccaht.covariance.ridge import with_ridge
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.windows import Times
 from eccaht.explain.finding import Finding
+from eccaht.presentation.dates import label_times
 from eccaht.presentation.labels import End, label_ends
 from eccaht.presentation.style import PALETTE, TEXT_WIDTH, figure_style
 from eccaht.presentation.text import counted
@@ -64,12 +64,7 @@ def draw(
     alone.set_title("the same without the noise that other sensors share and explain")
     for axes in panels:
         axes.axvline(times[-1], color="black", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0.5)
-    if zone is None:
-        alone.set_xlabel("row")
-    else:
-        locator = AutoDateLocator(tz=zone, minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
-        alone.xaxis.set_major_locator(locator)
-        alone.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
+    label_times(alone, zone)
     return figure
 
 

@@ -83,19 +83,35 @@ class Picture:
     caption: Text
 
 
-Block = Heading | Paragraph | Items | Grid | Picture
+@dataclass(frozen=True)
+class Drawing:
+    """A picture as SVG, drawn for wide and for narrow screens, in the colours of the page."""
+
+    wide: str
+    narrow: str
+    alt: str
+    caption: Text
 
 
-def html(title: str, blocks: Iterable[Block]) -> str:
-    """One page with everything in it: style, pictures, no script and nothing to fetch."""
+Block = Heading | Paragraph | Items | Grid | Picture | Drawing
+
+
+def html(title: str, blocks: Iterable[Block], *, dark: bool = False, contents: bool = True) -> str:
+    """One page with everything in it: style, pictures, no script and nothing to fetch.
+
+    dark: also for screens set to dark, which drawings follow and pictures do not. contents: begin with a list of the
+    headings.
+    """
     blocks = list(blocks)
-    style = files("eccaht.presentation").joinpath("page.css").read_text(encoding="utf-8")
+    sheets = ["page.css", *(["dark.css"] if dark else [])]
+    style = "".join(files("eccaht.presentation").joinpath(name).read_text(encoding="utf-8") for name in sheets)
+    start = _contents(blocks) if contents else ""
     body = "\n".join(_html_block(block, k) for k, block in enumerate(blocks))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<header><h1>{escape(title)}</h1></header>\n{_contents(blocks)}\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<header><h1>{escape(title)}</h1></header>\n{start}\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -136,6 +152,13 @@ def _html_block(block: Block, number: int) -> str:
         case Picture():
             image = f'<img src="{_embedded(block.file)}" alt="{escape(block.alt)}">'
             return f"<figure>{image}<figcaption>{_html_text(block.caption)}</figcaption></figure>"
+        case Drawing():
+            sizes = (("wide", block.wide), ("narrow", block.narrow))
+            shown = "".join(
+                f'<div class="drawing {size}" role="img" aria-label="{escape(block.alt)}">{svg}</div>'
+                for size, svg in sizes
+            )
+            return f"<figure>{shown}<figcaption>{_html_text(block.caption)}</figcaption></figure>"
         case Grid():
             head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.header)
             rows = "".join(f"<tr>{_html_row(row, block.header)}</tr>\n" for row in block.rows)
@@ -202,6 +225,9 @@ def _markdown_block(block: Block, directory: Path) -> str:
             return "\n".join(f"- {_markdown_text(item)}" for item in block.items)
         case Picture():
             return f"![{block.alt}]({_target(block.file, directory)})\n\n{_markdown_text(block.caption)}"
+        case Drawing():
+            data = base64.b64encode(block.wide.encode()).decode()
+            return f"![{block.alt}](data:image/svg+xml;base64,{data})\n\n{_markdown_text(block.caption)}"
         case Grid():
             lines = [block.header, ["---"] * len(block.header)]
             lines += [[_markdown_text(cell).replace("|", "\\|") for cell in row] for row in block.rows]

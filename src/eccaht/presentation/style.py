@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -56,6 +57,7 @@ STYLE: dict[Any, Any] = {
 # without a date the same table gives the same bytes
 _METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 _PAIR = ("pdf", "png")
+_COORDINATE = re.compile(r"(\.\d\d)\d+")  # hundredths of a point are fine enough
 
 
 @contextmanager
@@ -92,3 +94,22 @@ def embedded_png(figure: Figure) -> bytes:
     with figure_style():
         figure.savefig(file, format="png", dpi=220, bbox_inches="tight", pad_inches=0.04, metadata={"Software": None})
     return file.getvalue()
+
+
+def embedded_svg(figure: Figure, name: str, colours: Mapping[str, str]) -> str:
+    """A drawing for a page, without a background; the same figure gives the same text.
+
+    name: distinguishes the drawings of a page. colours: what stands for each colour, as `var(--ink)` for "#000000".
+    """
+    file = BytesIO()
+    with figure_style(), matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    svg = file.getvalue().decode("utf-8")
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)  # ids are those of the whole page
+    svg = svg.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")  # alike in width where the first is absent
+    svg = re.sub(r' (?:d|x|y)="[^"]*"', lambda match: _COORDINATE.sub(r"\1", match[0]), svg)  # half of the text
+    for colour, shown in colours.items():
+        svg = re.sub(rf"(?<=[ :\"]){colour}\b", shown, svg, flags=re.IGNORECASE)
+    return svg

@@ -1,0 +1,38 @@
+"""Of what kind a fault is, by the course of a sensor's deviation from what the others predict."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eccaht.arrays import Array
+from eccaht.incident.answer import Kind
+
+_FEWEST = 5  # windows to tell a course from a step
+_MOST = 0.6  # share of the power that a course must explain
+_MORE = 0.15  # by which a drift must explain more than a step
+_WHITE = 0.35  # autocorrelation below which a course is noise
+
+
+def kind_of(course: Array) -> Kind:
+    """The kind of a course, (L,): a step, a drift, noise, or a course of its own.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> noise = 0.1 * rng.standard_normal(40)
+    >>> kind_of(3.0 + noise), kind_of(np.linspace(0, 4, 40) + noise), kind_of(30 * noise)
+    ('step', 'drift', 'noise')
+    """
+    course = course[~np.isnan(course)]
+    power = float(course @ course)
+    if len(course) < _FEWEST or power <= 0.0:
+        return "step"
+    time = np.arange(1.0, len(course) + 1.0)
+    step = len(course) * course.mean() ** 2 / power
+    drift = float(course @ time) ** 2 / (float(time @ time) * power)
+    if drift > _MOST and drift > step + _MORE:
+        return "drift"
+    if step > _MOST:
+        return "step"
+    centred = course - course.mean()
+    white = float(centred[1:] @ centred[:-1]) / max(float(centred @ centred), 1e-300)
+    return "noise" if white < _WHITE else "free"

@@ -1,0 +1,275 @@
+"""What quiet stretches of the history show in the three views: the yardstick for evidence.
+
+Windows have more memory and heavier tails than any model of them, so evidence is measured against what stretches of
+the same length showed while nothing was wrong, in windows that the fit had not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.arrays import Array, frozen
+from eccaht.incident.views import Evidence, Stretch
+from eccaht.model.normal import FEWEST_BEFORE, Normal
+
+LENGTHS = (1, 2, 5, 10, 20, 40, 80, 160)
+STRETCHES = 100  # of each length in a block of time, spread evenly
+FEWEST_STRETCHES = 20
+PASSES = (0.1, 0.05, 0.02, 0.01)  # shares of quiet stretches in which a sound sensor passes a bar: those that are kept
+FALSELY = 0.1  # share of the named sensors that may be sound (Benjamini and Hochberg), where many are named
+REFERENCE = 0.95
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99)  # quantiles that are kept
+_SPARSITY = 0.1  # share of sensors that an incident moves, in the mixture of Xie and Siegmund
+_SELDOM = 3.0
+_MOST = 25.0  # of the evidence of one sensor in that mixture
+LONGER = 2.0  # a sensor is stuck once it repeats a value for LONGER times its longest repetition in the history,
+FEWEST_STILL = 4.0  # and for more than so many windows
+_LEAST = 1e-9
+_RARITIES = -np.log(1.0 - np.array(LEVELS))
+_PASSES_RARE = -np.log(PASSES)
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What is usual in stretches of one length, `length` windows.
+
+    bars: by view, (3, 4): evidence that a sound sensor passes in the shares PASSES of the stretches. tails: how far
+    beyond it evidence must go to be e times as rare, (3,). power, largest: 95 % quantiles of each sensor's own past,
+    (K,). usual: its 90 % quantile of the evidence by its own past, (K,). curves: quantiles of the parts of the alarm
+    statistic at LEVELS, (2, 6). alarms: quantiles of the statistic itself, (6,). inflation: see Evidence, (K,).
+    """
+
+    length: float
+    bars: Array
+    tails: Array
+    power: Array
+    largest: Array
+    usual: Array
+    curves: Array
+    alarms: Array
+    inflation: Array
+
+    def parts(self, evidence: Evidence) -> Array:
+        """The parts of the alarm statistic: many sensors by their own past, the strongest one by the others, (2,)."""
+        judged = evidence.judged
+        if not judged.any():
+            return np.zeros(2)
+        power, largest = relative(evidence)
+        ratio = np.maximum(power / self.power, largest / self.largest)[judged]
+        chance, ease = 0.5 * evidence.length, evidence.given**2
+        gains = np.stack([(evidence.free() + chance) / ease - chance, evidence.step() / ease])[:, judged]
+        net = (gains - self.bars[1:, -1:]) / self.tails[1:, None]
+        return np.array([np.log1p(_SPARSITY * np.expm1(np.minimum(2.0 * ratio, _MOST))).sum(), net.max()])
+
+    @property
+    def usual_per_window(self) -> Array:
+        """The evidence that a sound sensor reaches at most in a window, by its own past and by the others, (2,)."""
+        return np.maximum(self.bars[:2, -1] / self.length + 0.5, 0.5)
+
+    def bar(self, number: int) -> Array:
+        """What the sensor that joins as the `number`-th must pass, by view, (3,): less where many are unusual."""
+        share = min(max(FALSELY * number / len(self.power), PASSES[-1]), PASSES[0])
+        place = float(np.interp(-np.log(share), _PASSES_RARE, np.arange(len(PASSES))))
+        low = min(int(place), len(PASSES) - 2)
+        return np.asarray(self.bars[:, low] + (place - low) * (self.bars[:, low + 1] - self.bars[:, low]))
+
+    def statistic(self, evidence: Evidence) -> float:
+        """How unusual the stretch is: -log of the share of quiet stretches in which a part of it is as large."""
+        return _statistic(self.parts(evidence), self.curves)
+
+    def threshold(self, alpha: float) -> float:
+        """What the statistic passes in a share alpha of the quiet stretches; beyond those counted, its tail goes on."""
+        if 1.0 - alpha <= LEVELS[-1]:
+            return float(np.interp(1.0 - alpha, LEVELS, self.alarms))
+        return float(self.alarms[-1] + np.log((1.0 - LEVELS[-1]) / max(alpha, 1e-12)))
+
+
+def relative(evidence: Evidence) -> tuple[Array, Array]:
+    """Power and largest innovation of each sensor against its spread just before, (K,) each."""
+    return evidence.power / evidence.recent**2, evidence.largest / evidence.recent
+
+
+def _statistic(parts: Array, curves: Array) -> float:
+    """The rarest of three, in -log: by own past, by the others, and both (Fisher's product of two shares).
+
+    What the others say alone must be _SELDOM times as rare, since most incidents show in a sensor's own past.
+    """
+    own, others = map(_rarity, parts, curves)
+    both = own + others
+    return float(max(own, others - np.log(_SELDOM), both - np.log1p(both)))
+
+
+def _rarity(value: float, curve: Array) -> float:
+    """-log of the share of quiet stretches beyond a value, given quantiles at LEVELS; beyond them a Pareto tail."""
+    if value <= curve[-1]:
+        return float(np.interp(value, curve, _RARITIES, left=0.0))
+    slope = max(curve[-1] - curve[-3], _LEAST) / (_RARITIES[-1] - _RARITIES[-3])  # from 95 % to 99 %
+    return float(_RARITIES[-1] + np.log1p((value - curve[-1]) / slope))
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Yardsticks for several lengths: arrays whose first axis is the length.
+
+    still: for how many windows each sensor may repeat one value, (K,).
+    """
+
+    lengths: Array
+    bars: Array
+    tails: Array
+    power: Array
+    largest: Array
+    usual: Array
+    curves: Array
+    alarms: Array
+    inflation: Array
+    still: Array
+
+    def __post_init__(self) -> None:
+        J = len(self.lengths)
+        size = self.power.shape[1] if self.power.ndim == 2 else 0
+        shapes = {
+            "lengths": (),
+            "bars": (3, len(PASSES)),
+            "tails": (3,),
+            "curves": (2, len(LEVELS)),
+            "alarms": (len(LEVELS),),
+        }
+        for field in fields(self):
+            array = np.array(getattr(self, field.name), dtype=np.float64)
+            shape = (size,) if field.name == "still" else (J, *shapes.get(field.name, (size,)))
+            if array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"the {field.name} of quiet stretches must be finite, of shape {shape}")
+            if field.name not in ("bars", "curves") and (array <= 0).any():
+                raise ValueError(f"the {field.name} of quiet stretches must be positive")
+            object.__setattr__(self, field.name, frozen(array))
+        if (
+            not J
+            or (np.diff(self.lengths) <= 0).any()
+            or (np.diff(self.curves) < 0).any()
+            or (np.diff(self.alarms) < 0).any()
+        ):
+            raise ValueError("the lengths and quantiles of quiet stretches must increase")
+
+    @property
+    def size(self) -> int:
+        """The number of sensors."""
+        return int(self.power.shape[1])
+
+    def arrays(self) -> dict[str, Array]:
+        """All of it, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def of(self, chosen: Array) -> Quiet:
+        """The same for some of the sensors; alarms are those of all of them."""
+        parts = {name: getattr(self, name)[..., chosen] for name in ("power", "largest", "usual", "inflation", "still")}
+        return Quiet(**{**self.arrays(), **parts})
+
+    def yardstick(self, length: int) -> Yardstick:
+        """What is usual in stretches of this length: between the lengths that were counted, by their logarithms."""
+        place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
+        low = int(place)
+        high, share = min(low + 1, len(self.lengths) - 1), place - low
+        beyond = max(1.0, length / self.lengths[-1])  # sums grow with the length
+
+        def between(array: Array) -> Array:
+            return np.asarray((1.0 - share) * array[low] + share * array[high])
+
+        return Yardstick(
+            length=float(length),
+            bars=between(self.bars) * beyond,
+            tails=between(self.tails) * beyond,
+            power=between(self.power) * beyond,
+            largest=between(self.largest),
+            usual=between(self.usual) * beyond,
+            curves=between(self.curves),
+            alarms=between(self.alarms),
+            inflation=between(self.inflation) * beyond,
+        )
+
+
+Sample = dict[int, list[Evidence]]  # the views of quiet stretches, by their length
+
+
+def sample_quiet(normal: Normal, values: Array, moments: Array, *, correlation: bool = True) -> Sample:
+    """Look at stretches of quiet windows, (T, K), that the fit has not seen."""
+    return {
+        length: [
+            Evidence.of(normal, Stretch(values, moments, start, start + length), correlation=correlation)
+            for start in _starts(normal, len(values), length).tolist()
+        ]
+        for length in LENGTHS
+    }
+
+
+def longest_repeats(values: Array) -> Array:
+    """For how many windows each sensor repeated one value at most, (K,)."""
+    T, K = values.shape
+    longest = np.ones(K)
+    for k in range(K):
+        changes = np.flatnonzero(np.diff(values[:, k]) != 0)  # NaN differs from everything
+        longest[k] = np.diff(changes, prepend=-1, append=T - 1).max()
+    return longest
+
+
+def quiet_of(samples: Sequence[Sample], repeats: Array) -> Quiet:
+    """The yardsticks of the stretches of these blocks of time together; repeats: `longest_repeats` of the history.
+
+    Alarms are counted in each block by the yardstick of the others: what is usual changes from block to block.
+    """
+    lengths = [length for length in LENGTHS if min(len(sample[length]) for sample in samples) >= FEWEST_STRETCHES]
+    if not lengths:
+        raise ValueError("there are too few quiet windows to measure: give a longer history or shorter windows")
+    rows = [_across([sample[length] for sample in samples]) for length in lengths]
+    arrays = {field.name: np.stack([getattr(row, field.name) for row in rows]) for field in fields(Yardstick)}
+    del arrays["length"]
+    still = np.maximum(LONGER * repeats, FEWEST_STILL)
+    return Quiet(lengths=np.array(lengths, dtype=np.float64), **arrays, still=still)
+
+
+def _across(blocks: Sequence[Sequence[Evidence]]) -> Yardstick:
+    """What the views of stretches of one length, by block of time, say is usual."""
+    whole = _measured([view for block in blocks for view in block])
+    blocks = [block[half] for block in blocks for half in (slice(0, len(block) // 2), slice(len(block) // 2, None))]
+    statistics: list[float] = []
+    for b, block in enumerate(blocks):
+        others = _measured([view for c, each in enumerate(blocks) if c != b for view in each])
+        statistics += [others.statistic(replace(view, inflation=others.inflation)) for view in block]
+    return replace(whole, alarms=np.maximum(np.quantile(statistics, LEVELS), whole.alarms))
+
+
+def _starts(normal: Normal, T: int, length: int) -> NDArray[np.intp]:
+    """Where stretches of a length begin: evenly spread, after enough windows to know the level from."""
+    first = normal.width if normal.level == "local" else FEWEST_BEFORE
+    if T - length <= first:
+        return np.zeros(0, dtype=np.intp)
+    return np.unique(np.linspace(first, T - length, STRETCHES).astype(np.intp))
+
+
+def _measured(plain: Sequence[Evidence]) -> Yardstick:
+    """What the views of stretches of one length say is usual."""
+    inflation = np.maximum(np.mean([view.sums() for view in plain], axis=0), 1.0)
+    views = [view.inflated(inflation) for view in plain]
+    gains = np.stack([np.stack([view.own, view.free(), view.step()]) for view in views], axis=1)  # (3, n, K)
+    bars = np.quantile(gains, 1.0 - np.array(PASSES), axis=(1, 2)).T
+    draft = Yardstick(
+        length=float(plain[0].length),
+        bars=bars,
+        tails=np.maximum(
+            (bars[:, -1] - bars[:, 0]) / np.log(PASSES[0] / PASSES[-1]), 1.0
+        ),  # never surer than the model itself
+        power=np.maximum(np.quantile([relative(view)[0] for view in views], REFERENCE, axis=0), _LEAST),
+        largest=np.maximum(np.quantile([relative(view)[1] for view in views], REFERENCE, axis=0), _LEAST),
+        usual=np.maximum(np.quantile(gains[0], 1.0 - PASSES[0], axis=0), _LEAST),
+        curves=np.tile(np.arange(float(len(LEVELS))), (2, 1)),
+        alarms=_RARITIES,
+        inflation=inflation,
+    )
+    parts = np.array([draft.parts(view) for view in views])
+    curves = np.quantile(parts, LEVELS, axis=0).T
+    statistics = [_statistic(each, curves) for each in parts]
+    return replace(draft, curves=curves, alarms=np.maximum(np.quantile(statistics, LEVELS), _LEAST))

@@ -1,0 +1,241 @@
+"""What speaks for a fault of each sensor in a stretch of windows, in three views. Evidence is in nats.
+
+- own: by the sensor's own past. A free course of unknown size makes the innovations u wider: with m the mean of u^2 in
+  L windows, the likelihood ratio of the best size is L/2 (m - 1 - log m).
+- free: by the other sensors, any course. With Q = R^-1, g = Q z and q_t(A) what the windows still say against normal
+  operation once the sensors of A are set free, a window adds (nu + K)/2 log((nu + q_t(0)) / (nu + q_t(A))), in the
+  limit of a Gaussian (q_t(0) - q_t(A))/2; L/2 is what a sound sensor gains by chance (docs/incidents.md).
+- step: by the other sensors, one shift in all windows, whose size is N(0, s^2); windows count as many as they are
+  worth: their memory makes the sum of g vary more than if they were independent, by a factor known from the history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.arrays import Array
+from eccaht.incident.others import Free, Shifts
+from eccaht.model.normal import FEWEST_BEFORE, Normal
+
+View = Literal["own", "free", "step"]
+VIEWS: tuple[View, ...] = ("own", "free", "step")
+STEP_SPREAD = 2.0  # the standard deviation of a step in units of scores
+_MOST_MISSING = 0.5  # a sensor silent in more of the windows is not judged by them
+_LEAST = 1e-12
+
+
+class Stretch(NamedTuple):
+    """Windows [start, stop) of values, (T, K), in robust units, with the windows before them and seconds of the day."""
+
+    values: Array
+    moments: Array
+    start: int
+    stop: int
+
+
+def recent_spread(normal: Normal, before: Array, level: Array) -> Array:
+    """The spread of the innovations just before, as a multiple of the history's, (K,): some hours are rough.
+
+    The history counts as much as a full hour before.
+    """
+    if len(before) < FEWEST_BEFORE:
+        return np.ones(normal.size)
+    innovations = normal.innovations(np.full(normal.size, np.nan), before - level)[1:]
+    present = (~np.isnan(innovations)).sum(axis=0)
+    return np.asarray(np.sqrt((normal.width + np.nansum(innovations**2, axis=0)) / (normal.width + present)))
+
+
+def recent_given(normal: Normal, before: Array, level: Array) -> Array:
+    """The same for what the others leave unexplained: in some hours sensors keep together better than in others."""
+    if len(before) < FEWEST_BEFORE:
+        return np.ones(normal.size)
+    scores = normal.scores(before - level)
+    unexplained = (np.where(np.isnan(scores), 0.0, scores) @ normal.precision) ** 2 / normal.precision.diagonal()
+    return np.asarray(np.sqrt((normal.width + unexplained.sum(axis=0)) / (normal.width + len(before))))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The three views of one stretch.
+
+    deviations, innovations, scores: (L, K), NaN where a sensor is silent. recent: the spread of the innovations just
+    before, in units of the history's, given: that of what the others leave unexplained, (K,). inflation: of the
+    variance of sums of g, (K,).
+    """
+
+    normal: Normal
+    deviations: Array
+    innovations: Array
+    scores: Array
+    level: Array
+    recent: Array
+    given: Array
+    inflation: Array
+    correlation: bool = True
+
+    @staticmethod
+    def of(normal: Normal, stretch: Stretch, inflation: Array | None = None, correlation: bool = True) -> Evidence:
+        """Look at a stretch with the level frozen as it was before."""
+        values, moments, start, stop = stretch
+        before = values[max(0, start - normal.width) : start]
+        level = normal.level_at(before, moments[start:stop])
+        deviations = values[start:stop] - level
+        previous = values[start - 1] - level[0] if start else np.full(normal.size, np.nan)
+        innovations, scores = normal.innovations(previous, deviations), normal.scores(deviations)
+        recent = recent_spread(normal, before, level[0])
+        given = recent_given(normal, before, level[0])
+        inflation = np.ones(normal.size) if inflation is None else inflation
+        return Evidence(normal, deviations, innovations, scores, level, recent, given, inflation, correlation)
+
+    @property
+    def length(self) -> int:
+        """The number of windows."""
+        return len(self.deviations)
+
+    @cached_property
+    def judged(self) -> NDArray[np.bool_]:
+        """Which sensors deliver enough to be judged, (K,)."""
+        return np.asarray(np.isnan(self.scores).mean(axis=0) <= _MOST_MISSING)
+
+    @cached_property
+    def power(self) -> Array:
+        """Half the sum of squares of the innovations, (K,), as if no window were missing."""
+        present = np.maximum((~np.isnan(self.innovations)).sum(axis=0), 1)
+        return np.asarray(0.5 * np.nansum(self.innovations**2, axis=0) * (self.length / present))
+
+    @cached_property
+    def largest(self) -> Array:
+        """The largest innovation of each sensor, (K,)."""
+        return np.asarray(np.abs(np.where(np.isnan(self.innovations), 0.0, self.innovations)).max(axis=0))
+
+    @cached_property
+    def own(self) -> Array:
+        """Evidence by each sensor's own past, (K,)."""
+        ratio = np.maximum(2.0 * self.power / self.length, _LEAST)
+        return np.asarray(0.5 * self.length * (ratio - 1.0 - np.log(np.maximum(ratio, 1.0))))
+
+    # -- by the others ---------------------------------------------------------------------------------
+
+    @cached_property
+    def precision(self) -> Array:
+        """Q, or its diagonal's stand-in where correlation is not to be used."""
+        return self.normal.precision if self.correlation else np.diag(1.0 / self.normal.scatter.diagonal())
+
+    @cached_property
+    def complete(self) -> Array:
+        """The scores, what is missing filled in by what the others say, so that it bears no evidence, (L, K)."""
+        scores, Q = self.scores, self.precision
+        missing = np.isnan(scores)
+        if not missing.any():
+            return scores
+        filled = np.where(missing, 0.0, scores)
+        patterns, which = np.unique(missing, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            if not pattern.any():
+                continue
+            rows, gone = np.flatnonzero(which.ravel() == number), np.flatnonzero(pattern)
+            pull = filled[rows] @ Q[:, gone]
+            filled[np.ix_(rows, gone)] = -np.linalg.solve(Q[np.ix_(gone, gone)], pull.T).T
+        return filled
+
+    @cached_property
+    def _free(self) -> Free:
+        """What the sensors say about each other."""
+        return Free.of(self.scores, self.precision)
+
+    @cached_property
+    def _shifts(self) -> Shifts:
+        """The same for one shift in all windows, which are worth what their memory leaves.
+
+        A shift d moves the sum of g by T d, T the sum of Q over the windows. Memory makes the covariance of that sum
+        C = r T r, r the root of the inflation, instead of T: b = T C^-1 sum(g) and M = T C^-1 T, so that M d is what
+        a shift adds to b, and M the covariance of b where nothing is wrong.
+        """
+        sums, T = self._free.G.sum(axis=0), self._free.total
+        if (self.inflation == 1.0).all():
+            return Shifts(sums, T, STEP_SPREAD)
+        root = np.sqrt(self.inflation)
+        C = T * np.outer(root, root)
+        C[np.diag_indices(len(C))] += C.diagonal() < _LEAST  # sensors that are silent throughout
+        solved = np.linalg.solve(C, np.column_stack([T, sums]))
+        return Shifts(T @ solved[:, -1], T @ solved[:, :-1], STEP_SPREAD)
+
+    @cached_property
+    def _latest(self) -> dict[frozenset[int], tuple[Free, Shifts]]:
+        """The set that was looked at last: searches grow sets one by one."""
+        return {}
+
+    def _without(self, chosen: tuple[int, ...]) -> tuple[Free, Shifts]:
+        """What the others say among themselves once the chosen sensors are set free."""
+        wanted = frozenset(chosen)
+        known, state = next(iter(self._latest.items()), (frozenset[int](), (self._free, self._shifts)))
+        if not known <= wanted:
+            known, state = frozenset(), (self._free, self._shifts)
+        if known != wanted:
+            further = sorted(wanted - known)
+            state = (state[0].without(further), state[1].without(further))
+            self._latest.clear()
+            self._latest[wanted] = state
+        return state
+
+    def inflated(self, inflation: Array) -> Evidence:
+        """The same windows with another inflation; what does not depend on it is not computed again."""
+        other = replace(self, inflation=inflation)
+        kept = {name: value for name, value in vars(self).items() if name not in ("inflation", "_shifts", "_latest")}
+        vars(other).update(kept)
+        return other
+
+    def free_total(self, chosen: tuple[int, ...]) -> float:
+        """Evidence of a set by the others, any course, chance included."""
+        return float(self.course((), chosen).sum())
+
+    def course(self, before: tuple[int, ...], chosen: tuple[int, ...]) -> Array:
+        """What each window says for the chosen sensors beyond those of `before`, by the others, (L,)."""
+        nu, K = self.normal.tails, self.normal.size
+        less, least = self._without(before)[0].q, self._without(chosen)[0].q
+        if np.isinf(nu):
+            return np.asarray(0.5 * (less - least))
+        return np.asarray(0.5 * (nu + K) * np.log((nu + less) / (nu + least)))
+
+    def free(self, chosen: tuple[int, ...] = ()) -> Array:
+        """What each further sensor adds to the evidence of the chosen ones, less what chance adds, (K,)."""
+        return self._plain_free if not chosen else self._free_gains(self._without(chosen)[0])
+
+    @cached_property
+    def _plain_free(self) -> Array:
+        return self._free_gains(self._free)
+
+    def _free_gains(self, state: Free) -> Array:
+        explained = state.G * state.G / state.by_window(state.own)
+        nu, K = self.normal.tails, self.normal.size
+        if np.isinf(nu):
+            gains = 0.5 * explained.sum(axis=0)
+        else:
+            share = np.minimum(explained / (nu + state.q)[:, None], 1.0 - 1e-9)
+            gains = -0.5 * (nu + K) * np.log1p(-share).sum(axis=0)
+        return np.asarray(gains - 0.5 * self.length)
+
+    def sums(self) -> Array:
+        """The squared sum of g over its variance if windows were independent, (K,): 1 on average if they are."""
+        variance = self._free.total.diagonal()
+        return np.asarray(self._free.G.sum(axis=0) ** 2 / np.maximum(variance, _LEAST))
+
+    def step(self, chosen: tuple[int, ...] = ()) -> Array:
+        """What one constant shift of each further sensor adds to those of the chosen ones, (K,).
+
+        A step is one of the free courses and explains no more than they do, whatever the memory is taken for.
+        """
+        gains = (self._without(chosen)[1] if chosen else self._shifts).gains()
+        return np.asarray(np.minimum(gains, self.free(chosen) + 0.5 * self.length))
+
+    def gains(self, chosen: tuple[int, ...] = ()) -> Array:
+        """What each further sensor adds, by view, (3, K); minus infinity for those chosen or not judged."""
+        gains = np.stack([self.own, self.free(chosen), self.step(chosen)])
+        gains[:, ~self.judged] = -np.inf
+        gains[:, list(chosen)] = -np.inf
+        return gains

@@ -1,0 +1,48 @@
+"""The page of an answer stands on its own and shows all that the lines say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from eccaht.incident.page import write
+from eccaht.incident.why import disagreements
+from eccaht.incident.words import confidence, headline, reasons
+from tests.incident.example_answers import answer_of
+from tests.paper.test_report import Page
+
+pytestmark = pytest.mark.usefixtures("plain_pictures")  # what they look like is told elsewhere
+
+
+def test_the_page_needs_nothing_else() -> None:
+    answer = answer_of(("step",), names=["<b>&", "$x_1$"], windows=70, cautions=("mind <this>.",))
+    drills = [["kind", "drilled", "right"], ["step", "40", "38"]]
+    text = write(answer, about=["Model: plant.model"], drills=drills)
+    page = Page(text)
+    assert "<script" not in text
+    assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?(?!#|["'])""", re.sub(r'xmlns(:\w+)?="[^"]*"', "", text))
+    assert "<b>&" in page.text  # a sensor's name is text
+    told = [headline(answer), confidence(answer), *reasons(answer), *disagreements(answer), *answer.cautions]
+    for line in (*told, answer.drill, "Model: plant.model", "40"):
+        assert line in page.text
+    assert len(page.ids) == len(set(page.ids))
+    assert page.tags.count("svg") == 2  # for wide and narrow screens
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_drawings_have_the_colours_of_the_page() -> None:
+    text = write(answer_of(("step",), windows=90))
+    drawings = "".join(re.findall(r"<svg.*?</svg>", text, re.DOTALL))
+    assert set(re.findall(r"#[0-9a-fA-F]{6}\b", drawings)) == set()
+    used = set(re.findall(r"var\((--\w+)\)", drawings))
+    assert {"--ink", "--read", "--mark", "--band", "--dim"} == used
+    for name in used:
+        assert len(re.findall(rf"{name}: #", text)) == 2  # light and dark
+
+
+def test_the_same_answer_gives_the_same_page() -> None:
+    quiet = answer_of((), windows=70)
+    text = write(quiet)
+    assert text == write(quiet)
+    assert "Why" not in Page(text).text

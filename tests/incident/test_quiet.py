@@ -1,0 +1,116 @@
+"""The yardstick measures what quiet stretches show: alarms are as rare as promised in worlds that fit the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from eccaht.incident.quiet import LENGTHS, Quiet, longest_repeats, quiet_of, sample_quiet
+from eccaht.incident.usual import simulated
+from eccaht.incident.views import Evidence, Stretch
+from eccaht.model.normal import Normal
+from tests.incident.worlds import normal_of, quiet_worlds
+
+WORLDS = {"gaussian": normal_of(4), "heavy tails and memory": normal_of(4, tails=5.0, memory=0.5)}
+
+
+@pytest.fixture(scope="module", params=list(WORLDS))
+def world(request: pytest.FixtureRequest) -> tuple[Normal, Quiet]:
+    normal = WORLDS[request.param]
+    return normal, quiet_worlds(normal)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.05])
+def test_quiet_stretches_pass_the_threshold_as_often_as_promised(world: tuple[Normal, Quiet], alpha: float) -> None:
+    normal, quiet = world
+    yardstick, n = quiet.yardstick(20), 300
+    values = simulated(normal, n * 30 + 10, seed=77)
+    evidences = [
+        Evidence.of(normal, Stretch(values, np.zeros(len(values)), start, start + 20), yardstick.inflation)
+        for start in range(10, n * 30, 30)
+    ]
+    passed = sum(yardstick.statistic(evidence) > yardstick.threshold(alpha) for evidence in evidences)
+    # the threshold was itself counted, on 300 stretches: both counts are chance
+    counted = round(alpha * 300)
+    assert stats.fisher_exact([[passed, n - passed], [counted, 300 - counted]]).pvalue > 0.005
+
+
+def test_thresholds_rise_as_alarms_get_rarer(world: tuple[Normal, Quiet]) -> None:
+    yardstick = world[1].yardstick(20)
+    thresholds = [yardstick.threshold(alpha) for alpha in (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 1e-3, 1e-6)]
+    assert (np.diff(thresholds) >= 0.0).all()
+    # beyond what was counted, the statistic is e times as rare a unit further: it is a logarithm of a share
+    assert_allclose(yardstick.threshold(1e-3) - yardstick.threshold(1e-3 * np.e), 1.0)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.6])
+def test_sums_vary_more_by_their_memory(phi: float) -> None:
+    normal, length = normal_of(4, memory=phi), 20
+    values = simulated(normal, 6010)
+    stretches = [Stretch(values, np.zeros(6010), start, start + length) for start in range(10, 6010, length)]
+    measured = np.mean([Evidence.of(normal, stretch).sums() for stretch in stretches], axis=0)
+    lags = np.arange(1, length)
+    expected = 1.0 + 2.0 * ((1.0 - lags / length) * phi**lags).sum()
+    assert_allclose(measured.mean(), expected, rtol=4 * np.sqrt(2.0 / (4 * len(stretches))))
+
+
+def test_inflation_is_never_below_that_of_independent_windows(world: tuple[Normal, Quiet]) -> None:
+    assert (world[1].inflation >= 1.0).all()
+
+
+def test_what_was_counted_at_a_length_is_what_is_usual_there(world: tuple[Normal, Quiet]) -> None:
+    quiet = world[1]
+    for place, length in enumerate(quiet.lengths.astype(int).tolist()):
+        yardstick = quiet.yardstick(length)
+        for name in ("bars", "tails", "power", "largest", "usual", "inflation", "alarms"):
+            assert_allclose(getattr(yardstick, name), getattr(quiet, name)[place])
+    low, between, high = (quiet.yardstick(length).power for length in (20, 28, 40))
+    assert (between >= np.minimum(low, high)).all()
+    assert (between <= np.maximum(low, high)).all()
+
+
+def test_bars_are_passed_as_often_as_they_say() -> None:
+    normal = normal_of(4)
+    values = simulated(normal, 1500)
+    sample = sample_quiet(normal, values, np.zeros(1500))
+    quiet = quiet_of([sample], longest_repeats(values))
+    evidences = [each.inflated(quiet.yardstick(20).inflation) for each in sample[20]]
+    for view, bars in enumerate(quiet.bars[list(quiet.lengths).index(20)]):
+        gains = np.array([evidence.gains()[view] for evidence in evidences])
+        assert_allclose((gains > bars[:, None, None]).mean(axis=(1, 2)), (0.1, 0.05, 0.02, 0.01), atol=0.003)
+
+
+def test_repeats_are_the_longest_runs_of_one_value() -> None:
+    values = np.random.default_rng(0).integers(0, 2, (200, 5)).astype(float)
+    values[:, 4] = 7.0
+    expected = [max(len(list(run)) for _, run in groupby(column)) for column in values.T]
+    assert_array_equal(longest_repeats(values), expected)
+    values[50:150:2, 4] = np.nan  # silence is no repetition
+    assert longest_repeats(values)[4] == 51
+
+
+def test_a_short_history_measures_short_stretches_and_none_is_refused() -> None:
+    normal = normal_of(3)
+    values = simulated(normal, 60)
+    quiet = quiet_of([sample_quiet(normal, values, np.zeros(60))], longest_repeats(values))
+    assert set(quiet.lengths) < set(LENGTHS)
+    with pytest.raises(ValueError, match="too few quiet windows"):
+        quiet_of([sample_quiet(normal, values[:12], np.zeros(12))], longest_repeats(values))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("bars", np.nan), ("power", 0.0), ("tails", -1.0), ("inflation", np.inf), ("still", 0.0), ("lengths", 3.0)],
+)
+def test_damaged_yardsticks_are_refused(world: tuple[Normal, Quiet], name: str, value: float) -> None:
+    quiet: Any = world[1]
+    with pytest.raises(ValueError, match="quiet stretches must"):
+        replace(quiet, **{name: np.full_like(getattr(quiet, name), value)})
+    with pytest.raises(ValueError, match="quiet stretches must"):
+        replace(quiet, **{name: getattr(quiet, name)[:-1]})
