@@ -28,7 +28,7 @@ from eccaht.experiments.localisation import (
     steps_table,
     summary_table,
 )
-from eccaht.experiments.localisation_figures import Times, draw_delays, draw_precision, draw_times
+from eccaht.experiments.localisation_figures import Times, draw_delays, draw_times
 from eccaht.statistics import Estimate, first_reached
 
 TRUTH = np.array([2, 5])
@@ -170,7 +170,3 @@ def test_figures_draw_every_method_in_every_group_and_mark_lower_bounds() -> Non
     assert labels == ["ecc-aht", "diagonal", "single searches", "lower bound: some cut off"]
     complete = draw_times({"a": {"combgape": Times([2.0, 3.0], 9.0)}}, title="t", label="seconds")
     assert [text.get_text() for text in complete.legends[0].get_texts()] == ["combgape", "single searches"]
-    precision = draw_precision(
-        {"x": {"z-score of all": Estimate(0.5, (0.4, 0.6)), "chance": Estimate(0.1, None)}}, title=""
-    )
-    assert precision.axes[0].get_xlim() == (0, 1.01)

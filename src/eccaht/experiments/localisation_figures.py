@@ -15,24 +15,18 @@ from eccaht.experiments.comparison_figure import policy_style
 from eccaht.experiments.localisation import policy_of
 from eccaht.presentation.style import NEUTRAL, TEXT_WIDTH, figure_style
 from eccaht.randomness import rng_for
-from eccaht.statistics import Estimate, delay, reached_for_good
+from eccaht.statistics import delay, reached_for_good
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _HIGHEST = 12.0  # inches
 _GREY = "#555555"
-_OWN: dict[str, dict[str, Any]] = {  # what is no policy
-    "z-score of all": {"color": "black", "linestyle": "-", "markerfacecolor": "black"},
-    "chance": {"color": NEUTRAL, "linestyle": "-", "markerfacecolor": NEUTRAL},
-}
 Reached = Callable[[Array, float], int | None]
 
 
 def look(name: str) -> dict[str, Any]:
     """How a method is drawn: as its policy; a method blind to correlation as its seeing twin, hollow."""
-    if name in _OWN:
-        return _OWN[name]
     policy, blind = ("ecc-aht", True) if name == "diagonal" else policy_of(name)
     colour, dash = policy_style(policy)
     return {"color": colour, "linestyle": dash, "markerfacecolor": "white" if blind else colour}
@@ -79,19 +73,6 @@ def draw_times(groups: Mapping[str, Mapping[str, Times]], *, title: str, label: 
         if cut:
             extra.append(Line2D([], [], color=_GREY, marker="^", linestyle="", label="lower bound: some cut off"))
         _legend(figure, names, extra)
-    return figure
-
-
-def draw_precision(precisions: Mapping[str, Mapping[str, Estimate]], *, title: str) -> Figure:
-    """Draw mean precision by group and method, with intervals."""
-    names = list(next(iter(precisions.values())))
-    with figure_style():
-        figure, ax = _canvas(precisions, names, title)
-        for row, methods in enumerate(precisions.values()):
-            for name, value in methods.items():
-                _draw_mean(ax, _height(row, name, names), *value, look(name))
-        ax.set(xlabel="precision at n, mean with 95 % interval over segments", xlim=(0, 1.01))
-        _legend(figure, names, [])
     return figure
 
 

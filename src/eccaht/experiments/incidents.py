@@ -1,0 +1,198 @@
+"""The bench of real incidents: all methods on all cases of labelled collections, in one run.
+
+Nothing is tuned to labels: every method has its default options, the same for all data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import eccaht
+from eccaht.arrays import as_count
+from eccaht.datasets.labelled import Entity
+from eccaht.experiments.incidents_cases import (
+    TIERS,
+    Case,
+    Subject,
+    World,
+    changed_cases,
+    check_length,
+    labelled_cases,
+    load,
+    quiet_cases,
+)
+from eccaht.experiments.incidents_methods import METHODS, learn
+from eccaht.experiments.incidents_trials import Trial, as_row, from_row, trial_of
+from eccaht.experiments.tables import save_json
+from eccaht.experiments.workers import local
+
+Part = Literal["labelled", "last-third"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is common to all entities: draws of injected and of replayed incidents, seed, methods."""
+
+    runs: int = 20
+    seed: int = 0
+    methods: tuple[str, ...] = METHODS
+
+    def __post_init__(self) -> None:
+        as_count(self.runs, "runs", least=1)
+        as_count(self.seed, "seed", least=0)
+
+
+class Piece(NamedTuple):
+    """What is known of one part of an entity: records, and the segments that are left out with the reason."""
+
+    trials: list[Trial]
+    left_out: list[str]
+
+
+class Job(NamedTuple):
+    """One part of an entity: each needs one model."""
+
+    entity: Entity | World
+    part: Part
+
+    @property
+    def name(self) -> str:
+        """Unlike that of any other job."""
+        return f"{self.entity.label} {self.part}"
+
+
+def jobs_of(entities: Sequence[Entity | World]) -> list[Job]:
+    """All parts of all entities; of a simulated world there is nothing labelled."""
+    return [
+        Job(entity, part)
+        for entity in entities
+        for part in ("labelled", "last-third")
+        if part == "last-third" or (isinstance(entity, Entity) and entity.segments)
+    ]
+
+
+def run(
+    entities: Sequence[Entity | World],
+    settings: Settings,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], object] = lambda _: None,
+    finished: Finished | None = None,
+) -> Piece:
+    """Run all methods on all cases; `progress(n)` is called with the number of jobs finished.
+
+    No number depends on `jobs`, on the order of the entities or on which other methods run.
+    """
+    wanted = jobs_of(entities)
+    done = {} if finished is None else {job.name: piece for job in wanted if (piece := finished.get(job))}
+    progress(len(done))
+    open_jobs = [job for job in wanted if job.name not in done]
+    open_jobs.sort(key=_size, reverse=True)  # the longest first, so that the processes end together
+    start = local(max(1, min(jobs, len(open_jobs))))
+    with closing(start(_work, ((job, settings) for job in open_jobs))) as results:
+        for job, piece in results:
+            done[job.name] = piece
+            if finished is not None:
+                finished.put(job, piece)
+            progress(1)
+    pieces = [done[job.name] for job in wanted]
+    trials = [trial for piece in pieces for trial in piece.trials]
+    return Piece(trials, [line for piece in pieces for line in piece.left_out])
+
+
+def _size(job: Job) -> int:
+    entity = job.entity
+    return entity.train.stat().st_size if isinstance(entity, Entity) else 1 << 30
+
+
+def _work(job: Job, settings: Settings) -> tuple[Job, Piece]:
+    try:
+        return job, judge(job, load(job.entity), settings)
+    except (ValueError, ArithmeticError) as error:
+        raise type(error)(f"{job.entity.label}: {error}") from None
+
+
+def judge(job: Job, subject: Subject, settings: Settings) -> Piece:
+    """Let all methods judge all cases of a part of an entity."""
+    check_length(subject)
+    label, names = job.entity.label, (job.entity.collection, job.entity.name)
+    cases: Iterable[Case]
+    if job.part == "labelled":
+        history = subject.train
+        cases, reasons = labelled_cases(subject)
+    else:
+        history = subject.train.first(subject.held)
+        cases, reasons = _last_third(subject, settings, label), []
+    judges = learn(settings.methods, history, subject.known, settings.seed)
+    trials = [trial_of(*names, case, name, method(case)) for case in cases for name, method in judges.items()]
+    return Piece(trials, [f"{label}, {reason}" for reason in reasons])
+
+
+def _last_third(subject: Subject, settings: Settings, label: str) -> Iterable[Case]:
+    for tier in TIERS[1:3]:
+        yield from changed_cases(subject, tier, settings.runs, settings.seed, label)
+    yield from quiet_cases(subject)
+
+
+# -- what an interrupted run leaves --------------------------------------------------------------------
+
+
+class Finished:
+    """Jobs that an interrupted run had finished, one file each, for the same program, settings and data only."""
+
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        self._directory, self._made = directory, {"settings": asdict(settings), "program": program_digest()}
+
+    def get(self, job: Job) -> Piece | None:
+        """What the job has found, if it was run in just this way."""
+        try:
+            stored = json.loads(self._path(job).read_text(encoding="utf-8"))
+            if stored["made"] != self._key(job):
+                return None
+            return Piece([from_row(row) for row in stored["trials"]], list(stored["left_out"]))
+        except (OSError, ValueError, KeyError, TypeError):  # none, or damaged
+            return None
+
+    def put(self, job: Job, piece: Piece) -> None:
+        """Keep what a job has found, if there is room: a full disk must not end a run."""
+        rows = [as_row(trial) for trial in piece.trials]
+        with suppress(OSError):
+            self._directory.mkdir(exist_ok=True)
+            save_json({"made": self._key(job), "trials": rows, "left_out": piece.left_out}, self._path(job))
+
+    def clear(self) -> None:
+        """Forget all: once a run is complete, the next one begins anew."""
+        for path in self._directory.glob("*.json"):
+            path.unlink(missing_ok=True)
+        if self._directory.is_dir() and not any(self._directory.iterdir()):
+            self._directory.rmdir()
+
+    def _path(self, job: Job) -> Path:
+        return self._directory / f"{hashlib.sha256(job.name.encode()).hexdigest()[:16]}.json"
+
+    def _key(self, job: Job) -> dict[str, Any]:
+        """As read back from JSON, so that the two compare."""
+        return json.loads(json.dumps({**self._made, "job": job.name, "data": list(_data(job.entity))}))
+
+
+def _data(entity: Entity | World) -> Iterator[Any]:
+    if isinstance(entity, World):
+        yield asdict(entity)
+        return
+    for path in (entity.train, entity.test, entity.truth):
+        found = path.stat()
+        yield [str(path.resolve()), found.st_size, found.st_mtime_ns]
+
+
+def program_digest() -> str:
+    """A digest of the program's text: results of another one are not mixed with those of this one."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(eccaht.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

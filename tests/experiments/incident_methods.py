@@ -1,0 +1,22 @@
+"""A method in place of ours, so that the bench is tested without a model: z-scores, sure of what is far out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eccaht.arrays import Index
+from eccaht.experiments.incidents_cases import Case, Readings
+from eccaht.experiments.incidents_methods import Judge, Judgement
+from eccaht.experiments.rivals import z_mean
+
+
+def z_scores(names: Sequence[str], history: Readings, known: Index, seed: int) -> dict[str, Judge]:  # noqa: ARG001
+    """Name what is farther than two standard deviations; be sure if something is farther than three."""
+    score = z_mean(history.rows[:, known])
+
+    def judge(case: Case) -> Judgement:
+        scores = score(case.readings.rows[:0, known], case.readings.rows[case.start :, known])
+        order, named = known[(-scores).argsort(kind="stable")], known[scores > 2.0]
+        return Judgement(tuple(order.tolist()), frozenset(named.tolist()), 0.9, bool(scores.max() > 3.0))
+
+    return dict.fromkeys(names, judge)
