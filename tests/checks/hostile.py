@@ -184,6 +184,13 @@ def use_model(path: Path) -> None:
     problem = model.problem(shift=3.0, n_anomalies=1, budget=2.0)
     assert np.isfinite(make_policy("ecc-aht", problem).ask()).all()
     diagnose(model)
+    if model.normal is not None:
+        size = len(model.names)
+        assert np.isfinite(model.normal.scores(np.full((2, size), 3.0))).all()
+        assert np.isfinite(model.normal.innovations(np.zeros(size), np.full((2, size), 3.0))).all()
+        assert np.isfinite(model.normal.precision).all()
+        level = model.normal.level_at(np.zeros((70, size)), np.zeros(1))
+        assert np.isfinite(level).all()
     model.prepare(path.parent / "h.csv")
 
 

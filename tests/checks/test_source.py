@@ -18,9 +18,9 @@ from eccaht.data.clock import Clock
 from eccaht.data.growing import GrowingFile
 from eccaht.data.source import Expected
 from eccaht.data.times import TimeRule
-from eccaht.datasets.smd import as_metrics, find_entities, read_entity
+from eccaht.datasets.labelled import as_metrics, find_entities, read_entity
 from eccaht.datasets.water import FIRST, Recording
-from tests.datasets.smd_format import write_collection
+from tests.datasets.labelled_format import write_collection
 from tests.model.histories import clock, signals, write_csv
 
 ROWS = 200

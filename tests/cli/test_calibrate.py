@@ -25,7 +25,7 @@ def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.Capture
     path = write_csv(tmp_path / "h.csv", ["time", "a", "b", "alarm", "same"], columns)
     assert run(["calibrate", str(path), "--out", str(tmp_path / "m.eccaht")]) == 0
     said = capsys.readouterr()
-    assert said.err == ""
+    assert said.err.startswith("Note: not drilled: drills need 600 windows of history, and there are 15")
     assert [line.split("  ")[0].strip() for line in said.out.splitlines()[:6]] == [
         "column",
         "time",
@@ -58,6 +58,45 @@ def test_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "imputed": 0.0,
         "scaled_by": "",
     }
+
+
+def test_the_candidates_are_shown_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = history(tmp_path / "h.csv", rows=2000), tmp_path / "m.eccaht"
+    command = ["calibrate", str(path), "--out", str(out), "--window", "10s", "--no-drill"]
+    assert run([*command, "--shrink", "0.1", "--tails", "t"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    choice = load_model(out).choice
+    assert choice is not None
+    assert f"Chosen: {choice.said}" in said
+    at = next(k for k, line in enumerate(said) if line.startswith("tails"))
+    assert [line.rsplit(maxsplit=1)[0].strip() for line in said[at : at + 5]] == [
+        "tails  shrink",
+        "t 30",
+        "t 10",
+        "t 5",
+        "t 3",
+    ]
+    assert sum(line.count("*") for line in said) == 4  # the legend, and one for each part
+    assert run([*command, "--level", "local", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["choice"]
+    assert [row["part"] for row in told] == ["level", "memory", "memory"] + 25 * ["shrink and tails"]
+    assert set(told[0]) == {"part", "candidate", "score", "error", "chosen"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--level", "weekly"], "unknown level 'weekly'"),
+        (["--shrink", "1.5"], "below 1, not 1.5"),
+        (["--tails", "nan"], "tails must be finite"),
+        (["--tails", "thick"], "'gaussian', 't'"),
+    ],
+)
+def test_options_of_normal_operation_are_checked_first(
+    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["calibrate", str(tmp_path / "none.csv"), "--out", str(tmp_path / "m"), *options]) == 2
+    assert words in capsys.readouterr().err
 
 
 LINES = "\n".join(

@@ -5,61 +5,67 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from eccaht.cli.main import run
+from eccaht.incident.drill import drill_history
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "engineers.md").read_text(encoding="utf-8")
-
-
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", GUIDE, re.DOTALL)
+SHOWN = re.compile(r"```sh\n(?P<commands>.*?)```\n*(?:```text\n(?P<output>.*?)```)?", re.DOTALL)
 
 
 def named(output: str) -> set[str]:
     return set(re.findall(r"^\d+ named +(\S+)", output, re.MULTILINE))
 
 
-def test_every_command_runs_and_names_the_right_sensors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(autouse=True)
+def few_drills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defaults but for fewer drills and quiet stretches, which take most of the time."""
     monkeypatch.chdir(tmp_path)
-    commands = [shlex.split(line) for block in blocks("sh") for line in block.splitlines()]
-    commands = [command[1:] for command in commands if command[0] == "eccaht"]
-    assert len(commands) > 10
-    outputs: list[tuple[str, str]] = []
-    for command in commands:
-        assert run(command) == 0, command
-        outputs.append((command[0], capsys.readouterr().out))
+    monkeypatch.setattr("eccaht.incident.drill.drill_history", partial(drill_history, runs=24))
+    monkeypatch.setattr("eccaht.incident.quiet.STRETCHES", 20)
+
+
+def test_every_command_runs_and_names_the_right_sensors(capsys: pytest.CaptureFixture[str]) -> None:
+    outputs: list[tuple[list[str], str, str | None]] = []  # a command, what it prints, and what the page shows of it
+    for found in SHOWN.finditer(GUIDE):
+        *first, last = [shlex.split(line) for line in found["commands"].splitlines()]
+        for command, shown in [*((each, None) for each in first), (last, found["output"])]:
+            if command[0] == "eccaht":
+                assert run(command[1:]) == 0, command
+                outputs.append((command[1:], capsys.readouterr().out, shown))
+    assert len(outputs) > 10
     truth = set(json.loads(Path("plant/truth.json").read_text())["anomalies"])
-    found = [output for name, output in outputs if name == "identify"]
-    (normal,) = [output for output in found if "Nothing is wrong" in output]
-    assert named(normal) == set()
-    found.remove(normal)
-    for output in found:
-        if output.startswith("{"):
-            assert {sensor["sensor"] for sensor in json.loads(output)["named"]} == truth
-        else:
-            assert named(output) == truth
-    verdicts = [output for name, output in outputs if name == "diagnose"]
-    assert "Verdict: caution" in verdicts[0]
-    assert "P-101 mode" in verdicts[0]
-    assert "Verdict: ok" in verdicts[1]
-    shown = [block.rstrip("\n") for block in blocks("text")]
-    assert len(shown) == 3
-    for block in shown:  # the same question and the same names; digits may differ from machine to machine
-        question = block.splitlines()[0]
-        assert any(out.startswith(question) and named(out) == named(block) for _, out in outputs), question
-    for file in ("ledger.csv", "evidence.png", "diagnosis.html", "plant.model"):
-        assert (tmp_path / "plant" / file).stat().st_size > 0
+    for command, output, shown in outputs:
+        if command[0] == "identify":
+            expected = set() if "--stop" in command else truth
+            if "--json" in command:
+                assert {sensor["sensor"] for sensor in json.loads(output)["named"]} == expected
+            else:
+                assert named(output) == expected, command
+            assert shown is None or named(shown) == expected, command
+    calibrated, drilled = (next(each for each in outputs if each[0][0] == name) for name in ("calibrate", "drill"))
+    (chosen,) = re.findall(r"^Chosen: .*$", calibrated[1], re.MULTILINE)
+    assert chosen in str(calibrated[2])
+    (line,) = re.findall(r"^On your own history: .*$", str(calibrated[2]), re.MULTILINE)
+    assert str(drilled[2]).startswith(line)
+    assert any("Verdict: ok" in output for command, output, _ in outputs if command[0] == "diagnose")
+    files = ["plant.model", "drill.png", "incident.png", "incident.html"]
+    files += ["diagnosis.html", "ledger.csv", "evidence.png"]
+    assert all((Path("plant") / file).stat().st_size > 0 for file in files)
 
 
-def test_the_python_of_the_guide_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(blocks("python")), "docs/engineers.md", "exec"), {"__name__": "__main__"})
+def test_the_guide_says_what_every_caution_means() -> None:
+    table = GUIDE.partition("### When a caution appears")[2].partition("###")[0]
+    for words in ("no drills", "wrong more often than promised", "windows come before", "left their normal operation"):
+        assert words in table
+
+
+def test_the_python_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "\n".join(re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL))
+    exec(compile(code, "docs/engineers.md", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert all(repr(name) in printed for name in json.loads(Path("truth.json").read_text())["anomalies"])

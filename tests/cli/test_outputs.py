@@ -21,7 +21,7 @@ from eccaht.datasets.example import STATUS, write_example
 from eccaht.diagnose import page
 from eccaht.model.calibration import calibrate
 from eccaht.paper import fig1, figures
-from tests.datasets.smd_format import write_collection
+from tests.datasets.labelled_format import write_collection
 from tests.datasets.wadi_format import plant, write
 from tests.test_files import full_disk, odd_file
 
@@ -30,6 +30,7 @@ SEARCH = ["--anomalies", "3", "--shift", "1"]
 FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
     "calibrate": (["history.csv", "more.csv"], {"--out": ".model"}, ["history.csv", "more.csv"]),
     "diagnose": (["plant.model"], {"--html": ".html"}, ["plant.model"]),
+    "drill": (["plant.model", "--data", "a.csv"], {"--out": ".model", "--plot": ".png"}, ["a.csv"]),
     "identify": (
         ["--model", "plant.model", "--data", "a.csv", "--data", "b.csv", "--shift-file", "s.csv", "--anomalies", "3"],
         {"--ledger": ".parquet", "--plot": ".svg"},
@@ -38,14 +39,27 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
     "compare": (["--covariance", "S.npy"], {"--plot": ".png", "--csv": ".csv"}, ["S.npy"]),
     "count-errors": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
 }
-CASES = [(command, option) for command, (_, options, _) in FILES.items() for option in options]
+# the same for what a command writes in another of its modes
+OTHER_MODES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
+    "identify": (
+        ["--model", "plant.model", "--data", "a.csv", "--data", "b.csv"],
+        {"--html": ".html"},
+        ["plant.model", "a.csv", "b.csv"],
+    ),
+}
+CASES = [
+    (command, option)
+    for files in (FILES, OTHER_MODES)
+    for command, (_, options, _) in files.items()
+    for option in options
+]
 # command -> its arguments before the directory, and a file that it writes there
 DIRECTORIES = {
     "demo": (["demo", "--out"], "fig1.png"),
     "example": (["example", "--out"], "history.csv"),
     "reproduce": (["reproduce", "fig5a", "--out"], "fig5a/cells/0-ecc-aht.parquet"),
     "report": (["report"], "report.html"),
-    "smd": (["smd", "servers", "--anomalies", "2", "--out"], "tier1-2.pdf"),
+    "incidents": (["incidents", "servers", "--out"], "precision.pdf"),
     "wadi": (["wadi", "plant", "--out"], "fig4b.csv"),
     "water": (["water", "--out"], "history.csv"),
 }
@@ -57,9 +71,14 @@ def test_every_command_is_looked_at() -> None:
     options = {"out", "html", "ledger", "plot", "csv"}  # all that name something to write
     for name in COMMANDS:
         taken = options & {*inspect.signature(load(name)).parameters}
-        assert {f"--{option}" for option in taken} == set(
-            FILES[name][1] if name in FILES else DIRECTORIES[name][0][-1:] if taken else ()
-        )
+        known = DIRECTORIES[name][0][-1:] if taken and name in DIRECTORIES else []
+        known = [*known, *(option for files in (FILES, OTHER_MODES) if name in files for option in files[name][1])]
+        assert {f"--{option}" for option in taken} == set(known)
+
+
+def files_of(command: str, option: str) -> tuple[list[str], dict[str, str], list[str]]:
+    """The arguments with which a command writes what this option names, and the rest of its row."""
+    return FILES[command] if option in FILES[command][1] else OTHER_MODES[command]
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -83,7 +102,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_output_is_no_input_under_any_name(
     command: str, option: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments, options, inputs = FILES[command]
+    arguments, options, inputs = files_of(command, option)
     for name in inputs:
         Path(name).write_bytes(b"not even read")
     ending = options[option]
@@ -101,7 +120,7 @@ def test_an_output_is_no_input_under_any_name(
 @pytest.mark.parametrize(("command", "option"), CASES)
 @pytest.mark.usefixtures("place")
 def test_an_output_is_a_regular_file(command: str, option: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, options, inputs = FILES[command]
+    arguments, options, inputs = files_of(command, option)
     for name in inputs:
         Path(name).touch()
     output = odd_file(kind, Path(f"odd{options[option]}"))
@@ -111,7 +130,7 @@ def test_an_output_is_a_regular_file(command: str, option: str, kind: str, capsy
 @pytest.mark.parametrize(("command", "option"), CASES)
 @pytest.mark.usefixtures("place")
 def test_an_output_has_a_place_of_its_own(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, options, inputs = FILES[command]
+    arguments, options, inputs = files_of(command, option)
     for name in inputs:
         Path(name).touch()
     Path("file").touch()
@@ -143,7 +162,7 @@ def directory_arguments(command: str) -> list[str]:
     """The arguments, with the inputs they need."""
     if command == "water" and find_spec("wntr") is None:
         pytest.skip("the extra [water] is not installed")
-    if command == "smd":
+    if command == "incidents":
         write_collection(Path("servers"), ["a"])
     if command == "wadi":
         Path("plant").mkdir()
@@ -165,7 +184,7 @@ def test_files_of_a_directory_are_regular_too(command: str, capsys: pytest.Captu
         assert "is a file: give a directory" in refused([*arguments, "file"], capsys)
 
 
-@pytest.mark.parametrize("command", ["smd", "wadi", "report"])
+@pytest.mark.parametrize("command", ["incidents", "wadi", "report"])
 @pytest.mark.usefixtures("place")
 def test_files_of_a_directory_are_no_inputs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = directory_arguments(command)
@@ -173,7 +192,7 @@ def test_files_of_a_directory_are_no_inputs(command: str, capsys: pytest.Capture
         Path("out/fig2/cells").mkdir(parents=True)
         Path("out/fig2/cells/0-joint.parquet").touch()
     where = {
-        "smd": "servers/test/a.csv.gz",
+        "incidents": "servers/test/a.csv.gz",
         "wadi": "plant/WADI_attackdata.csv",
         "report": "out/fig2/cells/0-joint.parquet",
     }
@@ -229,7 +248,11 @@ LOST: dict[str, tuple[list[str], str, list[str]]] = {
         ["p.svg"],
     ),
     "demo": (["demo", "--delay", "0", "--out", "d"], "Named ", ["d/fig1.pdf"]),
-    "smd": (["smd", "PLANT/servers", "--tier", "1", *SMALL, "--out", "d"], "Tier 1: ", ["d/tier1-1.csv"]),
+    "incidents": (
+        ["incidents", "PLANT/servers", "--runs", "2", "--jobs", "1", "--methods", "z-mean", "--out", "d"],
+        "servers: 1 entity",
+        ["d/summary.csv"],
+    ),
 }
 
 

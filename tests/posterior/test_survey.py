@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from eccaht import Problem, Simulator, UnknownShift, families, make_policy
 from eccaht.arrays import Array, Index
-from eccaht.datasets.smd import calibrate_rows, find_entities, read_entity, scaled_rows
+from eccaht.datasets.labelled import calibrate_rows, find_entities, read_entity, scaled_rows
 from eccaht.policies import Policy
 from eccaht.posterior import enumeration
 from eccaht.posterior.enumeration import Enumeration

@@ -13,9 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from eccaht import model as models
+from eccaht.cli.candidates import blocks
 from eccaht.cli.options import DecimalComma, Json, option
-from eccaht.cli.output import check_outputs, deliver, saved, show_lines, shown_progress
+from eccaht.cli.output import Bar, check_outputs, deliver, note, saved, show_lines, shown_progress
 from eccaht.data.cleaning import ColumnReport
+from eccaht.data.windows import Windows
+from eccaht.incident.drill import kept
+from eccaht.model.choice import Choice
 from eccaht.model.model import Model
 
 _HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
@@ -40,6 +44,11 @@ def calibrate(
         option("NAME", "Of the covariance: ledoit-wolf, empirical, oas, graphical-lasso, min-cov-det or factor."),
     ] = "ledoit-wolf",
     ridge: Annotated[float | None, option("X", "Added to the diagonal. [default: 1e-6 for empirical, else 0]")] = None,
+    level: Annotated[str, option("NAME", "What readings vary about: fixed, daily or local (windows before).")] = "auto",
+    memory: Annotated[str, option("NAME", "Of a sensor for the window before: none or ar.")] = "auto",
+    shrink: Annotated[str, option("S", "Of correlations, by a share of at least 0 and below 1.")] = "auto",
+    tails: Annotated[str, option("NAME", "gaussian, t, or the degrees of freedom of a t.")] = "auto",
+    no_drill: Annotated[bool, option(None, "Do not count how well faults would be found.", "--no-drill")] = False,
     start: Annotated[str | None, option("TIME", "Leave out rows before then, as 2017-09-25T18:00.")] = None,
     stop: Annotated[str | None, option("TIME", "Leave out rows from then on.")] = None,
     as_json: Json = False,
@@ -49,10 +58,14 @@ def calibrate(
     Gaps are filled (continuous columns by interpolation in time, status columns by the last value), empty and constant
     columns dropped, the others scaled by median and interquartile range and averaged over windows, whose mean and
     covariance are estimated. The model file carries all that new data needs to be prepared the same way.
+
+    Level, memory, shrinkage and tails are chosen by what predicts the last third of the history best from the first
+    two, unless they are given. At the end faults are put into stretches of the history and searched for, so that
+    'eccaht identify' can say how often it was right.
     """
     check_outputs({"--out": out}, {"FILE": files})
     with shown_progress("reading", 1.0) as bar:
-        model = models.calibrate(
+        model, windows = models.calibrate_with_windows(
             files,
             columns=columns,
             exclude=exclude or (),
@@ -64,10 +77,16 @@ def calibrate(
             window=window,
             estimator=estimator,
             ridge=ridge,
+            level=level,
+            memory=memory,
+            shrink=_number(shrink),
+            tails=_number(tails),
             start=start,
             stop=stop,
             progress=lambda share, stage: bar.stage(stage, share),
         )
+        if not no_drill:
+            model = _drilled(model, windows, bar)
     deliver(
         [saved(out, model.save)],
         tell=lambda: _tell(model),
@@ -76,8 +95,29 @@ def calibrate(
     )
 
 
+def _number(text: str) -> str | float:
+    """A number, or the name that stands in its place."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _drilled(model: Model, windows: Windows, bar: Bar) -> Model:
+    """The model with what was counted on faults in its own history; without, and a note, where it is too short."""
+    from eccaht.incident.drill import drill_history, keeping, total
+
+    bar.total(total(), "drilling")
+    try:
+        return keeping(model, drill_history(model, windows, progress=bar.advance))
+    except ValueError as error:
+        note(f"not drilled: {error}")
+        return model
+
+
 def document(model: Model, out: str | None = None) -> dict[str, Any]:
     """What a program may want to know of a calibration, and where the model is if it could be written."""
+    seconds = None if model.clock.counted else model.seconds
     return {
         "model": out,
         "sensors": list(model.names),
@@ -88,7 +128,9 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
         "timezone": model.clock.zone,
         "estimator": model.estimator,
         "ridge": model.ridge,
+        "choice": [] if model.choice is None else model.choice.table(),
         "columns": [column.as_dict() for column in model.columns],
+        "drill": None if (drills := kept(model)) is None else drills.counts.line(seconds),
         "notes": model.reading["notes"],
     }
 
@@ -106,8 +148,22 @@ def _tell(model: Model) -> None:
         f"{clock.length(model.seconds)}, from {clock.show(model.first)} to {clock.show(model.last)}{clock.said}; "
         f"{model.estimator}"
     )
-    for note in model.reading["notes"]:
-        typer.echo(f"Note: {note}")
+    for text in model.reading["notes"]:
+        typer.echo(f"Note: {text}")
+    if model.choice is not None:
+        _tell_choice(model.choice)
+    if (drills := kept(model)) is not None:
+        typer.echo(drills.counts.line(None if clock.counted else model.seconds))
+
+
+def _tell_choice(choice: Choice) -> None:
+    """The candidates, a block for each part, and what was chosen."""
+    typer.echo("\nNormal operation: log density of the last third of the windows by what the first two thirds say,")
+    typer.echo("nats per window (memory: and sensor), * chosen")
+    for block in blocks(choice):
+        typer.echo()
+        show_lines(block)
+    typer.echo(f"\nChosen: {choice.said}")
 
 
 def _cells(column: ColumnReport) -> tuple[str, ...]:

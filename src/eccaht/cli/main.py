@@ -33,15 +33,16 @@ COMMANDS = {
     "report": "Write the report on the results in DIR.",
     "calibrate": "Turn a history of normal operation into a model.",
     "diagnose": "Check whether a model can carry a search, and what to do.",
+    "drill": "Count how well faults would be found, on your own quiet data.",
     "limits": "Say how few measurements any search could need.",
     "count-errors": "Count how often a stopping rule errs on your problem.",
     "identify": "Name the sensors that are wrong, with the evidence.",
     "example": "Write sensor data of a small simulated plant, to try with.",
     "wadi": "Name the attacked points of the WaDi testbed.",
     "water": "Attack sensors of a simulated water network and find them.",
-    "smd": "Find anomalous metrics of servers whose truth is known.",
+    "incidents": "Count how often the wrong sensors of known incidents are named.",
 }
-_RENAMED = {"calibration": "count-errors"}
+_RENAMED = {"calibration": "count-errors", "smd": "incidents"}
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "rich_markup_mode": None,

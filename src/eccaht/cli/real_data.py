@@ -1,4 +1,4 @@
-"""What `eccaht wadi`, `eccaht water` and `eccaht smd` have in common."""
+"""What `eccaht wadi`, `eccaht water` and `eccaht incidents` have in common."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""The bench prints what the library computes, in one table or in the promised JSON document."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from eccaht.cli.main import run
+from eccaht.datasets.labelled import find_entities
+from eccaht.experiments import incidents, incidents_figure, incidents_methods
+from eccaht.experiments.incidents import Settings
+from eccaht.experiments.incidents_summary import as_entry, summarise
+from tests.cli import commands
+from tests.datasets.labelled_format import write_collection
+from tests.experiments.incident_methods import z_scores
+
+METHODS = ("eccaht", "eccaht-diagonal", "z-mean", "z-max", "z-local")
+QUICK = ["--runs", "4", "--jobs", "1", "--methods", ",".join(METHODS)]
+invoke, document = partial(commands.invoke, "incidents"), partial(commands.document, "incidents")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("collections")
+    write_collection(place / "one", ["a", "b"])
+    write_collection(place / "two", ["c"])
+    return place
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incidents_methods, "our_judges", z_scores)
+
+
+def test_json_is_as_promised_and_holds_what_the_library_computes(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incidents_figure, "draw", lambda _: Figure(figsize=(1, 1)))
+    told = document(str(directory), *QUICK, "--seed", "5", "--out", str(tmp_path))
+    assert list(told["collections"]) == ["one", "two"]
+    for entry in told["collections"].values():
+        assert set(entry["labelled"]) == set(METHODS)
+        for measures in entry["labelled"].values():
+            assert set(measures) == {"precision_at_n", "hit_rate_150", "rc_top_3", "f1"}
+        assert all(set(numbers) == {"1", "3"} for numbers in entry["replayed"].values())
+        assert set(entry["quiet"]) == {"alarms", "stretches", "promise"}
+        assert set(entry["sure_and_wrong"]) == {"wrong", "sure"}
+    trials = incidents.run(find_entities(directory), Settings(4, 5, METHODS)).trials
+    expected = {name: as_entry(summary) for name, summary in summarise(trials, seed=5).items()}
+    assert told["collections"]["one"]["labelled"] == expected["one"]["labelled"]
+    assert told["collections"]["two"]["replayed"] == expected["two"]["replayed"]
+    assert told["collections"]["one"]["sure_and_wrong"] == expected["one"]["sure_and_wrong"]
+
+
+def test_the_table_fits_a_terminal_and_the_files_are_written(directory: Path, tmp_path: Path) -> None:
+    text = invoke(str(directory), *QUICK, "--out", str(tmp_path / "out"))
+    assert max(map(len, text.partition("Saved ")[0].splitlines())) <= 100
+    assert "one: 2 entities; 4 labelled, 8 injected, 8 replayed, 10 quiet" in text
+    assert "two: 1 entity; " in text
+    assert "of quiet stretches of 20 windows; promised 5 %" in text
+    assert "of the sure answers to steps and replays" in text
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["precision.pdf", "precision.png", "summary.csv", "trials.csv"]
+
+
+def test_the_former_name_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["smd", "d"]) == 2
+    assert "the command 'smd' is now called 'incidents'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--methods", "z-meen"], "did you mean 'z-mean'?"),
+        (["--methods", "z-mean,z-mean"], "name each method once"),
+        (["--runs", "0"], "--runs"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(["incidents", str(directory), "--out", str(tmp_path / "new" / "out"), *arguments]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert message in told.err
+    assert told.err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_history_that_is_too_short_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_collection(tmp_path / "short", ["s"], rows=200)
+    assert run(["incidents", str(tmp_path / "short"), *QUICK, "--out", str(tmp_path / "out")]) == 2
+    assert "short/s: 200 training rows are too few: give at least 483" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
