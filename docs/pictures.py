@@ -29,14 +29,18 @@ def shrink(source: Path, name: str, width: int) -> None:
 
 
 def main() -> None:
-    """Draw a search seen from inside, and the evidence against the sensors of the example plant."""
+    """Draw a search seen from inside, and drills, the incident and the evidence of the example plant."""
     with tempfile.TemporaryDirectory() as home:
         here = Path(home)
         eccaht("demo", "--json", "--out", "demo", directory=here)
         shrink(here / "demo" / "fig1.png", "search.png", 1100)
         eccaht("example", "--out", ".", directory=here)
         eccaht("calibrate", "history.csv", *EXCLUDE, "--out", "plant.model", directory=here)
+        eccaht("drill", "plant.model", "--plot", "drill.png", directory=here)
+        shrink(here / "drill.png", "drill.png", 1000)
         data = ("--model", "plant.model", "--data", "incident.csv")
+        eccaht("identify", *data, "--plot", "incident.png", directory=here)
+        shrink(here / "incident.png", "incident.png", 1000)
         eccaht("identify", *data, *QUESTION, "--plot", "evidence.png", directory=here)
         shrink(here / "evidence.png", "evidence.png", 1000)
 
