@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from eccaht.incident.quiet import LENGTHS, Quiet, longest_repeats, quiet_of, sample_quiet
+from eccaht.incident.seen import Seen
 from eccaht.incident.usual import simulated
 from eccaht.incident.views import Evidence, Stretch
 from eccaht.model.normal import Normal
@@ -35,7 +36,7 @@ def test_quiet_stretches_pass_the_threshold_as_often_as_promised(world: tuple[No
         Evidence.of(normal, Stretch(values, np.zeros(len(values)), start, start + 20), yardstick.inflation)
         for start in range(10, n * 30, 30)
     ]
-    passed = sum(yardstick.statistic(evidence) > yardstick.threshold(alpha) for evidence in evidences)
+    passed = int((yardstick.statistic(Seen.of(evidences)) > yardstick.threshold(alpha)).sum())
     # the threshold was itself counted, on 300 stretches: both counts are chance
     counted = round(alpha * 300)
     assert stats.fisher_exact([[passed, n - passed], [counted, 300 - counted]]).pvalue > 0.005
@@ -54,7 +55,8 @@ def test_sums_vary_more_by_their_memory(phi: float) -> None:
     normal, length = normal_of(4, memory=phi), 20
     values = simulated(normal, 6010)
     stretches = [Stretch(values, np.zeros(6010), start, start + length) for start in range(10, 6010, length)]
-    measured = np.mean([Evidence.of(normal, stretch).sums() for stretch in stretches], axis=0)
+    views = [Evidence.of(normal, stretch) for stretch in stretches]
+    measured = np.mean([view.sums**2 / view.total.diagonal() for view in views], axis=0)
     lags = np.arange(1, length)
     expected = 1.0 + 2.0 * ((1.0 - lags / length) * phi**lags).sum()
     assert_allclose(measured.mean(), expected, rtol=4 * np.sqrt(2.0 / (4 * len(stretches))))
@@ -80,10 +82,23 @@ def test_bars_are_passed_as_often_as_they_say() -> None:
     values = simulated(normal, 1500)
     sample = sample_quiet(normal, values, np.zeros(1500))
     quiet = quiet_of([sample], longest_repeats(values))
-    evidences = [each.inflated(quiet.yardstick(20).inflation) for each in sample[20]]
-    for view, bars in enumerate(quiet.bars[list(quiet.lengths).index(20)]):
-        gains = np.array([evidence.gains()[view] for evidence in evidences])
+    seen, inflation = sample[20], quiet.yardstick(20).inflation
+    for gains, bars in zip((seen.own, seen.free, seen.step(inflation)), quiet.bars[LENGTHS.index(20)], strict=True):
         assert_allclose((gains > bars[:, None, None]).mean(axis=(1, 2)), (0.1, 0.05, 0.02, 0.01), atol=0.003)
+
+
+def test_stretches_seen_together_show_what_each_shows_alone() -> None:
+    normal = normal_of(5)
+    values = simulated(normal, 400)
+    values[100:130, 1] = np.nan
+    views = [
+        Evidence.of(normal, Stretch(values, np.zeros(400), start, start + 20), np.linspace(1.0, 3.0, 5))
+        for start in (60, 95, 105, 200, 300)
+    ]
+    seen = Seen.together([Seen.of(views[:2]), Seen.of(views[2:])])
+    assert_allclose(seen.step(np.linspace(1.0, 3.0, 5)), [view.step() for view in views], rtol=1e-9, atol=1e-9)
+    assert_allclose(seen.free, [view.free() for view in views])
+    assert [len(half) for half in seen.halves()] == [2, 3]
 
 
 def test_repeats_are_the_longest_runs_of_one_value() -> None:

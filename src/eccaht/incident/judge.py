@@ -7,16 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from scipy.special import pdtrc
 
 from eccaht.arrays import Array
 from eccaht.incident.quiet import PASSES, Quiet, Yardstick
+from eccaht.incident.seen import Seen
 from eccaht.incident.views import VIEWS, Evidence, Stretch, View
 from eccaht.model.normal import Normal
 
 MOST_REFINED = 5  # sets up to this size are refined by exchanges
 MOST_GROWN = 40  # sensors beyond are ranked by what they would add
 MOST_SILENT = 0.5  # share of the windows; a sensor silent in more of them is a fault of its own
-CHANCE = 0.05
+CHANCE = 0.05  # what so few quiet stretches show is not put down to chance
 _PLAIN = 50.0  # net evidence of a sensor that stands still: it needs none
 _BELOW = (-2.0, 4.0)  # nats that the strongest sensor outside counts for
 _ROUNDS = 3
@@ -103,25 +105,20 @@ class Judge:
     def __call__(self, values: Array, moments: Array, start: int, stop: int, *, number: int | None = None) -> Judgement:
         """Judge windows [start, stop); number: of wrong sensors, if it is known."""
         standing = standing_still(values, start, stop, self.quiet.still)
-        return _Search(self.evidence(values, moments, start, stop, standing), self._yardstick(stop - start)).judgement(
-            self.alpha, number, standing
-        )
+        evidence = self.evidence(values, moments, start, stop, standing)
+        return _Search(evidence, self.quiet.yardstick(stop - start)).judgement(self.alpha, number, standing)
 
     def evidence(
         self, values: Array, moments: Array, start: int, stop: int, standing: dict[int, Standing] | None = None
     ) -> Evidence:
         """The views of windows [start, stop); sensors that stand still bear no evidence in them."""
         stretch = Stretch(values[:stop], moments, start, stop)
-        yardstick = self._yardstick(stop - start)
         gone = [k for k, what in (standing or {}).items() if what == "stuck"]
         if gone:
             shown = values[:stop].copy()
             shown[start:, gone] = np.nan
             stretch = stretch._replace(values=shown)
-        return Evidence.of(self.normal, stretch, yardstick.inflation, self.correlation)
-
-    def _yardstick(self, length: int) -> Yardstick:
-        return self.quiet.yardstick(length)
+        return Evidence.of(self.normal, stretch, self.quiet.yardstick(stop - start).inflation, self.correlation)
 
 
 class _Search:
@@ -175,14 +172,16 @@ class _Search:
         return chosen if number is not None else self.without_chance(chosen)
 
     def without_chance(self, chosen: list[int]) -> list[int]:
-        """The set without its weak sensors, unless they are at least as many as the strong ones.
+        """The set without its weak sensors, unless they are more than chance explains and no minority.
 
         Weak is what a sound sensor somewhere among K reaches in more than one quiet stretch of twenty. A few weak ones
         beside strong ones are chance, or what errors of R make of the strong ones; many are a broad incident.
         """
         strong = np.log(max(PASSES[-1] * self.evidence.normal.size / CHANCE, 1.0))
         weak = [k for k in chosen if self.net(tuple(j for j in chosen if j != k))[:, k].max() < strong]
-        return chosen if 2 * len(weak) >= len(chosen) else [k for k in chosen if k not in weak]
+        passing = self.yardstick.share(len(chosen)) * len(VIEWS) * self.evidence.normal.size  # sound ones, at most
+        broad = 2 * len(weak) >= len(chosen) and pdtrc(len(weak) - 1, passing) < CHANCE
+        return chosen if broad else [k for k in chosen if k not in weak]
 
     def refined(self, chosen: list[int]) -> list[int]:
         """Take each sensor out and put the best one in, until nothing changes."""
@@ -213,7 +212,8 @@ class _Search:
     def judgement(self, alpha: float, number: int | None, standing: dict[int, Standing]) -> Judgement:
         """Search and weigh; sensors that stand still are named first."""
         size = self.evidence.normal.size
-        statistic, threshold = self.yardstick.statistic(self.evidence), self.yardstick.threshold(alpha)
+        statistic = float(self.yardstick.statistic(Seen.of([self.evidence]))[0])
+        threshold = self.yardstick.threshold(alpha)
         left = None if number is None else max(number - len(standing), 0)
         grown = self.grown(left)
         found = grown or ([] if left == 0 else self.ranked([])[:1])

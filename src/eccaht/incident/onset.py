@@ -9,10 +9,12 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.incident.judge import Judge, Judgement
+from eccaht.incident.seen import Seen
 from eccaht.model.normal import FEWEST_BEFORE
 
 SCANNED = (5, 20, 60)  # lengths of the stretches that are looked at
 LONGEST = 200  # windows of an incident that are judged: later ones know less of the level before
+_AT_ONCE = 64  # stretches that are looked at together
 _STEPS = 4  # starts of stretches within a length
 _INTERVAL = 3.0  # nats: onsets within so much evidence of the best one are not excluded
 
@@ -40,14 +42,14 @@ def scan(
         looks = max(1.0, (stop - start) / length) * len(SCANNED)
         yardstick = judge.quiet.yardstick(length)
         threshold = yardstick.threshold(judge.alpha / looks)
-        for done, begin in enumerate(begins):
-            evidence = judge.evidence(values, moments, begin, min(begin + length, stop))
-            passed = yardstick.statistic(evidence) - threshold
-            if passed > best:
-                best, place = passed, begin
-            if done % 32 == 0:
-                progress((number + done / max(len(begins), 1)) / len(SCANNED))
-    return place, float(best)
+        for done in range(0, len(begins), _AT_ONCE):
+            some = begins[done : done + _AT_ONCE]
+            seen = Seen.of([judge.evidence(values, moments, begin, min(begin + length, stop)) for begin in some])
+            passed = yardstick.statistic(seen) - threshold
+            if passed.max() > best:
+                best, place = float(passed.max()), some[int(passed.argmax())]
+            progress((number + done / len(begins)) / len(SCANNED))
+    return place, best
 
 
 def window_evidence(judgement: Judgement, usual: Array) -> Array:

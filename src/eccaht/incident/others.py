@@ -111,9 +111,25 @@ class Shifts:
         return Shifts(self.b - self.b[A] @ share, self.M - self.M[:, A] @ share, self.spread)
 
     def gains(self) -> Array:
-        """The log ratio of marginal likelihoods for a shift of each further sensor, (K,)."""
+        """The log ratio of marginal likelihoods for a shift of each further sensor, as `b`: (K,), or (n, K)."""
         own = np.maximum(self.M.diagonal(), 0.0)
         return np.asarray(0.5 * self.b**2 / (own + self.spread**-2) - 0.5 * np.log1p(self.spread**2 * own))
+
+
+def worth_of_sums(total: Array, inflation: Array) -> tuple[Array, Array]:
+    """What sums of g are worth if windows have memory: W and M, (K, K) each.
+
+    A shift d moves the sum of g by T d, T the sum of Q over the windows. Memory makes the covariance of that sum
+    C = r T r, r the root of the inflation, instead of T: b = W sum(g) with W = T C^-1, and M = W T, so that M d is what
+    a shift adds to b, and M the covariance of b where nothing is wrong.
+    """
+    if (inflation == 1.0).all():
+        return np.eye(len(total)), total
+    root = np.sqrt(inflation)
+    C = total * np.outer(root, root)
+    C[np.diag_indices(len(C))] += C.diagonal() < _LEAST  # sensors that are silent throughout
+    W = np.linalg.solve(C, total).T  # T and C are symmetric
+    return W, W @ total
 
 
 def _distances(G: Array, scores: Array) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array, frozen
+from eccaht.incident.seen import Seen
 from eccaht.incident.views import Evidence, Stretch
 from eccaht.model.normal import FEWEST_BEFORE, Normal
 
@@ -21,10 +22,10 @@ STRETCHES = 100  # of each length in a block of time, spread evenly
 FEWEST_STRETCHES = 20
 PASSES = (0.1, 0.05, 0.02, 0.01)  # shares of quiet stretches in which a sound sensor passes a bar: those that are kept
 FALSELY = 0.1  # share of the named sensors that may be sound (Benjamini and Hochberg), where many are named
-REFERENCE = 0.95
+REFERENCE = 0.95  # quantile of a sensor's own past, in units of which the alarm counts
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99)  # quantiles that are kept
 _SPARSITY = 0.1  # share of sensors that an incident moves, in the mixture of Xie and Siegmund
-_SELDOM = 3.0
+_SELDOM = 3.0  # how much rarer what the others say must be, if nothing else is unusual
 _MOST = 25.0  # of the evidence of one sensor in that mixture
 LONGER = 2.0  # a sensor is stuck once it repeats a value for LONGER times its longest repetition in the history,
 FEWEST_STILL = 4.0  # and for more than so many windows
@@ -53,33 +54,34 @@ class Yardstick:
     alarms: Array
     inflation: Array
 
-    def parts(self, evidence: Evidence) -> Array:
-        """The parts of the alarm statistic: many sensors by their own past, the strongest one by the others, (2,)."""
-        judged = evidence.judged
-        if not judged.any():
-            return np.zeros(2)
-        power, largest = relative(evidence)
-        ratio = np.maximum(power / self.power, largest / self.largest)[judged]
-        chance, ease = 0.5 * evidence.length, evidence.given**2
-        gains = np.stack([(evidence.free() + chance) / ease - chance, evidence.step() / ease])[:, judged]
-        net = (gains - self.bars[1:, -1:]) / self.tails[1:, None]
-        return np.array([np.log1p(_SPARSITY * np.expm1(np.minimum(2.0 * ratio, _MOST))).sum(), net.max()])
+    def parts(self, seen: Seen) -> Array:
+        """The parts of the alarm statistic: many sensors by their own past, the strongest by the others, (n, 2)."""
+        ratio = np.where(seen.judged, np.maximum(seen.power / self.power, seen.largest / self.largest), 0.0)
+        many = np.log1p(_SPARSITY * np.expm1(np.minimum(2.0 * ratio, _MOST))).sum(axis=1)
+        chance = 0.5 * seen.length
+        gains = np.stack([(seen.free + chance) / seen.ease - chance, seen.step(self.inflation) / seen.ease])
+        net = (gains - self.bars[1:, -1, None, None]) / self.tails[1:, None, None]
+        strongest = np.where(seen.judged, net.max(axis=0), -np.inf).max(axis=1)
+        return np.column_stack([many, np.where(seen.judged.any(axis=1), strongest, 0.0)])
 
     @property
     def usual_per_window(self) -> Array:
         """The evidence that a sound sensor reaches at most in a window, by its own past and by the others, (2,)."""
         return np.maximum(self.bars[:2, -1] / self.length + 0.5, 0.5)
 
+    def share(self, number: int) -> float:
+        """The share of quiet stretches in which a sound sensor passes the bar of the `number`-th one, in each view."""
+        return min(max(FALSELY * number / len(self.power), PASSES[-1]), PASSES[0])
+
     def bar(self, number: int) -> Array:
         """What the sensor that joins as the `number`-th must pass, by view, (3,): less where many are unusual."""
-        share = min(max(FALSELY * number / len(self.power), PASSES[-1]), PASSES[0])
-        place = float(np.interp(-np.log(share), _PASSES_RARE, np.arange(len(PASSES))))
+        place = float(np.interp(-np.log(self.share(number)), _PASSES_RARE, np.arange(len(PASSES))))
         low = min(int(place), len(PASSES) - 2)
         return np.asarray(self.bars[:, low] + (place - low) * (self.bars[:, low + 1] - self.bars[:, low]))
 
-    def statistic(self, evidence: Evidence) -> float:
-        """How unusual the stretch is: -log of the share of quiet stretches in which a part of it is as large."""
-        return _statistic(self.parts(evidence), self.curves)
+    def statistic(self, seen: Seen) -> Array:
+        """How unusual stretches are: -log of the share of quiet ones in which a part of it is as large, (n,)."""
+        return _statistic(self.parts(seen), self.curves)
 
     def threshold(self, alpha: float) -> float:
         """What the statistic passes in a share alpha of the quiet stretches; beyond those counted, its tail goes on."""
@@ -88,27 +90,21 @@ class Yardstick:
         return float(self.alarms[-1] + np.log((1.0 - LEVELS[-1]) / max(alpha, 1e-12)))
 
 
-def relative(evidence: Evidence) -> tuple[Array, Array]:
-    """Power and largest innovation of each sensor against its spread just before, (K,) each."""
-    return evidence.power / evidence.recent**2, evidence.largest / evidence.recent
-
-
-def _statistic(parts: Array, curves: Array) -> float:
-    """The rarest of three, in -log: by own past, by the others, and both (Fisher's product of two shares).
+def _statistic(parts: Array, curves: Array) -> Array:
+    """The rarest of three, in -log, (n,): by own past, by the others, and both (Fisher's product of two shares).
 
     What the others say alone must be _SELDOM times as rare, since most incidents show in a sensor's own past.
     """
-    own, others = map(_rarity, parts, curves)
+    own, others = map(_rarity, parts.T, curves)
     both = own + others
-    return float(max(own, others - np.log(_SELDOM), both - np.log1p(both)))
+    return np.asarray(np.maximum(np.maximum(own, others - np.log(_SELDOM)), both - np.log1p(both)))
 
 
-def _rarity(value: float, curve: Array) -> float:
-    """-log of the share of quiet stretches beyond a value, given quantiles at LEVELS; beyond them a Pareto tail."""
-    if value <= curve[-1]:
-        return float(np.interp(value, curve, _RARITIES, left=0.0))
+def _rarity(values: Array, curve: Array) -> Array:
+    """-log of the share of quiet stretches beyond values, given quantiles at LEVELS; beyond them a Pareto tail."""
     slope = max(curve[-1] - curve[-3], _LEAST) / (_RARITIES[-1] - _RARITIES[-3])  # from 95 % to 99 %
-    return float(_RARITIES[-1] + np.log1p((value - curve[-1]) / slope))
+    inside = np.interp(values, curve, _RARITIES, left=0.0)
+    return np.asarray(inside + np.log1p(np.maximum(values - curve[-1], 0.0) / slope))
 
 
 @dataclass(frozen=True)
@@ -192,17 +188,21 @@ class Quiet:
         )
 
 
-Sample = dict[int, list[Evidence]]  # the views of quiet stretches, by their length
+Sample = dict[int, Seen]  # quiet stretches, by their length
 
 
 def sample_quiet(normal: Normal, values: Array, moments: Array, *, correlation: bool = True) -> Sample:
-    """Look at stretches of quiet windows, (T, K), that the fit has not seen."""
+    """Look at stretches of quiet windows, (T, K), that the fit has not seen; lengths with too few are left out."""
+    starts = {length: _starts(normal, len(values), length).tolist() for length in LENGTHS}
     return {
-        length: [
-            Evidence.of(normal, Stretch(values, moments, start, start + length), correlation=correlation)
-            for start in _starts(normal, len(values), length).tolist()
-        ]
-        for length in LENGTHS
+        length: Seen.of(
+            [
+                Evidence.of(normal, Stretch(values, moments, start, start + length), correlation=correlation)
+                for start in begins
+            ]
+        )
+        for length, begins in starts.items()
+        if len(begins) >= FEWEST_STRETCHES
     }
 
 
@@ -221,7 +221,7 @@ def quiet_of(samples: Sequence[Sample], repeats: Array) -> Quiet:
 
     Alarms are counted in each block by the yardstick of the others: what is usual changes from block to block.
     """
-    lengths = [length for length in LENGTHS if min(len(sample[length]) for sample in samples) >= FEWEST_STRETCHES]
+    lengths = [length for length in LENGTHS if all(length in sample for sample in samples)]
     if not lengths:
         raise ValueError("there are too few quiet windows to measure: give a longer history or shorter windows")
     rows = [_across([sample[length] for sample in samples]) for length in lengths]
@@ -231,15 +231,15 @@ def quiet_of(samples: Sequence[Sample], repeats: Array) -> Quiet:
     return Quiet(lengths=np.array(lengths, dtype=np.float64), **arrays, still=still)
 
 
-def _across(blocks: Sequence[Sequence[Evidence]]) -> Yardstick:
-    """What the views of stretches of one length, by block of time, say is usual."""
-    whole = _measured([view for block in blocks for view in block])
-    blocks = [block[half] for block in blocks for half in (slice(0, len(block) // 2), slice(len(block) // 2, None))]
-    statistics: list[float] = []
-    for b, block in enumerate(blocks):
-        others = _measured([view for c, each in enumerate(blocks) if c != b for view in each])
-        statistics += [others.statistic(replace(view, inflation=others.inflation)) for view in block]
-    return replace(whole, alarms=np.maximum(np.quantile(statistics, LEVELS), whole.alarms))
+def _across(blocks: Sequence[Seen]) -> Yardstick:
+    """What stretches of one length, by block of time, say is usual."""
+    whole = _measured(Seen.together(blocks))
+    parts = [half for block in blocks for half in block.halves()]
+    statistics = []
+    for part in parts:
+        others = _measured(Seen.together([other for other in parts if other is not part]))
+        statistics.append(others.statistic(part))
+    return replace(whole, alarms=np.maximum(np.quantile(np.concatenate(statistics), LEVELS), whole.alarms))
 
 
 def _starts(normal: Normal, T: int, length: int) -> NDArray[np.intp]:
@@ -250,26 +250,24 @@ def _starts(normal: Normal, T: int, length: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(first, T - length, STRETCHES).astype(np.intp))
 
 
-def _measured(plain: Sequence[Evidence]) -> Yardstick:
-    """What the views of stretches of one length say is usual."""
-    inflation = np.maximum(np.mean([view.sums() for view in plain], axis=0), 1.0)
-    views = [view.inflated(inflation) for view in plain]
-    gains = np.stack([np.stack([view.own, view.free(), view.step()]) for view in views], axis=1)  # (3, n, K)
+def _measured(seen: Seen) -> Yardstick:
+    """What stretches of one length say is usual."""
+    inflation = seen.inflation()
+    gains = np.stack([seen.own, seen.free, seen.step(inflation)])  # (3, n, K)
     bars = np.quantile(gains, 1.0 - np.array(PASSES), axis=(1, 2)).T
+    tails = (bars[:, -1] - bars[:, 0]) / np.log(PASSES[0] / PASSES[-1])
     draft = Yardstick(
-        length=float(plain[0].length),
+        length=float(seen.length),
         bars=bars,
-        tails=np.maximum(
-            (bars[:, -1] - bars[:, 0]) / np.log(PASSES[0] / PASSES[-1]), 1.0
-        ),  # never surer than the model itself
-        power=np.maximum(np.quantile([relative(view)[0] for view in views], REFERENCE, axis=0), _LEAST),
-        largest=np.maximum(np.quantile([relative(view)[1] for view in views], REFERENCE, axis=0), _LEAST),
-        usual=np.maximum(np.quantile(gains[0], 1.0 - PASSES[0], axis=0), _LEAST),
+        tails=np.maximum(tails, 1.0),  # never surer than the model itself
+        power=np.maximum(np.quantile(seen.power, REFERENCE, axis=0), _LEAST),
+        largest=np.maximum(np.quantile(seen.largest, REFERENCE, axis=0), _LEAST),
+        usual=np.maximum(np.quantile(seen.own, 1.0 - PASSES[0], axis=0), _LEAST),
         curves=np.tile(np.arange(float(len(LEVELS))), (2, 1)),
         alarms=_RARITIES,
         inflation=inflation,
     )
-    parts = np.array([draft.parts(view) for view in views])
+    parts = draft.parts(seen)
     curves = np.quantile(parts, LEVELS, axis=0).T
-    statistics = [_statistic(each, curves) for each in parts]
-    return replace(draft, curves=curves, alarms=np.maximum(np.quantile(statistics, LEVELS), _LEAST))
+    alarms = np.maximum(np.quantile(_statistic(parts, curves), LEVELS), _LEAST)
+    return replace(draft, curves=curves, alarms=alarms)

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
-from eccaht.incident.others import Free, Shifts
+from eccaht.incident.others import Free, Shifts, worth_of_sums
 from eccaht.model.normal import FEWEST_BEFORE, Normal
 
 View = Literal["own", "free", "step"]
@@ -150,20 +150,19 @@ class Evidence:
 
     @cached_property
     def _shifts(self) -> Shifts:
-        """The same for one shift in all windows, which are worth what their memory leaves.
+        """The same for one shift in all windows, which are worth what their memory leaves."""
+        W, M = worth_of_sums(self.total, self.inflation)
+        return Shifts(W @ self.sums, M, STEP_SPREAD)
 
-        A shift d moves the sum of g by T d, T the sum of Q over the windows. Memory makes the covariance of that sum
-        C = r T r, r the root of the inflation, instead of T: b = T C^-1 sum(g) and M = T C^-1 T, so that M d is what
-        a shift adds to b, and M the covariance of b where nothing is wrong.
-        """
-        sums, T = self._free.G.sum(axis=0), self._free.total
-        if (self.inflation == 1.0).all():
-            return Shifts(sums, T, STEP_SPREAD)
-        root = np.sqrt(self.inflation)
-        C = T * np.outer(root, root)
-        C[np.diag_indices(len(C))] += C.diagonal() < _LEAST  # sensors that are silent throughout
-        solved = np.linalg.solve(C, np.column_stack([T, sums]))
-        return Shifts(T @ solved[:, -1], T @ solved[:, :-1], STEP_SPREAD)
+    @cached_property
+    def sums(self) -> Array:
+        """The sum of g over the windows, (K,)."""
+        return np.asarray(self._free.G.sum(axis=0))
+
+    @cached_property
+    def total(self) -> Array:
+        """The sum of Q over the windows, without what silent sensors would tell, (K, K)."""
+        return self._free.total
 
     @cached_property
     def _latest(self) -> dict[frozenset[int], tuple[Free, Shifts]]:
@@ -182,13 +181,6 @@ class Evidence:
             self._latest.clear()
             self._latest[wanted] = state
         return state
-
-    def inflated(self, inflation: Array) -> Evidence:
-        """The same windows with another inflation; what does not depend on it is not computed again."""
-        other = replace(self, inflation=inflation)
-        kept = {name: value for name, value in vars(self).items() if name not in ("inflation", "_shifts", "_latest")}
-        vars(other).update(kept)
-        return other
 
     def free_total(self, chosen: tuple[int, ...]) -> float:
         """Evidence of a set by the others, any course, chance included."""
@@ -219,11 +211,6 @@ class Evidence:
             share = np.minimum(explained / (nu + state.q)[:, None], 1.0 - 1e-9)
             gains = -0.5 * (nu + K) * np.log1p(-share).sum(axis=0)
         return np.asarray(gains - 0.5 * self.length)
-
-    def sums(self) -> Array:
-        """The squared sum of g over its variance if windows were independent, (K,): 1 on average if they are."""
-        variance = self._free.total.diagonal()
-        return np.asarray(self._free.G.sum(axis=0) ** 2 / np.maximum(variance, _LEAST))
 
     def step(self, chosen: tuple[int, ...] = ()) -> Array:
         """What one constant shift of each further sensor adds to those of the chosen ones, (K,).
