@@ -74,10 +74,17 @@ class Yardstick:
         return min(max(FALSELY * number / len(self.power), PASSES[-1]), PASSES[0])
 
     def bar(self, number: int) -> Array:
-        """What the sensor that joins as the `number`-th must pass, by view, (3,): less where many are unusual."""
+        """What the sensor that joins as the `number`-th must pass, by view, (3,): less where many are unusual.
+
+        With one sensor in K expected to be wrong, a ratio of marginal likelihoods must pass K for a sensor to be rather
+        wrong than sound, however little quiet stretches show. That of one shift is one; that by a sensor's own past is
+        the largest over sizes, worth half a log L less.
+        """
         place = float(np.interp(-np.log(self.share(number)), _PASSES_RARE, np.arange(len(PASSES))))
         low = min(int(place), len(PASSES) - 2)
-        return np.asarray(self.bars[:, low] + (place - low) * (self.bars[:, low + 1] - self.bars[:, low]))
+        bars = self.bars[:, low] + (place - low) * (self.bars[:, low + 1] - self.bars[:, low])
+        odds = np.log(len(self.power))
+        return np.maximum(bars, [odds + 0.5 * np.log(self.length), -np.inf, odds])
 
     def statistic(self, seen: Seen) -> Array:
         """How unusual stretches are: -log of the share of quiet ones in which a part of it is as large, (n,)."""
