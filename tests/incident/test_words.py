@@ -92,6 +92,9 @@ def test_the_confidence_is_the_counted_one_or_says_why_there_is_none() -> None:
     assert "not sure: 95 % is asked for" in confidence(answer_of(confidence=0.8, sure=False))
     assert "see the cautions" in confidence(answer_of(sure=False))
     assert "that nothing is wrong" in confidence(answer_of(()))
+    never = confidence(answer_of(confidence=0.0, sure=False))
+    assert never == "Confidence: no drill with such evidence was right (not sure: 95 % is asked for)."
+    assert "no drill that named nothing was right" in confidence(answer_of((), confidence=0.0, sure=False))
     assert "no drill has checked this model" in confidence(answer_of(confidence=None, sure=False, drill=""))
     broken = confidence(answer_of(confidence=None, sure=False))
     assert "none can be given, because drills on this history did not keep the promise" in broken

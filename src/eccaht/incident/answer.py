@@ -25,8 +25,9 @@ class Interval:
 class Reason:
     """Why a sensor is where it is: what it reads alone, and what the others say it should read.
 
-    z_alone: its mean deviation from its level before the onset, in deviations of such means in the history.
-    z_given: the same for its deviation from what the sensors that are not named predict.
+    z_alone: its mean deviation from its level before the onset, in usual deviations of one window in the history.
+    z_given: its mean deviation from what the sensors that are not named predict, in usual deviations of one window
+    from that.
     predictors: the sensors whose readings say most about it, with their weights in robust units, largest first.
     read, expected: its mean reading since the onset and what the others predict for it, in raw units.
     """

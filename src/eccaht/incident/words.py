@@ -95,6 +95,9 @@ def confidence(answer: Answer) -> str:
     reached = answer.confidence >= 1.0 - answer.alpha
     doubt = "but see the cautions" if reached else f"not sure: {asked} is asked for"
     judged = f"{asked} is asked for" if answer.sure else doubt
+    if answer.confidence == 0.0:
+        none = "no drill with such evidence was right" if answer.named else "no drill that named nothing was right"
+        return f"Confidence: {none} ({judged})."
     return f"Confidence: {confident(answer.confidence)} that {what}, counted in drills ({judged})."
 
 
