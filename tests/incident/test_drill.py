@@ -16,7 +16,7 @@ from eccaht.incident.drill import BLOCKS, drill_history, drilled
 from eccaht.incident.drilling import Drill, run_drills
 from eccaht.incident.judge import Judge
 from eccaht.incident.promise import Promise, fit_factor
-from eccaht.incident.quiet import LONGER
+from eccaht.incident.quiet import FEWEST_STRETCHES, LONGER
 from eccaht.model.calibration import calibrate_with_windows
 from eccaht.model.model import Model
 from tests.incident.judges import telling
@@ -29,6 +29,11 @@ REPEATED = 40  # windows for which the first sensor repeats one value in the las
 def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Windows]:
     path = history(tmp_path_factory.mktemp("history") / "h.csv", rows=700, step=60)
     return calibrate_with_windows(path, window="1min", level="fixed", memory="none", shrink=0.0, tails="gaussian")
+
+
+@pytest.fixture(autouse=True)
+def few_quiet_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eccaht.incident.quiet.STRETCHES", FEWEST_STRETCHES)
 
 
 def repeating(windows: Windows) -> Windows:
