@@ -75,7 +75,7 @@ def test_new_drills_get_the_data_and_the_options(plant: Path, work: Work, capsys
     assert output.out.startswith(example_counts().line(60.0))
     for row in example_counts().rows():
         assert all(cell in output.out for cell in row)
-    assert "the evidence is multiplied by 0.3" in output.out
+    assert "multiplies the evidence by 0.3, which is fitted to all drills" in output.out
     assert output.err == ""
 
 
@@ -93,7 +93,7 @@ def test_without_data_what_the_model_keeps_is_shown(
     assert work.windows is None
     output = capsys.readouterr().out
     assert output.startswith(example_counts(1.0).line(60.0))
-    assert "multiplied by 1" not in output
+    assert "multiplies" not in output
 
 
 def test_files_and_documents(plant: Path, work: Work, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import pytest
 from eccaht.cli.identify_sums import Sums
 from eccaht.cli.main import run
 from eccaht.data.windows import Windows
-from eccaht.datasets.example import STATUS, write_example
+from eccaht.datasets.example import SETPOINT, STATUS, write_example
 from eccaht.incident.answer import Answer
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
@@ -63,7 +63,7 @@ def test_nothing_but_model_and_data_is_needed(plant: Path, asked: Asked, capsys:
     out, err = capsys.readouterr()
     assert out.startswith("1 of 24 sensors is wrong since ")
     assert "Note: a note of its own" in err
-    assert asked.options == {"start": None, "alpha": 0.05}
+    assert asked.options == {"start": None, "alpha": 0.05, "moved": []}
     assert asked.windows.names == asked.model.names
 
 
@@ -77,7 +77,7 @@ def test_windows_before_the_start_are_read_and_those_from_the_stop_on_are_not(pl
 
 def test_number_size_and_level_are_passed_on(plant: Path, asked: Asked) -> None:
     assert run(arguments(plant, "--anomalies", "0-4", "--least", "0.5", "--alpha", "0.01")) == 0
-    assert asked.options == {"start": None, "alpha": 0.01, "least": 0.5, "number": (0, 4)}
+    assert asked.options == {"start": None, "alpha": 0.01, "least": 0.5, "number": (0, 4), "moved": []}
 
 
 def test_json_page_and_picture(plant: Path, asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,9 +105,19 @@ def test_a_silent_sensor_is_looked_at_and_an_absent_one_is_not(
     assert "FT-101" in capsys.readouterr().err
     assert run(arguments(plant, "--missing", "allow", data=lacking)) == 0
     assert "not looked at, because the data do not have them: FT-101" in capsys.readouterr().err
-    assert asked.windows.names == asked.model.names == asked.windows.model.names
-    assert "FT-101" not in asked.model.names
-    assert np.isnan(asked.windows.values[:, asked.model.names.index("PT-101")]).all()
+    assert asked.windows.names == tuple(name for name in asked.model.names if name != "FT-101")
+    assert np.isnan(asked.windows.values[:, asked.windows.names.index("PT-101")]).all()
+
+
+def test_a_constant_of_the_history_that_moves_is_passed_on(plant: Path, asked: Asked, tmp_path: Path) -> None:
+    table, later = pl.read_csv(plant / "incident.csv"), tmp_path / "moved.csv"
+    rows = pl.int_range(pl.len())
+    table.with_columns(pl.when(rows < 60).then(75.0).otherwise(76.0).alias(SETPOINT)).write_csv(later)
+    assert run(arguments(plant, data=later)) == 0
+    (moved,) = asked.options["moved"]
+    assert (moved.name, moved.usual, moved.read) == (SETPOINT, 75.0, 76.0)
+    assert run(arguments(plant, "--stop", "2024-03-07T06:05", data=later)) == 0
+    assert asked.options["moved"] == []
 
 
 @pytest.mark.parametrize(

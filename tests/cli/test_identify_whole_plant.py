@@ -29,9 +29,11 @@ def readings(rows: int, seed: int) -> Array:
     return np.asarray(20.0 + common + 0.5 * rng.standard_normal((rows, 6)))
 
 
-def write(path: Path, values: Array, since: np.datetime64) -> Path:
+def write(path: Path, values: Array, since: np.datetime64, valve: float = 3.0) -> Path:
+    """The sensors, and a valve that reads 3, or something else from the onset on."""
     times = [str(since + np.timedelta64(minute, "m")) for minute in range(len(values))]
-    return write_csv(path, ["time", *NAMES], [times, *np.round(values, 4).T.tolist()])
+    valves = [3.0] * ONSET + [valve] * (len(values) - ONSET)
+    return write_csv(path, ["time", *NAMES, "LV-7"], [times, *np.round(values, 4).T.tolist(), valves])
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +44,9 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, bias in BIAS.items():
         incident[ONSET:, NAMES.index(name)] += bias
     write(folder / "incident.csv", incident, later)
+    write(folder / "valve.csv", incident, later, valve=5.0)
+    lacking = [line.split(",") for line in (folder / "incident.csv").read_text().splitlines()]
+    (folder / "lacking.csv").write_text("".join(",".join([*cells[:6], *cells[7:]]) + "\n" for cells in lacking))
     write(folder / "quiet.csv", readings(600, 2), later)
     fast = ["--level", "fixed", "--memory", "none", "--tails", "gaussian", "--shrink", "0"]
     with pytest.MonkeyPatch.context() as patch:
@@ -52,9 +57,11 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def identified(plant: Path, capsys: pytest.CaptureFixture[str], *others: str, model: str = "plant") -> Any:
+def identified(
+    plant: Path, capsys: pytest.CaptureFixture[str], *others: str, model: str = "plant", data: str = "incident"
+) -> Any:
     capsys.readouterr()
-    files = ["--model", str(plant / f"{model}.model"), "--data", str(plant / "incident.csv")]
+    files = ["--model", str(plant / f"{model}.model"), "--data", str(plant / f"{data}.csv")]
     assert run(["identify", *files, "--json", *others]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -80,6 +87,27 @@ def test_a_start_and_a_number_may_be_given(plant: Path, capsys: pytest.CaptureFi
     start = str(START + np.timedelta64(1, "D") + np.timedelta64(ONSET, "m"))
     document = identified(plant, capsys, "--start", start, "--anomalies", "1")
     assert [each["sensor"] for each in document["named"]] == ["T-2"]  # the larger of the two
+    assert document["confidence"] is None
+    assert any("drills were counted with nothing told" in caution for caution in document["cautions"])
+
+
+def test_what_was_constant_in_the_history_and_moves_is_named_too(
+    plant: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without, document = (identified(plant, capsys, data=data) for data in ("incident", "valve"))
+    valve, *others = document["named"]
+    assert (valve["sensor"], valve["kind"], valve["size_raw"]) == ("LV-7", "moved", 2.0)
+    assert "LV-7 never moved in the history and moves now: from 3 to 5" in valve["why"]
+    assert others == without["named"]
+    assert document["confidence"] == without["confidence"]
+
+
+def test_without_a_sensor_of_the_drills_no_confidence_is_given(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = identified(plant, capsys, "--missing", "allow", data="lacking")
+    assert {each["sensor"] for each in document["named"]} == set(BIAS)
+    assert document["settings"]["sensors"] == 5
+    assert (document["confidence"], document["sure"]) == (None, False)
+    assert "drills were counted with all sensors; without T-6 no confidence was counted" in document["cautions"]
 
 
 def test_before_the_onset_nothing_is_wrong(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:

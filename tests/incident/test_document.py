@@ -29,6 +29,7 @@ def test_all_sensors_best_first_and_the_named_ones_apart() -> None:
 
 
 def test_what_is_not_known_is_null() -> None:
+    assert read()["onset_searched"] is False
     document = read(confidence=None, drill="", onset=None, onset_interval=None, posterior=np.nan, runner_up=None)
     unknown = ("confidence", "drill", "onset", "onset_interval", "posterior", "runner_up")
     assert [document[name] for name in unknown] == [None] * 6

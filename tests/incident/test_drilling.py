@@ -100,13 +100,12 @@ def test_at_least_one_sensor_stays_sound() -> None:
     assert {len(drill.sensors) for drill in drilled(plant(sensors=4)) if not drill.quiet} == {1, 2, 3}
 
 
-def test_confidence_is_the_share_of_the_named_set_among_its_rivals() -> None:
-    margins = np.array([1.0, 2.0, 4.0])
-    weights = np.exp([0.0, -1.0, -2.0, -4.0])
-    assert_allclose(confidence(margins, 1.0), weights[0] / weights.sum())
-    assert_allclose(drill_of(True, margins.tolist()).confidence(0.5), 1.0 / np.sqrt(weights).sum())
-    assert confidence(np.array([np.inf, 1e9]), 1e-3) == 1.0
-    assert np.isnan(confidence(margins, float("nan")))
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_confidence_has_the_log_odds_of_the_named_set_times_the_factor(factor: float) -> None:
+    for odds in (0.5, 1.0, 9.0):
+        told = drill_of(True, [np.log(odds)]).confidence(factor)
+        assert_allclose(told / (1.0 - told), odds**factor)
+    assert confidence(np.array([np.inf]), 1e-3) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -114,4 +114,4 @@ def test_hardly_any_window_and_no_known_threshold_are_drawn_all_the_same(windows
     shown: dict[str, Any] = {"starts": answer.starts[windows], "evidence_course": answer.evidence_course[windows]}
     figure = draw(replace(answer, courses=tuple(courses), **shown))
     figure.draw_without_rendering()
-    assert "nats" in figure.axes[-1].get_title(loc="right")
+    assert figure.axes[-1].get_title(loc="right") == "summed since the onset, nats"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from eccaht.data.clock import Clock
-from eccaht.incident.answer import Answer, Kind, Suspect
+from eccaht.incident.answer import Answer, Interval, Kind, Reason, Suspect
 from eccaht.incident.names import shown_briefly
 from eccaht.incident.why import disagreements, outside, why
 from eccaht.incident.words import WIDTH, confidence, headline, lines, table
@@ -27,6 +27,16 @@ def with_reason(answer: Answer, **changes: Any) -> tuple[Answer, Suspect]:
     """The answer with another reason for its first sensor."""
     first = replace(answer.sensors[0], reason=replace(answer.sensors[0].reason, **changes))
     return replace(answer, sensors=(first, *answer.sensors[1:])), first
+
+
+def with_moved(*kinds: Kind) -> Answer:
+    """The first sensor was constant in the history, at 3, and reads 5; others have these faults."""
+    answer, unknown = answer_of(("moved", *kinds)), float("nan")
+    reason = Reason(unknown, unknown, (), 5.0, 3.0)
+    sizes: dict[str, Any] = {"size": unknown, "size_raw": 2.0, "size_raw_interval": Interval(2.0, 2.0)}
+    first = replace(answer.sensors[0], reason=reason, evidence=unknown, **sizes)
+    rankings = {name: tuple(row for row in ranking if row[0] != "LT-101") for name, ranking in answer.rankings.items()}
+    return replace(answer, sensors=(first, *answer.sensors[1:]), rankings=rankings, courses=answer.courses[1:])
 
 
 def test_the_headline_tells_who_how_and_since_when() -> None:
@@ -92,10 +102,33 @@ def test_the_confidence_is_the_counted_one_or_says_why_there_is_none() -> None:
     assert "not sure: 95 % is asked for" in confidence(answer_of(confidence=0.8, sure=False))
     assert "see the cautions" in confidence(answer_of(sure=False))
     assert "that nothing is wrong" in confidence(answer_of(()))
-    assert "no drill has checked this model" in confidence(answer_of(confidence=None, sure=False, drill=""))
-    broken = confidence(answer_of(confidence=None, sure=False))
-    assert "none can be given, because drills on this history did not keep the promise" in broken
-    assert "above 99.9 %" in broken
+    never = confidence(answer_of(confidence=0.0, sure=False))
+    assert never == "Confidence: no drill with such evidence was right (not sure: 95 % is asked for)."
+    assert "no drill that named nothing was right" in confidence(answer_of((), confidence=0.0, sure=False))
+    none = confidence(answer_of(confidence=None, sure=False))
+    assert none.startswith("Confidence: none was counted (see the cautions). The model by itself says above 99.9 %")
+
+
+def test_a_searched_onset_is_told_beside_the_confidence() -> None:
+    words = "counted in drills, which were told where it begins (95 % is asked for)"
+    assert words in confidence(answer_of(searched=True))
+    assert "told" not in confidence(answer_of())
+
+
+def test_the_confidence_is_not_about_what_is_seen_to_have_moved() -> None:
+    assert "that exactly the other named sensors are wrong, LT-101 aside, counted" in confidence(with_moved("step"))
+    assert "that nothing else is wrong, LT-101 aside, counted" in confidence(with_moved())
+
+
+def test_a_constant_that_moved_is_told_and_has_no_place_in_rankings() -> None:
+    answer = with_moved("step")
+    text = told(answer)
+    assert "2 of 24 sensors are wrong" in text
+    assert "LT-101 (moved up), TT-303 (step up)" in text
+    why_moved = "Why: LT-101 never moved in the history and moves now: from 3 to 5 since 2024-03-07 08:00."
+    assert why_moved in text
+    assert all("LT-101" not in line for line in disagreements(answer))
+    assert "nan" not in text
 
 
 def test_why_tells_a_hidden_fault_from_an_open_one() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from eccaht.arrays import check_alpha
@@ -39,8 +38,9 @@ def drill(
 
     Steps, drifts, stuck sensors, noise, replayed readings and silence are put into random sensors of quiet stretches,
     and other stretches are left as they are. Each is judged as 'eccaht identify' would. One half of the drills serves
-    to find what the evidence has to be multiplied by so that sure answers keep their promise, the other half is
-    counted. Without --data, what was counted when the model was calibrated is shown.
+    to find what evidence is worth, so that sure answers keep their promise, and the other half is counted by it. What
+    'eccaht identify' then uses is found from all of them. Without --data, what was counted when the model was
+    calibrated is shown.
     """
     options = given(runs=runs, seed=seed, alpha=None if alpha is None else check_alpha(alpha))
     if not data and (asked := [f"--{name}" for name in options] + ["--out"] * (out is not None)):
@@ -154,18 +154,14 @@ def _tell(counts: Counts, seconds: float | None) -> None:
 
 def _remarks(counts: Counts) -> Iterator[str]:
     yield "size: in robust units; share: of the faulty sensors, those that were named."
-    yield "Counted on every second drill; the others served to find what the evidence has to be multiplied by."
+    yield "Counted on every second drill, by what the others say evidence is worth; the model keeps what all say."
     yield f"Falsely named: {counted(counts.falsely_named, 'sensor')} in {counted(counts.faults, 'fault')}."
     yield f"Alarms: {_of(counts.alarms, counts.quiet, 'quiet stretches')}."
-    if np.isnan(counts.factor):
-        promise = f"too few answers are sure or too many of those are wrong for a promise of {percent(counts.alpha)}"
-        yield f"Whatever the evidence is multiplied by, {promise}: 'eccaht identify' gives no confidence."
-        return
     sure = _of(counts.sure_and_wrong, counts.sure, "sure answers")
     kept = "" if counts.holds else ": more than chance explains, take sure answers with care"
     yield f"Sure and wrong: {sure}; promised: at most {percent(counts.alpha)}{kept}."
     if counts.factor < 1.0:
-        yield f"For that promise the evidence is multiplied by {counts.factor:.2g}."
+        yield f"'eccaht identify' multiplies the evidence by {counts.factor:.2g}, which is fitted to all drills."
 
 
 def _of(count: int, trials: int, what: str) -> str:

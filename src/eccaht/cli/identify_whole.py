@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import typer
@@ -19,11 +19,24 @@ from eccaht.files import replacing
 from eccaht.incident.answer import Answer
 from eccaht.incident.document import as_document
 from eccaht.incident.words import lines
+from eccaht.model.constants import Moved, moved_constants
 from eccaht.model.model import Model, load_model
 from eccaht.model.prepare import Notation
 
 _PAGES = (".html", ".htm")
 _READ = 0.4  # share of the time that reading takes, about
+
+
+class Readings(NamedTuple):
+    """What was read: windows of the sensors of the model that the data have, and the first one to look at.
+
+    moved: columns that never changed in the history and do from there on.
+    """
+
+    model: Model
+    windows: Windows
+    first: int | None
+    moved: list[Moved]
 
 
 @dataclass(frozen=True)
@@ -37,11 +50,8 @@ class Stretch:
     missing: Literal["refuse", "allow"]
     notation: Notation
 
-    def read(self) -> tuple[Model, Windows, int | None]:
-        """The model and the windows of its sensors that the data have, and the first one to look at.
-
-        The windows before `start` are read too: they say what was normal just before.
-        """
+    def read(self) -> Readings:
+        """Read the data; the windows before `start` too: they say what was normal just before."""
         check_limits(self.start, self.stop)
         model = load_model(self.model)
         source = self.notation.recorded(model, self.data)
@@ -50,11 +60,12 @@ class Stretch:
         notes = list(windows.notes)
         if absent := [name for name in model.names if source.lacks(name)]:
             notes.append(f"not looked at, because the data do not have them: {', '.join(absent)}")
-            model = model.of([name for name in model.names if name not in absent])
-            windows = replace(windows.of(model.names), model=model)
+            windows = windows.of([name for name in model.names if name not in absent])
         if unknown := model.unknown_columns(source):
             notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
-        return model, replace(windows, notes=tuple(notes)), self._first(windows)
+        first = self._first(windows)
+        moved = moved_constants(model, source, start=self.start, stop=self.stop, notation=self.notation)
+        return Readings(model, replace(windows, notes=tuple(notes)), first, moved)
 
     def _first(self, windows: Windows) -> int | None:
         start, _ = between(windows.clock, self.start, self.stop)
@@ -87,17 +98,18 @@ def identify_whole(
     from eccaht.incident.investigate import investigate_incident  # as late as the work, which alone needs it
 
     with shown_progress("reading the data", 1.0) as bar:
-        model, windows, first = stretch.read()
-        _check_number(options.get("number"), len(model.names))
-        bar.stage(f"weighing sets of {len(model.names)} sensors", _READ)
-        answer = investigate_incident(model, windows, start=first, **options)
+        model, windows, first, moved = stretch.read()
+        sensors = len(windows.names)
+        _check_number(options.get("number"), sensors)
+        bar.stage(f"weighing sets of {sensors} sensors", _READ)
+        answer = investigate_incident(model, windows, start=first, moved=moved, **options)
     clock, notes = windows.clock, list(dict.fromkeys([*windows.notes, *answer.notes]))
     for text in notes:
         note(text)
 
     def document(files: list[str]) -> dict[str, Any]:
         settings = {"start": stretch.start, "stop": stretch.stop, "anomalies": options.get("number"), "least": least}
-        settings |= {"alpha": alpha, "missing": stretch.missing, "sensors": len(model.names)}
+        settings |= {"alpha": alpha, "missing": stretch.missing, "sensors": sensors}
         contents = {"settings": settings, **as_document(answer, clock), "timezone": clock.zone}
         return contents | {"notes": notes, "files": files}
 

@@ -25,8 +25,9 @@ class Interval:
 class Reason:
     """Why a sensor is where it is: what it reads alone, and what the others say it should read.
 
-    z_alone: its mean deviation from its level before the onset, in deviations of such means in the history.
-    z_given: the same for its deviation from what the sensors that are not named predict.
+    z_alone: its mean deviation from its level before the onset, in usual deviations of one window in the history.
+    z_given: its mean deviation from what the sensors that are not named predict, in usual deviations of one window
+    from that.
     predictors: the sensors whose readings say most about it, with their weights in robust units, largest first.
     read, expected: its mean reading since the onset and what the others predict for it, in raw units.
     """
@@ -42,6 +43,7 @@ class Reason:
 class Suspect:
     """One sensor in the light of the incident.
 
+    kind: "moved" is a column that never changed in the history and does now; no evidence weighs it.
     belief: the probability that it is wrong. evidence: log-likelihood that the named set loses without it, or wins
     with it. size, size_raw: its mean deviation since the onset from what the others predict, in robust and in raw
     units, with a 95 % interval of the latter. since: the window from which on it deviates.
@@ -80,8 +82,9 @@ class Answer:
     first, last: the stretch that was looked at; n_windows of it.
     evidence: how unusual the stretch is, as -log of the share of quiet stretches that are as unusual.
     threshold: evidence beyond which something is said to be wrong.
-    confidence: the counted probability that exactly the named sensors are wrong (or that nothing is); None where drills
-    say that none can be given, or where there were none. sure: is it at least the promised one?
+    confidence: the counted probability that exactly the named sensors are wrong (or that nothing is), those of kind
+    "moved" taken for granted; None where no drill has counted it, and a caution then says why. sure: is it at least
+    the promised one? searched: whether the stretch that was judged had to be found, which drills were told.
     posterior: the same within the model, before drills corrected it.
     runner_up: the strongest sensor that was not named.
     rankings: all sensors with their score, best first, by "z_local" (the largest deviation from the hour before) and
@@ -109,6 +112,7 @@ class Answer:
     cautions: tuple[str, ...] = ()
     drill: str = ""
     notes: tuple[str, ...] = field(default=())
+    searched: bool = False
 
     @property
     def named(self) -> tuple[str, ...]:

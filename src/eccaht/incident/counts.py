@@ -63,7 +63,7 @@ class Counts:
     """What was counted on drills that nothing was fitted to.
 
     alpha: the promise: sure answers, those with a confidence of at least 1 - alpha, are wrong at most so often.
-    factor: on the evidence, which makes confidences honest.
+    factor: on the evidence, which makes confidences honest: the one that is kept, fitted to all drills.
     sure, sure_and_wrong: of all drills, quiet ones included. falsely_named: sensors named beside the faulty ones.
     quiet, alarms, quiet_windows: stretches without a fault, alarms in them, and their windows.
     cells: faults by kind and size, one a range of sizes for kinds that have some.

@@ -20,6 +20,7 @@ def as_document(answer: Answer, clock: Clock = PLAIN) -> dict[str, Any]:
         "headline": headline(answer, clock),
         "named": [sensor for sensor in sensors if sensor["named"]],
         "onset": _time(answer.onset, clock),
+        "onset_searched": bool(answer.searched),
         "onset_interval": None if answer.onset_interval is None else [_time(t, clock) for t in answer.onset_interval],
         "confidence": _number(answer.confidence),
         "sure": bool(answer.sure),

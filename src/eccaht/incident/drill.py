@@ -100,16 +100,17 @@ def drill_history(
     samples = [
         sample_quiet(normal, values[block], moments[block]) for normal, block in zip(normals, blocks, strict=True)
     ]
+    repeats = [longest_repeats(values[block]) for block in blocks]
     drills: list[Drill] = []
-    repeats = longest_repeats(values)
     share = [runs // BLOCKS + (b < runs % BLOCKS) for b in range(BLOCKS)]
     for b, block in enumerate(blocks):
-        others = quiet_of([sample for c, sample in enumerate(samples) if c != b], repeats)
-        judge = Judge(normals[b], others, check_alpha(alpha))
+        others = [c for c in range(BLOCKS) if c != b]
+        quiet = quiet_of([samples[c] for c in others], np.max([repeats[c] for c in others], axis=0))
+        judge = Judge(normals[b], quiet, check_alpha(alpha))
         drills += run_drills(
             judge, values[block], moments[block], runs=max(share[b], 1), seed=seed * BLOCKS + b, progress=progress
         )
-    return _counted(quiet_of(samples, repeats), drills, alpha)
+    return _counted(quiet_of(samples, longest_repeats(values)), drills, alpha)
 
 
 def drilled(
@@ -128,11 +129,11 @@ def drilled(
     if model.normal is None:
         raise ValueError("the model does not describe normal operation: calibrate it again")
     values, moments = windows.values, moments_of(windows)
-    half, repeats = len(values) // 2, longest_repeats(values)
+    half = len(values) // 2
     sample = [sample_quiet(model.normal, values[part], moments[part]) for part in (slice(0, half), slice(half, None))]
-    judge = Judge(model.normal, quiet_of(sample[:1], repeats), check_alpha(alpha))
+    judge = Judge(model.normal, quiet_of(sample[:1], longest_repeats(values[:half])), check_alpha(alpha))
     drills = run_drills(judge, values[half:], moments[half:], runs=runs, seed=seed, progress=progress)
-    return _counted(quiet_of(sample, repeats), drills, alpha)
+    return _counted(quiet_of(sample, longest_repeats(values)), drills, alpha)
 
 
 def _share(number: Any) -> float:
@@ -160,7 +161,7 @@ def _fitted(model: Model, values: Array, moments: Array, without: slice) -> Norm
 
 
 def _counted(quiet: Quiet, drills: Sequence[Drill], alpha: float) -> Drilled:
-    """Count with a promise fitted to one half of the drills; the promise that is kept is fitted to both."""
+    """Count on one half of the drills with a promise fitted to the other; the one that is kept is fitted to both."""
     counts = count(drills, Promise.fitted(drills), alpha)
     promise = Promise.fitted([replace(drill, part="fit") for drill in drills])
     return Drilled(quiet, promise, replace(counts, factor=promise.factor))

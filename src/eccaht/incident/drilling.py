@@ -25,7 +25,7 @@ _TRIES = 50  # stretches looked at for sensors that vary
 
 
 class Judged(Protocol):
-    """What a judge says of a stretch: the sensors that are wrong, and the evidence by which they beat rival sets."""
+    """What a judge says of a stretch: the sensors that are wrong, and the log-odds that it is exactly these."""
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -33,7 +33,7 @@ class Judged(Protocol):
 
     @property
     def margins(self) -> Array:
-        """Nats by which the named set beats each rival, at least 0."""
+        """Log-odds of the named set, (1,), before drills say what they are worth; empty if nothing is named."""
 
     @property
     def alarm(self) -> bool:
@@ -82,17 +82,17 @@ class Drill:
         return len(set(self.named) - set(self.sensors))
 
     def confidence(self, factor: float) -> float:
-        """The probability of the named set among its rivals if evidence is multiplied by `factor`."""
+        """The probability of the named set if evidence is multiplied by `factor`."""
         return confidence(self.margins, factor)
 
 
 def confidence(margins: Array, factor: float) -> float:
-    """1 / (1 + sum exp(-factor * margin)); NaN if the factor is.
+    """The probability that log-odds, (1,), stand for once multiplied by `factor`: 1 / (1 + exp(-factor * margin)).
 
-    >>> round(confidence(np.array([3.0, 4.0]), 1.0), 3), confidence(np.array([]), 1.0)
-    (0.936, 1.0)
+    >>> round(confidence(np.array([3.0]), 1.0), 3), confidence(np.array([]), 1.0)
+    (0.953, 1.0)
     """
-    return float(1.0 / (1.0 + np.exp(-factor * np.asarray(margins)).sum())) if factor == factor else float("nan")
+    return float(1.0 / (1.0 + np.exp(-factor * np.asarray(margins)).sum()))
 
 
 def kinds_of(runs: int) -> list[str]:

@@ -55,7 +55,10 @@ class Judgement:
         return self.statistic > self.threshold
 
     def posterior(self, factor: float = 1.0) -> float:
-        """The probability of the named set among it and its strongest rivals."""
+        """The probability of the named set by its log-odds, times `factor`.
+
+        If nothing is named, that nothing is wrong, by how far the stretch stays below its threshold.
+        """
         if not len(self.margins):
             return float(1.0 / (1.0 + np.exp(min(self.statistic - self.threshold, 500.0))))
         return float(1.0 / (1.0 + np.exp(-factor * self.margins).sum()))

@@ -125,7 +125,7 @@ def _draw_evidence(axes: Axes, answer: Answer, clock: Clock, width: float) -> No
     axes.set_ylim(min(float(np.nanmin(course, initial=0.0)), 0.0) - 0.05 * top, 1.15 * top)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
     axes.set_title("evidence", fontweight="bold")
-    axes.set_title("what each window adds for the named sensors, nats", loc="right")
+    axes.set_title("summed since the onset, nats", loc="right")
 
 
 def _draw_onset(axes: Axes, answer: Answer, clock: Clock) -> None:

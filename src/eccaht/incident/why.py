@@ -29,6 +29,9 @@ def why(answer: Answer, suspect: Suspect, clock: Clock = PLAIN) -> str:
     if suspect.kind == "stuck":
         at = in_digits(suspect.reason.read, unit_of(suspect))
         return f"{suspect.sensor} repeats one value, {at},{moved}{_other_readings(suspect)}."
+    if suspect.kind == "moved":
+        usual, read = (f"{value:g}" for value in (suspect.reason.expected, suspect.reason.read))
+        return f"{suspect.sensor} never moved in the history and moves now: from {usual} to {read}{moved}."
     later = f" (since {moment(clock, since, answer.onset)})" if since is not None and since != answer.onset else ""
     return f"{suspect.sensor}{later} {_alone(suspect)}; {_given(answer, suspect)}."
 
@@ -92,7 +95,8 @@ def unit_of(suspect: Suspect) -> float:
 
 
 def _disagreement(answer: Answer, name: str) -> str:
-    place, named = places(answer)[name], answer.named
+    place = places(answer)[name]
+    named = [sensor for sensor in answer.named if sensor in place]  # what was constant in the history has no place
     first = [sensor for sensor, _ in answer.rankings[name]][: max(len(named), 1)]
     if not named:
         return f"{first[0]} comes first; some sensor always does."
@@ -100,8 +104,8 @@ def _disagreement(answer: Answer, name: str) -> str:
     if not missed and not taken:
         return _SAME
     suspects = {suspect.sensor: suspect for suspect in answer.sensors}
-    misses = _grouped((k, place.get(k), *_missed(suspects[k], name)) for k in missed)
-    takes = _grouped((k, place.get(k), *_taken(suspects[k])) for k in taken if k in suspects)
+    misses = _grouped((k, place[k], *_missed(suspects[k], name)) for k in missed)
+    takes = _grouped((k, place[k], *_taken(suspects[k])) for k in taken if k in suspects)
     return f"one would miss {misses}" + (f"; and name {takes}." if takes else ".")
 
 
@@ -122,11 +126,11 @@ def _taken(suspect: Suspect) -> tuple[str, str]:
     return f"{suspect.evidence:+.1f} evidence", "adding too little evidence"
 
 
-def _grouped(told: Iterable[tuple[str, int | None, str, str]]) -> str:
+def _grouped(told: Iterable[tuple[str, int, str, str]]) -> str:
     """Sensors with their places and numbers, those with the same reason together."""
     groups: dict[str, list[str]] = {}
     for sensor, place, number, reason in told:
-        beside = ", ".join(filter(None, ("not ranked" if place is None else ordinal(place), number)))
+        beside = ", ".join(filter(None, (ordinal(place), number)))
         groups.setdefault(reason, []).append(f"{sensor} ({beside})")
     return "; ".join(f"{_some(sensors)}, {reason}" for reason, sensors in groups.items())
 

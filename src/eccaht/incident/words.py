@@ -10,7 +10,7 @@ from eccaht.incident.answer import Answer, Suspect
 from eccaht.incident.names import shown_briefly
 from eccaht.incident.phrases import amount, deviations, kind_of, moment, places, shortened, sized
 from eccaht.incident.why import disagreements, why
-from eccaht.presentation.text import columns, confident, counted
+from eccaht.presentation.text import columns, confident, counted, listed
 
 WIDTH = 100
 LEGEND = (
@@ -81,21 +81,29 @@ def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[lis
 
 
 def confidence(answer: Answer) -> str:
-    """How sure it is, or why nobody can say."""
-    what = "exactly these sensors are wrong" if answer.named else "nothing is wrong"
+    """How sure it is, or that nobody can say."""
+    what = _claim(answer)
     if answer.confidence is None:
-        lack = (
-            "drills on this history did not keep the promise"
-            if answer.drill
-            else "no drill has checked this model (eccaht drill)"
-        )
         model = f"{confident(answer.posterior)} that {what}"
-        return f"Confidence: none can be given, because {lack}. The model by itself says {model}."
+        return f"Confidence: none was counted (see the cautions). The model by itself says {model}."
     asked = confident(1.0 - answer.alpha)
     reached = answer.confidence >= 1.0 - answer.alpha
     doubt = "but see the cautions" if reached else f"not sure: {asked} is asked for"
     judged = f"{asked} is asked for" if answer.sure else doubt
-    return f"Confidence: {confident(answer.confidence)} that {what}, counted in drills ({judged})."
+    if answer.confidence == 0.0:
+        none = "no drill with such evidence was right" if answer.named else "no drill that named nothing was right"
+        return f"Confidence: {none} ({judged})."
+    told = ", which were told where it begins" if answer.searched else ""
+    return f"Confidence: {confident(answer.confidence)} that {what}, counted in drills{told} ({judged})."
+
+
+def _claim(answer: Answer) -> str:
+    """What the confidence is about: sensors that the evidence names, beside those that are seen to have moved."""
+    moved = [suspect.sensor for suspect in answer.sensors if suspect.kind == "moved" and suspect.named]
+    if not moved:
+        return "exactly these sensors are wrong" if answer.named else "nothing is wrong"
+    others = "exactly the other named sensors are" if len(answer.named) > len(moved) else "nothing else is"
+    return f"{others} wrong, {listed(moved)} aside"
 
 
 def evidence(answer: Answer, clock: Clock = PLAIN) -> str:

@@ -144,7 +144,10 @@ class Model:
         return np.array([known[name] for name in names], dtype=np.intp)
 
     def of(self, names: Sequence[str]) -> Model:
-        """The model of some of its sensors, in their order here, as if the others had been excluded."""
+        """The model of some of its sensors, in their order here, as if the others had been excluded.
+
+        It has no drills unless it has all sensors: they were counted with all of them.
+        """
         kept = set(names)
         chosen = self.places([name for name in self.names if name in kept])
         return replace(
@@ -160,7 +163,7 @@ class Model:
             ),
             summary=self.summary.of(chosen),
             normal=None if self.normal is None else self.normal.of(chosen),
-            drilled=self.drilled if len(chosen) == len(self.names) else None,  # counted with all sensors only
+            drilled=self.drilled if len(chosen) == len(self.names) else None,
         )
 
     def prepare(
