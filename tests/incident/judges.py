@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,21 +10,26 @@ import numpy as np
 from eccaht.arrays import Array
 from eccaht.incident.counts import Counts, count
 from eccaht.incident.drilling import Drill
-from eccaht.incident.promise import ConfidenceTable, Promise
+from eccaht.incident.judge import Basis
+from eccaht.incident.promise import WITHOUT_EVIDENCE, ConfidenceTable, Promise
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
     named: tuple[int, ...]
-    margins: Array
+    log_odds: float
     alarm: bool
+
+    @property
+    def basis(self) -> Basis:
+        return "evidence" if self.named else "nothing"
 
 
 class Perfect:
     """Knows the quiet windows, so that it sees whatever was changed in them."""
 
-    def __init__(self, quiet: Array, margin: float = 50.0) -> None:
-        self.quiet, self.margin = quiet, margin
+    def __init__(self, quiet: Array, log_odds: float = 50.0) -> None:
+        self.quiet, self.log_odds = quiet, log_odds
 
     def __call__(self, values: Array, moments: Array, start: int, stop: int) -> Verdict:
         assert values.shape == self.quiet.shape
@@ -34,7 +38,7 @@ class Perfect:
         assert same[:start].all()
         assert same[stop:].all()
         named = tuple(int(k) for k in np.flatnonzero(~same.all(axis=0)))
-        return Verdict(named, np.array([self.margin]), bool(named))
+        return Verdict(named, self.log_odds, bool(named))
 
 
 class Guessing:
@@ -44,7 +48,7 @@ class Guessing:
         self.rng = np.random.default_rng(seed)
 
     def __call__(self, values: Array, *_: Any) -> Verdict:
-        return Verdict((int(self.rng.integers(values.shape[1])),), np.array([]), True)
+        return Verdict((int(self.rng.integers(values.shape[1])),), 500.0, True)
 
 
 def plant(windows: int = 900, sensors: int = 6, seed: int = 0) -> Array:
@@ -53,10 +57,11 @@ def plant(windows: int = 900, sensors: int = 6, seed: int = 0) -> Array:
     return np.asarray(rng.standard_normal((windows, sensors)) + rng.standard_normal((windows, 1)))
 
 
-def drill_of(right: bool, margins: Sequence[float], part: Any = "fit", **others: Any) -> Drill:
+def drill_of(right: bool, log_odds: float, part: Any = "fit", **others: Any) -> Drill:
     """A drill of a step in sensor 0, found or taken for one in sensor 1."""
     fields: dict[str, Any] = {"kind": "step", "size": 2.5, "sensors": (0,), "start": 60, "length": 20, "alarm": True}
-    return Drill(**fields | {"named": (0,) if right else (1,), "margins": np.array(margins), "part": part} | others)
+    fields |= {"named": (0,) if right else (1,), "log_odds": log_odds, "part": part} | others
+    return Drill(**{"basis": "evidence" if fields["named"] else "nothing"} | fields)
 
 
 def telling(
@@ -65,14 +70,16 @@ def telling(
     """Drills that are right with probability p, uniform, and told with the evidence for it, or `boast` times that."""
     chances = rng.uniform(*range_of, size=drills)
     right = rng.random(drills) < chances
-    margins = boast * np.log(chances / (1.0 - chances))
+    log_odds = boast * np.log(chances / (1.0 - chances))
     parts = ("count", "fit")
-    return [drill_of(bool(right[k]), [float(margins[k])], parts[k % 2]) for k in range(drills)]
+    return [drill_of(bool(right[k]), float(log_odds[k]), parts[k % 2]) for k in range(drills)]
 
 
 def believing(factor: float = 1.0) -> Promise:
     """A promise that is sure of evidence that says so: 95 % where it says 95 % or more, and of nothing named."""
-    return Promise(factor, ConfidenceTable(np.array([0.0, 0.95]), np.array([0.0, 0.95])), 0.95)
+    return Promise(
+        factor, ConfidenceTable(np.array([0.0, 0.95]), np.array([0.0, 0.95])), dict.fromkeys(WITHOUT_EVIDENCE, 0.95)
+    )
 
 
 def example_counts(factor: float = 0.3) -> Counts:
@@ -86,5 +93,5 @@ def example_counts(factor: float = 0.3) -> Counts:
             sensors = () if quiet else (0,)
             named = sensors if right else (3,)
             more: dict[str, Any] = {"kind": kind, "size": size, "sensors": sensors, "named": named}
-            drills.append(drill_of(right, [20.0 if right else 8.0], "count", **more, alarm=bool(named)))
+            drills.append(drill_of(right, 20.0 if right else 8.0, "count", **more, alarm=bool(named)))
     return count(drills, believing(factor), 0.05)

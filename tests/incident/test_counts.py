@@ -52,7 +52,7 @@ def test_counts_are_those_of_the_drills_one_by_one() -> None:
 
 def test_every_size_belongs_to_one_range() -> None:
     sizes = [1.0, 1.999, 2.0, 2.5, 3.0, 4.999, 5.0, 10.0]
-    counts = count([drill_of(True, [9.0], "count", size=size) for size in sizes], believing(), ALPHA)
+    counts = count([drill_of(True, 9.0, "count", size=size) for size in sizes], believing(), ALPHA)
     steps = [cell for cell in counts.cells if cell.kind == "step"]
     assert [(cell.low, cell.high) for cell in steps] == list(BINS)
     assert [cell.faults for cell in steps] == [2, 2, 2, 2]
@@ -74,12 +74,12 @@ def test_without_drills_there_is_no_share() -> None:
 
 def test_the_line_says_what_was_counted() -> None:
     quiet: dict[str, Any] = {"kind": "quiet", "sensors": (), "length": 60}
-    drills = [drill_of(k > 2, [9.0 if k < 30 else 1.0], "count") for k in range(40)]
-    drills += [drill_of(True, [1.0], "count", **quiet, named=(), alarm=False)] * 9
-    drills += [drill_of(False, [1.0], "count", **quiet)]
+    drills = [drill_of(k > 2, 9.0 if k < 30 else 1.0, "count") for k in range(40)]
+    drills += [drill_of(True, 1.0, "count", **quiet, named=(), alarm=False)] * 9
+    drills += [drill_of(False, 1.0, "count", **quiet)]
     counts = count(drills, believing(), ALPHA)
     said = (
-        "On your own history: 40 faults drilled, 37 sets right, 3 of 30 sure answers wrong (10 %); 1 alarm in 10 quiet"
+        "On your own history: 40 faults drilled, 37 sets right, 3 of 39 sure answers wrong (8 %); 1 alarm in 10 quiet"
     )
     assert counts.line(60.0) == f"{said} hours"
     assert counts.line(None) == f"{said.removesuffix('10 quiet')}600 quiet windows"
@@ -141,7 +141,7 @@ def test_damaged_counts_are_refused(damage: Callable[[dict[str, Any]], object]) 
 
 @pytest.mark.parametrize(("sure", "wrong"), [(0, 0), (20, 3), (20, 4), (100, 9), (100, 10), (3, 3)])
 def test_a_promise_holds_unless_the_binomial_law_says_otherwise(sure: int, wrong: int) -> None:
-    drills = [drill_of(k >= wrong, [9.0], "count") for k in range(sure)]
+    drills = [drill_of(k >= wrong, 9.0, "count") for k in range(sure)]
     counts = count(drills, believing(), ALPHA)
     assert (counts.sure, counts.sure_and_wrong) == (sure, wrong)
     assert counts.holds is bool(not sure or stats.binom.sf(wrong - 1, sure, ALPHA) >= 0.05)

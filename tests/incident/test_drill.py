@@ -90,7 +90,7 @@ def test_counts_are_of_one_half_and_what_is_kept_is_fitted_to_both(
     found = drill_history(*calibrated)
     told = [each for block in drills for each in block]
     fitted = Promise.fitted(told)
-    sure = [each for each in told if each.part == "count" and fitted.confidence(each.margins) >= 0.95]
+    sure = [each for each in told if each.part == "count" and fitted.confidence(each) >= 0.95]
     assert found.counts.faults == len(told) // 2
     assert (found.counts.sure, found.counts.sure_and_wrong) == (len(sure), sum(not each.right for each in sure))
     assert found.factor == found.counts.factor == fit_factor([replace(each, part="fit") for each in told])

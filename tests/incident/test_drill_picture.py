@@ -57,7 +57,7 @@ def test_nothing_lies_on_anything_else(counts: Counts) -> None:
 
 
 def test_kinds_that_were_not_drilled_leave_a_gap() -> None:
-    few = count([drill_of(True, [9.0], "count"), drill_of(False, [9.0], "count", size=7.0)], believing(), 0.05)
+    few = count([drill_of(True, 9.0, "count"), drill_of(False, 9.0, "count", size=7.0)], believing(), 0.05)
     left, right = draw(few).axes
     assert {str(line.get_label()) for line in left.lines} & set(KINDS) == {"step"}
     assert [text.get_text() for text in right.texts] == ["none"] * 3

@@ -120,9 +120,9 @@ def test_without_a_sensor_of_the_drills_there_is_no_confidence(plant: tuple[Mode
 def test_where_no_drill_named_anything_there_is_no_confidence(plant: tuple[Model, Windows], incident: Windows) -> None:
     drilled = kept(plant[0])
     assert drilled is not None
-    promise = Promise(1.0, ConfidenceTable(np.zeros(0), np.zeros(0)), COUNTED)
+    promise = Promise(1.0, ConfidenceTable(np.zeros(0), np.zeros(0)), drilled.promise.shares)
     model = keeping(plant[0], replace(drilled, promise=promise))
-    assert "no drill named a sensor" in uncounted(asked((model, plant[1]), incident))
+    assert "no drill had such an answer" in uncounted(asked((model, plant[1]), incident))
 
 
 def test_a_constant_that_moved_is_named_first_and_changes_nothing_else(

@@ -11,6 +11,7 @@ from scipy import stats
 
 from eccaht.incident.counts import count
 from eccaht.incident.drilling import run_drills
+from eccaht.incident.judge import Basis
 from eccaht.incident.promise import DOUBT, FACTORS, ConfidenceTable, Promise, fit_factor
 from tests.incident.judges import Guessing, Perfect, believing, drill_of, plant, telling
 
@@ -21,8 +22,8 @@ def test_a_perfect_judge_needs_no_factor() -> None:
     quiet = plant()
     promise = Promise.fitted(run_drills(Perfect(quiet), quiet, np.zeros(len(quiet)), runs=120))
     assert promise.factor == 1.0
-    assert promise.confidence(np.array([50.0])) == pytest.approx(DOUBT ** (1 / 60))  # 60 of 60 right
-    assert promise.nothing == pytest.approx(DOUBT ** (1 / 30))
+    assert promise.confidence(drill_of(True, 50.0)) == pytest.approx(DOUBT ** (1 / 60))  # 60 of 60 right
+    assert promise.shares["nothing"] == pytest.approx(DOUBT ** (1 / 30))
 
 
 def test_a_guessing_judge_is_never_sure() -> None:
@@ -31,7 +32,7 @@ def test_a_guessing_judge_is_never_sure() -> None:
     promise = Promise.fitted(drills)
     assert count(drills, promise, ALPHA).sure == 0
     assert promise.table.counted(1.0) < 0.5
-    assert promise.nothing == 0.0  # it never named nothing, so nothing was counted
+    assert np.isnan(promise.shares["nothing"])  # it never named nothing, so nothing was counted
 
 
 @pytest.mark.parametrize("boast", [1.0, 3.0, 10.0])
@@ -44,8 +45,8 @@ def test_the_factor_takes_back_what_the_evidence_boasts(boast: float) -> None:
 def test_the_factor_has_the_least_log_loss() -> None:
     drills = telling(np.random.default_rng(8), 300, 4.0, (0.3, 1.0))
     fitted = [drill for drill in drills if drill.part == "fit"]
-    margins, right = np.array([drill.margins[0] for drill in fitted]), np.array([drill.right for drill in fitted])
-    losses = [np.logaddexp(0.0, np.where(right, -1.0, 1.0) * factor * margins).mean() for factor in FACTORS]
+    log_odds, right = np.array([drill.log_odds for drill in fitted]), np.array([drill.right for drill in fitted])
+    losses = [np.logaddexp(0.0, np.where(right, -1.0, 1.0) * factor * log_odds).mean() for factor in FACTORS]
     assert fit_factor(drills) == FACTORS[int(np.argmin(losses))]
 
 
@@ -61,25 +62,34 @@ def test_a_boasting_judge_is_cut_down_until_the_promise_holds_on_other_drills() 
 
 
 def test_answers_that_name_nothing_have_a_share_of_their_own() -> None:
-    naming = [drill_of(False, [50.0])] * 40
-    silent = [drill_of(True, [], kind="quiet", sensors=(), named=(), alarm=False)] * 30
+    naming = [drill_of(False, 50.0)] * 40
+    silent = [drill_of(True, 0.0, kind="quiet", sensors=(), named=(), alarm=False)] * 30
     promise = Promise.fitted(naming + silent)
-    assert promise.confidence(np.array([50.0])) == 0.0
-    assert promise.confidence(np.array([])) == pytest.approx(stats.beta.ppf(DOUBT, 30, 1))
+    assert promise.confidence(drill_of(True, 50.0)) == 0.0
+    assert promise.confidence(drill_of(True, 0.0, named=())) == pytest.approx(stats.beta.ppf(DOUBT, 30, 1))
+
+
+@pytest.mark.parametrize("basis", ["silent", "stuck"])
+def test_sensors_that_stand_still_do_not_lend_their_certainty_to_evidence(basis: Basis) -> None:
+    standing = [drill_of(True, 0.0, basis=basis)] * 40
+    drills = [drill_of(False, 5.0)] * 20 + standing
+    promise = Promise.fitted(drills)
+    assert promise.confidence(standing[0]) == pytest.approx(DOUBT ** (1 / 40))
+    assert promise.confidence(drills[0]) == 0.0
 
 
 def test_without_drills_nothing_is_known() -> None:
     promise = Promise.fitted([])
-    assert np.isnan(promise.confidence(np.array([50.0])))
+    assert np.isnan(promise.confidence(drill_of(True, 50.0)))
     assert count([], promise, ALPHA).sure == 0
 
 
 def test_only_drills_of_the_part_to_fit_are_looked_at() -> None:
-    good = [drill_of(True, [50.0])] * 30
-    others = [drill_of(False, [50.0], part="count")] * 300
+    good = [drill_of(True, 50.0)] * 30
+    others = [drill_of(False, 50.0, part="count")] * 300
     assert fit_factor(good + others) == 1.0
     assert_allclose(ConfidenceTable.fitted(good + others, 1.0).values, [DOUBT ** (1 / 30)])
-    assert Promise.fitted(good + others).confidence(np.array([50.0])) == pytest.approx(DOUBT ** (1 / 30))
+    assert Promise.fitted(good + others).confidence(drill_of(True, 50.0)) == pytest.approx(DOUBT ** (1 / 30))
 
 
 def test_counted_confidences_increase_and_never_reach_certainty() -> None:
@@ -113,9 +123,9 @@ def test_honest_confidences_are_counted_as_they_are_or_less() -> None:
 
 
 def test_a_few_right_answers_are_no_certainty() -> None:
-    assert ConfidenceTable.fitted([drill_of(True, [9.0])] * 3, 1.0).counted(1.0) == pytest.approx(DOUBT ** (1 / 3))
-    many = [drill_of(True, [3.0])] * 97 + [drill_of(False, [3.0])] * 3
-    table = ConfidenceTable.fitted(many + [drill_of(True, [9.0])] * 3, 1.0)
+    assert ConfidenceTable.fitted([drill_of(True, 9.0)] * 3, 1.0).counted(1.0) == pytest.approx(DOUBT ** (1 / 3))
+    many = [drill_of(True, 3.0)] * 97 + [drill_of(False, 3.0)] * 3
+    table = ConfidenceTable.fitted(many + [drill_of(True, 9.0)] * 3, 1.0)
     # three more right ones must not count for less than those before
     assert_allclose(table.values, [stats.beta.ppf(DOUBT, 100, 4)])
 

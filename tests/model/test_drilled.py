@@ -16,6 +16,7 @@ from eccaht.model.calibration import calibrate_with_windows
 from eccaht.model.model import Model, load_model
 from tests.checks.archives import Arrays, edit
 from tests.checks.hostile import attempt, edited
+from tests.incident.judges import drill_of
 from tests.model.histories import history
 
 RUNS = 12
@@ -49,7 +50,7 @@ def test_drills_survive_a_file_bit_for_bit(model: Model, path: Path) -> None:
         assert_array_equal(after.quiet.arrays()[name], array)
     assert after.counts == before.counts
     assert after.promise.factor == before.promise.factor
-    assert after.promise.nothing == before.promise.nothing
+    assert str(after.promise.shares) == str(before.promise.shares)
     assert_array_equal(after.promise.table.values, before.promise.table.values)
     first = path.read_bytes()
     load_model(path).save(path)
@@ -80,7 +81,8 @@ def array(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any], 
         put("counts", None),
         put("table", {"edges": [0.5], "values": [2.0]}),
         put("more", 1),
-        *(put("nothing", value) for value in (-0.1, 1.1, None, "1", True)),
+        *(put("shares", {"nothing": value, "silent": 0.9, "stuck": None}) for value in (-0.1, 1.1, "1", True)),
+        *(put("shares", value) for value in (None, {}, {"nothing": 0.9})),
         lambda content, _: content["drilled"].pop("table"),
         lambda _, arrays: arrays.pop("drilled.bars"),
         lambda _, arrays: arrays.update({"drilled.more": np.ones(3)}),
@@ -115,8 +117,7 @@ def use(path: Path) -> None:
     yardstick = drilled.quiet.yardstick(30)
     assert np.isfinite(yardstick.bar(2)).all()
     assert np.isfinite(yardstick.threshold(0.05))
-    confidence = drilled.promise.confidence(np.array([3.0]))
-    assert not confidence > 1.0
+    assert not drilled.promise.confidence(drill_of(True, 3.0)) > 1.0
     assert drilled.counts.line(60.0)
 
 

@@ -166,7 +166,7 @@ def count(drills: Sequence[Drill], promise: Promise, alpha: float) -> Counts:
     """Count the drills whose part is "count", which the promise was not fitted to."""
     counted_on = [drill for drill in drills if drill.part == "count"]
     quiet, faulty = ([drill for drill in counted_on if drill.quiet is wanted] for wanted in (True, False))
-    sure = [drill for drill in counted_on if promise.confidence(drill.margins) >= 1.0 - check_alpha(alpha)]
+    sure = [drill for drill in counted_on if promise.confidence(drill) >= 1.0 - check_alpha(alpha)]
     return Counts(
         alpha=alpha,
         factor=promise.factor,

@@ -18,8 +18,8 @@ from eccaht.arrays import Array, as_number, check_alpha
 from eccaht.data.windows import Windows
 from eccaht.incident.counts import Counts, count
 from eccaht.incident.drilling import Drill, kinds_of, run_drills
-from eccaht.incident.judge import Judge
-from eccaht.incident.promise import ConfidenceTable, Promise
+from eccaht.incident.judge import Basis, Judge
+from eccaht.incident.promise import WITHOUT_EVIDENCE, ConfidenceTable, Promise
 from eccaht.incident.quiet import Quiet, longest_repeats, quiet_of, sample_quiet
 from eccaht.model.drilled import Drilled as Stored
 from eccaht.model.fitting import fit_normal
@@ -48,7 +48,7 @@ class Drilled:
     def stored(self) -> Stored:
         """As plain numbers, for a model's file."""
         counted: dict[str, Any] = {"counts": self.counts.header(), "table": self.promise.table.header()}
-        counted["nothing"] = self.promise.nothing
+        counted["shares"] = {basis: None if share != share else share for basis, share in self.promise.shares.items()}
         return Stored(counted, self.quiet.arrays())
 
 
@@ -56,7 +56,7 @@ def kept(model: Model) -> Drilled | None:
     """What drills a model keeps, None if it has none; checked, since a stranger may have written it."""
     if model.drilled is None:
         return None
-    check_keys(model.drilled.counted, {"counts", "table", "nothing"}, "drills")
+    check_keys(model.drilled.counted, {"counts", "table", "shares"}, "drills")
     counts = Counts.build(model.drilled.counted["counts"])
     table = ConfidenceTable.build(model.drilled.counted["table"])
     try:
@@ -65,7 +65,7 @@ def kept(model: Model) -> Drilled | None:
         raise ValueError("its drills are damaged") from None
     if quiet.size != len(model.names):
         raise ValueError("its drills are of other sensors")
-    return Drilled(quiet, Promise(counts.factor, table, _share(model.drilled.counted["nothing"])), counts)
+    return Drilled(quiet, Promise(counts.factor, table, _shares(model.drilled.counted["shares"])), counts)
 
 
 def keeping(model: Model, drilled: Drilled) -> Model:
@@ -136,10 +136,16 @@ def drilled(
     return _counted(quiet_of(sample, longest_repeats(values)), drills, alpha)
 
 
-def _share(number: Any) -> float:
-    if not 0.0 <= as_number(number, "a counted share") <= 1.0:
-        raise ValueError("its drills are damaged")
-    return float(number)
+def _shares(header: Any) -> dict[Basis, float]:
+    """The counted shares that a file holds, None where there is none."""
+    check_keys(header, set(WITHOUT_EVIDENCE), "drills")
+    shares = {}
+    for basis in WITHOUT_EVIDENCE:
+        share = header[basis]
+        if share is not None and not 0.0 <= as_number(share, "a counted share") <= 1.0:
+            raise ValueError("its drills are damaged")
+        shares[basis] = float("nan") if share is None else float(share)
+    return shares
 
 
 def moments_of(windows: Windows) -> Array:

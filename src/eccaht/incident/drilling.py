@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+from scipy.special import expit
 
 from eccaht.arrays import Array, Index, as_count
 from eccaht.incident.faults import KINDS, VARIES, Fault, delivering, draw_fault, draw_number, inject, varying
+from eccaht.incident.judge import Basis
 from eccaht.model.normal import WIDTH
 from eccaht.randomness import Seed, check_seed, rng_for
 
@@ -32,8 +34,12 @@ class Judged(Protocol):
         """The sensors that are wrong, empty if nothing is."""
 
     @property
-    def margins(self) -> Array:
-        """Log-odds of the named set, (1,), before drills say what they are worth; empty if nothing is named."""
+    def basis(self) -> Basis:
+        """What it stands on: evidence for a sensor, or only that some are stuck or silent, or nothing."""
+
+    @property
+    def log_odds(self) -> float:
+        """Of the named set, before drills say what they are worth; counts only where evidence names a sensor."""
 
     @property
     def alarm(self) -> bool:
@@ -48,7 +54,7 @@ class Drill:
     """One stretch that was judged.
 
     kind: "quiet" if nothing was injected. size: in robust units, 0 for kinds without. sensors: those truly faulty.
-    start, length: the stretch. named, margins, alarm: what the judge said. part: what the drill serves for.
+    start, length: the stretch. named, basis, log_odds, alarm: what the judge said. part: what the drill serves for.
     """
 
     kind: str
@@ -57,7 +63,8 @@ class Drill:
     start: int
     length: int
     named: tuple[int, ...]
-    margins: Array
+    basis: Basis
+    log_odds: float
     alarm: bool
     part: Literal["fit", "count"]
 
@@ -83,16 +90,16 @@ class Drill:
 
     def confidence(self, factor: float) -> float:
         """The probability of the named set if evidence is multiplied by `factor`."""
-        return confidence(self.margins, factor)
+        return confidence(self.log_odds, factor)
 
 
-def confidence(margins: Array, factor: float) -> float:
-    """The probability that log-odds, (1,), stand for once multiplied by `factor`: 1 / (1 + exp(-factor * margin)).
+def confidence(log_odds: float, factor: float) -> float:
+    """The probability that log-odds stand for once multiplied by `factor`.
 
-    >>> round(confidence(np.array([3.0]), 1.0), 3), confidence(np.array([]), 1.0)
-    (0.953, 1.0)
+    >>> round(confidence(3.0, 1.0), 3), confidence(3.0, 0.0)
+    (0.953, 0.5)
     """
-    return float(1.0 / (1.0 + np.exp(-factor * np.asarray(margins)).sum()))
+    return float(expit(factor * log_odds))
 
 
 def kinds_of(runs: int) -> list[str]:
@@ -143,7 +150,8 @@ def run_drills(
                 start,
                 stop - start,
                 tuple(int(k) for k in judged.named),
-                np.asarray(judged.margins, dtype=np.float64),
+                judged.basis,
+                float(judged.log_odds),
                 bool(judged.alarm),
                 "fit" if number % 2 else "count",
             )

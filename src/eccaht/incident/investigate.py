@@ -145,7 +145,7 @@ def _answer(case: Case, drilled: Drilled | None, asked: _Asked) -> Answer:
     judged = [suspect(case, k, float(beliefs[k])) for k in judgement.order]
     suspects = (*(_moved(each, len(judged)) for each in asked.moved), *judged)
     uncounted = list(_uncounted(case, drilled, asked))
-    confidence = None if uncounted or drilled is None else drilled.promise.confidence(judgement.margins)
+    confidence = None if uncounted or drilled is None else drilled.promise.confidence(judgement)
     named = [each for each in suspects if each.named]
     others = [each for each in suspects if not each.named]
     starts = windows.starts
@@ -215,8 +215,8 @@ def _uncounted(case: Case, drilled: Drilled | None, asked: _Asked) -> Iterator[s
     if _another_answer(case, drilled.counts.alpha, asked):
         levels = f"{drilled.counts.alpha:g}; with {asked.alpha:g}"
         yield f"drills were counted with an error level of {levels} the answer may be another one, for which {none}"
-    if np.isnan(drilled.promise.confidence(case.judgement.margins)):
-        yield f"no drill named a sensor, so {none}"
+    if np.isnan(drilled.promise.confidence(case.judgement)):
+        yield f"no drill had such an answer, so {none}"
 
 
 def _another_answer(case: Case, drilled: float, asked: _Asked) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import pdtrc
+from scipy.special import expit, pdtrc
 
 from eccaht.arrays import Array
 from eccaht.incident.quiet import PASSES, Quiet, Yardstick
@@ -19,10 +19,10 @@ MOST_REFINED = 5  # sets up to this size are refined by exchanges
 MOST_GROWN = 40  # sensors beyond are ranked by what they would add
 MOST_SILENT = 0.5  # share of the windows; a sensor silent in more of them is a fault of its own
 CHANCE = 0.05  # what so few quiet stretches show is not put down to chance
-_PLAIN = 50.0  # net evidence of a sensor that stands still: it needs none
 _BELOW = (-2.0, 4.0)  # nats that the strongest sensor outside counts for
 _ROUNDS = 3
 Standing = Literal["stuck", "silent"]
+Basis = Literal["nothing", "silent", "stuck", "evidence"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Judgement:
     order: all sensors, the most suspect first. named: those that are wrong, none if nothing is.
     gains: what each sensor adds to the others of the set, or would add, in its strongest view, (K,); net: the same
     beyond what sound sensors reach in quiet stretches, in units in which chance is e times as rare, (K,).
-    margins: log-odds of the named set, (1,), before drills say what they are worth; empty if nothing is named.
+    log_odds: of the named set, before drills say what they are worth; 0 where no evidence names a sensor.
     exchanges: by which it beats the best exchange of each sensor, (K,). standing: sensors that are stuck or silent.
     statistic, threshold: how unusual the stretch is, and from where on something is said to be wrong.
     """
@@ -42,7 +42,7 @@ class Judgement:
     views: tuple[View, ...]  # by sensor
     gains: Array
     net: Array
-    margins: Array
+    log_odds: float
     exchanges: Array
     standing: dict[int, Standing]
     statistic: float
@@ -57,11 +57,19 @@ class Judgement:
     def posterior(self, factor: float = 1.0) -> float:
         """The probability of the named set by its log-odds, times `factor`.
 
-        If nothing is named, that nothing is wrong, by how far the stretch stays below its threshold.
+        If no evidence names a sensor, that no more is wrong, by how far the stretch stays below its threshold.
         """
-        if not len(self.margins):
-            return float(1.0 / (1.0 + np.exp(min(self.statistic - self.threshold, 500.0))))
-        return float(1.0 / (1.0 + np.exp(-factor * self.margins).sum()))
+        odds = factor * self.log_odds if self.basis == "evidence" else self.threshold - self.statistic
+        return float(expit(odds))
+
+    @property
+    def basis(self) -> Basis:
+        """What the answer stands on: evidence for a sensor, or only that some are stuck or silent, or nothing."""
+        if any(k not in self.standing for k in self.named):
+            return "evidence"
+        if not self.named:
+            return "nothing"
+        return "stuck" if "stuck" in (self.standing[k] for k in self.named) else "silent"
 
     def without(self, sensors: Sequence[int]) -> Judgement:
         """The same with some sensors no longer named."""
@@ -69,8 +77,7 @@ class Judgement:
             return self
         named = tuple(k for k in self.named if k not in sensors)
         order = (*named, *(k for k in self.order if k not in named))
-        left = self.margins if named else np.zeros(0)
-        return replace(self, named=named, order=order, margins=left)
+        return replace(self, named=named, order=order)
 
     def without_alarm(self) -> Judgement:
         """The same where, on all that was looked at, nothing but sensors that stand still is wrong."""
@@ -240,7 +247,7 @@ class _Search:
             views=tuple(views),
             gains=gains,
             net=net,
-            margins=self.margins(named, net, exchanges, number is not None, bool(standing)),
+            log_odds=self.log_odds(named, net, exchanges, number is not None),
             exchanges=exchanges,
             standing=standing,
             statistic=statistic,
@@ -248,19 +255,18 @@ class _Search:
             evidence=self.evidence,
         )
 
-    def margins(self, named: list[int], net: Array, exchanges: Array, fixed: bool, standing: bool) -> Array:
-        """One log-odds for the named set, (1,), or none if nothing is named.
+    def log_odds(self, named: list[int], net: Array, exchanges: Array, fixed: bool) -> float:
+        """The log-odds of sensors that evidence names, 0 if there are none; fixed: their number is known.
 
-        The logarithm of the net evidence by which its weakest sensor is in it, since errors of heavy-tailed evidence
+        The logarithm of the net evidence by which the weakest one is in the set, since errors of heavy-tailed evidence
         are relative ones, and how far the strongest sensor outside stays below its bar.
         """
-        if not named and not standing:
-            return np.zeros(0)
+        if not named:
+            return 0.0
         outside = np.setdiff1d(np.flatnonzero(self.evidence.judged), named)
-        inside = [*exchanges[named], *([] if fixed else net[named])]
-        weakest = float(np.clip(min(inside, default=_PLAIN), 0.0, 1e12))
+        weakest = min([*exchanges[named], *([] if fixed else net[named])])
         below = 0.0 if fixed or not outside.size else -float(net[outside].max())
-        return np.array([np.log1p(weakest) + np.clip(below, *_BELOW)])
+        return float(np.log1p(np.clip(weakest, 0.0, 1e12)) + np.clip(below, *_BELOW))
 
 
 def standing_still(values: Array, start: int, stop: int, still: Array) -> dict[int, Standing]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from scipy.special import betaincinv
 
 from eccaht.archive import check_keys
 from eccaht.arrays import Array, as_floats, frozen
-from eccaht.incident.drilling import Drill, confidence
+from eccaht.incident.drilling import Drill, Judged, confidence
+from eccaht.incident.judge import Basis
 
 FACTORS = np.geomspace(1.0, 1e-3, 61)
 DOUBT = 0.1  # the counted share is taken at the lower end of a one-sided interval that it exceeds with 1 - DOUBT
+WITHOUT_EVIDENCE: tuple[Basis, ...] = ("nothing", "silent", "stuck")
 _LONGEST = 10_000  # pools of a table
 
 
@@ -95,25 +97,33 @@ class ConfidenceTable:
 class Promise:
     """How evidence becomes a confidence that was counted: the factor on it, and the table behind it.
 
-    nothing: the counted share of right answers among those that name nothing.
+    shares: the counted shares of right answers that no evidence stands behind, by their basis in WITHOUT_EVIDENCE;
+    NaN where no drill had such an answer.
     """
 
     factor: float
     table: ConfidenceTable
-    nothing: float
+    shares: dict[Basis, float]
 
     @staticmethod
     def fitted(drills: Sequence[Drill]) -> Promise:
         """Fit both to the drills whose part is "fit"."""
         fitted = [drill for drill in drills if drill.part == "fit"]
-        naming, silent = ([drill for drill in fitted if bool(drill.named) is named] for named in (True, False))
-        factor = fit_factor(naming)
-        nothing = _Pool(0.0, len(silent), sum(drill.right for drill in silent)).bounded()
-        return Promise(factor, ConfidenceTable.fitted(naming, factor), nothing)
+        by_basis = {basis: [drill for drill in fitted if drill.basis == basis] for basis in get_args(Basis)}
+        factor = fit_factor(by_basis["evidence"])
+        shares = {basis: _bounded_share(by_basis[basis]) for basis in WITHOUT_EVIDENCE}
+        return Promise(factor, ConfidenceTable.fitted(by_basis["evidence"], factor), shares)
 
-    def confidence(self, margins: Array) -> float:
-        """The counted confidence of a set with these log-odds (none: nothing is named); NaN if nothing was counted."""
-        return self.table.counted(confidence(margins, self.factor)) if len(margins) else self.nothing
+    def confidence(self, judged: Judged) -> float:
+        """The counted confidence of what a judge said; NaN if nothing was counted."""
+        if judged.basis in self.shares:
+            return self.shares[judged.basis]
+        return self.table.counted(confidence(judged.log_odds, self.factor))
+
+
+def _bounded_share(drills: Sequence[Drill]) -> float:
+    """The lower end of the interval for the share of right ones, NaN without drills."""
+    return _Pool(0.0, len(drills), sum(drill.right for drill in drills)).bounded() if drills else float("nan")
 
 
 def _pooled(told: Array, right: Array) -> ConfidenceTable:
