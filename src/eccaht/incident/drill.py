@@ -27,7 +27,7 @@ from eccaht.model.model import Model
 from eccaht.model.normal import Normal
 
 BLOCKS = 3
-RUNS = 400
+RUNS = 1000
 FEWEST_WINDOWS = 600  # in a history for its blocks to say something
 Progress = Callable[[int], object]
 
