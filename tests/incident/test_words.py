@@ -110,7 +110,7 @@ def test_the_confidence_is_the_counted_one_or_says_why_there_is_none() -> None:
 
 
 def test_a_searched_onset_is_told_beside_the_confidence() -> None:
-    words = "counted in drills, which were told where it begins (95 % is asked for)"
+    words = "counted in drills, which were told where to look (95 % is asked for)"
     assert words in confidence(answer_of(searched=True))
     assert "told" not in confidence(answer_of())
 

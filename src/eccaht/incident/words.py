@@ -93,7 +93,7 @@ def confidence(answer: Answer) -> str:
     if answer.confidence == 0.0:
         none = "no drill with such evidence was right" if answer.named else "no drill that named nothing was right"
         return f"Confidence: {none} ({judged})."
-    told = ", which were told where it begins" if answer.searched else ""
+    told = ", which were told where to look" if answer.searched else ""
     return f"Confidence: {confident(answer.confidence)} that {what}, counted in drills{told} ({judged})."
 
 
