@@ -82,6 +82,17 @@ def test_sensors_that_stand_still_do_so_since_their_first_repeated_or_missing_re
     assert onset_of(only, values, START) == Onset(117, 117, 117)
 
 
+@pytest.mark.parametrize(("still", "moved", "onset"), [(117, 117, 117), (110, 130, 110), (140, 120, 120)])
+def test_the_first_of_sensors_that_stand_still_and_that_move_counts(still: int, moved: int, onset: int) -> None:
+    judge = judge_of("white")
+    values = simulated(judge.normal, T, 2)
+    values[still:170, 3] = values[still - 1, 3]
+    values[moved:170, 8] += 6.0
+    judgement = replace(judge(values, np.zeros(T), START, 170), named=(3, 8))
+    assert judgement.standing == {3: "stuck"}
+    assert onset_of(judgement, values, START).best == onset
+
+
 def test_silent_windows_of_a_named_sensor_bear_no_evidence() -> None:
     judge = judge_of("white")
     values = simulated(judge.normal, T, 3)
@@ -99,24 +110,27 @@ def dense(memory: float, length: int) -> Array:
     return np.asarray(memory ** np.abs(np.subtract.outer(np.arange(length), np.arange(length))))
 
 
-def test_what_changes_has_the_density_of_a_mixture_of_gaussians(monkeypatch: pytest.MonkeyPatch) -> None:
-    L, memory = 6, 0.6
+@pytest.mark.parametrize("memory", [0.0, 0.6])
+@pytest.mark.parametrize("rough", [np.ones(6), np.linspace(0.5, 2.0, 6)])
+def test_what_changes_has_the_density_of_a_mixture_of_gaussians(
+    monkeypatch: pytest.MonkeyPatch, memory: float, rough: Array
+) -> None:
+    L = len(rough)
     x = np.random.default_rng(0).standard_normal((L, 1)) + 1.0
     monkeypatch.setattr(changes, "_OUTLIERS", 1e-300)
-    found = changes._likelihoods(x, np.ones(L), memory)[:, 0]
-    S = dense(memory, L)
-    root = np.linalg.cholesky(S)
+    found = changes._likelihoods(x, rough, memory)[:, 0]
+    root = np.linalg.cholesky(dense(memory, L))
     time = np.arange(L)
 
     def density(covariance: Array) -> float:
         return float(stats.multivariate_normal(np.zeros(L), covariance).logpdf(x[:, 0]))
 
-    null = density(S + changes._OFFSET**2)
+    null = density(root @ np.diag(rough**2) @ root.T + changes._OFFSET**2)
     for onset in range(L):
         after, terms = time >= onset, []
         before = changes._OFFSET**2 * np.outer(*2 * [root @ (np.linalg.solve(root, np.ones(L)) * ~after)])
         for spread in changes._SPREADS:
-            wider = root @ np.diag(np.where(after, spread**2, 1.0)) @ root.T + before
+            wider = root @ np.diag(np.where(after, spread, 1.0) ** 2 * rough**2) @ root.T + before
             terms += [density(wider)] * (len(changes._SIZES) * (spread > 1.0))
             done = np.maximum(time - onset + 1.0, 0.0) / (L - onset)
             shapes = [1.0 * after]
@@ -126,11 +140,3 @@ def test_what_changes_has_the_density_of_a_mixture_of_gaussians(monkeypatch: pyt
             terms += [density(wider + size**2 * np.outer(s, s)) for s in shapes for size in changes._SIZES]
         expected = np.logaddexp(null, np.logaddexp.reduce(terms) - np.log(len(terms)))
         assert_allclose(found[onset], expected, rtol=1e-8)
-
-
-def test_rough_windows_scale_the_density() -> None:
-    x, rough = np.random.default_rng(1).standard_normal((8, 2)), np.linspace(0.5, 2.0, 8)
-    plain = changes._likelihoods(x, np.ones(8), 0.0)
-    flat = changes._likelihoods(2.0 * x, np.full(8, 2.0), 0.0)
-    assert np.isfinite(changes._likelihoods(x, rough, 0.0)).all()
-    assert flat.shape == plain.shape

@@ -87,19 +87,21 @@ def _usual(fresh: Array, present: Array, density: Array, offset: Array) -> Array
 def _changed(fresh: Array, present: Array, rough: Array, memory: float) -> Array:
     """The log density of the windows from each one on, (L, n), if the change came with it: a mean over what it is."""
     number, power = _following(present), _following(fresh**2)
-    flat = [-number * np.log(spread) - 0.5 * power / spread**2 for spread in _SPREADS]
-    terms = len(_SIZES) * flat[1:]  # noise without a shape
-    for shape in _shapes(len(fresh), memory):
-        moved = shape / rough
-        b, M = moved @ fresh, moved**2 @ present
-        for plain, spread in zip(flat, _SPREADS, strict=True):
-            terms += [plain + _gain(b / spread**2, M / spread**2, size) for size in _SIZES]
-    return np.asarray(logsumexp(np.array(terms), axis=0) - np.log(len(terms)) - 0.5 * number * np.log(2.0 * np.pi))
+    spreads, sizes = np.reshape(_SPREADS, (-1, 1, 1)), np.reshape(_SIZES, (-1, 1, 1, 1))
+    flat = -number * np.log(spreads) - 0.5 * power / spreads**2  # by spread, (6, L, n)
+    terms = [flat[1:]] * len(_SIZES)  # noise without a shape
+    there = present.astype(np.float64)
+    for shape in _shapes(len(fresh)):
+        moved = _without_memory(shape.T, memory).T / rough
+        b, M = moved @ fresh, moved**2 @ there
+        terms += list(flat + _gain(b / spreads**2, M / spreads**2, sizes))
+    together = np.concatenate(terms)
+    return np.asarray(logsumexp(together, axis=0) - np.log(len(together)) - 0.5 * number * np.log(2.0 * np.pi))
 
 
-def _gain(b: Array, M: Array, size: float) -> Array:
+def _gain(b: Array, M: Array, size: Array | float) -> Array:
     """The log ratio of marginal likelihoods for a shape whose size is N(0, size^2)."""
-    return np.asarray(0.5 * b**2 / (M + size**-2) - 0.5 * np.log1p(size**2 * M))
+    return np.asarray(0.5 * b**2 / (M + 1.0 / size**2) - 0.5 * np.log1p(size**2 * M))
 
 
 def _log_normal(x: Array, spread: float) -> Array:
@@ -125,11 +127,11 @@ def _held(courses: Array) -> Array:
     return np.where(last >= 0, np.take_along_axis(courses, np.maximum(last, 0), axis=0), 0.0)
 
 
-@lru_cache(maxsize=len(_MEMORIES))
-def _shapes(length: int, memory: float) -> tuple[Array, ...]:
-    """A step and drifts that end at 1, by onset and window, (L, L) each, without memory."""
+@lru_cache(maxsize=2)
+def _shapes(length: int) -> tuple[Array, ...]:
+    """A step and drifts that end at 1, by onset and window, (L, L) each."""
     time = np.arange(length)
     done = np.maximum(time - time[:, None] + 1.0, 0.0) / (length - time[:, None])
     drifts = [np.where(done <= knee, done, knee + knee * np.log(np.maximum(done, knee) / knee)) for knee in _KNEES]
     shapes = [np.where(done > 0.0, 1.0, 0.0), *(drift / drift[0, -1] for drift in drifts)]
-    return tuple(frozen(_without_memory(shape.T, memory).T) for shape in shapes)
+    return tuple(frozen(shape) for shape in shapes)

@@ -55,10 +55,16 @@ def onset_of(judgement: Judgement, values: Array, start: int) -> Onset:
     """The onset within a judged stretch of the values, (T, K), that begins at window `start`.
 
     All onsets in the stretch are equally likely beforehand; the interval holds 95 % of what the windows leave of them.
+    A sensor that stands still shows its onset exactly, which counts if it is among those or comes before them.
     """
     moving = [k for k in judgement.named if k not in judgement.standing]
-    if not moving:
-        return _still_since(judgement, values, start)
+    onsets = [_still_since(judgement, values, start)] if judgement.standing or not moving else []
+    onsets += [_moved_since(judgement, moving, start)] if moving else []
+    return onsets[0] if onsets[0].best <= onsets[-1].last else onsets[-1]
+
+
+def _moved_since(judgement: Judgement, moving: list[int], start: int) -> Onset:
+    """Since when these sensors deviate."""
     chances = np.exp(log_onsets(judgement, moving))
     order = np.argsort(-chances, kind="stable")
     likely = order[: 1 + int(np.searchsorted(np.cumsum(chances[order]), CREDIBLE * chances.sum()))]
