@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from eccaht.arrays import Array
 from eccaht.incident.judge import Judge, standing_still
-from eccaht.incident.onset import onset_of, scan
+from eccaht.incident.onset import scan
 from eccaht.incident.usual import simulated
 from tests.incident.worlds import normal_of, quiet_worlds
 
@@ -46,16 +46,6 @@ def test_a_huge_step_in_one_sensor_of_a_white_world_is_named_alone(white: Judge,
     assert judgement.order[0] == sensor
     assert judgement.alarm
     assert np.sign(judgement.evidence.deviations[:, sensor].mean()) == np.sign(by)
-
-
-@pytest.mark.parametrize("since", [100, 107, 125])
-def test_a_huge_step_begins_within_the_interval_of_the_onset(white: Judge, since: int) -> None:
-    judgement = white(moved(white, [2], since=since), NONE, START, STOP)
-    onset, course = onset_of(judgement, white.quiet.yardstick(STOP - START).usual_per_window, START)
-    assert judgement.named == (2,)
-    assert onset.first <= since <= onset.last
-    assert onset.first <= onset.best <= onset.last
-    assert len(course) == STOP - START
 
 
 def test_a_scan_passes_where_something_happens_and_nowhere_else(white: Judge) -> None:

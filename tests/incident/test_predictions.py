@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eccaht.incident.kinds import kind_of
-from eccaht.incident.predictions import Prediction, residuals
+from eccaht.arrays import Array
+from eccaht.incident.predictions import Predictions
 from eccaht.model.normal import Normal
 from tests.incident.worlds import evidence_of, normal_of
 
@@ -43,59 +43,70 @@ def test_scores_grow_by_the_logarithm_beyond_the_largest_knot() -> None:
     assert_allclose(normal.scores(1000.0 * normal.knots[-1:]) - farther, farther - far)
 
 
-@pytest.mark.parametrize("named", [(), (1,), (0, 3), (0, 1, 3, 4)])
-def test_predictions_are_conditional_expectations(named: tuple[int, ...]) -> None:
-    normal = normal_of(K)
-    kept = [k for k in range(K) if k == 2 or k not in named]
-    Q = np.linalg.inv(normal.scatter[np.ix_(kept, kept)])  # regression by the precision of those that take part
-    own = kept.index(2)
-    expected = np.zeros(K)
-    expected[kept] = -Q[own] / Q[own, own]
-    expected[2] = 0.0
-    prediction = Prediction.of(normal, 2, named)
-    assert_allclose(prediction.weights, expected, atol=1e-12)
-    assert_allclose(prediction.spread, Q[own, own] ** -0.5)
-    assert not set(prediction.strongest()) & {2, *named}
+def regression(R: Array, scores: Array, sensor: int, named: tuple[int, ...]) -> tuple[float, float]:
+    """What a sensor should score given those present in a window that are neither named nor itself; the error of it."""
+    others = [k for k in np.flatnonzero(~np.isnan(scores)) if k != sensor and k not in named]
+    weights = np.linalg.solve(R[np.ix_(others, others)], R[others, sensor])
+    return float(weights @ scores[others]), float(np.sqrt(R[sensor, sensor] - R[sensor, others] @ weights))
+
+
+NAMED = pytest.mark.parametrize("named", [(), (1,), (0, 3), (3, 1, 4, 0)])
+
+
+@NAMED
+@pytest.mark.parametrize("gaps", [False, True])
+def test_predictions_are_regressions_on_those_present_and_not_named(named: tuple[int, ...], gaps: bool) -> None:
+    normal, rng = normal_of(K), np.random.default_rng(7)
+    scores = rng.standard_normal((30, K))
+    if gaps:
+        scores[rng.random(scores.shape) < 0.3] = np.nan
+        scores[0] = np.nan
+    predictions = Predictions.of(evidence_of(normal, scores), named)
+    for t in range(len(scores)):
+        for k in range(K):
+            expected, error = regression(normal.scatter, scores[t], k, named)
+            assert_allclose(predictions.expected[t, k], expected, atol=1e-10)
+            assert_allclose(predictions.spread[t, k], error, rtol=1e-9)
+
+
+@NAMED
+def test_weights_are_those_of_the_regression(named: tuple[int, ...]) -> None:
+    normal, scores = normal_of(K), np.random.default_rng(8).standard_normal((20, K))
+    predictions = Predictions.of(evidence_of(normal, scores), named)
+    for k in range(K):
+        weights = predictions.weights(k)
+        assert_allclose(scores @ weights, predictions.expected[:, k], atol=1e-10)
+        assert not weights[[k, *named]].any()
+        strongest = predictions.strongest(k)
+        assert [weight for _, weight in strongest] == [weights[j] for j, _ in strongest]
+        assert not {j for j, _ in strongest} & {k, *named}
+
+
+@NAMED
+def test_readings_of_named_sensors_change_no_prediction(named: tuple[int, ...]) -> None:
+    normal, rng = normal_of(K), np.random.default_rng(9)
+    scores = rng.standard_normal((20, K))
+    scores[rng.random(scores.shape) < 0.3] = np.nan
+    other = scores.copy()
+    other[:, list(named)] += 100.0
+    other[5:9, list(named)] = np.nan
+    plain, again = (Predictions.of(evidence_of(normal, each), named) for each in (scores, other))
+    assert_allclose(plain.expected, again.expected, atol=1e-12)
+    assert_allclose(plain.spread, again.spread, rtol=1e-12)
+
+
+def test_without_correlation_nothing_is_predicted() -> None:
+    normal, scores = normal_of(K), np.random.default_rng(3).standard_normal((20, K))
+    predictions = Predictions.of(evidence_of(normal, scores, correlation=False), (1,))
+    assert_allclose(predictions.expected, 0.0, atol=1e-12)
+    assert_allclose(predictions.spread, np.tile(np.sqrt(normal.scatter.diagonal()), (20, 1)))
+    assert all(not predictions.strongest(k) for k in range(K))
 
 
 def test_bands_hold_so_many_readings() -> None:
     normal = normal_of(K)
     scores = np.random.default_rng(1).multivariate_normal(np.zeros(K), normal.scatter, 4000)
-    prediction = Prediction.of(normal, 0, ())
-    middle, low, high = prediction.deviations(normal, prediction.scores(scores))
+    middle, low, high = Predictions.of(evidence_of(normal, scores), ()).deviations(0)
     read = normal.deviation_of(0, scores[:, 0])
     assert abs(((read > low) & (read < high)).mean() - 0.95) < 4 * np.sqrt(0.05 * 0.95 / 4000)
     assert ((low < middle) & (middle < high)).all()
-
-
-def test_a_shift_is_what_remains_of_a_sensor() -> None:
-    normal = normal_of(K)
-    scores = np.random.default_rng(2).multivariate_normal(np.zeros(K), normal.scatter, 200)
-    shifted = scores.copy()
-    shifted[:, 1] += 2.0
-    prediction = Prediction.of(normal, 1, (1,))
-    plain, more = (residuals(evidence_of(normal, each), prediction) for each in (scores, shifted))
-    assert_allclose(more - plain, 2.0)
-
-
-# -- kinds ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sign", [-1.0, 1.0])
-@pytest.mark.parametrize("length", [20, 60, 200])
-@pytest.mark.parametrize("seed", range(3))
-def test_kinds_are_told_by_their_course(sign: float, length: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    noise = 0.3 * rng.standard_normal(length)
-    walk = 3.0 * np.sin(np.linspace(0.0, 12.0, length) + seed)
-    assert kind_of(sign * 3.0 + noise) == "step"
-    assert kind_of(sign * np.linspace(0.0, 4.0, length) + noise) == "drift"
-    assert kind_of(sign * 20.0 * noise) == "noise"
-    assert kind_of(walk + noise) == "free"
-    gaps = sign * 3.0 + noise
-    gaps[::4] = np.nan
-    assert kind_of(gaps) == "step"
-
-
-def test_too_little_to_tell_is_a_step() -> None:
-    assert kind_of(np.array([1.0, -1.0, 1.0, -1.0])) == kind_of(np.zeros(30)) == kind_of(np.full(30, np.nan)) == "step"

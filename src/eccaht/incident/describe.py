@@ -13,8 +13,8 @@ from eccaht.data.windows import Windows
 from eccaht.incident.answer import Course, Interval, Kind, Reason, Suspect
 from eccaht.incident.judge import Judge, Judgement
 from eccaht.incident.kinds import kind_of
-from eccaht.incident.onset import Onset, window_evidence
-from eccaht.incident.predictions import BAND, Prediction
+from eccaht.incident.onset import Onset
+from eccaht.incident.predictions import BAND, Predictions
 from eccaht.incident.views import Evidence
 from eccaht.model.model import Model
 from eccaht.model.normal import local_level
@@ -69,15 +69,10 @@ class Case:
         """The windows shown that lie after the onset."""
         return slice(self.onset.best - self.shown.start, self.end - self.shown.start)
 
-    def prediction(self, k: int) -> Prediction:
-        """What the sensors that are not named say about one."""
-        named = self.judgement.named if self.judge.correlation else tuple(range(self.judge.normal.size))
-        return Prediction.of(self.judge.normal, k, named)
-
-    def expected(self, prediction: Prediction) -> tuple[Array, Array, Array]:
-        """What the others predict for a sensor in the windows shown, and its band: deviations in robust units."""
-        scores = prediction.scores(self.around.complete)
-        return prediction.deviations(self.judge.normal, scores)
+    @cached_property
+    def predictions(self) -> Predictions:
+        """What the sensors that are not named say about all of them in the windows shown."""
+        return Predictions.of(self.around, self.judgement.named)
 
     def raw(self, k: int, robust: Array) -> Array:
         """Readings in raw units."""
@@ -86,26 +81,21 @@ class Case:
 
 def suspect(case: Case, k: int, belief: float) -> Suspect:
     """One sensor in the light of the incident."""
-    judgement, model = case.judgement, case.model
-    named = k in judgement.named
-    prediction = case.prediction(k)
-    expected = case.expected(prediction)[0][case.since]
-    deviations = case.around.deviations[case.since, k]
+    judgement, names, scale = case.judgement, case.model.names, float(case.model.scale[k])
+    named, predictions, since = k in judgement.named, case.predictions, case.since
+    expected, low, high = (each[since] for each in predictions.deviations(k))
+    deviations, level = case.around.deviations[since, k], case.around.level[since, k]
     residual = deviations - expected
     kind: Kind = judgement.standing.get(k) or kind_of(residual)
-    size, error = _size(residual, kind, judgement.evidence.inflation[k])
-    usual = float(np.interp(1.0, case.judge.normal.knot_scores, case.judge.normal.knots[:, k]))
-    level = case.around.level[case.since, k]
-    gap = float(np.nanmean(case.around.scores[case.since, k] - prediction.scores(case.around.complete)[case.since]))
-    names = model.names
+    spread = 0.5 * _mean(high - low) / BAND
+    size, interval = _size(residual, kind if named else "step", spread, judgement.evidence.inflation[k])
     reason = Reason(
-        z_alone=_finite(float(_mean(deviations)) / max(usual, 1e-12)),
-        z_given=_finite(gap / prediction.spread),
-        predictors=tuple((names[j], float(prediction.weights[j])) for j in prediction.strongest()),
+        z_alone=_mean(deviations) / case.judge.normal.usual_deviation[k],
+        z_given=_mean((case.around.scores[since, k] - predictions.expected[since, k]) / predictions.spread[since, k]),
+        predictors=tuple((names[j], weight) for j, weight in predictions.strongest(k)),
         read=float(case.raw(k, np.asarray(_mean(deviations + level)))),
         expected=float(case.raw(k, np.asarray(_mean(expected + level)))),
     )
-    scale = float(model.scale[k])
     return Suspect(
         sensor=names[k],
         named=named,
@@ -114,7 +104,7 @@ def suspect(case: Case, k: int, belief: float) -> Suspect:
         kind=kind,
         size=size,
         size_raw=scale * size,
-        size_raw_interval=Interval(scale * (size - error), scale * (size + error)),
+        size_raw_interval=Interval(scale * interval.low, scale * interval.high),
         reason=reason,
         since=case.windows.starts[case.onset.best] if named else None,
     )
@@ -125,21 +115,26 @@ def _mean(course: Array) -> float:
     return float(present.mean()) if present.size else float("nan")
 
 
-def _size(residual: Array, kind: Kind, inflation: float) -> tuple[float, float]:
-    """The size of a fault, and half of its 95 % interval: the mean, the end of a drift, the spread of noise."""
-    present = residual[~np.isnan(residual)]
+def _size(residual: Array, kind: Kind, spread: float, inflation: float) -> tuple[float, Interval]:
+    """The size of a fault and its 95 % interval: the mean, the end of a drift, the spread of noise.
+
+    spread: of the residual in normal operation; few windows cannot show that they vary less. inflation: how many
+    windows are worth one.
+    """
+    there = ~np.isnan(residual)
+    present = residual[there]
     if not present.size:
-        return float("nan"), float("nan")
+        return float("nan"), Interval(float("nan"), float("nan"))
     worth = max(present.size / max(inflation, 1.0), 1.0)
     if kind == "noise":
-        spread = float(np.sqrt(np.mean(present**2)))
-        return spread, BAND * spread / np.sqrt(2.0 * worth)
-    error = BAND * float(present.std()) / np.sqrt(worth)
-    if kind == "drift":
-        time = np.arange(1.0, present.size + 1.0)
-        end = float(present @ time) / float(time @ time) * present.size
-        return end, np.sqrt(3.0) * error
-    return float(present.mean()), error
+        size = float(np.sqrt(np.mean(present**2)))
+        error = BAND * size / np.sqrt(2.0 * worth)
+        return size, Interval(max(size - error, 0.0), size + error)
+    shape = np.arange(1, residual.size + 1)[there] / residual.size if kind == "drift" else np.ones(present.size)
+    size = float(present @ shape / (shape @ shape))
+    left = float(np.sqrt(np.mean((present - size * shape) ** 2)))
+    error = BAND * max(left, spread) / np.sqrt(worth * np.mean(shape**2))
+    return size, Interval(size - error, size + error)
 
 
 def _finite(number: float) -> float:
@@ -151,7 +146,7 @@ def courses(case: Case, sensors: list[str]) -> tuple[Course, ...]:
     found = []
     for sensor in sensors:
         k = case.model.names.index(sensor)
-        middle, low, high = case.expected(case.prediction(k))
+        middle, low, high = case.predictions.deviations(k)
         level = case.around.level[:, k]
         found.append(
             Course(
@@ -171,10 +166,25 @@ def evidence_course(case: Case) -> Array:
     course = np.zeros(case.shown.stop - case.shown.start)
     if case.judgement.named:
         usual = case.judge.quiet.yardstick(case.judgement.evidence.length).usual_per_window
-        found = window_evidence(case.judgement, usual)
+        found = _window_evidence(case.judgement, usual)
         skipped = case.onset.best - case.begin
         course[case.since] = np.cumsum(found[skipped:])
     return course
+
+
+def _window_evidence(judgement: Judgement, usual: Array) -> Array:
+    """What each window of the stretch says for the named sensors, (L,), less what sound ones are used to.
+
+    usual: the evidence that a sound sensor reaches by its own past and by the others in a window.
+    """
+    evidence, named = judgement.evidence, [k for k in judgement.named if k not in judgement.standing]
+    by_own = [k for k in named if judgement.views[k] == "own"]
+    own = 0.5 * np.nansum(np.square(evidence.innovations[:, by_own]), axis=1)
+    course = np.minimum(own, 50.0 * max(len(by_own), 1)) - usual[0] * len(by_own)
+    others = [k for k in named if k not in by_own]
+    if others:
+        course = course + evidence.course(tuple(by_own), tuple(named)) - usual[1] * len(others)
+    return np.asarray(course)
 
 
 def rankings(case: Case) -> dict[str, tuple[tuple[str, float], ...]]:
@@ -182,8 +192,7 @@ def rankings(case: Case) -> dict[str, tuple[tuple[str, float], ...]]:
     normal, values = case.judge.normal, case.windows.values
     before = values[max(0, case.begin - normal.width) : case.begin]
     level = local_level(before, normal.profile[0])
-    usual = np.array([np.interp(1.0, normal.knot_scores, normal.knots[:, k]) for k in range(normal.size)])
-    away = np.abs(values[case.begin : case.end] - level) / np.maximum(usual, 1e-12)
+    away = np.abs(values[case.begin : case.end] - level) / normal.usual_deviation
     evidence = case.judgement.evidence
     share = np.abs(evidence.complete * (evidence.complete @ normal.precision)).sum(axis=0)
     largest = np.where(np.isnan(away), 0.0, away).max(axis=0)

@@ -90,7 +90,7 @@ def investigate_incident(
         judgement = judgement.without_alarm()
     onset = Onset(begin, begin, begin)
     if judgement.named and (locate or start is None):
-        onset, _ = onset_of(judgement, quiet.yardstick(end - begin).usual_per_window, begin)
+        onset = onset_of(judgement, values, begin)
     if least is not None:
         judgement = _large(judgement, least)
     case = Case(model, windows, judge, judgement, onset, begin, end)

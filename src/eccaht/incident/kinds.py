@@ -9,7 +9,7 @@ from eccaht.incident.answer import Kind
 
 _FEWEST = 5  # windows to tell a course from a step
 _MOST = 0.6  # share of the power that a course must explain
-_MORE = 0.15  # by which a drift must explain more than a step
+_MORE = 0.05  # by which a drift must explain more than a step
 _WHITE = 0.35  # autocorrelation below which a course is noise
 
 

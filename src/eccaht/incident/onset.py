@@ -1,4 +1,4 @@
-"""When an incident began: a scan over a stretch, and the window from which on the evidence for its sensors adds up."""
+"""When an incident began: a scan over a stretch, and the window in which the named sensors change their course."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.arrays import Array
+from eccaht.incident.changes import log_onsets
 from eccaht.incident.judge import Judge, Judgement
 from eccaht.incident.seen import Seen
 from eccaht.model.normal import FEWEST_BEFORE
@@ -16,7 +17,7 @@ SCANNED = (5, 20, 60)  # lengths of the stretches that are looked at
 LONGEST = 200  # windows of an incident that are judged: later ones know less of the level before
 _AT_ONCE = 64  # stretches that are looked at together
 _STEPS = 4  # starts of stretches within a length
-_INTERVAL = 3.0  # nats: onsets within so much evidence of the best one are not excluded
+CREDIBLE = 0.95  # of the interval of an onset
 
 
 class Onset(NamedTuple):
@@ -52,27 +53,36 @@ def scan(
     return place, best
 
 
-def window_evidence(judgement: Judgement, usual: Array) -> Array:
-    """What each window of the stretch says for the named sensors, (L,), less what sound ones are used to.
+def onset_of(judgement: Judgement, values: Array, start: int) -> Onset:
+    """The onset within a judged stretch of the values, (T, K), that begins at window `start`.
 
-    usual: the evidence that a sound sensor reaches by its own past and by the others in a window.
+    All onsets in the stretch are equally likely beforehand; the interval holds 95 % of what the windows leave of them.
+    A sensor that stands still shows its onset exactly, which counts if it is among those or comes before them.
     """
-    evidence, named = judgement.evidence, [k for k in judgement.named if k not in judgement.standing]
-    by_own = [k for k in named if judgement.views[k] == "own"]
-    own = 0.5 * np.nansum(np.square(evidence.innovations[:, by_own]), axis=1)
-    course = np.minimum(own, 50.0 * max(len(by_own), 1)) - usual[0] * len(by_own)
-    others = [k for k in named if k not in by_own]
-    if others:
-        course = course + evidence.course(tuple(by_own), tuple(named)) - usual[1] * len(others)
-    return np.asarray(course)
+    moving = [k for k in judgement.named if k not in judgement.standing]
+    onsets = [_still_since(judgement, values, start)] if judgement.standing or not moving else []
+    onsets += [_moved_since(judgement, moving, start)] if moving else []
+    return onsets[0] if onsets[0].best <= onsets[-1].last else onsets[-1]
 
 
-def onset_of(judgement: Judgement, usual: Array, start: int) -> tuple[Onset, Array]:
-    """The onset within a judged stretch that begins at window `start`, and the evidence of each of its windows."""
-    course = window_evidence(judgement, usual)
-    if not len(course):
-        return Onset(start, start, start), course
-    remaining = np.cumsum(course[::-1])[::-1]  # evidence of an onset at each window
-    best = int(remaining.argmax())
-    near = np.flatnonzero(remaining >= remaining[best] - _INTERVAL)
-    return Onset(start + best, start + int(near.min()), start + int(near.max())), course
+def _moved_since(judgement: Judgement, moving: list[int], start: int) -> Onset:
+    """Since when these sensors deviate."""
+    chances = np.exp(log_onsets(judgement, moving))
+    order = np.argsort(-chances, kind="stable")
+    likely = order[: 1 + int(np.searchsorted(np.cumsum(chances[order]), CREDIBLE * chances.sum()))]
+    return Onset(start + int(order[0]), start + int(likely.min()), start + int(likely.max()))
+
+
+def _still_since(judgement: Judgement, values: Array, start: int) -> Onset:
+    """Since when the first of the sensors that stand still does: the first reading repeated, or the first missing."""
+    stop = start + judgement.evidence.length
+    since = []
+    for k, what in judgement.standing.items():
+        course = values[:stop, k]
+        if what == "silent":
+            since.append(start + int(np.isnan(course[start:]).argmax()))
+        else:
+            changes = np.flatnonzero(course != course[-1])
+            since.append(int(changes.max(initial=-1)) + 2)  # the first that is repeated may still be sound
+    onset = min(max(min(since, default=start), start), stop - 1)
+    return Onset(onset, onset, onset)

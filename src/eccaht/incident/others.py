@@ -39,7 +39,7 @@ class Free:
             return Free(G, precision[None], np.zeros(len(scores), dtype=np.intp), _distances(G, scores))
         patterns, which = np.unique(silent, axis=0, return_inverse=True)
         which = which.ravel()
-        Q = np.stack([_eliminated(precision, np.flatnonzero(pattern)) for pattern in patterns])
+        Q = np.stack([eliminated(precision, np.flatnonzero(pattern)) for pattern in patterns])
         known = np.where(silent, 0.0, scores)
         G = np.empty_like(known)
         for number in range(len(patterns)):
@@ -136,7 +136,7 @@ def _distances(G: Array, scores: Array) -> Array:
     return np.maximum(np.einsum("tk,tk->t", G, scores), 0.0)
 
 
-def _eliminated(precision: Array, gone: NDArray[np.intp]) -> Array:
+def eliminated(precision: Array, gone: NDArray[np.intp]) -> Array:
     """The precision of the sensors that are left, 0 for those that are gone."""
     if not gone.size:
         return precision

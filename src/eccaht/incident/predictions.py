@@ -1,56 +1,89 @@
-"""What the sensors that are not named say the named ones should read."""
+"""What the sensors that are not named say that each sensor should read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from eccaht.arrays import Array
+from eccaht.incident.others import eliminated
 from eccaht.incident.views import Evidence
 from eccaht.model.normal import Normal
 
 BAND = 1.96  # of what is expected, in deviations: 95 %
+_MATTERS = 0.05  # weight from which on a sensor says something about another
+_LEAST = 1e-12
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What the others predict for one sensor, in scores: weights of the others, (K,), and what remains unexplained."""
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What the sensors that are not named predict for every sensor, in scores.
 
-    sensor: int
-    weights: Array
-    spread: float
+    A sensor is predicted by all that are present in the same window and are neither named nor itself: readings of
+    named sensors take no part, not even in place of what is missing.
+    precision: Q, (K, K). expected: (T, K). spread: the standard deviation of what remains unexplained, (T, K).
+    """
+
+    normal: Normal
+    precision: Array
+    named: tuple[int, ...]
+    expected: Array
+    spread: Array
 
     @staticmethod
-    def of(normal: Normal, sensor: int, named: tuple[int, ...]) -> Prediction:
-        """The regression of a sensor on all that are neither named nor itself."""
-        others = np.setdiff1d(np.arange(normal.size), [*named, sensor])
-        R = normal.scatter
-        weights = np.zeros(normal.size)
-        unexplained = R[sensor, sensor]
-        if others.size:
-            weights[others] = np.linalg.solve(R[np.ix_(others, others)], R[others, sensor])
-            unexplained = R[sensor, sensor] - R[sensor, others] @ weights[others]
-        return Prediction(sensor, weights, float(np.sqrt(max(unexplained, 1e-12))))
+    def of(evidence: Evidence, named: tuple[int, ...]) -> Predictions:
+        """Of all sensors, in all windows of the evidence."""
+        scores, Q = evidence.scores, evidence.precision
+        absent = np.isnan(scores)
+        absent[:, list(named)] = True
+        known = np.where(absent, 0.0, scores)
+        expected, variance = np.empty_like(known), np.empty_like(known)
+        patterns, which = np.unique(absent, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == number)
+            gone, left = np.flatnonzero(pattern), np.flatnonzero(~pattern)
+            inner = np.linalg.inv(Q[np.ix_(gone, gone)])
+            expected[np.ix_(rows, gone)] = -known[rows] @ Q[:, gone] @ inner
+            variance[np.ix_(rows, gone)] = inner.diagonal()
+            others = eliminated(Q, gone)[np.ix_(left, left)]
+            present = known[np.ix_(rows, left)]
+            variance[np.ix_(rows, left)] = 1.0 / others.diagonal()
+            expected[np.ix_(rows, left)] = present - present @ others / others.diagonal()
+        return Predictions(evidence.normal, Q, named, expected, np.sqrt(np.maximum(variance, _LEAST)))
 
-    def scores(self, complete: Array) -> Array:
-        """The expected scores, (T,), given those of all sensors without gaps, (T, K)."""
-        return np.asarray(complete @ self.weights)
+    def deviations(self, sensor: int) -> tuple[Array, Array, Array]:
+        """The expected deviations of a sensor in robust units, and the ends of their 95 % band, (T,) each."""
+        middle, away = self.expected[:, sensor], BAND * self.spread[:, sensor]
+        expected, low, high = (
+            self.normal.deviation_of(sensor, each) for each in (middle, middle - away, middle + away)
+        )
+        return expected, low, high
 
-    def deviations(self, normal: Normal, expected: Array) -> tuple[Array, Array, Array]:
-        """The expected deviations in robust units, and the ends of their 95 % band, (T,) each."""
-        away = BAND * self.spread
-        middle, low, high = (normal.deviation_of(self.sensor, expected + each) for each in (0.0, -away, away))
-        return middle, low, high
+    @cached_property
+    def _others(self) -> Array:
+        """The precision of the sensors that are not named among themselves."""
+        return eliminated(self.precision, np.array(self.named, dtype=np.intp))
 
-    def strongest(self, most: int = 3) -> list[int]:
-        """The sensors that say most about this one."""
-        order = np.argsort(-np.abs(self.weights), kind="stable")[:most]
-        return [int(k) for k in order if abs(self.weights[k]) > 0.05]
+    @cached_property
+    def _of_named(self) -> Array:
+        """The weights of all sensors in what is expected of the named ones, (n, K)."""
+        A = list(self.named)
+        weights = -np.linalg.solve(self.precision[np.ix_(A, A)], self.precision[A])
+        weights[:, A] = 0.0
+        return np.asarray(weights)
 
+    def weights(self, sensor: int) -> Array:
+        """The weights of all sensors in what is expected of one where nothing is missing, (K,)."""
+        if sensor in self.named:
+            return np.asarray(self._of_named[self.named.index(sensor)])
+        weights = -self._others[sensor] / self._others[sensor, sensor]
+        weights[sensor] = 0.0
+        return np.asarray(weights)
 
-def residuals(evidence: Evidence, prediction: Prediction) -> Array:
-    """How far a sensor is from what the others predict, in robust units, (L,); NaN where it is silent."""
-    expected = prediction.scores(evidence.complete)
-    middle = prediction.deviations(evidence.normal, expected)[0]
-    return np.asarray(evidence.deviations[:, prediction.sensor] - middle)
+    def strongest(self, sensor: int, most: int = 3) -> list[tuple[int, float]]:
+        """The sensors that say most about one, with their weights."""
+        weights = self.weights(sensor)
+        order = np.argsort(-np.abs(weights), kind="stable")[:most]
+        return [(int(k), float(weights[k])) for k in order if abs(weights[k]) > _MATTERS]

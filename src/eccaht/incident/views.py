@@ -182,10 +182,6 @@ class Evidence:
             self._latest[wanted] = state
         return state
 
-    def free_total(self, chosen: tuple[int, ...]) -> float:
-        """Evidence of a set by the others, any course, chance included."""
-        return float(self.course((), chosen).sum())
-
     def course(self, before: tuple[int, ...], chosen: tuple[int, ...]) -> Array:
         """What each window says for the chosen sensors beyond those of `before`, by the others, (L,)."""
         nu, K = self.normal.tails, self.normal.size

@@ -93,6 +93,12 @@ class Normal:
         inverse = np.linalg.inv(self.scatter)
         return frozen(0.5 * (inverse + inverse.T))
 
+    @cached_property
+    def usual_deviation(self) -> Array:
+        """The deviation of score 1, in robust units, (K,); not below the spread for sensors that mostly stand still."""
+        one = [np.interp(1.0, self.knot_scores, knots) for knots in self.knots.T]
+        return frozen(np.maximum(one, self.spread))
+
     def of(self, chosen: NDArray[np.intp]) -> Normal:
         """Normal operation of some of the sensors."""
         return Normal(

@@ -1,0 +1,28 @@
+"""The kind of a fault is told by its course."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eccaht.incident.kinds import kind_of
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("length", [20, 60, 200])
+@pytest.mark.parametrize("seed", range(3))
+def test_kinds_are_told_by_their_course(sign: float, length: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    noise = 0.3 * rng.standard_normal(length)
+    walk = 3.0 * np.sin(np.linspace(0.0, 12.0, length) + seed)
+    assert kind_of(sign * 3.0 + noise) == "step"
+    assert kind_of(sign * np.linspace(0.0, 4.0, length) + noise) == "drift"
+    assert kind_of(sign * 20.0 * noise) == "noise"
+    assert kind_of(walk + noise) == "free"
+    gaps = sign * 3.0 + noise
+    gaps[::4] = np.nan
+    assert kind_of(gaps) == "step"
+
+
+def test_too_little_to_tell_is_a_step() -> None:
+    assert kind_of(np.array([1.0, -1.0, 1.0, -1.0])) == kind_of(np.zeros(30)) == kind_of(np.full(30, np.nan)) == "step"
