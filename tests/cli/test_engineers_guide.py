@@ -60,7 +60,12 @@ def test_every_command_runs_and_names_the_right_sensors(capsys: pytest.CaptureFi
 
 def test_the_guide_says_what_every_caution_means() -> None:
     table = GUIDE.partition("### When a caution appears")[2].partition("###")[0]
-    cautions = ("no drills", "no confidence was counted", "no drill named a sensor", "wrong more often than promised")
+    cautions = (
+        "no drills",
+        "no confidence was counted",
+        "no drill had such an answer",
+        "wrong more often than promised",
+    )
     for words in (*cautions, "windows come before", "left their normal operation"):
         assert words in table
 

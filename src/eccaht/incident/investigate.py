@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -75,8 +74,7 @@ def investigate_incident(
     first, last = start or 0, len(values) if stop is None else min(stop, len(values))
     if last <= first:
         raise ValueError("there is no window to look at: move the start or the stop")
-    present: Any = whole.places(model.names)
-    quiet = simulated_quiet(normal) if drilled is None else drilled.quiet.of(present)
+    quiet = simulated_quiet(normal) if drilled is None else drilled.quiet.of(whole.places(model.names))
     judge = Judge(normal, quiet, check_alpha(alpha), correlation)
     searched = locate and (start is None or last - first > LONGEST)
     lacking = tuple(name for name in whole.names if name not in model.names)
@@ -172,7 +170,7 @@ def _answer(case: Case, drilled: Drilled | None, asked: _Asked) -> Answer:
         starts=case.shown_starts,
         evidence_course=evidence_course(case),
         courses=courses(case, [each.sensor for each in judged if each.named] + [each.sensor for each in others[:1]]),
-        cautions=(*uncounted, *_cautions(case, drilled, named, len(suspects))),
+        cautions=(*uncounted, *_cautions(case, named, len(suspects))),
         drill="" if drilled is None else drilled.counts.line(None if windows.clock.counted else windows.seconds),
         searched=asked.searched,
     )
@@ -204,6 +202,8 @@ def _uncounted(case: Case, drilled: Drilled | None, asked: _Asked) -> Iterator[s
             " calibrate without --no-drill"
         )
         return
+    if not drilled.counts.holds:
+        yield f"on drills of the history sure answers were wrong more often than promised, so {none} that could be kept"
     if asked.lacking:
         yield f"drills were counted with all sensors; without {listed(asked.lacking)} {none}"
     if asked.number is not None:
@@ -230,9 +230,7 @@ def _another_answer(case: Case, drilled: float, asked: _Asked) -> bool:
     return alarm != (case.judgement.statistic > yardstick.threshold(drilled))
 
 
-def _cautions(case: Case, drilled: Drilled | None, named: list[Suspect], sensors: int) -> Iterator[str]:
-    if drilled is not None and not drilled.counts.holds:
-        yield "on drills of the history sure answers were wrong more often than promised"
+def _cautions(case: Case, named: list[Suspect], sensors: int) -> Iterator[str]:
     if case.judge.normal.level == "local" and case.begin < FEWEST_BEFORE:
         yield (
             f"only {case.begin} windows come before: their level is that of the history; begin the data an hour earlier"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array, frozen
+from eccaht.arrays import Array, Index, frozen
 from eccaht.incident.seen import Seen
 from eccaht.incident.views import Evidence, Stretch
 from eccaht.model.normal import FEWEST_BEFORE, Normal
@@ -167,7 +167,7 @@ class Quiet:
         """All of it, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def of(self, chosen: Array) -> Quiet:
+    def of(self, chosen: Index) -> Quiet:
         """The same for some of the sensors; alarms are those of all of them."""
         parts = {name: getattr(self, name)[..., chosen] for name in ("power", "largest", "usual", "inflation", "still")}
         return Quiet(**{**self.arrays(), **parts})
