@@ -13,29 +13,29 @@ SMOKE := tests/test_import.py tests/run/test_loop.py tests/policies/test_storage
 
 check: test lint            ## before every commit
 
-demo: $(VENV)/.all          ## watch a search, then the way from a plant's CSV files to its wrong sensors; output in demo/
-	$(VENV)/bin/eccaht demo --out demo
+demo: $(VENV)/.all          ## from a plant's CSV files to its wrong sensors, then a search to watch; output in demo/
 	$(VENV)/bin/eccaht example --out demo
 	$(VENV)/bin/eccaht calibrate demo/history.csv --exclude 'P-101 mode' --out demo/plant.model
 	$(VENV)/bin/eccaht diagnose demo/plant.model --html demo/diagnosis.html
-	$(VENV)/bin/eccaht identify --model demo/plant.model --data demo/incident.csv --start 2024-03-07T08:00 \
-		--anomalies 3 --shift 1 --ledger demo/ledger.csv --plot demo/evidence.png
+	$(VENV)/bin/eccaht identify --model demo/plant.model --data demo/incident.csv \
+		--plot demo/incident.png --html demo/incident.html
 	cat demo/truth.json
+	$(VENV)/bin/eccaht demo --out demo
 
 reproduce: $(VENV)/.all     ## every experiment of the paper; tables and figures go to results/
 	$(VENV)/bin/eccaht reproduce all --out results
 
 test: $(VENV)/.test         ## all tests except the long statistical ones
-	$(RUN) pytest -n auto
+	$(RUN) pytest -n auto --dist worksteal
 
 test-haswell: $(VENV)/.test ## the same with the arithmetic of processors without AVX-512
-	OPENBLAS_CORETYPE=Haswell $(RUN) pytest -n auto
+	OPENBLAS_CORETYPE=Haswell $(RUN) pytest -n auto --dist worksteal
 
 test-oldest: $(OLDEST)/.done ## a search, a calibration, a reproduction and a report with the oldest versions we allow
 	$(OLDEST)/bin/python -m pytest -W default $(SMOKE)  # old versions warn of their newer neighbours
 
 test-slow: $(VENV)/.test    ## the long statistical checks
-	$(RUN) pytest -n auto -m slow
+	$(RUN) pytest -n auto --dist worksteal -m slow
 
 lint: $(VENV)/.lint         ## style, types, import layers
 	$(RUN) ruff check .

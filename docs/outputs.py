@@ -1,4 +1,4 @@
-"""The outputs that docs/engineers.md shows, made again by its own commands: `python docs/outputs.py`."""
+"""The outputs that docs/engineers.md and README show, made again by its own commands: `python docs/outputs.py`."""
 
 import re
 import shlex
@@ -8,6 +8,9 @@ import tempfile
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "engineers.md"
+README = PAGE.parents[1] / "README.md"
+QUOTED = re.compile(r"(?<=```text\n).*?(?=```)", re.DOTALL)
+PARAGRAPH = re.compile(r"^\S.*\n(?: +.*\n)*", re.MULTILINE)  # a line and what is indented under it
 SHOWN = re.compile(r"```sh\n(?P<commands>.*?)```(?P<between>\n*)(?P<text>```text\n(?P<output>.*?)```)?", re.DOTALL)
 CUT = "..."  # a block that begins with it shows the end of the output
 
@@ -37,8 +40,14 @@ def shortened(output: str, shown: str) -> str:
     return "".join([f"{CUT}\n", *lines[start:]])
 
 
+def quoted(page: str, shown: str) -> str:
+    """The paragraphs that README shows, as the page has them: those that begin with the same word."""
+    known = {text.split()[0]: text for text in reversed(PARAGRAPH.findall(page))}
+    return "".join(known.get(text.split()[0], text) for text in PARAGRAPH.findall(shown))
+
+
 def main() -> None:
-    """Write the page again."""
+    """Write the pages again."""
     page = PAGE.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as home:
 
@@ -49,7 +58,11 @@ def main() -> None:
             text = shortened(output, found["output"])
             return f"```sh\n{found['commands']}```{found['between']}```text\n{text}```"
 
-        PAGE.write_text(SHOWN.sub(again, page), encoding="utf-8")
+        page = SHOWN.sub(again, page)
+    PAGE.write_text(page, encoding="utf-8")
+    identified = page.partition("## 3. Identify")[2]
+    text = README.read_text(encoding="utf-8")
+    README.write_text(QUOTED.sub(lambda found: quoted(identified, found[0]), text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -124,3 +124,21 @@ def test_the_site_has_every_page_and_the_reference_every_public_name() -> None:
 def test_the_readme_shows_one_small_picture() -> None:
     (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", TEXTS[ROOT / "README.md"])
     assert (ROOT / picture).stat().st_size < 150_000
+
+
+def test_the_readme_quotes_the_guide_for_engineers() -> None:
+    """Whose commands and outputs are tested; `python docs/outputs.py` writes both."""
+    (quoted,) = re.findall(r"```text\n(.*?)```", TEXTS[ROOT / "README.md"], re.DOTALL)
+    guide = TEXTS[ROOT / "docs" / "engineers.md"]
+    assert quoted.startswith("3 of 24 sensors are wrong")
+    assert [part for part in quoted.split("...\n") if part not in guide] == []
+
+
+def test_the_demo_and_the_readme_need_nothing_to_guess() -> None:
+    """Both identify with a model and data alone."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n\t\t", "")
+    for text in (makefile, TEXTS[ROOT / "README.md"]):
+        lines = [line for line in text.splitlines() if "eccaht identify --model" in line]
+        assert lines
+        for line in lines:
+            assert set(re.findall(r"--[a-z]+", line)) <= {"--model", "--data", "--plot", "--html"}

@@ -322,7 +322,7 @@ def test_a_full_disk_ends_it_with_the_file_and_no_other_word(jobs: int, tmp_path
 # -- killed, and on a cluster --------------------------------------------------------------------------
 
 FIGURES = ("fig5a", "fig2")
-REPRODUCE = ["reproduce", *FIGURES, "--runs", "6", "--seed", str(SEED)]
+REPRODUCE = ["reproduce", *FIGURES, "--runs", "2", "--seed", str(SEED)]
 
 
 @pytest.fixture(scope="module")
@@ -330,7 +330,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("published")
     with pytest.MonkeyPatch.context() as patch:
         without_figures(patch)
-        run(directory, *(EXPERIMENTS[id] for id in FIGURES), runs=6)
+        run(directory, *(EXPERIMENTS[id] for id in FIGURES), runs=2)
     return directory
 
 
@@ -355,7 +355,7 @@ def test_a_killed_run_goes_on_where_it_was(published: Path, tmp_path: Path) -> N
     wait_for_workers(process.pid)
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/cells/*.parquet")}
     assert len(kept) == 1
-    run(tmp_path, *(EXPERIMENTS[id] for id in FIGURES), runs=6)
+    run(tmp_path, *(EXPERIMENTS[id] for id in FIGURES), runs=2)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert tables(tmp_path) == tables(published)
 

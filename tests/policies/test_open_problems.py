@@ -31,11 +31,12 @@ def test_errors_are_at_most_alpha(name: str, stopping: str, number: int | tuple[
     assert binomtest(wrong, runs, alpha, alternative="greater").pvalue > 0.01
 
 
-def test_exact_and_enumerated_joint_are_as_sure_as_they_say() -> None:
+@pytest.mark.parametrize("runs", [60, pytest.param(150, marks=pytest.mark.slow)])
+def test_exact_and_enumerated_joint_are_as_sure_as_they_say(runs: int) -> None:
     """Stopped at a posterior of 1 - alpha, the mean confidence is the share of right sets."""
     problem = Problem(families.toeplitz(12, 0.6), shift=2.0, n_anomalies=2, budget=3.0)
     said, right = [], []
-    for seed in range(150):
+    for seed in range(runs):
         world = Simulator(problem, seed=seed)
         result = identify(make_policy("joint", problem, seed=seed, alpha=0.3), world.measure, 500)
         assert result.confidence is not None
@@ -190,11 +191,12 @@ def test_a_search_does_not_stop_on_readings_that_its_set_cannot_have_made(name: 
 
 
 @pytest.mark.parametrize("shift", [2.0, UnknownShift(2.0)], ids=["known", "unknown"])
-def test_the_fit_is_uniform_where_the_model_holds(shift: float | UnknownShift) -> None:
+@pytest.mark.parametrize("runs", [60, pytest.param(150, marks=pytest.mark.slow)])
+def test_the_fit_is_uniform_where_the_model_holds(shift: float | UnknownShift, runs: int) -> None:
     """A probability of readings as bad or worse, if the set is right, must be uniform over runs."""
     problem = Problem(families.toeplitz(12, 0.5), shift=shift, n_anomalies=2, budget=3.0)
     chances = []
-    for seed in range(150):
+    for seed in range(runs):
         world, policy = Simulator(problem, seed=seed), make_policy("exact", problem, stopping=None)
         for x in world.sample(8):
             policy.observe(x)
