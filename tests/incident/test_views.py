@@ -39,10 +39,12 @@ def distances(R: Array, scores: Array, free: tuple[int, ...]) -> Array:
     return found
 
 
-def explained(tails: float, q: Array, left: Array) -> Array:
+def explained(tails: float, scores: Array, q: Array, left: Array, before: tuple[int, ...] = ()) -> Array:
+    """What a set explains of the distances q, of which it leaves `left`, once the sensors of `before` are free."""
     if np.isinf(tails):
         return np.asarray(0.5 * (q - left))
-    return np.asarray(0.5 * (tails + K) * (np.log(tails + q) - np.log(tails + left)))
+    m = sum(~np.isnan(scores[:, k]) for k in range(K) if k not in before)
+    return np.asarray(0.5 * (tails + m) * (np.log(tails + q) - np.log(tails + left)))
 
 
 # -- any course ----------------------------------------------------------------------------------------
@@ -56,7 +58,7 @@ def test_sensors_that_are_set_free_are_left_out_of_the_distance(tails: float, ga
     q = distances(normal.scatter, scores, ())
     for chosen in SETS:
         left = distances(normal.scatter, scores, chosen)
-        assert_allclose(evidence.course((), chosen), explained(tails, q, left), rtol=1e-9, atol=1e-9)
+        assert_allclose(evidence.course((), chosen), explained(tails, scores, q, left), rtol=1e-9, atol=1e-9)
 
 
 @TAILS
@@ -65,11 +67,30 @@ def test_what_sensors_add_sums_up_to_what_the_set_explains(tails: float, gaps: b
     scores = with_gaps(scores_of()) if gaps else scores_of()
     evidence = evidence_of(normal_of(K, tails=tails), scores)
     for chosen in SETS:
-        added = evidence.free(chosen)
+        added, q = evidence.free(chosen), distances(evidence.normal.scatter, scores, chosen)
         for k in set(range(K)) - set(chosen):
-            more = (evidence.course((), (*chosen, k)) - evidence.course((), chosen)).sum()
+            left = distances(evidence.normal.scatter, scores, (*chosen, k))
+            more = explained(tails, scores, q, left, chosen).sum()
             assert_allclose(added[k], more - L / 2, rtol=1e-8, atol=1e-8)
             assert_allclose(evidence.course(chosen, (k, *chosen)).sum(), more, rtol=1e-8, atol=1e-8)
+
+
+def test_a_sound_sensor_gains_what_its_conditional_density_says_however_many_are_free() -> None:
+    # up to constants, the gain is minus the log density of the sensor given those that remain, in units of its spread
+    nu, R = 4.0, normal_of(K, tails=4.0).scatter
+    scores = scores_of()
+    evidence = evidence_of(normal_of(K, tails=nu), scores)
+    for chosen in SETS:
+        k = next(k for k in range(K) if k not in chosen)
+        rest = [j for j in range(K) if j not in (*chosen, k)]
+        if not rest:
+            continue
+        weights = np.linalg.solve(R[np.ix_(rest, rest)], R[rest, k])
+        rough = (nu + distances(R, scores, (*chosen, k))) / (nu + len(rest))
+        spread = np.sqrt(rough * (R[k, k] - R[k, rest] @ weights))
+        standard = (scores[:, k] - scores[:, rest] @ weights) / spread
+        t = stats.t(nu + len(rest))
+        assert_allclose(evidence.course(chosen, (*chosen, k)), t.logpdf(0.0) - t.logpdf(standard), rtol=1e-8, atol=1e-9)
 
 
 @TAILS

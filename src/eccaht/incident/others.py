@@ -56,6 +56,11 @@ class Free:
         return np.maximum(np.einsum("pkk->pk", self.Q), _LEAST)
 
     @property
+    def left(self) -> Array:
+        """How many sensors are not free, by window: (L,)."""
+        return np.asarray((np.einsum("pkk->pk", self.Q) >= _LEAST).sum(axis=1)[self.which], dtype=np.float64)
+
+    @property
     def total(self) -> Array:
         """The sum of Q over the windows, (K, K)."""
         return np.asarray(np.tensordot(np.bincount(self.which, minlength=len(self.Q)), self.Q, axes=1))

@@ -3,8 +3,9 @@
 - own: by the sensor's own past. A free course of unknown size makes the innovations u wider: with m the mean of u^2 in
   L windows, the likelihood ratio of the best size is L/2 (m - 1 - log m).
 - free: by the other sensors, any course. With Q = R^-1, g = Q z and q_t(A) what the windows still say against normal
-  operation once the sensors of A are set free, a window adds (nu + K)/2 log((nu + q_t(0)) / (nu + q_t(A))), in the
-  limit of a Gaussian (q_t(0) - q_t(A))/2; L/2 is what a sound sensor gains by chance (docs/incidents.md).
+  operation once the sensors of A are set free, sensor k adds (nu + m)/2 log((nu + q_t(A)) / (nu + q_t(A+k))), m the
+  sensors that are not in A, or (q_t(A) - q_t(A+k))/2 for a Gaussian: what its conditional density says, given those
+  that remain. L/2 is what a sound sensor gains by chance (docs/incidents.md).
 - step: by the other sensors, one shift in all windows, whose size is N(0, s^2); windows count as many as they are
   worth: their memory makes the sum of g vary more than if they were independent, by a factor known from the history.
 """
@@ -184,11 +185,11 @@ class Evidence:
 
     def course(self, before: tuple[int, ...], chosen: tuple[int, ...]) -> Array:
         """What each window says for the chosen sensors beyond those of `before`, by the others, (L,)."""
-        nu, K = self.normal.tails, self.normal.size
-        less, least = self._without(before)[0].q, self._without(chosen)[0].q
+        nu, state = self.normal.tails, self._without(before)[0]
+        less, least = state.q, self._without(chosen)[0].q
         if np.isinf(nu):
             return np.asarray(0.5 * (less - least))
-        return np.asarray(0.5 * (nu + K) * np.log((nu + less) / (nu + least)))
+        return np.asarray(0.5 * (nu + state.left) * np.log((nu + less) / (nu + least)))
 
     def free(self, chosen: tuple[int, ...] = ()) -> Array:
         """What each further sensor adds to the evidence of the chosen ones, less what chance adds, (K,)."""
@@ -200,12 +201,12 @@ class Evidence:
 
     def _free_gains(self, state: Free) -> Array:
         explained = state.G * state.G / state.by_window(state.own)
-        nu, K = self.normal.tails, self.normal.size
+        nu = self.normal.tails
         if np.isinf(nu):
             gains = 0.5 * explained.sum(axis=0)
         else:
             share = np.minimum(explained / (nu + state.q)[:, None], 1.0 - 1e-9)
-            gains = -0.5 * (nu + K) * np.log1p(-share).sum(axis=0)
+            gains = -0.5 * ((nu + state.left)[:, None] * np.log1p(-share)).sum(axis=0)
         return np.asarray(gains - 0.5 * self.length)
 
     def step(self, chosen: tuple[int, ...] = ()) -> Array:
