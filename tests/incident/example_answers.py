@@ -107,7 +107,7 @@ def _suspect(course: Course, kind: Kind, named: bool) -> Suspect:
     interval = Interval(size - 1.96 * error, size + 1.96 * error)
     belief, evidence = (0.991, 31.5) if named else (0.012, -2.1)
     since = course.starts[BEFORE] if named else None
-    return Suspect(course.sensor, named, belief, evidence, kind, size / 2.0, size, interval, reason, since)
+    return Suspect(course.sensor, named, belief, evidence, 6.5, kind, size / 2.0, size, interval, reason, since)
 
 
 def _rankings(suspects: Sequence[Suspect], seed: int) -> dict[str, tuple[tuple[str, float], ...]]:

@@ -200,3 +200,19 @@ def test_what_all_names_have_in_common_is_cut_once_and_everywhere() -> None:
     assert part not in repr(brief)
     assert shown_briefly(answer_of())[1] == ""
     assert told(answer_of(names=long)).count("SITE 4") == 1
+
+
+@pytest.mark.parametrize(
+    ("kinds", "evidence", "words"),
+    [
+        (("step",), 2.0, "would add 2.0 nats of evidence, where 6.5 are needed."),
+        (("step",), 9.0, "more than the 6.5 that are needed, too little to tell it from chance."),
+        ((), 9.0, "more than the 6.5 that are needed, but the windows as a whole are not unusual."),
+    ],
+)
+def test_the_runner_up_is_told_with_what_it_lacks(kinds: tuple[Kind, ...], evidence: float, words: str) -> None:
+    answer = answer_of(kinds)
+    sensors = tuple(
+        replace(each, evidence=evidence) if each.sensor == answer.runner_up else each for each in answer.sensors
+    )
+    assert words in told(replace(answer, sensors=sensors))

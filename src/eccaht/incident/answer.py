@@ -45,14 +45,16 @@ class Suspect:
 
     kind: "moved" is a column that never changed in the history and does now; no evidence weighs it.
     belief: the probability that it is wrong. evidence: log-likelihood that the named set loses without it, or wins
-    with it. size, size_raw: its mean deviation since the onset from what the others predict, in robust and in raw
-    units, with a 95 % interval of the latter. since: the window from which on it deviates.
+    with it; needed: what it takes to be named, as sound sensors seldom reach it. size, size_raw: its mean deviation
+    since the onset from what the others predict (if it is named, the end of a drift, the spread of noise), in robust
+    and in raw units, with a 95 % interval of the latter. since: the window from which on it deviates.
     """
 
     sensor: str
     named: bool
     belief: float
     evidence: float
+    needed: float
     kind: Kind
     size: float
     size_raw: float

@@ -101,6 +101,7 @@ def suspect(case: Case, k: int, belief: float) -> Suspect:
         named=named,
         belief=belief,
         evidence=_finite(float(judgement.gains[k])),
+        needed=_finite(float(judgement.bars[k])),
         kind=kind,
         size=size,
         size_raw=scale * size,

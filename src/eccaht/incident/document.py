@@ -48,6 +48,7 @@ def _sensor(answer: Answer, suspect: Suspect, clock: Clock) -> dict[str, Any]:
     numbers = {
         "belief": suspect.belief,
         "evidence": suspect.evidence,
+        "evidence_needed": suspect.needed,
         "size": suspect.size,
         "size_raw": suspect.size_raw,
         "size_raw_low": interval.low,

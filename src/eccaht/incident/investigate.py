@@ -184,6 +184,7 @@ def _moved(column: Moved, sensors: int) -> Suspect:
         named=True,
         belief=1.0 - 1.0 / sensors,  # as that of a sensor that stands still
         evidence=unknown,
+        needed=unknown,
         kind="moved",
         size=unknown,
         size_raw=by,

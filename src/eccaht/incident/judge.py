@@ -30,8 +30,8 @@ class Judgement:
     """The named set of a stretch, and what the evidence says about it.
 
     order: all sensors, the most suspect first. named: those that are wrong, none if nothing is.
-    gains: what each sensor adds to the others of the set, or would add, in its strongest view, (K,); net: the same
-    beyond what sound sensors reach in quiet stretches, in units in which chance is e times as rare, (K,).
+    gains: what each sensor adds to the others of the set, or would add, in its strongest view, (K,); bars: what it must
+    add to join them, (K,); net: the gains beyond the bars, in units in which chance is e times as rare, (K,).
     log_odds: of the named set, before drills say what they are worth; 0 where no evidence names a sensor.
     exchanges: by which it beats the best exchange of each sensor, (K,). standing: sensors that are stuck or silent.
     statistic, threshold: how unusual the stretch is, and from where on something is said to be wrong.
@@ -41,6 +41,7 @@ class Judgement:
     named: tuple[int, ...]
     views: tuple[View, ...]  # by sensor
     gains: Array
+    bars: Array
     net: Array
     log_odds: float
     exchanges: Array
@@ -229,13 +230,14 @@ class _Search:
         found = grown or ([] if left == 0 else self.ranked([])[:1])
         named = found if left is not None or statistic > threshold else []
         order = self.ranked(grown)
-        net, gains, views, exchanges = (np.empty(size), np.empty(size), [], np.full(size, np.inf))
+        net, gains, bars, views, exchanges = np.empty(size), np.empty(size), np.empty(size), [], np.full(size, np.inf)
         for k in range(size):
             rest = tuple(j for j in named if j != k)
             by_view = self.net(rest)
             view = int(by_view[:, k].argmax())
             views.append(VIEWS[view])
             gains[k], net[k] = self.gains(rest)[view, k], by_view[view, k]
+            bars[k] = self.bars(len(rest) + 1)[view, k]
             if k in named:
                 outside = [j for j in range(size) if j not in named]
                 exchanges[k] = net[k] - by_view[:, outside].max(initial=-np.inf)
@@ -246,6 +248,7 @@ class _Search:
             named=tuple(k for k in order if k in standing or k in named),
             views=tuple(views),
             gains=gains,
+            bars=bars,
             net=net,
             log_odds=self.log_odds(named, net, exchanges, number is not None),
             exchanges=exchanges,

@@ -119,7 +119,11 @@ def runner_up(answer: Answer) -> str:
         return ""
     title = "Runner-up" if answer.named else "Closest to being named"
     given = f"{deviations(found.reason.z_given)} deviations given the others"
-    gain = f"naming it changes the evidence by {found.evidence:+.1f}"
+    needed = f"where {amount(found.needed)} are needed"
+    if found.evidence > found.needed:
+        why_not = "too little to tell it from chance" if answer.named else "but the windows as a whole are not unusual"
+        needed = f"more than the {amount(found.needed)} that are needed, {why_not}"
+    gain = f"naming it would add {amount(found.evidence)} nats of evidence, {needed}"
     return f"{title}: {found.sensor} (belief {found.belief:.3f}), {given}; {gain}."
 
 
