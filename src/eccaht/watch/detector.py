@@ -9,8 +9,8 @@ evidence for a step of the best size, in nats. A candidate onset w windows ago i
     several  sum of f(u_k) over all k: some streams, either way
 
 where f(u) = u^2 / (u + C). Like log(1 - p + p e^u) of Xie and Siegmund (2013), the logarithm of a mixture in which a
-stream takes part with probability p, it is quadratic at 0 and u less a constant far out; it needs neither logarithms nor
-exponentials, and finds one to thirty of a hundred streams as soon. Each component takes its largest value over the
+stream takes part with probability p, it is quadratic at 0 and u less a constant far out; it needs neither logarithms
+nor exponentials, and finds one to thirty of a hundred streams as soon. Each component takes its largest value over the
 lengths w; `thresholds` says how rare such values are.
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eccaht.archive import check_keys
 from eccaht.arrays import Array
 from eccaht.stored import check_bounded
 from eccaht.watch.scores import Floating, Scores
@@ -129,8 +130,9 @@ class Detector:
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from a kept state, or say what is wrong with it."""
         rows = len(self._sums)
-        for name in ("sums", "information"):
-            if name in state and state[name].shape != self._sums.shape:
+        check_keys(state, {"sums", "now"} | ({"information"} & set(state)), "state")
+        for name in {"sums", "information"} & set(state):
+            if state[name].shape != self._sums.shape or state[name].dtype.kind != "f":
                 raise ValueError(f"its {name} are damaged")
         if state["now"].shape != (1,) or state["now"].dtype.kind != "i" or not 0 <= state["now"][0] < rows:
             raise ValueError("its count of windows is damaged")

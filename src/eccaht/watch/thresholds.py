@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eccaht.archive import check_keys
 from eccaht.arrays import Array
 from eccaht.randomness import Seed, check_seed, rng_for
+from eccaht.stored import check_bounded
 from eccaht.watch.detector import COMPONENTS, LONGEST, Detector
 from eccaht.watch.scores import Scores
 
@@ -147,6 +149,30 @@ def _simulated(correlation: Array, seed: tuple[int, ...], windows: int, longest:
     return found
 
 
+class Calibrated:
+    """The detector of one plant with a simulated calibration; one of the two rules of a Watch."""
+
+    def __init__(self, precision: Array, calibration: Calibration) -> None:
+        self.calibration = calibration
+        self._detector = Detector(precision)
+
+    def update(self, deviations: Array) -> float:
+        """Take a window; return the logarithm of the mean time between windows as unusual as this one."""
+        return float(self.calibration.log_time(self._detector.update(deviations)))
+
+    def reset(self) -> None:
+        """Forget all windows."""
+        self._detector.reset()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What a file must keep."""
+        return self._detector.state() | {"calibration": self.calibration.numbers()}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from a kept state, or say what is wrong with it; the calibration is the constructor's."""
+        self._detector.restore({name: array for name, array in state.items() if name != "calibration"})
+
+
 class EDetector:
     """The sum, over the last windows as onsets, of likelihood ratios, each a mean of two.
 
@@ -187,6 +213,26 @@ class EDetector:
     def reset(self) -> None:
         """Forget all windows."""
         self._sums[:], self._information[:], self._several[:], self._now = 0.0, 0.0, -np.inf, 0
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What a file must keep."""
+        kept = {"sums": self._sums, "information": self._information, "several": self._several}
+        return {**kept, "now": np.array([self._now])}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from a kept state, or say what is wrong with it."""
+        check_keys(state, set(self.state()), "state")
+        for name, array in self.state().items():
+            if state[name].shape != array.shape or state[name].dtype.kind != array.dtype.kind:
+                raise ValueError(f"its {name} are damaged")
+        check_bounded(state["sums"], "sums")
+        check_bounded(state["information"], "information", 2.0 * len(self._sums))
+        if (state["information"] < 0).any() or not (state["several"] < np.inf).all():
+            raise ValueError("its likelihood ratios are damaged")
+        if not 0 <= state["now"][0] < len(self._sums):
+            raise ValueError("its count of windows is damaged")
+        self._sums[:], self._information[:] = state["sums"], state["information"]
+        self._several[:], self._now = state["several"], int(state["now"][0])
 
 
 def _log_sum(logarithms: Array) -> Array:
