@@ -165,8 +165,11 @@ def name_streams(windows: Windows, *, onset: int | None = None, start: Named | N
     windows only, at most so many.
     """
     begin = windows.first_onset() if onset is None else onset
-    common = None if start is None else start.common
-    members = Members((), ())
+    common, members = None, Members((), ())
+    if start is not None:
+        common, scaled = start.common, start.sizes / windows.units[start.members]
+        means = (math.copysign(_nearest_size(abs(size)), size) for size in scaled.tolist())
+        members = Members(tuple(start.members.tolist()), tuple(means))
     for _ in range(_TURNS):
         before = members.streams, begin, common
         sums = windows.since(max(begin, len(windows) - recent) if recent else begin)
@@ -244,7 +247,7 @@ def _log_weights(common: float | None) -> Array:
 
 
 def _nearest_size(size: float) -> float:
-    return float(SIZES[np.abs(np.log(SIZES / size)).argmin()])
+    return float(SIZES[np.abs(np.log(SIZES / max(size, SIZES[0]))).argmin()])
 
 
 def _from_the_end(values: Array) -> Array:
