@@ -32,6 +32,7 @@ LARGEST = 100.0  # standard deviations: what a window lies further off says no m
 _SHRINKAGE = 5.0  # C, in nats
 _SHORT, _COUNT = 12, 36  # lengths up to the first are all looked at; how many lengths there are
 _BLOCK = 1 << 14  # numbers worked on at once, so that they stay in the cache of the processor
+_NARROWEST = 64  # plants worked on at once, at least: fewer would be read from memory in small pieces
 _LEAST = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-3}  # information in units of a window: below it none
 
 
@@ -156,7 +157,7 @@ class Detector:
         sums = self._sums
         _, K, P = sums.shape
         found = np.zeros((len(COMPONENTS), P), dtype=sums.dtype)
-        width = max(1, min(P, _BLOCK // K))
+        width = min(P, max(_NARROWEST, _BLOCK // K))
         depth = max(1, _BLOCK // (K * width))
         for left in range(0, P, width):
             some = slice(left, left + width)
