@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eccaht.arrays import Array
 from eccaht.incident.others import Free
 
-_PATTERNS = 64  # patterns of silent streams that are cached
+_PATTERNS = 64  # patterns of silent streams that are cached, or one for each plant that has its own Q
 
 Floating = NDArray[Any]  # of double or of single precision
 
@@ -58,7 +58,7 @@ class Scores:
         shared = self.precision.ndim == 2
         key = (0 if shared else plant, silent.tobytes())
         if key not in self._patterns:
-            while len(self._patterns) >= _PATTERNS:
+            while len(self._patterns) >= (_PATTERNS if shared else max(_PATTERNS, len(self.precision))):
                 del self._patterns[next(iter(self._patterns))]
             precision, root = (self.precision, self.root) if shared else (self.precision[plant], self.root[plant])
             left = Free.of(np.where(silent, np.nan, 0.0)[None], precision).Q[0]
