@@ -27,8 +27,8 @@ EVERY = 5000  # windows to a false alarm, in the mean
 STREAMS = 100
 SHIFTED = (1, 3, 5, 10, 30)
 SHIFTS = (0.5, 1.0, 2.0)
-REPLICAS, SLOW = 100, {"ocd": 40}  # quiet streams, each watched for as long as EVERY: once to calibrate, once to count
-CHANGES = 300  # streams with a change, for each delay
+REPLICAS, SLOW = 60, {"ocd": 24}  # quiet streams, each watched for as long as EVERY: once to calibrate, once to count
+CHANGES = 200  # streams with a change, for each delay
 MOST = 2000  # windows until a change is given up
 QUICK = 10  # times fewer of everything
 

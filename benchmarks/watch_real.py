@@ -91,25 +91,26 @@ def alarms(flagged: Flags, gap: int) -> Index:
 
 def lowest_thresholds(statistics: Array, gap: int, most: float) -> Array:
     """Thresholds, (m,), with at most so many alarms in all: each statistic alone has the same number of them."""
-    m = statistics.shape[1]
-    for each in range(int(most), 0, -1):
-        thresholds = np.array([_lowest(statistics[:, i], gap, each) for i in range(m)])
-        if alarms(beyond(statistics, thresholds), gap).size <= most:
-            return thresholds
-    return np.nextafter(statistics.max(axis=0), np.inf)
+    choices = np.column_stack([_lowest(column, gap, int(most)) for column in statistics.T])
+    good = (thresholds for thresholds in choices[::-1] if alarms(beyond(statistics, thresholds), gap).size <= most)
+    return np.asarray(next(good))
 
 
-def _lowest(statistic: Array, gap: int, most: int) -> float:
-    """The lowest value that may be reached: going down from the largest one, until there are more alarms."""
+def _lowest(statistic: Array, gap: int, most: int) -> Array:
+    """The lowest thresholds with at most 0, 1, ... `most` alarms, at them and at all higher ones; (most + 1,)."""
     falling = np.argsort(-statistic, kind="stable")
     flagged = np.zeros(statistic.size, dtype=bool)
-    lowest = np.nextafter(statistic[falling[0]], np.inf)
-    for place in falling:
+    found = [float(np.nextafter(statistic[falling[0]], np.inf))]
+    for place, after in zip(falling, [*statistic[falling[1:]], -np.inf], strict=True):
         flagged[place] = True
-        if alarms(flagged, gap).size > most:
-            return float(lowest)
-        lowest = statistic[place]
-    return float(lowest)
+        if statistic[place] > after and (count := alarms(flagged, gap).size) >= len(found):
+            found += [found[-1]] * (count - len(found))
+            found.append(float(statistic[place]))
+        elif statistic[place] > after:
+            found[-1] = float(statistic[place])
+        if len(found) > most + 1:
+            break
+    return np.array([*found, *found[-1:] * most][: most + 1])
 
 
 def _quiet(rows: int, segments: tuple[Segment, ...], afterwards: int) -> Flags:

@@ -7,7 +7,6 @@ Whatever follows the protocol `Rule` takes part in the simulated comparison with
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -19,6 +18,7 @@ from eccaht.arrays import Array
 LONGEST = 200  # windows that Xie & Siegmund's rule and the largest GLR look back
 LENGTHS = tuple(sorted({*range(1, 13), *np.geomspace(12, LONGEST, 25).round().astype(int).tolist()}))
 SPARSITY = 0.1  # p0 of Xie & Siegmund
+_BLOCK = 1 << 16  # numbers that a scan works on at a time, which stay in the cache
 
 Flags = NDArray[np.bool_]
 Combine = Callable[[Array], Array]  # standardised sums (R, K) -> (R,)
@@ -56,29 +56,34 @@ class Scan:
 
     def __init__(self, covariance: Array, combine: Combine, lengths: tuple[int, ...] = LENGTHS) -> None:
         self._scale = np.sqrt(np.diag(covariance))
-        self._combine, self._lengths = combine, lengths
+        self._combine, self._lengths = combine, np.array(lengths)
         self.start(1)
 
     def start(self, replicas: int) -> None:
         """Forget everything."""
-        zero = _zeros(replicas, self._scale.size)
-        self._sums: deque[Array] = deque([zero], maxlen=max(self._lengths) + 1)  # of all windows, after each of them
+        self._sums = _zeros(int(self._lengths[-1]) + 1, replicas, self._scale.size)  # of all windows, by time, in turns
+        self._time = 0
 
     def update(self, X: Array) -> Array:
         """The maximum over the lengths that have passed since the start."""
-        total = self._sums[-1] + X / self._scale.astype(X.dtype)
-        self._sums.append(total)
-        lengths = [w for w in self._lengths if w < len(self._sums)]
-        return np.max([self._combine(self._standardised(total, w)) for w in lengths], axis=0)[:, None]
-
-    def _standardised(self, total: Array, w: int) -> Array:
-        z: Array = total - self._sums[-1 - w]
-        z *= w**-0.5
-        return z
+        _, R, K = self._sums.shape
+        total = self._sums[self._time % len(self._sums)] + X / self._scale.astype(X.dtype)
+        self._time += 1
+        self._sums = self._sums.astype(total.dtype, copy=False)
+        self._sums[self._time % len(self._sums)] = total
+        lengths, best = self._lengths[self._lengths <= self._time], np.full(R, -np.inf, dtype=total.dtype)
+        some = max(_BLOCK // (R * K), 1)
+        for start in range(0, lengths.size, some):
+            w = lengths[start : start + some]
+            z = total - self._sums[(self._time - w) % len(self._sums)]
+            z *= (w**-0.5).astype(z.dtype)[:, None, None]
+            found = self._combine(z.reshape(-1, K)).reshape(w.size, R)
+            np.maximum(best, found.max(axis=0), out=best)
+        return best[:, None]
 
     def keep(self, which: Flags) -> None:
         """Go on with some of the replicas."""
-        self._sums = deque((sums[which] for sums in self._sums), maxlen=self._sums.maxlen)
+        self._sums = self._sums[:, which]
 
 
 def mixture(z: Array) -> Array:
