@@ -1,10 +1,10 @@
 """Recorded collections: incidents found, how soon, and false alarms a day, at the same promise for all rules.
 
-Rows are in the order of time: a rule is fitted on the first half of the training rows, its threshold is the lowest with
-at most one alarm a day in the second half, and it then watches the test. An alarm begins with a window beyond the
-threshold, no other having been beyond it for an hour. A labelled incident is found if one of its windows is beyond the
-threshold and the alarm began in this or another incident. Alarms that begin in quiet windows are false; the four hours
-after an incident are not counted as quiet.
+Rows are in the order of time: a rule is fitted on the first half of the training rows; its threshold is the lowest with
+at most one alarm a day, and at most 5 % of the windows beyond it, in the second half; then it watches the test. An
+alarm begins with a window beyond the threshold, no other having been beyond it for an hour. A labelled incident is
+found if one of its windows is beyond the threshold and the alarm began in this or another incident. Alarms that begin
+in quiet windows are false; the four hours after an incident are not counted as quiet.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from eccaht.arrays import Array, Index
 from eccaht.datasets.labelled import Entity, Segment, calibrate_rows, read_entity, scaled_rows
 
 HOUR = {"smd": 60, "asd": 12}  # rows of an hour; other collections are taken to have a row a minute
+MOST_FLAGGED = 0.05  # of the windows from which a threshold is taken
 AFTERWARDS = 4  # hours after an incident whose alarms count as neither
 
 Statistic = Callable[[Array], Array]  # rows (T, K) as recorded -> statistics (T, m)
@@ -97,7 +98,10 @@ def lowest_thresholds(statistics: Array, gap: int, most: float) -> Array:
 
 
 def _lowest(statistic: Array, gap: int, most: int) -> Array:
-    """The lowest thresholds with at most 0, 1, ... `most` alarms, at them and at all higher ones; (most + 1,)."""
+    """The lowest thresholds with at most 0, 1, ... `most` alarms, at them and at all higher ones; (most + 1,).
+
+    A statistic that changes slowly never has many alarms, only long ones: hence the limit on windows as well.
+    """
     falling = np.argsort(-statistic, kind="stable")
     flagged = np.zeros(statistic.size, dtype=bool)
     found = [float(np.nextafter(statistic[falling[0]], np.inf))]
@@ -108,7 +112,7 @@ def _lowest(statistic: Array, gap: int, most: int) -> Array:
             found.append(float(statistic[place]))
         elif statistic[place] > after:
             found[-1] = float(statistic[place])
-        if len(found) > most + 1:
+        if len(found) > most + 1 or flagged.sum() >= MOST_FLAGGED * statistic.size:
             break
     return np.array([*found, *found[-1:] * most][: most + 1])
 

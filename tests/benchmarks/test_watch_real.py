@@ -27,6 +27,13 @@ def test_the_lowest_threshold_is_one_step_above_too_many_alarms(most: int) -> No
     assert alarms(statistic >= below, 20).size > most
 
 
+def test_a_slow_statistic_is_not_flagged_all_the_time() -> None:
+    statistic = np.sin(np.linspace(0.0, 6.0, 1000))
+    (threshold,) = lowest_thresholds(statistic[:, None], 20, 9)
+    assert alarms(statistic >= threshold, 20).size == 1
+    assert np.mean(statistic >= threshold) == pytest.approx(0.05)
+
+
 def test_several_statistics_share_the_alarms() -> None:
     statistics = np.random.default_rng(0).standard_normal((3000, 3)) * (1.0, 10.0, 100.0)
     thresholds = lowest_thresholds(statistics, 10, 12)
