@@ -25,7 +25,8 @@ from benchmarks.tables import Table
 from eccaht.files import replacing
 
 PARTS = ("steps", "designs", "scaling", "calibration", "joint")
-LONG = ("confidence",)  # only if asked for
+LONG = ("confidence", "watch")  # only if asked for
+RECORDED = ("watch",)  # read --data
 FIGURES = ("steps", "scaling")
 
 
@@ -57,6 +58,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few repeats and small sizes: does it all work?")
     parser.add_argument("--only", nargs="+", choices=(*PARTS, *LONG), help="some of the parts; bench.md is about these")
     parser.add_argument(
+        "--data", type=Path, help="folder of recorded collections, for watch; without it they are skipped"
+    )
+    parser.add_argument(
         "--threads",
         type=int,
         default=1,
@@ -68,7 +72,7 @@ def _options() -> argparse.Namespace:
 def _run(name: str, options: argparse.Namespace, console: Console) -> tuple[list[Row], list[Table]]:
     """Run the jobs of one part under a progress bar; a long part goes on where an earlier run was interrupted."""
     part = _module(name)
-    jobs: list[Job] = part.jobs(options.quick)
+    jobs: list[Job] = part.jobs(options.quick, options.data) if name in RECORDED else part.jobs(options.quick)
     kept = options.out / f"{name}{'-quick' if options.quick else ''}.json" if name in LONG else None
     done: dict[str, list[Row]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
     rows: list[Row] = []

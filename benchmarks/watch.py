@@ -1,0 +1,214 @@
+"""Watching: rules that alarm side by side, simulated, on recorded collections, on Tennessee Eastman, and their speed.
+
+No part of the default run: it takes about ten minutes on one core. Recorded data are read from `--data DIR`, which
+holds collections (a directory each, with truth.json) and `tep`; without it only simulated windows are watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks import watch_speed
+from benchmarks.jobs import Job, Row
+from benchmarks.tables import Column, Table, thousands, three_digits, times
+from benchmarks.watch_real import WATCHERS, watch
+from benchmarks.watch_rules import RULES
+from benchmarks.watch_simulated import WORLDS, calibrate, count, draw_shifts, first_alarms, make_world, paths
+from benchmarks.watch_tep import CHARTS, IN_A_ROW, compare
+from eccaht.datasets.labelled import Entity, find_entities
+from eccaht.randomness import rng_for
+
+EVERY = 5000  # windows to a false alarm, in the mean
+STREAMS = 100
+SHIFTED = (1, 3, 5, 10, 30)
+SHIFTS = (0.5, 1.0, 2.0)
+REPLICAS = 240  # quiet streams, each watched for as long as EVERY: once to calibrate, once to count
+FEWER = {"Xie-Siegmund": 60, "largest GLR": 60, "ocd": 24}  # for rules that take longer
+CHANGES = 200  # streams with a change, for each delay
+MOST = 2000  # windows until a change is given up
+QUICK = 10  # times fewer of everything
+
+
+def jobs(quick: bool, data: Path | None) -> list[Job]:
+    """One job a world and rule, a collection's entity and rule, a chart; and the speed of all."""
+    worlds = WORLDS[:2] if quick else WORLDS
+    found = [
+        Job(f"watch, {world}, {rule}", partial(_simulate, world, rule, quick)) for world in worlds for rule in RULES
+    ]
+    if data is not None:
+        entities = find_entities(data)[:: 5 if quick else 1]
+        found += [Job(f"watch, {e.label}, {name}", partial(_recorded, e, name)) for e in entities for name in WATCHERS]
+        if (data / "tep").is_dir():
+            found += [Job(f"watch, Tennessee Eastman, {name}", partial(_tep, data / "tep", name)) for name in CHARTS]
+    return [*found, Job("watch, speed", partial(_speed, quick))]
+
+
+def _simulate(world: str, rule: str, quick: bool) -> list[Row]:
+    """Calibrate, count on fresh streams, then delays; all rules of a world face the same windows."""
+    fewer = QUICK if quick else 1
+    replicas = max(FEWER.get(rule.split(",")[0], REPLICAS) // fewer, 4)
+    noise = make_world(world, STREAMS)
+    watcher = RULES[rule](noise.told)
+    thresholds = calibrate(paths(watcher, noise, replicas, EVERY, rng_for(0, world, "calibrate")), EVERY)
+    counted = count(paths(watcher, noise, replicas, EVERY, rng_for(0, world, "count")), thresholds)
+    low, high = counted.interval
+    common = {"world": world, "rule": rule}
+    rows: list[Row] = [
+        common
+        | {"kind": "false alarms", "thresholds": thresholds.tolist(), "alarms": counted.alarms}
+        | {"windows": counted.windows, "mean_time": counted.mean_time, "low": low, "high": high}
+    ]
+    for shift in SHIFTS:
+        for shifted in SHIFTED:
+            names = (world, f"{shifted} streams", f"shift {shift}")
+            shifts = draw_shifts(CHANGES // fewer, STREAMS, shifted, shift, rng_for(0, *names, "streams"))
+            delays = first_alarms(watcher, noise, shifts, thresholds, MOST, rng_for(0, *names, "windows"))
+            rows.append(
+                common
+                | {"kind": "delay", "shift": shift, "shifted": shifted, "delay": float(delays.mean())}
+                | {"error": float(delays.std(ddof=1) / np.sqrt(delays.size)), "never": int((delays > MOST).sum())}
+            )
+    return rows
+
+
+def _recorded(entity: Entity, name: str) -> list[Row]:
+    return [{"kind": "recorded"} | row for row in watch(entity, name)]
+
+
+def _tep(directory: Path, name: str) -> list[Row]:
+    return [{"kind": "tep"} | row for row in compare(directory, name)]
+
+
+def _speed(quick: bool) -> list[Row]:
+    return [{"kind": "speed"} | row for row in watch_speed.measure(quick)]
+
+
+# -- tables ----------------------------------------------------------------------------------------------
+
+
+def tables(rows: list[Row]) -> list[Table]:
+    """What was asked for; recorded data are left out, with a note, where there are none."""
+    names = ("false alarms", "delay", "recorded", "tep", "speed")
+    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in names}
+    found = [_false_alarms(kinds["false alarms"]), *_delays(kinds["delay"])]
+    if kinds["recorded"]:
+        found.append(_collections(kinds["recorded"]))
+    if kinds["tep"]:
+        found += [_charts(kinds["tep"]), _each_fault(kinds["tep"])]
+    return [*found, _speeds(kinds["speed"], recorded=bool(kinds["recorded"]))]
+
+
+def _false_alarms(rows: list[Row]) -> Table:
+    columns = (
+        Column("world", "noise", right=False),
+        Column("rule", "rule", right=False),
+        Column("thresholds", "thresholds", lambda values: ", ".join(map(three_digits, values))),
+        Column("alarms", "false alarms"),
+        Column("windows", "in windows", thousands),
+        Column("mean_time", "mean time to one", thousands),
+        Column("low", "from", thousands),
+        Column("high", "to", thousands),
+    )
+    notes = (
+        f"Thresholds are simulated for one false alarm in {EVERY:,} windows; counted on other streams, 95 % intervals.",
+        "Estimated: factor noise, rules that are told the covariance of 500 windows; thresholds by the true noise.",
+    )
+    return Table("watch-false-alarms", f"False alarms, K = {STREAMS}", columns, rows, notes)
+
+
+def _delays(rows: list[Row]) -> Iterator[Table]:
+    """One table a world, one line a rule and shift."""
+    for world in dict.fromkeys(row["world"] for row in rows):
+        lines: dict[tuple[float, str], Row] = {}
+        for row in sorted((row for row in rows if row["world"] == world), key=lambda row: row["shift"]):
+            line = lines.setdefault((row["shift"], row["rule"]), {"shift": row["shift"], "rule": row["rule"]})
+            line |= {f"s{row['shifted']}": (row["delay"], row["error"]), "never": line.get("never", 0) + row["never"]}
+        columns = (
+            Column("shift", "shift"),
+            Column("rule", "rule", right=False),
+            *(Column(f"s{shifted}", f"s = {shifted}", _with_error) for shifted in SHIFTED),
+            Column("never", "never"),
+        )
+        notes = (f"Mean delay ± standard error; changes not found in {MOST:,} windows count as {MOST + 1:,}.",)
+        name = f"watch-delays-{world.replace(' ', '-')}"
+        yield Table(name, f"Windows to the alarm, {world}, K = {STREAMS}", columns, list(lines.values()), notes)
+
+
+def _with_error(value: tuple[float, float]) -> str:
+    mean, error = value
+    return f"{mean:.1f} ±{error:.1f}"
+
+
+def _collections(rows: list[Row]) -> Table:
+    lines = []
+    for collection in dict.fromkeys(row["collection"] for row in rows):
+        for watcher in dict.fromkeys(row["watcher"] for row in rows):
+            of = [row for row in rows if (row["collection"], row["watcher"]) == (collection, watcher)]
+            minutes = [value for row in of for value in row["minutes"]]
+            total = {key: sum(row[key] for row in of) for key in ("incidents", "found", "false", "days", "flagged")}
+            line: Row = {"collection": collection, "watcher": watcher} | total
+            line |= {"share": total["found"] / total["incidents"], "a_day": total["false"] / total["days"]}
+            line["in_alarm"] = total["flagged"] / total["days"]
+            lines.append(line | {"delay": median(minutes) if minutes else None})
+    columns = (
+        Column("collection", "collection", right=False),
+        Column("watcher", "rule", right=False),
+        Column("incidents", "incidents"),
+        Column("share", "share found", lambda value: f"{value:.2f}"),
+        Column("delay", "median delay, minutes", three_digits),
+        Column("days", "quiet days", three_digits),
+        Column("a_day", "false alarms a day", lambda value: f"{value:.2f}"),
+        Column("in_alarm", "quiet windows flagged", lambda value: f"{value:.3f}"),
+    )
+    notes = (
+        "Promised: one false alarm a day, as in the second half of the training rows. Delays are of incidents found.",
+    )
+    return Table("watch-recorded", "Recorded incidents", columns, lines, notes)
+
+
+def _charts(rows: list[Row]) -> Table:
+    lines = []
+    for chart in dict.fromkeys(row["chart"] for row in rows):
+        of = [row for row in rows if row["chart"] == chart]
+        minutes = [row["minutes"] for row in of if row["minutes"] is not None]
+        shares = {"flagged": float(np.mean([row["flagged"] for row in of])), "faults": len(of)}
+        lines.append({"chart": chart, "found": len(minutes), "delay": float(np.mean(minutes))} | shares)
+    columns = (
+        Column("chart", "chart", right=False),
+        Column("flagged", "share flagged", lambda value: f"{value:.3f}"),
+        Column("faults", "faults"),
+        Column("found", "with an alarm"),
+        Column("delay", "mean delay of these, minutes", three_digits),
+    )
+    notes = (f"At 1 % flagged in normal-test; an alarm is {IN_A_ROW} flagged windows in a row after the onset.",)
+    return Table("watch-tep", "Tennessee Eastman: windows flagged after onset, mean of faults", columns, lines, notes)
+
+
+def _each_fault(rows: list[Row]) -> Table:
+    columns = (
+        Column("chart", "chart", right=False),
+        Column("fault", "fault"),
+        Column("flagged", "share flagged", lambda value: f"{value:.3f}"),
+        Column("minutes", "delay, minutes"),
+    )
+    return Table("watch-tep-faults", "Tennessee Eastman, fault by fault", columns, rows, on_screen=False)
+
+
+def _speeds(rows: list[Row], *, recorded: bool) -> Table:
+    columns = (
+        Column("detector", "detector", right=False),
+        Column("way", "way", right=False),
+        Column("rate", "windows a second", thousands),
+        Column("ratio", "over T2 alone", times),
+    )
+    notes = [f"A window has {watch_speed.SENSORS} sensors; one core."]
+    if not any(row["detector"].startswith("river") for row in rows):
+        notes.append("river is not installed: its detectors are left out.")
+    if not recorded:
+        notes.append("No recorded data: give --data DIR to watch them.")
+    return Table("watch-speed", "Windows a second", columns, rows, notes)
