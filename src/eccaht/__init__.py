@@ -10,6 +10,7 @@ array([ 3, 40, 77])
 """
 
 from eccaht import extras as _extras  # noqa: F401 -- says what to install where an optional package is missing
+from eccaht.version import __version__ as __version__
 
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from eccaht.run.simulator import Simulator
     from eccaht.shifts import UnknownShift
     from eccaht.watch import Alarm, Watch
-
-__version__ = "0.2.0"
 
 __all__ = [
     "Alarm",

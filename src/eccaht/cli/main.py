@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from eccaht import __version__
 from eccaht.cli import signals
 from eccaht.extras import MissingExtra
 from eccaht.files import NotWritten
 from eccaht.naming import nearest
+from eccaht.version import __version__
 
 NOT_WRITTEN, BAD_INPUT = 1, 2  # beside 0, and 130 and 143 after a signal
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eccaht import __version__
 from eccaht.diagnose import pictures
 from eccaht.diagnose.report import Diagnosis
 from eccaht.diagnose.verdicts import Verdict
 from eccaht.presentation.document import Badge, Block, Code, Grid, Heading, Items, Paragraph, Picture, Piece, Text, html
 from eccaht.presentation.style import embedded_png
+from eccaht.version import __version__
 
 _KINDS: dict[Verdict, str] = {"ok": "yes", "caution": "partly", "not fit": "no"}
 _SAYS: dict[Verdict, str] = {

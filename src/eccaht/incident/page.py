@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eccaht import __version__
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.incident import picture
 from eccaht.incident.answer import Answer
@@ -13,6 +12,7 @@ from eccaht.incident.why import disagreements
 from eccaht.incident.words import LEGEND, confidence, evidence, headline, reasons, runner_up, table
 from eccaht.presentation.document import Badge, Block, Drawing, Grid, Heading, Items, Paragraph, Text, html
 from eccaht.presentation.style import TEXT_WIDTH, embedded_svg
+from eccaht.version import __version__
 
 _COLOURS = {
     "#000000": "var(--ink)",

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from eccaht import __version__
 from eccaht.experiments.tables import from_rows, save_table
 from eccaht.files import replacing
 from eccaht.paper import storage
@@ -34,6 +33,7 @@ from eccaht.presentation.document import (
     html,
     markdown,
 )
+from eccaht.version import __version__
 
 TITLE = "Correlation-aware anomaly search: the paper's claims, run again"
 _KINDS = {"holds": "yes", "does not hold": "no", "holds only if": "partly"}  # the rest is grey

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht import __version__
 from eccaht.arrays import as_count
 from eccaht.experiments.comparison import run_policy
 from eccaht.experiments.tables import Table, save_table
@@ -25,6 +24,7 @@ from eccaht.paper.spec import Cell, Experiment, Kind
 from eccaht.paper.theorems import announce, error_table, run_table, slope_table, stopping_times
 from eccaht.policies import CATALOGUE
 from eccaht.randomness import check_seed
+from eccaht.version import __version__
 
 _PIECE = 10_000  # measurements, at most a second or two: what an interrupt may lose
 # about how long a measurement takes, in microseconds: long cells go first, and the time left is estimated from it

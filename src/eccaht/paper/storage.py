@@ -23,12 +23,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from eccaht import __version__
 from eccaht.experiments.tables import save_json
 from eccaht.files import locked, replacing
 from eccaht.paper.results import Results
 from eccaht.paper.spec import Cell, Experiment
 from eccaht.policies import policy_names
+from eccaht.version import __version__
 
 SPECIFICATION, MANIFEST, _CELLS = "spec.json", "manifest.json", "cells"
 _WORDS = {"entry": "entry of the catalogue", "version": "version of eccaht", "runs": "number of runs"}
