@@ -1,8 +1,8 @@
 """Rules that watch K streams, one vector a window, written from the papers and vectorised over replicas.
 
 A rule is told the covariance of the streams and reduces each window to one statistic or a few; it alarms when one of
-them reaches its threshold. T2 and MEWMA, the charts of the trade, use all of the covariance, the others its diagonal.
-Whatever follows the protocol `Rule` takes part in the simulated comparison with one more line in `RULES`.
+them reaches its threshold. Ours, T2 and MEWMA, the charts of the trade, use all of the covariance, the others its
+diagonal. Whatever follows the protocol `Rule` takes part in the simulated comparison with one more line in `RULES`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
+from eccaht.watch.detector import Detector
+from eccaht.watch.thresholds import calibrated
 
 LONGEST = 200  # windows that Xie & Siegmund's rule and the largest GLR look back
 LENGTHS = tuple(sorted({*range(1, 13), *np.geomspace(12, LONGEST, 25).round().astype(int).tolist()}))
@@ -238,8 +240,33 @@ class Ocd:
         self._tails, self._sums, self._past = self._tails[which], self._sums[which], self._past[which]
 
 
+class Ours:
+    """The components of `eccaht.watch`, as the log of the mean time between windows as unusual in its calibration."""
+
+    def __init__(self, covariance: Array) -> None:
+        self._precision: Array = np.linalg.inv(covariance).astype(np.float64)
+        self._calibration = calibrated(self._precision)
+        self.start(1)
+
+    def start(self, replicas: int) -> None:
+        """Forget everything."""
+        self._detector = Detector(self._precision, plants=replicas, dtype=np.float32)
+        self._running = np.arange(replicas)
+
+    def update(self, X: Array) -> Array:
+        """One statistic; replicas that were left go on with streams at their mean."""
+        all_of_them = np.zeros((self._detector.plants or 1, X.shape[1]))
+        all_of_them[self._running] = X
+        return self._calibration.log_time(self._detector.update(all_of_them))[self._running, None]
+
+    def keep(self, which: Flags) -> None:
+        """Go on with some of the replicas."""
+        self._running = self._running[which]
+
+
 Make = Callable[[Array], Rule]  # from the covariance that the rule is told, (K, K)
 RULES: dict[str, Make] = {
+    "eccaht": Ours,
     "Xie-Siegmund, either sign": lambda S: Scan(S, mixture),
     "Xie-Siegmund, rising": lambda S: Scan(S, rising_mixture),
     "largest GLR, either sign": lambda S: Scan(S, largest),
