@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from eccaht.run.loop import identify
     from eccaht.run.simulator import Simulator
     from eccaht.shifts import UnknownShift
+    from eccaht.watch import Alarm, Watch
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "Alarm",
     "Problem",
     "Simulator",
     "UnknownShift",
+    "Watch",
     "checks",
     "covariance",
     "effective_rank",
@@ -42,9 +45,11 @@ __all__ = [
 
 # imported when they are first used: the command line must be ready for Ctrl-C before numpy and scipy are loaded
 _PLACES = {
+    "Alarm": "watch",
     "Problem": "problem",
     "Simulator": "run",
     "UnknownShift": "shifts",
+    "Watch": "watch",
     "checks": "checks",
     "covariance": "covariance",
     "effective_rank": "covariance",
