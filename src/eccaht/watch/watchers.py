@@ -1,0 +1,119 @@
+"""Watches as `events.Watcher`: window numbers become times, robust units those of the readings."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.archive import check_keys
+from eccaht.arrays import Array
+from eccaht.model.model import Model
+from eccaht.watch.detector import LONGEST
+from eccaht.watch.events import Fault
+from eccaht.watch.watch import State, Watch
+
+
+class ModelWatch:
+    """A `Watch` of the mean and covariance of a model."""
+
+    def __init__(self, model: Model, watch: Watch) -> None:
+        self.names, self.watch = model.names, watch
+        self._scale = model.scale
+        self._times: dict[int, np.datetime64] = {}  # starts of the last windows, and of those that the alarm names
+
+    @staticmethod
+    def of(model: Model, false_alarm_every: float) -> ModelWatch:
+        """A new watch; false_alarm_every: in windows."""
+        problem = model.problem(shift=1.0, n_anomalies=1, budget=1.0)
+        return ModelWatch(model, Watch(problem, false_alarm_every=false_alarm_every))
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return self.watch.state
+
+    @property
+    def evidence(self) -> float:
+        """How unusual the last windows are: 1 raises an alarm."""
+        return self.watch.evidence
+
+    @property
+    def false_alarm_every(self) -> float:
+        """The mean time to a false alarm, in windows."""
+        return self.watch.false_alarm_every
+
+    @property
+    def fault(self) -> Fault | None:
+        """The alarm as it is now."""
+        alarm = self.watch.alarm
+        if alarm is None:
+            return None
+        members = alarm.decision
+        raised, onset, first, last = (self._times[number] for number in self._named_windows())
+        return Fault(
+            raised,
+            onset,
+            first,
+            last,
+            named=alarm.names,
+            kinds=alarm.kinds,
+            sizes=tuple((alarm.sizes * self._scale[members]).tolist()),
+            beliefs=tuple(alarm.beliefs[members].tolist()),
+        )
+
+    @property
+    def deviations(self) -> dict[str, float]:
+        """How far the sensors of the alarm moved, in robust units."""
+        alarm = self.watch.alarm
+        return {} if alarm is None else dict(zip(alarm.names, alarm.sizes.tolist(), strict=True))
+
+    def update(self, x: Array, time: np.datetime64) -> None:
+        """Take the window that starts at `time`."""
+        now = self.watch.time
+        self._times[now] = time
+        self.watch.update(x)
+        kept = self._named_windows()
+        self._times = {n: start for n, start in self._times.items() if n > now - LONGEST or n in kept}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What a file must keep."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "watch"
+            self.watch.save(path)
+            content = path.read_bytes()
+        starts = np.array(list(self._times.values()), dtype="datetime64[us]").astype(np.int64)
+        numbers = np.array(list(self._times), dtype=np.int64)
+        return {"times": np.stack([numbers, starts]), "length": np.array([len(content)]), "file": _numbers(content)}
+
+    @staticmethod
+    def restored(model: Model, arrays: dict[str, NDArray[Any]]) -> ModelWatch:
+        """Go on from what `arrays` gave."""
+        check_keys(arrays, {"times", "length", "file"}, "watch")
+        times = arrays["times"]
+        if times.dtype.kind != "i" or times.ndim != 2 or len(times) != 2:
+            raise ValueError("its times are damaged")
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "watch"
+            path.write_bytes(arrays["file"].astype("<i8").tobytes()[: int(arrays["length"][0])])
+            watch = Watch.load(path)
+        if watch.problem.names != model.names:
+            raise ValueError("it watches other sensors than the model has")
+        self = ModelWatch(model, watch)
+        starts = times[1].astype("datetime64[us]")
+        self._times = dict(zip(times[0].tolist(), starts, strict=True))
+        if not set(self._named_windows()) <= set(self._times):
+            raise ValueError("its times are damaged")
+        return self
+
+    def _named_windows(self) -> tuple[int, ...]:
+        """The windows that the alarm names: that which raised it, its onset and the ends of the onset's interval."""
+        alarm = self.watch.alarm
+        return () if alarm is None else (alarm.time, alarm.onset, *alarm.onset_interval)
+
+
+def _numbers(content: bytes) -> NDArray[np.int64]:
+    return np.frombuffer(content + b"\0" * (-len(content) % 8), dtype="<i8")
