@@ -34,6 +34,7 @@ from eccaht.watch.session import Session
 from eccaht.watch.watchers import ModelWatch
 
 BY_TIME, BY_COUNT = "1/30d", "1/5000w"  # what is promised unless asked otherwise
+URGENT = ("alarm", "stuck", "silent")  # events on which the command runs
 _RATE = re.compile(r"\s*([1-9]\d{0,5})\s*/\s*(.+?)\s*")
 _WINDOWS = re.compile(r"([1-9]\d{0,11})\s*w")
 _SAVED_EVERY = 1.0  # seconds at least between states without an event
@@ -50,7 +51,8 @@ def watch(
     state: Annotated[Path | None, option("FILE", "Keep the state here, and go on from it.")] = None,
     log: Annotated[Path | None, option("FILE", "Append each event as a line of JSON.")] = None,
     run: Annotated[
-        str | None, option("CMD", "Run this on an alarm, without a shell: the event is on its stdin.", "--exec")
+        str | None,
+        option("CMD", "Run this on an alarm, or if a sensor is stuck or silent; the event is on its stdin.", "--exec"),
     ] = None,
     shelve: Annotated[
         list[str] | None, option("NAME:TIME", "Leave a sensor out for a time, as FT-101:2h. Repeat.")
@@ -217,7 +219,7 @@ class Outlets:
         sys.stdout.flush()
 
     def _run(self, event: Event) -> None:
-        if self._commands is not None and event.event == "alarm":
+        if self._commands is not None and event.event in URGENT:
             self._commands.start(event)
 
 
@@ -247,7 +249,7 @@ def _order(text: str, model: Model) -> tuple[str, np.timedelta64]:
 def _started(session: Session, path: Path, every: float, resumed: bool) -> Event:
     model = session.model
     windows = f"windows of {model.clock.length(model.seconds)}"
-    promise = f"a false alarm in {every:.6g} windows at most"
+    promise = f"at most one false alarm in {every:.6g} windows in the mean"
     text = f"started: {path.name}, {counted(len(model.names), 'sensor')}, {windows}, {promise}"
     if resumed and session.position is not None:
         text = f"{text}; goes on after {model.clock.show(session.position)}"

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.archive import check_keys
-from eccaht.arrays import Array
 from eccaht.data.clock import Clock
+from eccaht.data.windows import Sample
+from eccaht.model.standstill import Kind as Still
 from eccaht.presentation.text import counted, listed
 from eccaht.watch.watch import State
 
@@ -28,7 +29,7 @@ class Fault:
 
     raised, onset, first, last: starts of windows: that which raised it, the most likely first one of the fault, and the
     ends of the onset's interval of 90 %. named, kinds, sizes, beliefs: one for each sensor of the set; sizes in units
-    of the readings.
+    of the readings, None where there is none.
     """
 
     raised: np.datetime64
@@ -37,7 +38,7 @@ class Fault:
     last: np.datetime64
     named: tuple[str, ...]
     kinds: tuple[str, ...]
-    sizes: tuple[float, ...]
+    sizes: tuple[float | None, ...]
     beliefs: tuple[float, ...]
 
 
@@ -72,8 +73,11 @@ class Watcher(Protocol):
     def deviations(self) -> Mapping[str, float]:
         """How far the sensors of the alarm moved, in robust units."""
 
-    def update(self, x: Array, time: np.datetime64) -> None:
-        """Take the window that starts at `time`, (K,), in robust units, NaN where a sensor is silent."""
+    def still(self, kind: Still) -> dict[str, np.datetime64]:
+        """Sensors that are stuck or silent now, and since when."""
+
+    def update(self, sample: Sample) -> None:
+        """Take a window of all sensors, in robust units, NaN where a sensor is silent."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that a file must keep to go on exactly from here, in numbers."""
@@ -165,7 +169,7 @@ class Event:
     onset_interval: tuple[str, str] | None = None
     named: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
-    sizes: tuple[float, ...] = ()
+    sizes: tuple[float | None, ...] = ()
     beliefs: tuple[float, ...] = ()
     sensors: tuple[str, ...] = ()
     count: int | None = None
@@ -271,7 +275,7 @@ def _of_fault(
     known = all(name in parts for name in named)  # else one of them has just gone and is not told yet
     kinds, sizes, beliefs = zip(*(parts[name] for name in named), strict=True) if known and named else ((), (), ())
     if some is None:
-        moved = [f"{name} ({how} {size:+.4g})" for name, how, size in zip(named, kinds, sizes, strict=True)]
+        moved = [f"{name} ({_moved(how, size)})" for name, how, size in zip(named, kinds, sizes, strict=True)]
         text = f"ALARM: {listed(moved)} since {clock.show(fault.onset)}"
     else:
         text = f"{kind}: {listed(some)}; wrong now: {listed(named) or 'none'}"
@@ -287,6 +291,10 @@ def _of_fault(
         beliefs=beliefs,
         sensors=tuple(named if some is None else some),
     )
+
+
+def _moved(how: str, size: float | None) -> str:
+    return how if size is None else f"{how} {size:+.4g}"
 
 
 def _over(told: Told, now: Standing, clock: Clock) -> Event:

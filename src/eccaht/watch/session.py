@@ -20,9 +20,9 @@ from eccaht.arrays import as_count
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.windows import Sample
 from eccaht.model.model import Model
+from eccaht.model.standstill import KINDS
 from eccaht.watch.events import Event, Kind, Standing, Told, Watcher, iso, microseconds, moment, tell
 from eccaht.watch.operator import Operator
-from eccaht.watch.stillness import Stillness
 
 _KIND, _VERSION = "watch-state", 1
 _KEYS = {"model", "position", "windows", "number", "told", "orders", "pending"}
@@ -38,7 +38,7 @@ class Session:
 
     def __init__(self, model: Model, watcher: Watcher, digest: str = "") -> None:
         self.model, self.watcher, self.digest = model, watcher, digest
-        self.operator, self.stillness, self.told = Operator(model.names), Stillness(model), Told()
+        self.operator, self.told = Operator(model.names), Told()
         self.position: np.datetime64 | None = None
         self.windows = self.number = 0
         self.pending: list[Event] = []
@@ -52,13 +52,9 @@ class Session:
         time = sample.start
         if self.position is not None and time <= self.position:
             raise ValueError(f"the window of {clock.show(time)} was counted before")
-        self.stillness.look(sample)
-        self.watcher.update(self.operator.apply(sample.values, time), time)
+        self.watcher.update(sample._replace(values=self.operator.apply(sample.values, time)))
         shelved = frozenset(self.operator.shelved)
-        still = {
-            kind: _held(self.stillness.now(kind), getattr(self.told, kind), shelved, time)
-            for kind in ("silent", "stuck")
-        }
+        still = {kind: _held(self.watcher.still(kind), getattr(self.told, kind), shelved, time) for kind in KINDS}
         now = Standing(
             time, self.watcher.fault, missed=self._missed(time), late=late, shelved=shelved, **still
         )  # fmt: skip
@@ -93,9 +89,7 @@ class Session:
             "orders": self.operator.header(),
             "pending": [event.document() for event in self.pending],
         }
-        arrays = {f"watcher.{name}": array for name, array in self.watcher.arrays().items()}
-        arrays |= {f"stillness.{name}": array for name, array in self.stillness.arrays().items()}
-        write_archive(path, _KIND, _VERSION, header, arrays)
+        write_archive(path, _KIND, _VERSION, header, self.watcher.arrays())
 
     @staticmethod
     def load(
@@ -145,16 +139,10 @@ def _build(
     restored: Callable[[Model, dict[str, NDArray[Any]]], Watcher],
     digest: str,
 ) -> Session:
-    def part(prefix: str) -> dict[str, NDArray[Any]]:
-        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
     check_keys(header, _KEYS, "header")
     if header["model"] != digest:
         raise ValueError("it belongs to another model: give that model, or another file to start anew")
-    if extra := [name for name in arrays if not name.startswith(("watcher.", "stillness."))]:
-        raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
-    session = Session(model, restored(model, part("watcher.")), digest)
-    session.stillness.restore(part("stillness."))
+    session = Session(model, restored(model, arrays), digest)
     session.told, session.operator = Told.build(header["told"]), Operator.build(header["orders"], model.names)
     session.position = None if header["position"] is None else moment(header["position"])
     session.windows = as_count(header["windows"], "windows", least=0)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.archive import check_keys
-from eccaht.arrays import Array
+from eccaht.data.windows import Sample
 from eccaht.model.model import Model
+from eccaht.model.standstill import Kind
 from eccaht.watch.detector import LONGEST
 from eccaht.watch.events import Fault
+from eccaht.watch.stillness import Stillness
 from eccaht.watch.watch import State, Watch
 
 
@@ -21,7 +23,7 @@ class ModelWatch:
     """A `Watch` of the mean and covariance of a model."""
 
     def __init__(self, model: Model, watch: Watch) -> None:
-        self.names, self.watch = model.names, watch
+        self.names, self.watch, self._stillness = model.names, watch, Stillness(model)
         self._scale = model.scale
         self._times: dict[int, np.datetime64] = {}  # starts of the last windows, and of those that the alarm names
 
@@ -71,11 +73,15 @@ class ModelWatch:
         alarm = self.watch.alarm
         return {} if alarm is None else dict(zip(alarm.names, alarm.sizes.tolist(), strict=True))
 
-    def update(self, x: Array, time: np.datetime64) -> None:
-        """Take the window that starts at `time`."""
+    def still(self, kind: Kind) -> dict[str, np.datetime64]:
+        """Sensors that are stuck or silent now, and since when."""
+        return self._stillness.now(kind)
+
+    def update(self, sample: Sample) -> None:
+        """Take a window of all sensors, in robust units; one that is stuck bears no evidence of a step."""
         now = self.watch.time
-        self._times[now] = time
-        self.watch.update(x)
+        self._times[now] = sample.start
+        self.watch.update(self._stillness.look(sample).values)
         kept = self._named_windows()
         self._times = {n: start for n, start in self._times.items() if n > now - LONGEST or n in kept}
 
@@ -87,12 +93,15 @@ class ModelWatch:
             content = path.read_bytes()
         starts = np.array(list(self._times.values()), dtype="datetime64[us]").astype(np.int64)
         numbers = np.array(list(self._times), dtype=np.int64)
-        return {"times": np.stack([numbers, starts]), "length": np.array([len(content)]), "file": _numbers(content)}
+        still = {f"still.{name}": array for name, array in self._stillness.arrays().items()}
+        own = {"times": np.stack([numbers, starts]), "length": np.array([len(content)]), "file": _numbers(content)}
+        return own | still
 
     @staticmethod
     def restored(model: Model, arrays: dict[str, NDArray[Any]]) -> ModelWatch:
         """Go on from what `arrays` gave."""
-        check_keys(arrays, {"times", "length", "file"}, "watch")
+        still = {name.removeprefix("still."): arrays[name] for name in arrays if name.startswith("still.")}
+        check_keys(arrays, {"times", "length", "file"} | {f"still.{name}" for name in still}, "watch")
         times = arrays["times"]
         if times.dtype.kind != "i" or times.ndim != 2 or len(times) != 2:
             raise ValueError("its times are damaged")
@@ -103,6 +112,7 @@ class ModelWatch:
         if watch.problem.names != model.names:
             raise ValueError("it watches other sensors than the model has")
         self = ModelWatch(model, watch)
+        self._stillness.restore(still)
         starts = times[1].astype("datetime64[us]")
         self._times = dict(zip(times[0].tolist(), starts, strict=True))
         if not set(self._named_windows()) <= set(self._times):
