@@ -94,21 +94,55 @@ def test_a_shelved_sensor_raises_no_alarm(place: Path, tmp_path: Path) -> None:
     assert course[:4] == [("shelved", "s1"), ("gap",), ("unshelved", "s1"), ("alarm", "s3")]
 
 
-def test_operators_acknowledge_and_declare_a_new_normal(place: Path) -> None:
+def test_orders_are_obeyed_as_they_come(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
     digest = hashlib.sha256((place / "plant.eccaht").read_bytes()).hexdigest()
     session = Session.load(place / "new.state", model, ModelWatch.restored, digest)
     windows = model.prepare([place / "record.csv"])
     events: list[Event] = []
     for sample in windows.samples():
+        orders = {80: ("acknowledge", "normal"), 90: ("shelve s0 1h",), 95: ("unshelve s0",)}
+        for order in orders.get(session.windows, ()):
+            events += session.obey(order, sample.start, windows.clock)
         events += session.take(sample, windows.clock)
-        if session.windows == 80:
-            events += session.acknowledge(windows.clock) + session.call_normal(windows.clock)
         if session.windows == 98:
             break
-    assert [event.event for event in events] == ["alarm", "acknowledged", "new-normal", "over"]
+    told_of = [event.event for event in events]
+    assert told_of[:3] == ["alarm", "acknowledged", "new-normal"]
+    assert sorted(told_of[3:]) == ["over", "shelved", "unshelved"]
+    assert events[told_of.index("over")].sensors == ("s1",)
     with pytest.raises(ValueError, match="was counted before"):
         session.take(next(windows.samples()), windows.clock)
+    for order in ("acknowledge", "unshelve s0", "shelve s9 1h", "shelve s1", "acknowledge it", "sing"):
+        with pytest.raises(ValueError, match=r"alarm|shelve|length"):
+            session.obey(order, sample.start)
+
+
+def test_orders_in_a_file_are_read_once(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that were there before the watch began are none of its own."""
+    log, orders, data = tmp_path / "log", tmp_path / "orders", tmp_path / "data.csv"
+    orders.write_text("shelve s3 2h\n")
+    more = ("--log", str(log), "--orders", str(orders), "--state")
+    rows = lines()
+    data.write_text("\n".join(rows[:100]) + "\n")
+    begun = [
+        "watch",
+        "--model",
+        str(place / "plant.eccaht"),
+        "--data",
+        str(data),
+        *RATE,
+        *more,
+        str(tmp_path / "state"),
+    ]
+    assert run(begun) == 0
+    orders.write_text("shelve s3 2h\nshelve s1 2h\nhello\nshelve s2")
+    for size in (200, len(rows)):
+        data.write_text("\n".join(rows[:size]) + "\n")
+        assert run(begun) == 0
+    course = [(event["event"], *event["sensors"]) for event in told(log)]
+    assert course[:3] == [("shelved", "s1"), ("gap",), ("alarm", "s3")]
+    assert capsys.readouterr().err.count("the order 'hello' was not obeyed") == 1
 
 
 # -- killed -------------------------------------------------------------------------------------------

@@ -57,6 +57,9 @@ def watch(
     shelve: Annotated[
         list[str] | None, option("NAME:TIME", "Leave a sensor out for a time, as FT-101:2h. Repeat.")
     ] = None,
+    orders: Annotated[
+        Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
+    ] = None,
     missing: Annotated[
         Literal["refuse", "allow"], option(None, "What to do if the data lack sensors of the model.")
     ] = "refuse",
@@ -78,11 +81,11 @@ def watch(
     """
     following = Following(follow, poll, timeout)
     following.check()
-    check_outputs({"--state": state, "--log": log}, {"--model": model, "--data": data})
+    check_outputs({"--state": state, "--log": log}, {"--model": model, "--data": data, "--orders": orders})
     commands = None if run is None else Commands(run)
     calibrated = load_model(model)
     every = promised(false_alarms, calibrated)
-    orders = [_order(text, calibrated) for text in shelve or ()]
+    shelved = [_order(text, calibrated) for text in shelve or ()]
     for path in data:
         regular_file(path, "data file").close()
     notation = Notation(timezone, decimal_comma, False if no_header else None)
@@ -102,7 +105,10 @@ def watch(
         note(text)
     with ended_by_signals(windows.end), outlets.shown(session):
         outlets.tell([_started(session, model, every, resumed)])
-        Watching(session, state, outlets).run(windows, orders)
+        watching = Watching(session, state, outlets, orders)
+        if not resumed:
+            session.obeyed = len(watching.lines())
+        watching.run(windows, shelved)
         outlets.tell([_of_program("stopped", f"stopped: {counted(session.windows, 'window')} so far")])
         outlets.finish()
     if windows.broken:
@@ -138,29 +144,51 @@ class Watching:
     session: Session
     path: Path | None
     outlets: Outlets
+    orders: Path | None = None
 
-    def run(self, windows: Recording | Growing, orders: Iterable[tuple[str, np.timedelta64]]) -> None:
+    def run(self, windows: Recording | Growing, shelved: Iterable[tuple[str, str]]) -> None:
         """Tell what an earlier program may not have told, then watch until the windows end."""
-        session, orders = self.session, list(orders)
+        session = self.session
         if session.pending:
             self.outlets.tell_again(session.pending)
             session.settle()
             self._save()
-        saved = monotonic()
+        saved, first = monotonic(), [f"shelve {name} {length}" for name, length in shelved]
         for sample, late in windows:
-            while orders:
-                name, length = orders.pop()
-                session.operator.shelve(name, sample.start + length)
-            events = session.take(sample, windows.clock, late=late)
+            given = [*first, *self._new_orders()]
+            first = []
+            events = [event for order in given for event in self._obey(order, sample.start, windows.clock)]
+            events += session.take(sample, windows.clock, late=late)
             self.outlets.see(sample.start, sample.values, windows.clock)
             if events:
                 self._save()
                 self.outlets.tell(events)
                 session.settle()
-            if events or monotonic() - saved >= _SAVED_EVERY:
+            if events or given or monotonic() - saved >= _SAVED_EVERY:
                 self._save()
                 saved = monotonic()
         self._save()
+
+    def lines(self) -> list[str]:
+        """The finished lines of the file of orders, which need not be there yet."""
+        if self.orders is None or not self.orders.is_file():
+            return []
+        text = self.orders.read_text(encoding="utf-8", errors="replace")
+        return text[: text.rfind("\n") + 1].splitlines()
+
+    def _new_orders(self) -> list[str]:
+        """Those since the last window; a file that became shorter is another one and is read from its beginning."""
+        lines = self.lines()
+        done = self.session.obeyed if self.session.obeyed <= len(lines) else 0
+        self.session.obeyed = len(lines)
+        return [line for line in lines[done:] if line.strip()]
+
+    def _obey(self, order: str, time: np.datetime64, clock: Clock) -> list[Event]:
+        try:
+            return self.session.obey(order, time, clock)
+        except ValueError as error:
+            note(f"the order {order.strip()!r} was not obeyed: {error}")
+            return []
 
     def _save(self) -> None:
         if self.path is not None:
@@ -237,13 +265,14 @@ def _restored(path: Path | None, model: Model, every: float, digest: str) -> Ses
     return session
 
 
-def _order(text: str, model: Model) -> tuple[str, np.timedelta64]:
+def _order(text: str, model: Model) -> tuple[str, str]:
     """A sensor and for how long to leave it out."""
     name, colon, length = text.rpartition(":")
     if not colon:
         raise ValueError(f"--shelve {text!r} needs a sensor and a length of time, as FT-101:2h")
     model.places([name])
-    return name, np.timedelta64(round(parse_duration(length, f"--shelve {text}") * 1e6), "us")
+    parse_duration(length, f"--shelve {text}: the time")
+    return name, length.strip()
 
 
 def _started(session: Session, path: Path, every: float, resumed: bool) -> Event:

@@ -40,6 +40,12 @@ class Operator:
             raise ValueError(f"there is no sensor {name!r} to shelve{did_you_mean(name, self.names)}")
         self.shelved[name] = until.astype("datetime64[us]")
 
+    def unshelve(self, name: str) -> None:
+        """Take a sensor back before its time."""
+        if name not in self.shelved:
+            raise ValueError(f"the sensor {name!r} is not shelved")
+        del self.shelved[name]
+
     def acknowledge(self, fault: Fault | None) -> None:
         """Know of the alarm that goes on."""
         if fault is None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from eccaht.archive import check_keys, read_archive, write_archive
 from eccaht.arrays import as_count
 from eccaht.data.clock import PLAIN, Clock
+from eccaht.data.durations import parse_duration
 from eccaht.data.windows import Sample
 from eccaht.model.model import Model
 from eccaht.model.standstill import KINDS
@@ -25,7 +26,7 @@ from eccaht.watch.events import Event, Kind, Standing, Told, Watcher, iso, micro
 from eccaht.watch.operator import Operator
 
 _KIND, _VERSION = "watch-state", 1
-_KEYS = {"model", "position", "windows", "number", "told", "orders", "pending"}
+_KEYS = {"model", "position", "windows", "number", "told", "orders", "obeyed", "pending"}
 
 
 class Session:
@@ -33,14 +34,15 @@ class Session:
 
     model: what prepares the windows; digest: of its file, so that a state is never used with another model.
     position: start of the last window that was counted, None before the first. windows: how many were counted.
-    number: of the last event. pending: events that may not have been told yet.
+    number: of the last event. pending: events that may not have been told yet. obeyed: lines of a file of orders that
+    were read.
     """
 
     def __init__(self, model: Model, watcher: Watcher, digest: str = "") -> None:
         self.model, self.watcher, self.digest = model, watcher, digest
         self.operator, self.told = Operator(model.names), Told()
         self.position: np.datetime64 | None = None
-        self.windows = self.number = 0
+        self.windows = self.number = self.obeyed = 0
         self.pending: list[Event] = []
 
     def take(self, sample: Sample, clock: Clock = PLAIN, *, late: int = 0) -> list[Event]:
@@ -61,6 +63,25 @@ class Session:
         events, self.told = tell(self.told, now, clock)
         self.position, self.windows = time, self.windows + 1
         return self._keep(events)
+
+    def obey(self, order: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
+        """Carry out what an operator writes before the window at `time`; return its events, pending from now on.
+
+        "shelve NAME TIME" leaves a sensor out for a time such as 2h, "unshelve NAME" takes it back, "acknowledge" and
+        "normal" are about the alarm.
+        """
+        word, _, rest = order.strip().partition(" ")
+        if word == "shelve":
+            name, _, length = rest.strip().rpartition(" ")
+            lasting = np.timedelta64(round(parse_duration(length, "the time") * 1e6), "us")
+            self.operator.shelve(name.strip(), time + lasting)
+            return []
+        if word == "unshelve":
+            self.operator.unshelve(rest.strip())
+            return []
+        if rest or word not in ("acknowledge", "normal"):
+            raise ValueError("write 'shelve NAME 2h', 'unshelve NAME', 'acknowledge' or 'normal'")
+        return self.acknowledge(clock) if word == "acknowledge" else self.call_normal(clock)
 
     def acknowledge(self, clock: Clock = PLAIN) -> list[Event]:
         """Take note that somebody knows of the alarm."""
@@ -87,6 +108,7 @@ class Session:
             "number": self.number,
             "told": self.told.header(),
             "orders": self.operator.header(),
+            "obeyed": self.obeyed,
             "pending": [event.document() for event in self.pending],
         }
         write_archive(path, _KIND, _VERSION, header, self.watcher.arrays())
@@ -147,5 +169,6 @@ def _build(
     session.position = None if header["position"] is None else moment(header["position"])
     session.windows = as_count(header["windows"], "windows", least=0)
     session.number = as_count(header["number"], "number", least=0)
+    session.obeyed = as_count(header["obeyed"], "obeyed", least=0)
     session.pending = [Event.build(document) for document in header["pending"]]
     return session
