@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eccaht.archive import check_keys
 from eccaht.data.clock import Clock
@@ -78,9 +77,6 @@ class Watcher(Protocol):
 
     def update(self, sample: Sample) -> None:
         """Take a window of all sensors, in robust units, NaN where a sensor is silent."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that a file must keep to go on exactly from here, in numbers."""
 
 
 @dataclass(frozen=True)

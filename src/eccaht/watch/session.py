@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,14 @@ from eccaht.watch.operator import Operator
 
 _KIND, _VERSION = "watch-state", 1
 _KEYS = {"model", "position", "windows", "number", "told", "orders", "obeyed", "pending"}
+
+
+@runtime_checkable
+class Kept(Watcher, Protocol):
+    """A watcher that a file can keep."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is needed to go on exactly from here, in numbers."""
 
 
 class Session:
@@ -101,6 +109,8 @@ class Session:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, which replaces an earlier one once it is complete."""
+        if not isinstance(self.watcher, Kept):
+            raise ValueError(f"the state of a {type(self.watcher).__name__} cannot be saved: leave out the file")
         header = {
             "model": self.digest,
             "position": None if self.position is None else microseconds(self.position),

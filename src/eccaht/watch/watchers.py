@@ -1,4 +1,4 @@
-"""Watches as `events.Watcher`: window numbers become times, robust units those of the readings."""
+"""Watches of both kinds as `events.Watcher`: window numbers become times, robust units those of the readings."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from eccaht.model.model import Model
 from eccaht.model.standstill import Kind
 from eccaht.watch.detector import LONGEST
 from eccaht.watch.events import Fault
+from eccaht.watch.plant import PlantWatch
 from eccaht.watch.stillness import Stillness
 from eccaht.watch.watch import State, Watch
 
@@ -123,6 +124,69 @@ class ModelWatch:
         """The windows that the alarm names: that which raised it, its onset and the ends of the onset's interval."""
         alarm = self.watch.alarm
         return () if alarm is None else (alarm.time, alarm.onset, *alarm.onset_interval)
+
+
+class WatchedPlant:
+    """A `PlantWatch`: what it finds standing still is told beside its alarm."""
+
+    def __init__(self, watch: PlantWatch) -> None:
+        self.names, self.watch = watch.model.names, watch
+        self._now: np.datetime64 | None = None  # start of the last window
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return self.watch.state
+
+    @property
+    def evidence(self) -> float:
+        """How unusual the last windows are: 1 raises an alarm."""
+        return self.watch.evidence
+
+    @property
+    def false_alarm_every(self) -> float:
+        """The mean time to a false alarm, in windows."""
+        return self.watch.false_alarm_every
+
+    @property
+    def fault(self) -> Fault | None:
+        """The alarm as it is now."""
+        alarm = self.watch.alarm
+        if alarm is None:
+            return None
+        sizes = (alarm.sizes * self.watch.model.scale[alarm.decision]).tolist()
+        times = (alarm.time, alarm.onset, *alarm.onset_interval)
+        raised, onset, first, last = np.array(times, dtype="datetime64[us]")
+        return Fault(
+            raised,
+            onset,
+            first,
+            last,
+            named=alarm.names,
+            kinds=alarm.kinds,
+            sizes=tuple(size if np.isfinite(size) else None for size in sizes),
+            beliefs=tuple(alarm.beliefs[alarm.decision].tolist()),
+        )
+
+    @property
+    def deviations(self) -> dict[str, float]:
+        """How far the sensors of the alarm moved, in robust units."""
+        alarm = self.watch.alarm
+        return {} if alarm is None else dict(zip(alarm.names, np.nan_to_num(alarm.sizes).tolist(), strict=True))
+
+    def still(self, kind: Kind) -> dict[str, np.datetime64]:
+        """Sensors that are stuck or silent now, and since when."""
+        found = {}
+        for k, (what, since) in self.watch.standing.items():
+            if what == kind and self._now is not None:
+                ago = (self.watch.time - 1 - since) * self.watch.model.seconds
+                found[self.names[k]] = self._now - np.timedelta64(round(ago * 1e6), "us")
+        return found
+
+    def update(self, sample: Sample) -> None:
+        """Take a window of all sensors, in robust units."""
+        self._now = sample.start.astype("datetime64[us]")
+        self.watch.update(sample.values, self._now)
 
 
 def _numbers(content: bytes) -> NDArray[np.int64]:
