@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from eccaht.archive import check_keys
+from eccaht.arrays import as_count
 from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample
 from eccaht.model.standstill import Kind as Still
@@ -85,7 +86,8 @@ class Standing:
 
     time: start of the window. fault: the alarm, if there is one. silent, stuck: sensors that deliver nothing, or stand
     still, for longer than is usual, and since when. missed: windows without any row just before this one. late: rows,
-    since the window before, that came after their own window was told. shelved: sensors left out for a time.
+    since the window before, that came after their own window was told. thin: whether the window had too few rows to
+    be watched. shelved: sensors left out for a time.
     """
 
     time: np.datetime64
@@ -94,6 +96,7 @@ class Standing:
     stuck: Mapping[str, np.datetime64] = field(default_factory=dict)
     missed: int = 0
     late: int = 0
+    thin: bool = False
     shelved: frozenset[str] = frozenset()
 
 
@@ -103,7 +106,7 @@ class Told:
 
     raised: of the alarm that goes on, None without one; onset: its onset as last told; named: its set as told.
     waiting: sensors that are in the set and were not told so, or the reverse, and for how many windows.
-    late: whether the window before had late rows.
+    late: whether the window before had late rows. thin: windows in a row, up to `SETTLED`, that had too few rows.
     """
 
     raised: np.datetime64 | None = None
@@ -114,6 +117,7 @@ class Told:
     stuck: frozenset[str] = frozenset()
     shelved: frozenset[str] = frozenset()
     late: bool = False
+    thin: int = 0
 
     def header(self) -> dict[str, Any]:
         """As values of JSON."""
@@ -124,6 +128,7 @@ class Told:
             "waiting": dict(self.waiting),
             **{name: sorted(getattr(self, name)) for name in ("silent", "stuck", "shelved")},
             "late": self.late,
+            "thin": self.thin,
         }
 
     @staticmethod
@@ -144,6 +149,7 @@ class Told:
             waiting=waiting,
             **{name: frozenset(header[name]) for name in lists[1:]},
             late=header["late"],
+            thin=as_count(header["thin"], "thin", least=0),
         )
 
 
@@ -209,7 +215,12 @@ def tell(told: Told, now: Standing, clock: Clock) -> tuple[list[Event], Told]:
         *_sensors("stuck", "moving", told.stuck, now.stuck, now, clock),
     ]
     told = replace(
-        told, silent=frozenset(now.silent), stuck=frozenset(now.stuck), shelved=now.shelved, late=now.late > 0
+        told,
+        silent=frozenset(now.silent),
+        stuck=frozenset(now.stuck),
+        shelved=now.shelved,
+        late=now.late > 0,
+        thin=min(told.thin + 1, SETTLED) if now.thin else 0,
     )
     fault = now.fault
     if told.raised is not None and (fault is None or fault.raised != told.raised):
@@ -222,6 +233,8 @@ def tell(told: Told, now: Standing, clock: Clock) -> tuple[list[Event], Told]:
         return events, replace(told, raised=fault.raised, onset=fault.onset, named=fault.named, waiting={})
     differing = {name: told.waiting.get(name, 0) + 1 for name in sorted({*fault.named} ^ {*told.named})}
     changed = {name for name, windows in differing.items() if windows >= SETTLED}
+    if {*told.named} <= changed:  # no set is left: the present one takes its place
+        changed |= {*differing}
     named = tuple(name for name in told.named if name not in changed)
     named += tuple(name for name in fault.named if name in changed)
     for kind, some in (("joined", {*fault.named} & changed), ("left", changed - {*fault.named})):
@@ -237,6 +250,9 @@ def _of_the_record(told: Told, now: Standing, clock: Clock) -> Iterator[Event]:
     if now.missed:
         text = f"gap: {counted(now.missed, 'window')} without any row before {clock.show(now.time)}"
         yield Event("gap", stamp, text, count=now.missed)
+    if now.thin and told.thin == SETTLED - 1:
+        text = f"gap: too few rows in the last {SETTLED} windows, which are not watched until there are more"
+        yield Event("gap", stamp, text, count=SETTLED)
     if now.late and not told.late:
         text = f"late: {counted(now.late, 'row')} came too late for their windows and are left out"
         yield Event("late", stamp, text, count=now.late)

@@ -57,16 +57,19 @@ class Session:
         """Take a window of all sensors, in robust units; return its events, which are pending from now on.
 
         late: rows since the window before that came after their own window was counted. A window that was counted
-        already is refused.
+        already is refused. One with less than half of the usual rows, whose means are noisier than the history's,
+        is not watched.
         """
         time = sample.start
         if self.position is not None and time <= self.position:
             raise ValueError(f"the window of {clock.show(time)} was counted before")
-        self.watcher.update(sample._replace(values=self.operator.apply(sample.values, time)))
+        watched, thin = sample._replace(values=self.operator.apply(sample.values, time)), self._is_thin(sample)
+        if not thin:
+            self.watcher.update(watched)
         shelved = frozenset(self.operator.shelved)
         still = {kind: _held(self.watcher.still(kind), getattr(self.told, kind), shelved, time) for kind in KINDS}
         now = Standing(
-            time, self.watcher.fault, missed=self._missed(time), late=late, shelved=shelved, **still
+            time, self.watcher.fault, missed=self._missed(time), late=late, thin=thin, shelved=shelved, **still
         )  # fmt: skip
         events, self.told = tell(self.told, now, clock)
         self.position, self.windows = time, self.windows + 1
@@ -136,6 +139,10 @@ class Session:
             return _build(header, arrays, model, restored, digest)
 
         return read_archive(path, _KIND, _VERSION, build, again="start again with a new file")
+
+    def _is_thin(self, sample: Sample) -> bool:
+        """Whether no sensor has half of the rows that windows of the history had."""
+        return sample.rows is not None and float(sample.rows.max()) < 0.5 * float(self.model.summary.row_counts[0])
 
     def _missed(self, time: np.datetime64) -> int:
         """Windows without any row between the last one and this."""
