@@ -27,6 +27,7 @@ from eccaht.model.model import load_model
 from eccaht.watch.events import Event
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import ModelWatch
+from tests.checks.archives import Change, edit
 from tests.cli.watched import FAULTS, MISSING, SILENT, lines, make_model, told, write_record
 
 RATE = ("--false-alarms", "1/5000w")
@@ -401,6 +402,34 @@ def test_a_state_of_another_model_is_refused(place: Path, tmp_path: Path, capsys
     arguments = ["watch", "--model", str(other), "--data", str(place / "record.csv"), *RATE]
     assert run([*arguments, "--state", str(place / "a.state")]) == 2
     assert "it belongs to another model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, _: header.update(position="soon"),
+        lambda header, _: header.update(windows=-1),
+        lambda header, _: header.update(pending=[{"event": "alarm"}]),
+        lambda header, _: header["orders"].update(shelved={"nobody": 1}),
+        lambda header, _: header["told"].update(thin=-1),
+        lambda _, arrays: arrays.update(times=arrays["times"][:1]),
+        lambda _, arrays: arrays.update(file=arrays["file"][::-1].copy()),
+        lambda _, arrays: arrays.update({"still.rows": arrays["still.rows"][:, :1].copy()}),
+        lambda _, arrays: arrays.pop("still.since"),
+        lambda _, arrays: arrays.update(more=np.zeros(3)),
+    ],
+)
+def test_a_damaged_state_is_refused(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Change
+) -> None:
+    state = tmp_path / "state"
+    state.write_bytes((place / "a.state").read_bytes())
+    edit(state, change)
+    assert run(command(place, "record.csv", "--state", str(state))) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "is not a valid watch-state file" in err
+    assert err.count("\n") == 1
 
 
 def test_the_promise_in_windows(place: Path) -> None:
