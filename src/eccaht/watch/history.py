@@ -9,8 +9,8 @@ nothing counted has been seen. Four steps, each by the blocks other than the one
 2. *Components* of each length: one sensor, several that move alike, several, in each view; and the distance of all.
 3. *Rarity* of each component at each length: minus the logarithm of the share of windows in which it is as large. The
    statistic is the rarest of all.
-4. *Peaks* of the statistic, one for each cluster of windows that pass a level; their rate falls as
-   exp(-slope (b - level)), which says how long it takes chance to bring a value b.
+4. *Passes* of the statistic: clusters of windows that pass a level are counted; beyond what was counted their rate
+   falls exponentially.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from eccaht.model.model import Model
 from eccaht.model.normal import Normal, history_deviations, knots_of
 from eccaht.watch.detector import components
 from eccaht.watch.streams import LENGTHS, Look, Streams
-from eccaht.watch.thresholds import Tail
 
 BLOCKS, MORE_BLOCKS = 3, 6  # of a history, and of a short one
 SHORT = 2000  # windows
@@ -49,8 +48,8 @@ _LEAST_SPREAD = 0.1  # of the evidence of a window, in nats
 _FEW = 8.0  # windows beyond the last quantile of a rarity, in units of those that are worth one
 _HEAVY = 0.1  # shape of tails beyond what was counted (generalised Pareto)
 _HALVES = 24  # quantiles of a rarity at most: shares of 1/2, 1/4, ...
-_PASSING = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the windows that pass the level of the peaks
-_ENOUGH = 25  # peaks
+_LEVELS = 60  # of the statistic at which it is counted
+_FEWEST_PASSED, _ENOUGH = 5, 12  # clusters that a counted level needs, and those that say how fast the rate falls
 _APART = 10  # windows below the level that end a cluster
 
 
@@ -200,20 +199,58 @@ class Rarity:
 
 
 @dataclass(frozen=True, eq=False)
+class Passes:
+    """How often the statistic passed levels in so many windows, clusters of windows counted once.
+
+    levels: ascending, (n,). counts: clusters beyond them, not increasing. slope: beyond the last level the rate falls
+    as exp(-slope b). largest: the largest value.
+    A value that c clusters pass comes once in windows / (c + sqrt(c)) windows: a standard error on the side of fewer
+    false alarms.
+    """
+
+    levels: Array
+    counts: Array
+    slope: float
+    largest: float
+    windows: int
+
+    @staticmethod
+    def of(statistics: Sequence[Array]) -> Passes:
+        """Count in blocks of windows; a level that fewer than five clusters pass is not counted but extrapolated."""
+        every = np.concatenate(statistics)
+        levels = np.unique(np.quantile(every, 1.0 - np.geomspace(0.3, 1.0 / len(every), _LEVELS)))
+        peaks = [np.concatenate([_peaks(values, level) for values in statistics]) for level in levels]
+        counts = np.maximum.accumulate([len(each) for each in peaks[::-1]])[::-1]
+        last = int(np.flatnonzero(counts >= min(_FEWEST_PASSED, counts.max()))[-1])
+        excesses = peaks[int(np.flatnonzero(counts >= min(_ENOUGH, counts.max()))[-1])]
+        mean = float((excesses - excesses.min()).mean()) if len(excesses) > 1 else 1.0
+        return Passes(levels[: last + 1], counts[: last + 1], min(1.0 / max(mean, 1e-9), 1.0), every.max(), len(every))
+
+    def log_time(self, value: float) -> float:
+        """The logarithm of the mean time, in windows, between values as large as this."""
+        times = np.log(self.windows / (self.counts + np.sqrt(self.counts)))
+        return float(np.interp(value, self.levels, times) + self.slope * max(value - self.levels[-1], 0.0))
+
+    def threshold(self, every: float) -> float:
+        """The value from which on the mean time is at least so many windows."""
+        lacking = np.log(every) - self.log_time(self.levels[-1])
+        if lacking > 0.0:
+            return float(self.levels[-1] + lacking / self.slope)
+        return float(next(level for level in self.levels if self.log_time(level) >= np.log(every)))
+
+
+@dataclass(frozen=True, eq=False)
 class Rule:
     """All that says how unusual a look is.
 
-    tail: of the statistic's peaks. calm: what the statistic of short stretches stays below in nine of ten windows.
-    windows: how many were counted. largest: the largest peak. law: of the innovations, see `law_of`. quiet: the
-    yardstick by which sensors are named.
+    passes: of the statistic. calm: what the statistic of short stretches stays below in nine of ten windows.
+    law: of the innovations, see `law_of`. quiet: the yardstick by which sensors are named.
     """
 
     scales: Scales
     rarity: Rarity
-    tail: Tail
+    passes: Passes
     calm: float
-    windows: int
-    largest: float
     law: Normal
     quiet: Quiet
 
@@ -221,18 +258,9 @@ class Rule:
         """The rarity of each component at each length, (11, J) or (11, T, J)."""
         return self.rarity.by_length(self.scales.components(look))
 
-    def log_time(self, value: float) -> float:
-        """The logarithm of the mean time, in windows, between values as large as this; a standard error below."""
-        return float(self.tail.log_time(value, errors=1.0))
-
-    def threshold(self, every: float) -> float:
-        """The value from which on the mean time is at least so many windows."""
-        values = np.linspace(self.tail.level, self.tail.level + 60.0 / self.tail.slope, 6001)
-        return float(values[int((self.tail.log_time(values, errors=1.0) >= np.log(every)).argmax())])
-
     def basis(self, every: float) -> Literal["counted", "extrapolated"]:
         """Whether so rare a value was counted in the history, or is extrapolated from what was."""
-        return "counted" if self.threshold(every) <= self.largest else "extrapolated"
+        return "counted" if self.passes.threshold(every) <= self.passes.largest else "extrapolated"
 
 
 CALM_LENGTHS = 8  # the first of LENGTHS, up to 27 windows, say whether all is normal again
@@ -242,25 +270,36 @@ def rule_of_history(model: Model, windows: Windows) -> Rule:
     """Count on the windows that a model was calibrated on, without gaps."""
     if model.normal is None or windows.names != model.names:
         raise ValueError("a plant is watched by a model of normal operation and the windows it was calibrated on")
-    values, moments = windows.values, moments_of(windows)
+    values, moments, drilled = windows.values, moments_of(windows), kept(model)
     blocks = BLOCKS if len(values) >= SHORT else MORE_BLOCKS
     edges = np.linspace(0, len(values), blocks + 1).astype(int).tolist()
     most = max(_MOST // values.shape[1] // blocks, 500)
-    looks, samples = [], []
+    looks, samples, repeats = [], [], []
     for first, last in pairwise(edges):
         rest = np.r_[0:first, last : len(values)]
         normal = fitted_without(model, values, moments, slice(first, last))
         begin, stop = max(first - normal.width, 0), min(last, first + most)
         law = law_of(normal, values[rest], moments[rest])
         looks.append(looks_of(normal, law, values[begin:stop], moments[begin:stop], before=first - begin))
-        samples.append(sample_quiet(normal, values[first:last], moments[first:last]))
+        repeats.append(longest_repeats(values[first:last]))
+        if drilled is None and len(looks) % (blocks // BLOCKS) == 0:
+            samples.append(sample_quiet(normal, values[first:last], moments[first:last]))
     found = []
     for b, look in enumerate(looks):
         others = together([other for c, other in enumerate(looks) if c != b])
         found.append(Scales.of(others).components(look))
-    drilled = kept(model)
     quiet = quiet_of(samples, longest_repeats(values)) if drilled is None else drilled.quiet
+    quiet = replace(quiet, still=quiet.still * _unsteady(np.array(repeats)))
     return _rule(looks, found, law_of(model.normal, values, moments), quiet)
+
+
+def _unsteady(repeats: Array) -> Array:
+    """By how much the longest repetition of a sensor in a block exceeds those in the others, at most, (K,).
+
+    repeats: by block and sensor. Where this is much, the longest one of the history says little of those to come.
+    """
+    ordered = np.sort(repeats, axis=0)
+    return np.asarray(ordered[-1] / ordered[-2])
 
 
 def _rule(looks: Sequence[Look], found: Sequence[Array], law: Normal, quiet: Quiet) -> Rule:
@@ -277,36 +316,14 @@ def _rule(looks: Sequence[Look], found: Sequence[Array], law: Normal, quiet: Qui
     largest = [statistic.max(axis=(0, 2)) for statistic in statistics]
     short = np.concatenate([statistic[:, :, :CALM_LENGTHS].max(axis=(0, 2)) for statistic in statistics])
     every = together(looks)
-    level, peaks = _enough_peaks(largest)
     return Rule(
         scales=Scales.of(every),
         rarity=Rarity.of(np.concatenate(found, axis=1), every.lengths),
-        tail=tail_of(peaks, level, len(short)),
+        passes=Passes.of(largest),
         calm=float(np.quantile(short, 0.9)),
-        windows=len(short),
-        largest=float(peaks.max()),
         law=law,
         quiet=quiet,
     )
-
-
-def _enough_peaks(statistics: Sequence[Array]) -> tuple[float, Array]:
-    """The highest level with enough clusters beyond it, and their peaks; the one with most if none has."""
-    best: tuple[float, Array] = (0.0, np.zeros(0))
-    for share in _PASSING:
-        level = float(np.quantile(np.concatenate(statistics), 1.0 - share))
-        peaks = np.concatenate([_peaks(values, level) for values in statistics])
-        if len(peaks) > len(best[1]):
-            best = level, peaks
-        if len(peaks) >= _ENOUGH:
-            break
-    return best
-
-
-def tail_of(peaks: Array, level: float, windows: int) -> Tail:
-    """The tail of clusters' peaks beyond a level, in so many windows; never lighter than exp(-b)."""
-    slope = min(len(peaks) / max(float((peaks - level).sum()), 1e-9), 1.0)
-    return Tail(level, len(peaks) / windows, slope, float(max(len(peaks), 2)))
 
 
 def _peaks(values: Array, level: float) -> Array:

@@ -6,8 +6,9 @@ is over once the last windows are normal again. A local level says what is norma
 for `streams.LONGEST` windows is its new level.
 
 A sensor that repeats one value for longer than it may, or delivers nothing while others do, is named at once, on no
-evidence but that, and bears none about others until it is back. Missing windows say nothing; after a long gap the level
-is taken afresh.
+evidence but that, and bears none about others until it is back; one that has moved again may stand still for twice as
+long from then on, so that sensors that come to rest often do not raise alarm after alarm. Missing windows say nothing;
+after a long gap the level is taken afresh.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from eccaht.data.windows import Windows
 from eccaht.incident.describe import Case, suspect
 from eccaht.incident.judge import Judge, Judgement
 from eccaht.incident.onset import Onset, onset_of
+from eccaht.incident.quiet import LONGER
 from eccaht.labels import by_name
 from eccaht.model.model import Model
 from eccaht.watch.history import CALM_LENGTHS, Rule, rule_of_history
@@ -36,6 +38,7 @@ SUSPICIOUS = 0.1  # evidence
 SHORT_GAP = 5  # windows: after a longer gap the watch begins afresh
 FEWEST_SILENT = 5  # windows in a row, while others deliver, that make a sensor silent
 CALM = 10  # windows in a row that must be normal for an alarm to be over
+_EARLIER = 10  # windows before a stretch, and as many as it has, in which the onset is looked for
 _FOLLOWED = 60  # windows, the last ones, that say which sensors are in the set
 _EVERY_WINDOW, _LATER = 30, 10  # the set is named in so many windows after the alarm, then every tenth
 _DECIDED = 1.0  # the share of quiet stretches in which the judge may name something: the alarm is raised already
@@ -81,7 +84,7 @@ class PlantWatch:
             raise ValueError(f"false_alarm_every is at least one window, not {false_alarm_every!r}")
         self.model, self.normal = model, model.normal
         self.rule = history if isinstance(history, Rule) else rule_of_history(model, history)
-        self.threshold = self.rule.threshold(self.false_alarm_every)
+        self.threshold = self.rule.passes.threshold(self.false_alarm_every)
         self.basis = self.rule.basis(self.false_alarm_every)
         self.streams = Streams(self.normal, self.rule.law)
         self.judge = Judge(self.normal, self.rule.quiet, _DECIDED)
@@ -99,6 +102,7 @@ class PlantWatch:
         self._calm = 0
         self._repeats, self._silent = np.zeros(K), np.zeros(K)
         self._value = np.full(K, np.nan)  # the last reading
+        self._still = np.array(self.rule.quiet.still)  # windows for which each sensor may repeat a value
         gap = model.summary.gaps * model.n_windows
         self._silent_after = np.maximum(2.0 * gap, FEWEST_SILENT)
 
@@ -108,7 +112,7 @@ class PlantWatch:
 
         It is the mean time in which chance alone brings windows as unusual, in units of `false_alarm_every`.
         """
-        return math.exp(min(self.rule.log_time(self._statistic) - math.log(self.false_alarm_every), 700.0))
+        return math.exp(min(self.rule.passes.log_time(self._statistic) - math.log(self.false_alarm_every), 700.0))
 
     @property
     def state(self) -> State:
@@ -192,9 +196,12 @@ class PlantWatch:
         """Sensors that stand still from this window on raise an alarm of their own; those that are back are free."""
         silent = np.isnan(window)
         self._silent = np.where(silent, self._silent + 1, 0)
-        self._repeats = np.where(window == self._value, self._repeats + 1, np.where(silent, 0, 1))
+        goes_on = window == self._value
+        ended = ~goes_on & ~silent
+        self._still = np.where(ended, np.maximum(self._still, LONGER * self._repeats), self._still)
+        self._repeats = np.where(goes_on, self._repeats + 1, np.where(silent, 0, 1))
         self._value = window
-        stuck = self._repeats > np.floor(self.rule.quiet.still)
+        stuck = self._repeats > np.floor(self._still)
         gone = self._silent >= self._silent_after
         self.standing = {k: what for k, what in self.standing.items() if (stuck[k] or gone[k])}
         new = [k for k in np.flatnonzero(stuck | gone).tolist() if k not in self.standing]
@@ -225,7 +232,7 @@ class PlantWatch:
         values, moments, starts = self._recent.all()
         start = max(len(values) - length, 0)
         judgement = self.judge(values, moments, start, len(values))
-        onset = onset_of(judgement, values, start) if judgement.named else Onset(start, start, start)
+        onset = self._onset(judgement, values, moments, start)
         before = slice(max(onset.best - self.normal.width, 0), onset.best)
         self._follow = _Followed(
             now, now - (len(values) - 1 - onset.best), values[before], moments[before], starts[before]
@@ -233,6 +240,14 @@ class PlantWatch:
         self.alarm = self._described(judgement, onset, start, (values, starts), None)
         self._freeze()
         self._calm = 0
+
+    def _onset(self, judgement: Judgement, values: Array, moments: Array, start: int) -> Onset:
+        """The onset of what a judged stretch names, looked for further back than the stretch."""
+        if not judgement.named:
+            return Onset(start, start, start)
+        first = max(len(values) - 2 * (len(values) - start) - _EARLIER, min(self.normal.width, start))
+        longer = self.judge(values, moments, first, len(values))
+        return onset_of(replace(longer, named=judgement.named, views=judgement.views), values, first)
 
     def _go_on(self, now: int, alarm: PlantAlarm) -> None:
         """Name the sensors anew, or call the alarm over."""
