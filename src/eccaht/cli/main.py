@@ -37,6 +37,7 @@ COMMANDS = {
     "limits": "Say how few measurements any search could need.",
     "count-errors": "Count how often a stopping rule errs on your problem.",
     "identify": "Name the sensors that are wrong, with the evidence.",
+    "watch": "Watch a plant round the clock and tell what goes wrong.",
     "example": "Write sensor data of a small simulated plant, to try with.",
     "wadi": "Name the attacked points of the WaDi testbed.",
     "water": "Attack sensors of a simulated water network and find them.",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import typer
 
 from eccaht.cli.output import Bar, shown_progress
 from eccaht.model.model import Model
-from eccaht.model.prepare import Feed, Follower
+from eccaht.model.prepare import Feed
 from eccaht.policies import Policy
 from eccaht.run.loop import Recorder, Step
 from eccaht.run.replay import Replay
@@ -29,7 +29,7 @@ def watching(
         with shown_progress("measurements at most", most) as bar:
             yield replay, [_Count(bar)]
         return
-    with _ended_by_signals(source.follower):
+    with ended_by_signals(source.follower.end):
         yield replay, [] if quiet else [_Changes(source)]
 
 
@@ -61,15 +61,15 @@ class _Count(Recorder):
 
 
 @contextmanager
-def _ended_by_signals(follower: Follower) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the following, not the program; a second one ends the program."""
+def ended_by_signals(end_work: Callable[[], object]) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end what is done now, not the program; a second one ends the program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(*_: object) -> None:
         restore()
-        follower.end()
+        end_work()
 
     def restore() -> None:
         for number, handler in before.items():

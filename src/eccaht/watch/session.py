@@ -1,0 +1,191 @@
+"""A watch that survives its program: the watcher, the operator's orders and the place in the data in one file.
+
+Events are kept in the file before they are told, and crossed out once they are. Whatever moment the program is killed
+at, the next one reads the file, tells what was not told and takes the windows after the last one that was counted:
+no event is lost, and none is made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.archive import check_keys, read_archive, write_archive
+from eccaht.arrays import as_count
+from eccaht.data.clock import PLAIN, Clock
+from eccaht.data.durations import parse_duration
+from eccaht.data.windows import Sample
+from eccaht.model.model import Model
+from eccaht.model.standstill import KINDS
+from eccaht.watch.events import Event, Kind, Standing, Told, Watcher, iso, microseconds, moment, tell
+from eccaht.watch.operator import Operator
+
+_KIND, _VERSION = "watch-state", 1
+_KEYS = {"model", "position", "windows", "number", "told", "orders", "obeyed", "pending"}
+
+
+@runtime_checkable
+class Kept(Watcher, Protocol):
+    """A watcher that a file can keep."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is needed to go on exactly from here, in numbers."""
+
+
+class Session:
+    """One plant watched from one program to the next.
+
+    model: what prepares the windows; digest: of its file, so that a state is never used with another model.
+    position: start of the last window that was counted, None before the first. windows: how many were counted.
+    number: of the last event. pending: events that may not have been told yet. obeyed: lines of a file of orders that
+    were read.
+    """
+
+    def __init__(self, model: Model, watcher: Watcher, digest: str = "") -> None:
+        self.model, self.watcher, self.digest = model, watcher, digest
+        self.operator, self.told = Operator(model.names), Told()
+        self.position: np.datetime64 | None = None
+        self.windows = self.number = self.obeyed = 0
+        self.pending: list[Event] = []
+
+    def take(self, sample: Sample, clock: Clock = PLAIN, *, late: int = 0) -> list[Event]:
+        """Take a window of all sensors, in robust units; return its events, which are pending from now on.
+
+        late: rows since the window before that came after their own window was counted. A window that was counted
+        already is refused. One with less than half of the usual rows, whose means are noisier than the history's,
+        is not watched.
+        """
+        time = sample.start
+        if self.position is not None and time <= self.position:
+            raise ValueError(f"the window of {clock.show(time)} was counted before")
+        watched, thin = sample._replace(values=self.operator.apply(sample.values, time)), self._is_thin(sample)
+        if not thin:
+            self.watcher.update(watched)
+        shelved = frozenset(self.operator.shelved)
+        still = {kind: _held(self.watcher.still(kind), getattr(self.told, kind), shelved, time) for kind in KINDS}
+        now = Standing(
+            time, self.watcher.fault, missed=self._missed(time), late=late, thin=thin, shelved=shelved, **still
+        )  # fmt: skip
+        events, self.told = tell(self.told, now, clock)
+        self.position, self.windows = time, self.windows + 1
+        return self._keep(events)
+
+    def obey(self, order: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
+        """Carry out what an operator writes before the window at `time`; return its events, pending from now on.
+
+        "shelve NAME TIME" leaves a sensor out for a time such as 2h, "unshelve NAME" takes it back, "acknowledge" and
+        "normal" are about the alarm.
+        """
+        word, _, rest = order.strip().partition(" ")
+        if word == "shelve":
+            name, _, length = rest.strip().rpartition(" ")
+            lasting = np.timedelta64(round(parse_duration(length, "the time") * 1e6), "us")
+            self.operator.shelve(name.strip(), time + lasting)
+            return []
+        if word == "unshelve":
+            self.operator.unshelve(rest.strip())
+            return []
+        if rest or word not in ("acknowledge", "normal"):
+            raise ValueError("write 'shelve NAME 2h', 'unshelve NAME', 'acknowledge' or 'normal'")
+        return self.acknowledge(clock) if word == "acknowledge" else self.call_normal(clock)
+
+    def acknowledge(self, clock: Clock = PLAIN) -> list[Event]:
+        """Take note that somebody knows of the alarm."""
+        self.operator.acknowledge(fault := self.watcher.fault)
+        assert fault is not None
+        return self._done("acknowledged", fault.named, clock)
+
+    def call_normal(self, clock: Clock = PLAIN) -> list[Event]:
+        """Take the state of the sensors in the alarm as normal from now on."""
+        self.operator.call_normal(fault := self.watcher.fault, self.watcher.deviations)
+        assert fault is not None
+        return self._done("new-normal", fault.named, clock)
+
+    def settle(self) -> None:
+        """All pending events were told."""
+        self.pending = []
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file, which replaces an earlier one once it is complete."""
+        if not isinstance(self.watcher, Kept):
+            raise ValueError(f"the state of a {type(self.watcher).__name__} cannot be saved: leave out the file")
+        header = {
+            "model": self.digest,
+            "position": None if self.position is None else microseconds(self.position),
+            "windows": self.windows,
+            "number": self.number,
+            "told": self.told.header(),
+            "orders": self.operator.header(),
+            "obeyed": self.obeyed,
+            "pending": [event.document() for event in self.pending],
+        }
+        write_archive(path, _KIND, _VERSION, header, self.watcher.arrays())
+
+    @staticmethod
+    def load(
+        path: str | PathLike[str],
+        model: Model,
+        restored: Callable[[Model, dict[str, NDArray[Any]]], Watcher],
+        digest: str = "",
+    ) -> Session:
+        """Read a session that was saved; restored: makes the watcher from its arrays. Safe for files of strangers."""
+
+        def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Session:
+            return _build(header, arrays, model, restored, digest)
+
+        return read_archive(path, _KIND, _VERSION, build, again="start again with a new file")
+
+    def _is_thin(self, sample: Sample) -> bool:
+        """Whether no sensor has half of the rows that windows of the history had."""
+        return sample.rows is not None and float(sample.rows.max()) < 0.5 * float(self.model.summary.row_counts[0])
+
+    def _missed(self, time: np.datetime64) -> int:
+        """Windows without any row between the last one and this."""
+        if self.position is None:
+            return 0
+        return max(round((microseconds(time) - microseconds(self.position)) / (self.model.seconds * 1e6)) - 1, 0)
+
+    def _done(self, kind: Kind, names: Sequence[str], clock: Clock) -> list[Event]:
+        """The event of an operator's action."""
+        assert self.position is not None
+        text = f"{kind}: {', '.join(names)}"
+        return self._keep([Event(kind, iso(clock, self.position), text, named=tuple(names), sensors=tuple(names))])
+
+    def _keep(self, events: list[Event]) -> list[Event]:
+        numbered = [replace(event, number=self.number + k) for k, event in enumerate(events, 1)]
+        self.number += len(numbered)
+        self.pending = [*self.pending, *numbered]
+        return numbered
+
+
+def _held(
+    found: dict[str, np.datetime64], told: frozenset[str], shelved: frozenset[str], time: np.datetime64
+) -> dict[str, np.datetime64]:
+    """Sensors that stand still; of shelved ones nothing new is told."""
+    free = {name: since for name, since in found.items() if name not in shelved}
+    return free | dict.fromkeys(told & shelved, time)
+
+
+def _build(
+    header: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    model: Model,
+    restored: Callable[[Model, dict[str, NDArray[Any]]], Watcher],
+    digest: str,
+) -> Session:
+    check_keys(header, _KEYS, "header")
+    if header["model"] != digest:
+        raise ValueError("it belongs to another model: give that model, or another file to start anew")
+    session = Session(model, restored(model, arrays), digest)
+    session.told, session.operator = Told.build(header["told"]), Operator.build(header["orders"], model.names)
+    session.position = None if header["position"] is None else moment(header["position"])
+    session.windows = as_count(header["windows"], "windows", least=0)
+    session.number = as_count(header["number"], "number", least=0)
+    session.obeyed = as_count(header["obeyed"], "obeyed", least=0)
+    session.pending = [Event.build(document) for document in header["pending"]]
+    return session

@@ -1,0 +1,33 @@
+"""Events from the watcher of a plant's model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eccaht.data.windows import Sample
+from eccaht.watch.plant import PlantWatch
+from eccaht.watch.session import Session
+from eccaht.watch.watchers import WatchedPlant
+from tests.watch.plants import plant, readings, scaled
+
+START = np.datetime64("1970-01-05T00:00:00", "us")
+
+
+def test_a_plant_is_told_of_by_the_same_events(tmp_path: object) -> None:
+    model, _, rule = plant()
+    values = scaled(readings(420, 3))
+    values[100:150, 0] += 8.0
+    values[250:300, 2] = np.nan
+    session = Session(model, WatchedPlant(PlantWatch(model, rule)))
+    second = np.timedelta64(round(model.seconds * 1e6), "us")
+    events = []
+    for t, row in enumerate(values):
+        events += session.take(Sample(START + t * second, row), model.clock)
+    told = [(event.event, event.sensors, event.onset) for event in events]
+    assert [event for event, *_ in told] == ["alarm", "over", "silent", "speaking"]
+    assert [sensors for _, sensors, _ in told] == [("c1",), ("c1",), ("c3",), ("c3",)]
+    assert told[2][2] == model.clock.exact(START + 250 * second)
+    assert events[0].sizes[0] == pytest.approx(8.0 * model.scale[0], rel=0.3)
+    with pytest.raises(ValueError, match="cannot be saved"):
+        session.save(f"{tmp_path}/state")
