@@ -96,6 +96,8 @@ def test_windows_by_name_and_bad_ones() -> None:
         watch.update(np.array([np.inf, 1.0, 1.0, 1.0, 1.0]))
     with pytest.raises(ValueError, match="false_alarm_every"):
         make(every=0.5)
+    with pytest.raises(ValueError, match="takes a Problem"):
+        Watch(np.eye(3))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="proven"):
         make("provn")  # type: ignore[arg-type]
     assert watch.time == 2

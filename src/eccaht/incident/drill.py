@@ -96,7 +96,7 @@ def drill_history(
         )
     edges = np.linspace(0, len(values), BLOCKS + 1).astype(int)
     blocks = [slice(int(edges[b]), int(edges[b + 1])) for b in range(BLOCKS)]
-    normals = [_fitted(model, values, moments, block) for block in blocks]
+    normals = [fitted_without(model, values, moments, block) for block in blocks]
     samples = [
         sample_quiet(normal, values[block], moments[block]) for normal, block in zip(normals, blocks, strict=True)
     ]
@@ -154,7 +154,7 @@ def moments_of(windows: Windows) -> Array:
     return np.zeros(len(windows.starts)) if moments is None else moments
 
 
-def _fitted(model: Model, values: Array, moments: Array, without: slice) -> Normal:
+def fitted_without(model: Model, values: Array, moments: Array, without: slice) -> Normal:
     """Normal operation without one block, with what was chosen for all of it."""
     if model.choice is None:
         raise ValueError("the model does not describe normal operation: calibrate it again")

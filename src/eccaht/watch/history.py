@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.data.windows import Windows
-from eccaht.incident.drill import _fitted as fitted_without
-from eccaht.incident.drill import kept, moments_of
+from eccaht.incident.drill import fitted_without, kept, moments_of
 from eccaht.incident.quiet import Quiet, longest_repeats, quiet_of, sample_quiet
 from eccaht.model.model import Model
 from eccaht.model.normal import Normal, history_deviations, knots_of

@@ -80,6 +80,8 @@ class Watch:
         threshold: Threshold = "calibrated",
         seed: Seed = 0,
     ) -> None:
+        if not isinstance(problem, Problem):
+            raise ValueError("Watch takes a Problem; a model is watched by eccaht.watch.plant.PlantWatch")
         every = as_number(false_alarm_every, "false_alarm_every")
         if every < 1.0:
             raise ValueError(f"false_alarm_every is a number of windows of at least 1, not {false_alarm_every!r}")
