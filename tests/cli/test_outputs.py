@@ -36,6 +36,11 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
         {"--ledger": ".parquet", "--plot": ".svg"},
         ["plant.model", "a.csv", "b.csv", "s.csv"],
     ),
+    "watch": (
+        ["--model", "plant.model", "--data", "a.csv"],
+        {"--state": ".state", "--log": ".jsonl"},
+        ["plant.model", "a.csv"],
+    ),
     "compare": (["--covariance", "S.npy"], {"--plot": ".png", "--csv": ".csv"}, ["S.npy"]),
     "count-errors": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
 }
@@ -68,7 +73,7 @@ READ_ONLY = {"policies", "limits"}
 
 def test_every_command_is_looked_at() -> None:
     assert {*COMMANDS} == {*FILES, *DIRECTORIES, *READ_ONLY}
-    options = {"out", "html", "ledger", "plot", "csv"}  # all that name something to write
+    options = {"out", "html", "ledger", "plot", "csv", "state", "log"}  # all that name something to write
     for name in COMMANDS:
         taken = options & {*inspect.signature(load(name)).parameters}
         known = DIRECTORIES[name][0][-1:] if taken and name in DIRECTORIES else []
