@@ -20,9 +20,10 @@ import pytest
 
 from eccaht.archive import write_archive
 from eccaht.cli.main import run
-from eccaht.cli.watch import promised
+from eccaht.cli.watch import promised, said_promise
 from eccaht.cli.watch_outlets import Commands, Log, json_line, variables
 from eccaht.cli.watch_view import sparkline, suspects
+from eccaht.model.choice import Choice
 from eccaht.model.model import load_model
 from eccaht.watch.events import Event
 from eccaht.watch.session import Session
@@ -437,3 +438,11 @@ def test_the_promise_in_windows(place: Path) -> None:
     assert promised(None, model) == 30 * 86400 / 5
     assert promised("2/1h", model) == 360
     assert promised("1/500w", model) == 500
+
+
+def test_the_promise_says_where_the_history_breaks_it(place: Path) -> None:
+    model = load_model(place / "plant.eccaht")
+    kept = replace(model, choice=Choice("fixed", "none", 0.0, np.inf, ()))
+    broken = replace(model, choice=Choice("local", "ar", 0.0, 5.0, ()))
+    assert said_promise(kept, 500.0).endswith("if they are independent around a fixed level")
+    assert "the history has a local level, memory, heavy tails: expect more" in said_promise(broken, 500.0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from eccaht.cli.identify_sums import BUDGET, Following, Sums, identify_sums
 from eccaht.cli.identify_whole import Stretch, identify_whole
-from eccaht.cli.options import DecimalComma, Json, option
+from eccaht.cli.options import DecimalComma, Json, Missing, NoHeader, Timezone, option
 from eccaht.model.prepare import Notation
 from eccaht.policies import DEFAULT_POLICY
 
@@ -24,14 +24,10 @@ def identify(
     alpha: Annotated[float, option("A", "Error level: 0.05 asks for a confidence of 95 %.")] = 0.05,
     plot: Annotated[Path | None, option("FILE", "Draw the readings and the evidence: .png, .pdf or .svg.")] = None,
     html: Annotated[Path | None, option("PAGE", "Write a page with everything on it.")] = None,
-    missing: Annotated[
-        Literal["refuse", "allow"], option(None, "What to do if the data lack sensors of the model.")
-    ] = "refuse",
-    timezone: Annotated[
-        str | None, option("ZONE", "Of times without an offset and of what is shown. [default: the history's]")
-    ] = None,
+    missing: Missing = "refuse",
+    timezone: Timezone = None,
     decimal_comma: DecimalComma = None,
-    no_header: Annotated[bool, option(None, "The data have no column names.", "--no-header")] = False,
+    no_header: NoHeader = False,
     as_json: Json = False,
     sums: Annotated[
         bool,

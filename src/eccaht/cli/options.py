@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,11 @@ Streams = Annotated[int | None, option("K", f"How many streams. [default: {STREA
 Rho = Annotated[float | None, option(None, "Correlation of the family. [default: 0.8]")]
 LengthScale = Annotated[float | None, option(None, "Instead of --rho, for exponential and rbf.")]
 AlphaMix = Annotated[float | None, option(None, "Weight of the common factor: spectral-mixture.")]
+Missing = Annotated[Literal["refuse", "allow"], option(None, "What to do if the data lack sensors of the model.")]
+Timezone = Annotated[
+    str | None, option("ZONE", "Of times without an offset and of what is shown. [default: the history's]")
+]
+NoHeader = Annotated[bool, option(None, "The data have no column names.", "--no-header")]
 DecimalComma = Annotated[
     bool | None, option(None, "Numbers are written as 1,5. [default: found by itself]", show_default=False)
 ]

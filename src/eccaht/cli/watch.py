@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any, Literal
@@ -17,7 +18,7 @@ import numpy as np
 import typer
 
 from eccaht.cli.identify_sums import Following
-from eccaht.cli.options import DecimalComma, option
+from eccaht.cli.options import DecimalComma, Missing, NoHeader, Timezone, option
 from eccaht.cli.output import check_outputs, note
 from eccaht.cli.watch_outlets import Commands, Log, json_line
 from eccaht.cli.watch_view import View, shown_live
@@ -28,7 +29,7 @@ from eccaht.data.durations import parse_duration
 from eccaht.files import regular_file
 from eccaht.model.model import Model, load_model
 from eccaht.model.prepare import Notation
-from eccaht.presentation.text import counted
+from eccaht.presentation.text import counted, listed
 from eccaht.watch.events import Event
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import ModelWatch
@@ -60,14 +61,10 @@ def watch(
     orders: Annotated[
         Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
     ] = None,
-    missing: Annotated[
-        Literal["refuse", "allow"], option(None, "What to do if the data lack sensors of the model.")
-    ] = "refuse",
-    timezone: Annotated[
-        str | None, option("ZONE", "Of times without an offset and of what is shown. [default: the history's]")
-    ] = None,
+    missing: Missing = "refuse",
+    timezone: Timezone = None,
     decimal_comma: DecimalComma = None,
-    no_header: Annotated[bool, option(None, "The data have no column names.", "--no-header")] = False,
+    no_header: NoHeader = False,
     as_json: Annotated[bool, option(None, "Print one JSON document a line.", "--json")] = False,
     poll: Annotated[float, option("SECONDS", "With --follow: look so often.")] = 1.0,
     timeout: Annotated[float | None, option("SECONDS", "With --follow: end after so long without new rows.")] = None,
@@ -278,11 +275,21 @@ def _order(text: str, model: Model) -> tuple[str, str]:
 def _started(session: Session, path: Path, every: float, resumed: bool) -> Event:
     model = session.model
     windows = f"windows of {model.clock.length(model.seconds)}"
-    promise = f"at most one false alarm in {every:.6g} windows in the mean"
-    text = f"started: {path.name}, {counted(len(model.names), 'sensor')}, {windows}, {promise}"
+    text = f"started: {path.name}, {counted(len(model.names), 'sensor')}, {windows}, {said_promise(model, every)}"
     if resumed and session.position is not None:
         text = f"{text}; goes on after {model.clock.show(session.position)}"
     return _of_program("started", text)
+
+
+def said_promise(model: Model, every: float) -> str:
+    """What is promised of false alarms, and where the history says that it will not be kept."""
+    promise = f"at most one false alarm in {every:.6g} windows in the mean if they are independent around a fixed level"
+    choice, broken = model.choice, []
+    if choice is not None:
+        broken += [f"a {choice.level} level"] if choice.level != "fixed" else []
+        broken += ["memory"] if choice.memory != "none" else []
+        broken += ["heavy tails"] if isfinite(choice.tails) else []
+    return f"{promise}; the history has {listed(broken)}: expect more" if broken else promise
 
 
 def _of_program(kind: Literal["started", "stopped"], text: str) -> Event:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,13 @@ from eccaht.watch.plant import PlantWatch
 from eccaht.watch.stillness import Stillness
 from eccaht.watch.watch import State, Watch
 
+_W = TypeVar("_W", Watch, PlantWatch)
 
-class ModelWatch:
-    """A `Watch` of the mean and covariance of a model."""
 
-    def __init__(self, model: Model, watch: Watch) -> None:
-        self.names, self.watch, self._stillness = model.names, watch, Stillness(model)
-        self._scale = model.scale
-        self._times: dict[int, np.datetime64] = {}  # starts of the last windows, and of those that the alarm names
+class _Watcher(Generic[_W]):
+    """What both kinds say in the same words."""
 
-    @staticmethod
-    def of(model: Model, false_alarm_every: float) -> ModelWatch:
-        """A new watch; false_alarm_every: in windows."""
-        problem = model.problem(shift=1.0, n_anomalies=1, budget=1.0)
-        return ModelWatch(model, Watch(problem, false_alarm_every=false_alarm_every))
+    watch: _W
 
     @property
     def state(self) -> State:
@@ -48,6 +41,21 @@ class ModelWatch:
     def false_alarm_every(self) -> float:
         """The mean time to a false alarm, in windows."""
         return self.watch.false_alarm_every
+
+
+class ModelWatch(_Watcher[Watch]):
+    """A `Watch` of the mean and covariance of a model."""
+
+    def __init__(self, model: Model, watch: Watch) -> None:
+        self.names, self.watch, self._stillness = model.names, watch, Stillness(model)
+        self._scale = model.scale
+        self._times: dict[int, np.datetime64] = {}  # starts of the last windows, and of those that the alarm names
+
+    @staticmethod
+    def of(model: Model, false_alarm_every: float) -> ModelWatch:
+        """A new watch; false_alarm_every: in windows."""
+        problem = model.problem(shift=1.0, n_anomalies=1, budget=1.0)
+        return ModelWatch(model, Watch(problem, false_alarm_every=false_alarm_every))
 
     @property
     def fault(self) -> Fault | None:
@@ -126,27 +134,12 @@ class ModelWatch:
         return () if alarm is None else (alarm.time, alarm.onset, *alarm.onset_interval)
 
 
-class WatchedPlant:
+class WatchedPlant(_Watcher[PlantWatch]):
     """A `PlantWatch`: what it finds standing still is told beside its alarm."""
 
     def __init__(self, watch: PlantWatch) -> None:
         self.names, self.watch = watch.model.names, watch
         self._now: np.datetime64 | None = None  # start of the last window
-
-    @property
-    def state(self) -> State:
-        """Where it stands."""
-        return self.watch.state
-
-    @property
-    def evidence(self) -> float:
-        """How unusual the last windows are: 1 raises an alarm."""
-        return self.watch.evidence
-
-    @property
-    def false_alarm_every(self) -> float:
-        """The mean time to a false alarm, in windows."""
-        return self.watch.false_alarm_every
 
     @property
     def fault(self) -> Fault | None:
