@@ -69,6 +69,12 @@ def test_an_answer_as_drilled_has_the_counted_confidence(plant: tuple[Model, Win
     assert (nothing.named, nothing.confidence, nothing.sure) == ((), COUNTED, True)
 
 
+def test_that_a_search_found_nothing_has_no_confidence(plant: tuple[Model, Windows]) -> None:
+    nothing = asked(plant, plant[1], start=None)
+    assert (nothing.named, nothing.searched) == ((), True)
+    assert "drills were told where to look" in uncounted(nothing)
+
+
 @pytest.mark.parametrize(
     ("told", "words"),
     [

@@ -216,6 +216,8 @@ def _uncounted(case: Case, drilled: Drilled | None, asked: _Asked) -> Iterator[s
     if _another_answer(case, drilled.counts.alpha, asked):
         levels = f"{drilled.counts.alpha:g}; with {asked.alpha:g}"
         yield f"drills were counted with an error level of {levels} the answer may be another one, for which {none}"
+    elif asked.searched and case.judgement.basis == "nothing":
+        yield f"drills were told where to look; a search of more windows finds less, so {none} for nothing found"
     if np.isnan(drilled.promise.confidence(case.judgement)):
         yield f"no drill had such an answer, so {none}"
 
