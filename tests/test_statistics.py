@@ -13,11 +13,13 @@ from eccaht.arrays import Array
 from eccaht.statistics import (
     bca_interval,
     chance_of_as_many,
+    chance_of_as_many_events,
     clopper_pearson,
     delay,
     estimate,
     f1_score,
     first_reached,
+    garwood,
     reached_for_good,
 )
 
@@ -204,6 +206,20 @@ def test_the_chance_of_as_many_is_the_binomial_tail(trials: int, data: st.DataOb
     assert chance_of_as_many(count, trials, probability) == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
+@given(st.integers(0, 500), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_garwood_inverts_the_poisson_test(count: int, level: float) -> None:
+    low, high = garwood(count, level=level)
+    tail = 0.5 * (1.0 - level)
+    assert low == 0.0 if count == 0 else stats.poisson.sf(count - 1, low) == pytest.approx(tail, rel=1e-9)
+    assert stats.poisson.cdf(count, high) == pytest.approx(tail, rel=1e-9)
+
+
+@given(st.integers(0, 300), st.floats(0.0, 300.0))
+def test_the_chance_of_as_many_events_is_the_poisson_tail(count: int, mean: float) -> None:
+    expected = stats.poisson.sf(count - 1, mean)
+    assert chance_of_as_many_events(count, mean) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
 def test_counts_that_cannot_be_are_refused() -> None:
     for count, trials in ((3, 2), (-1, 2), (0, 0)):
         for compute in (clopper_pearson, lambda k, n: chance_of_as_many(k, n, 0.5)):
@@ -211,5 +227,12 @@ def test_counts_that_cannot_be_are_refused() -> None:
                 compute(count, trials)
     with pytest.raises(ValueError, match="level"):
         clopper_pearson(1, 2, level=1.0)
+    with pytest.raises(ValueError, match="level"):
+        garwood(1, level=0.0)
+    for events in (garwood, lambda k: chance_of_as_many_events(k, 1.0)):
+        with pytest.raises(ValueError, match="count"):
+            events(-1)
+    with pytest.raises(ValueError, match="mean"):
+        chance_of_as_many_events(1, -1.0)
     with pytest.raises(ValueError, match="probability"):
         chance_of_as_many(1, 2, 1.5)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from eccaht.arrays import Array, Index, as_count, as_floats, as_number, as_vector, check_finite, inner, support_of
+from eccaht.arrays import (
+    Array,
+    Index,
+    as_count,
+    as_floats,
+    as_number,
+    as_vector,
+    check_finite,
+    frozen,
+    inner,
+    support_of,
+)
 from eccaht.covariance import Covariance, as_covariance
+from eccaht.covariance.ridge import with_ridge
 from eccaht.labels import by_name, unlabelled
 from eccaht.measurements import Budget, Constraint
+from eccaht.recalled import Known, Memory
 from eccaht.scales import check_problem, check_reading, check_size, check_vector, check_weights
 from eccaht.shifts import Shift, ShiftPrior, shift_prior
 
@@ -31,7 +44,8 @@ class Problem:
     measurements: what weights are allowed, a constraint of `eccaht.measurements` or one's own.
     mean: nominal mean, one value or one per stream.
     names: K distinct names; errors and reports use them.
-    readout_noise: standard deviation of noise that the instrument adds to every reading, independent of c.
+    readout_noise: standard deviation of noise that the instrument adds to every reading, independent of c; 0, or that
+        of a `Readout` among the measurements.
 
     >>> problem = Problem(np.eye(4), shift=[3, -3, 2, 2], n_anomalies=1, budget=2.0, names=list("abcd"))
     >>> problem.size, problem.label(1)
@@ -46,7 +60,10 @@ class Problem:
     mean: Array
     names: tuple[str, ...] | None
     readout_noise: float
-    _last: tuple[Array | None, float, float]
+    designing: Constraint  # the measurements with the instrument's noise, for designs that look at it
+    _moved: bool  # is some mean not 0?
+    _memory: Memory
+    _ridged: dict[float, Problem]
 
     def __init__(
         self,
@@ -58,7 +75,7 @@ class Problem:
         measurements: Constraint | None = None,
         mean: ArrayLike | Mapping[str, float] = 0.0,
         names: Sequence[str] | None = None,
-        readout_noise: float = 0.0,
+        readout_noise: float | None = None,
     ) -> None:
         matrix, labels = unlabelled(covariance)
         operator = as_covariance(matrix)
@@ -71,16 +88,20 @@ class Problem:
             "shift": prior.mean,
             "shift_spread": prior.spread,
             "sizes": _checked_sizes(n_anomalies, operator.size),
-            "measurements": _checked_constraint(budget, measurements),
+            "measurements": (within := _checked_constraint(budget, measurements)),
             "mean": as_vector(by_name(mean, known, "mean"), operator.size, "mean"),
             "names": known,
-            "readout_noise": _checked_noise(readout_noise),
+            "readout_noise": _checked_noise(readout_noise, within),
         }
+        values["designing"] = within.with_noise(values["readout_noise"])
+        values["designing"].check_streams(operator.size)
         noise = values["readout_noise"] / values["measurements"].largest_weight
         check_problem(operator.least_variances(), prior.mean, prior.spread, values["mean"], noise)
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_last", (None, 0.0, 0.0))
+        object.__setattr__(self, "_moved", bool(self.mean.any()))
+        object.__setattr__(self, "_memory", Memory())
+        object.__setattr__(self, "_ridged", {})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Problem is immutable: use replace({name}=...) to get another one")
@@ -123,9 +144,17 @@ class Problem:
     def replace(self, **changes: Any) -> Problem:
         """Return the same problem with some arguments changed; a new budget takes the place of any constraint."""
         kept = self._arguments()
+        if "measurements" in changes and self.measurements.noise is not None:
+            del kept["readout_noise"]  # it was theirs
         if "budget" in changes:
             del kept["measurements"]
         return _rebuild(kept | changes)
+
+    def with_ridge(self, a: float) -> Problem:
+        """The same problem with covariance S + a I: one object for each a, so that searches share what it remembers."""
+        if a not in self._ridged:
+            self._ridged[a] = self.replace(covariance=with_ridge(self.covariance, a))
+        return self._ridged[a]
 
     def label(self, k: int) -> str:
         """How messages call stream k."""
@@ -149,9 +178,28 @@ class Problem:
     def checked_reading(self, c: Array, y: float) -> float:
         """Return the reading of a checked measurement, or say what is wrong with it."""
         reading = as_number(y, "reading")
-        _, variance, mean = self._known(c)
-        check_reading(reading - mean, variance)
+        known = self.known(c)
+        check_reading(reading - known.mean, known.variance)
         return reading
+
+    def checked_moment(self, C: Any, y: ArrayLike) -> tuple[Array, Array]:
+        """Return measurements of one moment, (q, K), and their readings, (q,), or say what is wrong with them."""
+        given = C if isinstance(C, np.ndarray) else list(C)
+        readings = as_floats(y, "readings")
+        if readings.shape != (len(given),) or not len(given):
+            raise ValueError(f"{len(given)} measurements need as many readings, not an array of shape {readings.shape}")
+        rows = [frozen(self.checked_measurement(c).copy()) for c in given]
+        checked = [self.checked_reading(c, value) for c, value in zip(rows, readings.tolist(), strict=True)]
+        return np.array(rows), np.array(checked)
+
+    def checked_mask(self, available: ArrayLike) -> NDArray[np.bool_]:
+        """Return which streams can be measured, (K,), or say what is wrong with it."""
+        mask = np.array(available)
+        if mask.dtype != np.bool_ or mask.shape != (self.size,):
+            raise ValueError(f"available must be {self.size} truth values, one for each stream")
+        if not mask.any():
+            raise ValueError("available has no stream: at least one must be there to be measured")
+        return mask
 
     def checked_vector(self, x: Any) -> Array:
         """Return a reading of all streams, NaN where one was not read; a dict or a labelled series goes by name."""
@@ -177,21 +225,23 @@ class Problem:
 
     def noise_variance(self, c: Array) -> float:
         """c'S c and the instrument's own."""
-        return self._known(c)[1]
+        return self.known(c).variance
 
     def mean_reading(self, c: Array) -> float:
         """c'mean: the mean reading where nothing is wrong."""
-        return self._known(c)[2]
+        return self.known(c).mean
 
-    def _known(self, c: Array) -> tuple[Array | None, float, float]:
-        """c, its noise variance and its mean reading; cached for the last read-only c."""
-        known = self._last
-        if c is known[0]:
-            return known
-        known = (c, self.covariance.quad(c) + self.readout_noise**2, inner(c, self.mean))
-        if c.flags.owndata and not c.flags.writeable:
-            object.__setattr__(self, "_last", known)
-        return known
+    def known(self, c: Array) -> Known:
+        """What the problem says of the measurement c; worked out once for weights that nobody can change."""
+        return self._memory.known(c, self._work_out)
+
+    def recalled(self, key: Hashable, make: Callable[[], Array]) -> Array:
+        """The weights that were made for a key before, or those that `make()` gives now, read-only."""
+        return self._memory.made(key, make, self.size)
+
+    def _work_out(self, c: Array) -> Known:
+        mean = inner(c, self.mean) if self._moved else 0.0
+        return Known(c, self.covariance.quad(c) + self.readout_noise**2, mean)
 
     def expected(self, c: Array, anomalies: Index | Sequence[int] = ()) -> float:
         """The mean reading of measurement c when the given streams are anomalous."""
@@ -244,7 +294,12 @@ def _checked_sizes(n: int | tuple[int, int], size: int) -> tuple[int, int]:
     return least, most
 
 
-def _checked_noise(noise: float) -> float:
+def _checked_noise(noise: float | None, within: Constraint) -> float:
+    own = within.noise
+    if noise is None or own is not None:
+        if noise is not None and noise != own:
+            raise ValueError(f"readout_noise={noise!r} conflicts with the noise of {within!r}: leave it out")
+        return own or 0.0
     deviation = as_number(noise, "readout_noise")
     if deviation < 0:
         raise ValueError(f"readout_noise is a standard deviation and must not be negative, not {noise!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
@@ -115,6 +116,14 @@ class SetPrior:
 
     def _rest(self, sets: Index, slots: Index) -> Index:
         return (sets < self.n_streams).sum(axis=1) - (sets[np.arange(len(sets)), slots] < self.n_streams)
+
+
+class Moments(NamedTuple):
+    """The posterior of all streams where it is too spread out to be told by sets: which are anomalous, as 0 and 1."""
+
+    log_odds: Array  # (K,)
+    variance: Array  # (K,), the diagonal of the covariance
+    times_covariance: Callable[[Array], Array]  # of a vector (K,)
 
 
 class Hypotheses(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, betaincinv, ndtr, ndtri
+from scipy.special import betainc, betaincinv, gammainc, gammaincinv, ndtr, ndtri
 
 from eccaht.arrays import Array, as_count, as_floats, as_number, check_finite
 
@@ -151,9 +151,7 @@ def clopper_pearson(
     (0.0125, 0.1655)
     """
     count, trials = _checked_count(count, trials)
-    if not 0 < as_number(level, "level") < 1:
-        raise ValueError(f"level is a probability and must lie strictly between 0 and 1, not {level!r}")
-    tail = 1.0 - level if side == "upper" else 0.5 * (1.0 - level)
+    tail = (1.0 if side == "upper" else 0.5) * (1.0 - _checked_level(level))
     low = betaincinv(count, trials - count + 1, tail) if count and side == "both" else 0.0
     high = betaincinv(count + 1, trials - count, 1.0 - tail) if count < trials else 1.0
     return float(low), float(high)
@@ -169,6 +167,35 @@ def chance_of_as_many(count: int, trials: int, probability: float) -> float:
     if not 0 <= as_number(probability, "probability") <= 1:
         raise ValueError(f"probability must lie between 0 and 1, not {probability!r}")
     return float(betainc(count, trials - count + 1, probability)) if count else 1.0
+
+
+def garwood(count: int, *, level: float = 0.95) -> tuple[float, float]:
+    """Interval of the mean of a Poisson law from a count (Garwood 1936); its coverage is at least `level`.
+
+    >>> low, high = garwood(3)
+    >>> round(low, 4), round(high, 4)
+    (0.6187, 8.7673)
+    """
+    tail = 0.5 * (1.0 - _checked_level(level))
+    count = as_count(count, "count", least=0)
+    return float(gammaincinv(count, tail)) if count else 0.0, float(gammaincinv(count + 1, 1.0 - tail))
+
+
+def chance_of_as_many_events(count: int, mean: float) -> float:
+    """The chance of `count` events or more where so many are expected (Poisson): a one-sided p-value.
+
+    >>> chance_of_as_many_events(0, 2.0), round(chance_of_as_many_events(1, 2.0), 4)
+    (1.0, 0.8647)
+    """
+    if as_number(mean, "mean") < 0.0:
+        raise ValueError(f"mean is an expected number of events and must not be negative, not {mean!r}")
+    return float(gammainc(count, mean)) if as_count(count, "count", least=0) else 1.0
+
+
+def _checked_level(level: float) -> float:
+    if not 0 < as_number(level, "level") < 1:
+        raise ValueError(f"level is a probability and must lie strictly between 0 and 1, not {level!r}")
+    return level
 
 
 def _checked_count(count: int, trials: int) -> tuple[int, int]:

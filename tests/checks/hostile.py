@@ -19,6 +19,19 @@ import numpy as np
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
 from eccaht.checks.policy import require_sound
 from eccaht.diagnose import diagnose
+from eccaht.measurements import (
+    AtMost,
+    Available,
+    Box,
+    Budget,
+    Cost,
+    Levels,
+    NonNegative,
+    OneOf,
+    OnePerGroup,
+    Readout,
+    Signs,
+)
 from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model, load_model
 from tests.checks.archives import Arrays, packed, unpacked
@@ -28,12 +41,19 @@ ROOM = 1 << 29  # bytes that all of this may take
 ODD: list[Any] = [0, -1, 1, 3, 0.5, 1e-300, 1e308, -1e308, 10**30, 2**63, True, None, "x", "", [], {}, [1] * 50, [[]]]
 NUMBERS = [np.nan, np.inf, 1e300, 1e100, 1e16, 1e-300, -1.0, 0.0, 0.5, 2.0]
 
+CONSTRAINTS = [
+    Readout(2.0, 0.3) & NonNegative(where=[0, 3]) & Box(np.full(8, -1.0), np.inf),
+    OnePerGroup([0, 0, 1, 1, None, None, 2, 2]) & Signs([1, 0, -1, 0, 0, 0, 0, 0]) & Cost(0.2, 1.0),
+    Levels([-1, 0, 1]) & AtMost(3) & OnePerGroup([[0, 1], [4, 7]]) & Available(np.arange(8) != 2),
+    OneOf(np.tril(np.ones((8, 8)))) & Budget(9.0),
+]
+
 
 # -- sound files ---------------------------------------------------------------------------------------
 
 
 def policies(folder: Path) -> Iterator[bytes]:
-    """Files of every policy: fresh, with readings, and with a measurement that was asked for."""
+    """Files of every policy: fresh, with readings, and with measurements that were asked for."""
     for name in policy_names():
         noise = families.identity(8) if name == "hds" else families.toeplitz(8, 0.6)
         yield from _searches(folder, name, Problem(noise, shift=4.0, n_anomalies=2, budget=3.0, mean=1.5))
@@ -43,6 +63,9 @@ def policies(folder: Path) -> Iterator[bytes]:
     yield from _searches(folder, "joint", Problem(S, shift=UnknownShift(3.0), n_anomalies=(0, 4), **many))
     few = Problem(S[:8, :8], shift=3.0, n_anomalies=(1, 2), budget=2.0)
     yield from _searches(folder, "joint", few, outliers=0.05)
+    for within in CONSTRAINTS:
+        limited = Problem(S[:8, :8], shift=3.0, n_anomalies=2, measurements=within)
+        yield from _searches(folder, "joint-pair", limited)
 
 
 def _searches(folder: Path, name: str, problem: Problem, **options: Any) -> Iterator[bytes]:
@@ -53,6 +76,9 @@ def _searches(folder: Path, name: str, problem: Problem, **options: Any) -> Iter
             policy.tell(policy.ask(), world.measure(policy.ask()))
         if asked:
             policy.ask()
+        if asked and policy.can.batches:
+            policy.ask(batch=2)
+            policy.ask(available=np.arange(problem.size) % 4 != 1)
         policy.save(folder / "sound")
         yield (folder / "sound").read_bytes()
 

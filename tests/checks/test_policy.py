@@ -127,14 +127,14 @@ class Mutating(Policy):
 class Rescaled(Policy):
     """Its budget is another."""
 
-    def ask(self) -> Array:
-        return 2.0 * super().ask()
+    def ask(self, **more: Any) -> Array:
+        return 2.0 * super().ask(**more)
 
 
 class Unsteady(Policy):
-    def ask(self) -> Array:
+    def ask(self, **more: Any) -> Array:
         self._choice = None
-        return super().ask()
+        return super().ask(**more)
 
 
 class Restless(Policy):

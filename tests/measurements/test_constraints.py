@@ -198,7 +198,7 @@ def test_weights_that_are_not_allowed_count_with_a_warning() -> None:
     assert policy.n_told == 2
 
 
-def test_only_a_budget_is_saved(tmp_path: Path) -> None:
+def test_only_constraints_of_eccaht_are_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"TwoBlocks.*cannot be saved") as error:
         make_policy("ecc-aht", own()).save(tmp_path / "policy")
     assert "\n" not in str(error.value)
@@ -214,7 +214,7 @@ class HalfBudget(Budget):
 
 def test_a_subclass_of_the_budget_keeps_its_rule(tmp_path: Path) -> None:
     problem = Problem(families.toeplitz(8, 0.5), shift=3.0, n_anomalies=1, measurements=HalfBudget(2.0))
-    with pytest.raises(ValueError, match=r"HalfBudget.* cannot be saved: only that of an L1 budget can"):
+    with pytest.raises(ValueError, match=r"HalfBudget.* cannot be saved: only those of eccaht.s constraints can"):
         make_policy("ecc-aht", problem).save(tmp_path / "policy")
     assert not (tmp_path / "policy").exists()
     with pytest.raises(ValueError, match=r"'random-sparse' needs an L1 budget, not HalfBudget"):

@@ -25,6 +25,7 @@ from eccaht.paper.catalogue import EXPERIMENTS
 from eccaht.paper.runner import Progress, reproduce
 from eccaht.paper.spec import Experiment, Setting
 from tests.checks.held import held_after
+from tests.clusters import cluster
 from tests.test_files import full_disk
 
 RUNS, SEED = 3, 4
@@ -360,32 +361,15 @@ def test_a_killed_run_goes_on_where_it_was(published: Path, tmp_path: Path) -> N
     assert tables(tmp_path) == tables(published)
 
 
-_CLUSTER = """
-import sys
-from distributed import LocalCluster
-if __name__ == "__main__":
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "protocol": "tcp://"}
-    with LocalCluster(processes=len(sys.argv) > 1, **options) as cluster:
-        print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
-"""
-
-
 @pytest.mark.parametrize(
     "processes", [pytest.param(["processes"], marks=pytest.mark.slow), []], ids=["processes", "threads"]
 )
 def test_two_workers_of_a_cluster_write_the_same_tables(processes: list[str], published: Path, tmp_path: Path) -> None:
     """Processes take long to start; threads that are spoken to over the network show the same."""
-    pytest.importorskip("distributed")
-    script = tmp_path / "cluster.py"
-    script.write_text(_CLUSTER)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, str(script), *processes], text=True, **pipes) as cluster:  # type: ignore[call-overload]
-        address = cluster.stdout.readline().strip()
-        out = tmp_path / "out"
+    out = tmp_path / "out"
+    with cluster(*processes) as address:
         command = [sys.executable, "-m", "eccaht", *REPRODUCE, "--jobs", "1", "--out", str(out)]
         command += ["--backend", "dask", "--scheduler", address]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        cluster.communicate()  # closes its input, upon which it ends
     assert done.returncode == 0, done.stderr
     assert tables(out) == tables(published)

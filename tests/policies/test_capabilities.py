@@ -128,7 +128,7 @@ def test_a_posterior_that_was_named_is_saved_with_the_policy(tmp_path: Path) -> 
     ("posterior", "message"),
     [
         ("populations", "unknown posterior 'populations': did you mean 'population'"),
-        ("zzz", "unknown posterior 'zzz': use auto, enumeration, population, or a function"),
+        ("zzz", "unknown posterior 'zzz': use auto, enumeration, population, wide, or a function"),
         (3, "unknown posterior 3: use"),
         (LocalSearch, "LocalSearch keeps no posterior"),
         (lambda *_: np.zeros(3), "posterior= built a ndarray without can, update, candidates"),

@@ -132,6 +132,14 @@ def _solve(operator: Covariance) -> None:
         require_close(operator.solve(b), exact, f"solve of shape {shape} differs from S^-1 b", atol=_rounding(S))
 
 
+def _inverse_diagonal(operator: Covariance) -> None:
+    """inverse_diagonal() is that of the inverse."""
+    inverse = np.linalg.inv(operator.dense()).diagonal()
+    require_close(
+        operator.inverse_diagonal(), inverse, "inverse_diagonal() differs from that of the inverse of dense()"
+    )
+
+
 def _solve_sparse(operator: Covariance) -> None:
     """solve_sparse is solve of a vector with few nonzeros."""
     S, rng = operator.dense(), np.random.default_rng(3)
@@ -238,6 +246,18 @@ def _rounding(S: Array) -> float:
 
 
 _CHECKS = by_name(
-    *(_size, _dense, _diagonal, _column, _matvec, _quad, _solve, _solve_sparse, _eigenvalues, _color),
+    *(
+        _size,
+        _dense,
+        _diagonal,
+        _column,
+        _matvec,
+        _quad,
+        _solve,
+        _solve_sparse,
+        _inverse_diagonal,
+        _eigenvalues,
+        _color,
+    ),
     *(_sample, _inputs, _shapes, _parameters, _search, _ridge),
 )

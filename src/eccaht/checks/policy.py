@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
 import numpy as np
 
 from eccaht.arrays import Array
+from eccaht.checks.batches import (
+    batches,
+    late_readings,
+    one_moment,
+    require_saved_while_pending,
+    saved_and_loaded,
+    unavailable,
+)
 from eccaht.checks.suite import (
     Check,
     CheckFailure,
@@ -26,7 +32,7 @@ from eccaht.checks.suite import (
 )
 from eccaht.covariance import Dense, Diagonal, families
 from eccaht.measure import pair_design
-from eccaht.policies import Policy, load_policy, make_policy, policy_names
+from eccaht.policies import Policy, make_policy, policy_names
 from eccaht.problem import Problem
 from eccaht.run import Simulator
 
@@ -260,8 +266,11 @@ def _relabelling(build: Build, problem: Problem) -> None:
         changes["shift"] = problem.shift[turn]
     elif np.ptp(problem.shift) or np.ptp(problem.shift_spread):
         raise SkipTest("the prior of the shifts differs from stream to stream")
+    told = _run(build(problem, 9), Simulator(problem, seed=9), 2 * _STEPS)
+    if not all(problem.measurements.allows(c[turn]) for c, _ in told):
+        raise SkipTest(f"{problem.measurements!r} allows other weights to other streams")
     policy, other = build(problem, 0), build(problem.replace(**changes), 0)
-    for c, y in _run(build(problem, 9), Simulator(problem, seed=9), 2 * _STEPS):
+    for c, y in told:
         policy.tell(c, y)
         other.tell(c[turn], y)
     scale = max(1.0, float(np.abs(policy.scores).max()))
@@ -272,14 +281,14 @@ def _relabelling(build: Build, problem: Problem) -> None:
 
 
 def _saving(build: Build, problem: Problem) -> None:
-    """Saved and loaded, with a measurement asked for or not, it goes on identically."""
+    """Saved and loaded, with one measurement asked for, with none or with several pending, it goes on identically."""
     for asked in (False, True):
         policy, world, twin = build(problem, 3), Simulator(problem, seed=3), Simulator(problem, seed=3)
         for c, _ in _run(policy, world):
             twin.measure(c)  # draws the same noise
         if asked:
             policy.ask()
-        loaded = _saved_and_loaded(policy)
+        loaded = saved_and_loaded(policy)
         require(loaded.n_told == policy.n_told, f"loaded, n_told is {loaded.n_told} instead of {policy.n_told}")
         runs = _run(policy, world), _run(loaded, twin)
         for step, ((c, _), (d, _)) in enumerate(zip(*runs, strict=True), 1):
@@ -291,16 +300,7 @@ def _saving(build: Build, problem: Problem) -> None:
             stops[0] == stops[1],
             "saved and loaded, it stops at another time: should_stop gave {} and {}".format(*stops),
         )
-
-
-def _saved_and_loaded(policy: Policy) -> Policy:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "policy.eccaht"
-        try:
-            policy.save(path)
-        except ValueError as error:
-            raise SkipTest(str(error)) from None
-        return load_policy(path)
+    require_saved_while_pending(build, problem)
 
 
 def _bad_readings(build: Build, problem: Problem) -> None:
@@ -354,4 +354,5 @@ def _finds(policy: Policy, world: Simulator) -> bool:
 _CHECKS = by_name(
     *(_same_seed, _constraint, _ask_twice, _reading, _tell_any, _inputs, _decision, _relabelling, _saving),
     *(_bad_readings, _strong_anomalies),
+    *(batches, late_readings, unavailable, one_moment),
 )

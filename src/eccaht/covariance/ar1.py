@@ -76,6 +76,14 @@ class AR1(Covariance):
         u = self._recurse(c, backward=True)
         return self._recurse((self._innovations() * u.T).T, backward=False)
 
+    def inverse_diagonal(self) -> Array:
+        """That of a tridiagonal matrix."""
+        if self.size == 1:
+            return np.array([1.0 / self.variance])
+        inverse = np.full(self.size, (1.0 + self.rho**2) / (self.variance * self._innovation))
+        inverse[[0, -1]] = 1.0 / (self.variance * self._innovation)
+        return inverse
+
     def quad(self, c: Array) -> float:
         """Sum over k of innovation variance times (sum_{l >= k} rho^(l-k) c_l)^2."""
         check_rows(c, self.size)

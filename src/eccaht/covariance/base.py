@@ -40,7 +40,7 @@ class Covariance(ABC):
 
     An operator of one's own sets `size` and defines `matvec`. All else has a default that is exact; those that form the
     full matrix are for up to 8192 streams, and say which method to define for more: `solve` first, then
-    `diagonal`, `color`, `eigenvalues` and `plus_identity` as they are needed.
+    `diagonal`, `color`, `eigenvalues`, `inverse_diagonal` and `plus_identity` as they are needed.
 
     `matvec`, `solve` and `color` take one vector (K,) or several as the columns of (K, m).
     Arrays handed out may be read-only views.
@@ -57,10 +57,10 @@ class Covariance(ABC):
     exact_inverse: bool = False  # S^-1 is known in closed form, so that solutions need no check of their rounding
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """An operator that changes what S is must not take a ridge by the rule of its parent."""
+        """An operator that changes what S is must not take a ridge, or the diagonal of S^-1, by its parent's rule."""
         super().__init_subclass__(**more)
         if "matvec" in vars(cls):
-            for rule in {"plus_identity", "factorised"} - set(vars(cls)):
+            for rule in {"plus_identity", "factorised", "inverse_diagonal"} - set(vars(cls)):
                 setattr(cls, rule, getattr(Covariance, rule))
 
     @abstractmethod
@@ -82,6 +82,10 @@ class Covariance(ABC):
     def least_variances(self) -> Array:
         """Cheap lower bounds of the variances, shape (K,): the variances themselves unless costly."""
         return self.diagonal()
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of S^-1, shape (K,)."""
+        return self._full("inverse_diagonal").inverse_diagonal()
 
     def column(self, k: int) -> Array:
         """Column k of S, shape (K,)."""

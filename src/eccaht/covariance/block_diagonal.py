@@ -57,6 +57,10 @@ class BlockDiagonal(Covariance):
         """The blocks' bounds."""
         return np.concatenate([np.tile(block.least_variances(), count) for block, count in self._runs])
 
+    def inverse_diagonal(self) -> Array:
+        """Those of the blocks."""
+        return np.concatenate([np.tile(block.inverse_diagonal(), count) for block, count in self._runs])
+
     def column(self, k: int) -> Array:
         """Zero outside the block of k."""
         block, start, place = self._locate(k)

@@ -63,6 +63,10 @@ class Circulant(Covariance):
     def _first_of_inverse(self) -> Array:
         return frozen(np.fft.irfft(1.0 / self._spectrum, n=self.size))
 
+    def inverse_diagonal(self) -> Array:
+        """All alike."""
+        return np.broadcast_to(self._first_of_inverse[0], (self.size,))
+
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         """The first column of the inverse, turned to each nonzero."""
         x = np.zeros(self.size)

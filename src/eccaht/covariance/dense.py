@@ -81,6 +81,10 @@ class Dense(Covariance):
         """A few columns of the inverse, which is formed at the first call."""
         return values @ self._inverse_columns[indices]
 
+    def inverse_diagonal(self) -> Array:
+        """From the full inverse."""
+        return self._inverse_columns.diagonal()
+
     def eigenvalues(self) -> Array:
         """Eigenvalues of the full matrix."""
         return np.asarray(np.linalg.eigvalsh(self._matrix), dtype=np.float64)

@@ -45,6 +45,10 @@ class Diagonal(Covariance):
         check_rows(c, self.size)
         return (self._variances * c.T).T
 
+    def inverse_diagonal(self) -> Array:
+        """1 / variance."""
+        return 1.0 / self._variances
+
     def solve(self, b: Array) -> Array:
         """Elementwise quotient."""
         check_rows(b, self.size)

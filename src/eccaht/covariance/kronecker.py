@@ -40,6 +40,10 @@ class Kronecker(Covariance):
         """Products of bounds."""
         return np.outer(self.left.least_variances(), self.right.least_variances()).ravel()
 
+    def inverse_diagonal(self) -> Array:
+        """Products of those of the factors."""
+        return np.outer(self.left.inverse_diagonal(), self.right.inverse_diagonal()).ravel()
+
     def column(self, k: int) -> Array:
         """Outer product of two columns."""
         a, b = divmod(range(self.size)[k], self.right.size)

@@ -77,6 +77,10 @@ class LowRankPlusDiagonal(Covariance):
         """Woodbury's identity in O(K r)."""
         return (self._update((b.T / self._root).T, -self._gain / (1.0 + self._gain)).T / self._root).T
 
+    def inverse_diagonal(self) -> Array:
+        """Woodbury's identity, row by row."""
+        return np.asarray((1.0 - self._basis**2 @ (self._gain / (1.0 + self._gain))) / self._diagonal)
+
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         """Woodbury's identity, reading only the touched rows of the factors."""
         scaled = values / self._root[indices]

@@ -60,6 +60,10 @@ class SparsePrecision(Covariance):
         """1 / P_kk, what is left of a variance once all other streams are known."""
         return 1.0 / self._precision.diagonal()
 
+    def inverse_diagonal(self) -> Array:
+        """That of the precision."""
+        return np.asarray(self._precision.diagonal())
+
     def matvec(self, c: Array) -> Array:
         """S c = P^-1 c by the factorisation."""
         return self._lu.solve(np.ascontiguousarray(c))

@@ -26,16 +26,21 @@ A for a rival of probability p_s, or it for A, after the reading is at most sqrt
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from eccaht.arrays import Array, Index, support_of
+from eccaht.measure.available import Mask, among
+from eccaht.measure.conditional import Outcomes, left_of
 from eccaht.measure.pair import check_weakest_pair
+from eccaht.measurements import NotShown
 from eccaht.problem import Problem
 from eccaht.sets import Hypotheses
 
 _LIKELY = 0.5  # a set more probable than this is to be separated from its rivals
 _POWER_STEPS, _STEPS = 2, 8
+_ROUNDS = 3  # under constraints that reshape designs
 _ENOUGH = 1e-3  # nats, or share of what separates: stop when a step gains less
 _WIDTH = 0.25  # of a bin, in standard deviations of the noise
 _FEWEST, _NARROWEST = 32, 0.02  # means that lie closer together get narrower bins
@@ -46,25 +51,80 @@ _RARE = 1e-3  # share of a row's probability below which a stream's shift is ign
 
 
 class InformationDesign:
-    """The measurement that tells most about weighted hypotheses, or separates the likeliest from its rivals."""
+    """The measurement that tells most about weighted hypotheses, or separates the likeliest from its rivals.
 
-    def __init__(self, problem: Problem) -> None:
+    check: refuse a problem in which some pair cannot be separated, before the search.
+    """
+
+    def __init__(self, problem: Problem, *, check: bool = True) -> None:
         self._problem = problem
-        if not problem.unknown_shift:
+        if check and not problem.unknown_shift:
             check_weakest_pair(problem)
 
-    def __call__(self, hypotheses: Hypotheses, rng: np.random.Generator) -> Array:
+    def __call__(
+        self,
+        hypotheses: Hypotheses,
+        rng: np.random.Generator,
+        pending: Sequence[Array] = (),
+        available: Mask | None = None,
+    ) -> Array:
         """Return allowed weights; `rng` draws the direction from which the iteration starts.
+
+        pending: measurements that are under way; what the new one tells beyond them counts.
+        available: the streams that can be measured now, two or more, where not all can.
 
         Where the constraint binds, as |c|_1 <= budget per unit of contrast may, c is the least noisy measurement of
         the contrast D under it; D is scaled like a swap, its largest entry being the largest shift in it.
         """
-        problem = self._problem
-        contrast = self._best_contrast(hypotheses, rng)
-        places = support_of(contrast)
+        earlier = self._pending_means(hypotheses, pending)
+        if available is None:
+            return self._designed(hypotheses, rng, earlier)
+        narrowed = among(self._problem, available)
+        design = InformationDesign(narrowed.problem, check=False)
+        return narrowed.spread(design._designed(narrowed.seen(hypotheses), rng, earlier))
+
+    def _designed(self, hypotheses: Hypotheses, rng: np.random.Generator, earlier: Array) -> Array:
+        aim = _aim(hypotheses.chance, earlier, rng)
+        contrast = self._best_contrast(hypotheses, rng, aim)
+        if not self._problem.designing.reshapes:
+            return self._allowed(hypotheses, contrast)
+        return self._iterated(hypotheses, contrast, rng, aim)
+
+    def _allowed(self, hypotheses: Hypotheses, contrast: Array) -> Array:
+        """The best allowed measurement of a contrast."""
+        problem, places = self._problem, support_of(contrast)
         largest = max(self._largest_shift(hypotheses, places), problem.measurements.least_contrast)
         values = contrast[places] * (largest / np.abs(contrast).max())
-        return problem.measurements.contrast(problem.covariance, places, values).weights
+        return problem.designing.contrast(problem.covariance, places, values).weights
+
+    def _iterated(self, hypotheses: Hypotheses, contrast: Array, rng: np.random.Generator, aim: Aim) -> Array:
+        """Go on with the contrasts that allowed measurements are about, and return the one that tells most per cost.
+
+        Weights that are limited in sign, number or level may be far from S^-1 D, and what they leave in doubt is
+        another contrast. It ends where the next contrast brings nothing.
+        """
+        problem, best, highest, value = self._problem, None, -math.inf, -math.inf
+        for _ in range(_ROUNDS):
+            try:
+                c = self._allowed(hypotheses, contrast)
+            except NotShown:
+                if best is not None:
+                    break
+                # what is in doubt cannot be measured: any other measurement will do, if there is one
+                c = self._allowed(hypotheses, rng.standard_normal(problem.size))
+            means = self._standardised(hypotheses, c, problem.noise_variance(c))
+            told, coefficients = aim.judge(means)
+            reached = aim.nats(told) / problem.designing.price(c)
+            if best is None or reached > highest:
+                best, highest = c, reached
+            if reached < value + _ENOUGH:
+                break
+            value = reached
+            contrast = self._contrast(hypotheses, coefficients)
+            if not contrast.any():
+                break
+        assert best is not None
+        return best
 
     def _largest_shift(self, hypotheses: Hypotheses, places: Index) -> float:
         if not self._problem.unknown_shift:
@@ -72,16 +132,13 @@ class InformationDesign:
         used = hypotheses.chance > _RARE / len(hypotheses.rest)
         return float(np.abs(hypotheses.shift).max(where=used, initial=0.0))
 
-    def _best_contrast(self, hypotheses: Hypotheses, rng: np.random.Generator) -> Array:
+    def _best_contrast(self, hypotheses: Hypotheses, rng: np.random.Generator, aim: Aim) -> Array:
         """Climb from a random direction."""
-        chance = hypotheses.chance
-        likeliest = int(chance.argmax())
-        aim = _Separation(chance, likeliest) if chance[likeliest] > _LIKELY else _Information(chance)
         contrast = self._contrast(hypotheses, aim.start(rng))
         if not contrast.any():  # only one set is possible: any measurement of all streams will do
             return rng.standard_normal(self._problem.size)
         for _ in range(aim.power_steps):
-            further = self._contrast(hypotheses, chance * self._means(hypotheses, contrast))
+            further = self._contrast(hypotheses, aim.spread(self._means(hypotheses, contrast)))
             contrast = further if further.any() else contrast
         best, highest = contrast, -math.inf
         for _ in range(_STEPS):
@@ -107,11 +164,32 @@ class InformationDesign:
 
     def _means(self, hypotheses: Hypotheses, contrast: Array) -> Array:
         """Mean readings of S^-1 contrast in units of its noise, centred."""
-        rest, rest_shifts, row, stream, shift, chance = hypotheses
         c = self._problem.covariance.solve(contrast)
-        h = np.append(c, 0.0) / math.sqrt(contrast @ c)
+        return self._standardised(hypotheses, c, float(contrast @ c))
+
+    def _standardised(self, hypotheses: Hypotheses, c: Array, variance: float) -> Array:
+        """Mean readings of c in units of its noise, centred."""
+        rest, rest_shifts, row, stream, shift, chance = hypotheses
+        h = np.append(c, 0.0) / math.sqrt(variance)
         means: Array = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
         return means - chance @ means
+
+    def _pending_means(self, hypotheses: Hypotheses, pending: Sequence[Array]) -> Array:
+        """Mean readings of measurements under way in units of their noise, (m, N)."""
+        rest, rest_shifts, row, stream, shift, _ = hypotheses
+        means = np.empty((len(pending), row.size))
+        for place, c in enumerate(pending):
+            h = np.append(c, 0.0) / math.sqrt(self._problem.noise_variance(c))
+            means[place] = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
+        return means
+
+
+def _aim(chance: Array, earlier: Array, rng: np.random.Generator) -> Aim:
+    """What a measurement is for, given those under way."""
+    likeliest = int(chance.argmax())
+    if chance[likeliest] > _LIKELY:
+        return _Separation(left_of(chance, likeliest, earlier) if len(earlier) else chance, likeliest)
+    return _FurtherInformation(Outcomes(chance, earlier, rng), chance.size) if len(earlier) else _Information(chance)
 
 
 class _Separation:
@@ -128,11 +206,19 @@ class _Separation:
         """Coefficients of a random direction."""
         return self._against(self._rivals * rng.standard_normal(self._rivals.size))
 
+    def spread(self, means: Array) -> Array:
+        """Coefficients of Cov(x) c."""
+        return self._rivals * means
+
     def judge(self, means: Array) -> tuple[float, Array]:
         """1 - sum_s sqrt(p_s) exp(-m_s^2 / 8), rivals weighed to 1 together, and the coefficients of D."""
         distance = means - means[self._likeliest]
         left = self._rivals * np.exp(-0.125 * distance**2)
         return 1.0 - float(left.sum()), self._against(left * distance)
+
+    def nats(self, value: float) -> float:
+        """By how much a reading lowers the logarithm of what is left."""
+        return -math.log(max(1.0 - value, _NEVER))
 
     def _against(self, coefficients: Array) -> Array:
         """Of differences from the likeliest: its own makes them add up to 0."""
@@ -151,6 +237,18 @@ class _Information:
     def start(self, rng: np.random.Generator) -> Array:
         """Coefficients of a random direction."""
         return self._chance * rng.standard_normal(self._chance.size)
+
+    def spread(self, means: Array) -> Array:
+        """Coefficients of Cov(x) c."""
+        return self._chance * means
+
+    def centred(self, coefficients: Array) -> Array:
+        """Of differences from the mean: they add up to 0."""
+        return coefficients - coefficients.sum() * self._chance
+
+    def nats(self, value: float) -> float:
+        """They are."""
+        return value
 
     def judge(self, means: Array) -> tuple[float, Array]:
         """Nats that a reading N(mean, 1) tells, and the coefficients of D.
@@ -174,3 +272,40 @@ class _Information:
         left = grid - np.convolve(expected, kernel, mode="valid")
         slope = np.gradient(left) if left.size > 1 else np.ones_like(left)
         return information, chance * (left[bins] + slope[bins] * (place - bins))
+
+
+class _FurtherInformation:
+    """Tell most about which hypothesis is right beyond what readings under way will tell."""
+
+    power_steps = _POWER_STEPS
+
+    def __init__(self, outcomes: Outcomes, size: int) -> None:
+        self._sets, self._size = outcomes.sets, size
+        self._aims = [_Information(chance) for chance in outcomes.chances]
+
+    def start(self, rng: np.random.Generator) -> Array:
+        """Coefficients of a random direction."""
+        return self._together([aim.centred(aim.start(rng)) for aim in self._aims])
+
+    def spread(self, means: Array) -> Array:
+        """Coefficients of Cov(x) c, on average over the outcomes."""
+        return self._together(
+            [aim.centred(aim.spread(means[s])) for aim, s in zip(self._aims, self._sets, strict=True)]
+        )
+
+    def judge(self, means: Array) -> tuple[float, Array]:
+        """Nats on average, and the coefficients of D."""
+        judged = [aim.judge(means[some]) for aim, some in zip(self._aims, self._sets, strict=True)]
+        information = sum(value for value, _ in judged) / len(judged)
+        return information, self._together([a.centred(left) for a, (_, left) in zip(self._aims, judged, strict=True)])
+
+    def nats(self, value: float) -> float:
+        """They are."""
+        return value
+
+    def _together(self, parts: list[Array]) -> Array:
+        total = np.bincount(np.concatenate(self._sets), np.concatenate(parts), minlength=self._size)
+        return total.astype(float, copy=False)
+
+
+Aim = _Separation | _Information | _FurtherInformation

@@ -5,11 +5,16 @@ The paper compares the best with one stream, a plain difference, and a node of a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from eccaht.arrays import Array, as_count, frozen
+from eccaht.measure.available import Mask, among
 from eccaht.measurements import Design
 from eccaht.problem import Problem
+
+PairToWeights = Callable[[int, int], Array]
 
 _OPPOSITE = np.array([1.0, -1.0])
 
@@ -27,28 +32,45 @@ def pair_design(problem: Problem, i: int, j: int) -> Design:
         raise ValueError(f"a pair needs two different streams below {problem.size}, not {i} and {j}")
     _check_separable(problem, i, j)
     pair = np.array([i, j], dtype=np.intp)
-    design = problem.measurements.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
+    design = problem.designing.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
     frozen(design.weights)
-    return design
+    return design._replace(noise=problem.readout_noise)
 
 
 class PairDesign:
-    """The pair design as a part of a policy: (i, j) -> weights."""
+    """The pair design as a part of a policy: (i, j) -> weights.
 
-    def __init__(self, problem: Problem) -> None:
-        check_weakest_pair(problem)
+    check: refuse a problem in which some pair cannot be separated, before the search.
+    """
+
+    def __init__(self, problem: Problem, *, check: bool = True) -> None:
+        if check:
+            check_weakest_pair(problem)
         self._problem = problem
+        self._lasting = problem.measurements.lasting
+
+    def within(self, available: Mask) -> PairToWeights:
+        """The same with no weight on streams that cannot be measured now."""
+        narrowed = among(self._problem, available)
+        design = PairDesign(narrowed.problem, check=False)
+        return lambda i, j: narrowed.spread(design(narrowed.place(i), narrowed.place(j)))
 
     def __call__(self, i: int, j: int) -> Array:
         """Return the optimal weights."""
+        if self._lasting:
+            return self._problem.recalled((i, j), lambda: self._solved(i, j))
+        return self._solved(i, j)
+
+    def _solved(self, i: int, j: int) -> Array:
         problem, pair = self._problem, np.array([i, j], dtype=np.intp)
-        return problem.measurements.recalled(problem.covariance, pair, problem.shift[pair] * _OPPOSITE).weights
+        return problem.designing.recalled(problem.covariance, pair, problem.shift[pair] * _OPPOSITE).weights
 
 
 def check_weakest_pair(problem: Problem) -> None:
     """Refuse a problem whose constraint cannot separate the two streams of smallest shift."""
     weakest = np.argpartition(np.abs(problem.shift), 1)[:2]
     _check_separable(problem, *sorted(weakest.tolist()))
+    problem.designing.check_pairs(np.asarray(problem.shift), problem.label)
 
 
 def _check_separable(problem: Problem, i: int, j: int) -> None:
@@ -71,13 +93,17 @@ class Coordinates:
 
 
 def single_stream(problem: Problem, k: int) -> Array:
-    """All weight on stream k.
+    """All weight on stream k, read-only.
 
     >>> single_stream(Problem(np.eye(3), shift=1.0, n_anomalies=1, budget=2.0), 1)
     array([0., 2., 0.])
     """
-    c = np.zeros(problem.size)
-    c[k] = problem.budget
+    return problem.recalled(k, lambda: _unit(problem.size, k, problem.budget))
+
+
+def _unit(size: int, k: int, weight: float) -> Array:
+    c = np.zeros(size)
+    c[k] = weight
     return c
 
 
@@ -117,12 +143,21 @@ class Tree:
         self._levels = K.bit_length()
         self._variances: dict[tuple[int, int], float] = {}
 
+    def within(self, available: Mask) -> PairToWeights:
+        """The same among the nodes of which all leaves can be measured now."""
+        return lambda i, j: self._best(i, j, available)
+
     def __call__(self, i: int, j: int) -> Array:
         """Return the best node sum, scaled to the budget."""
+        return self._best(i, j, None)
+
+    def _best(self, i: int, j: int, available: Mask | None) -> Array:
         shift, best, chosen = self._problem.shift, -1.0, (0, 0)
         for level in range(self._levels):
             for stream in (i, j):
                 node = (level, stream >> level)
+                if available is not None and not available[self._leaves(node)].all():
+                    continue
                 contrast = shift[i] * (i >> level == node[1]) - shift[j] * (j >> level == node[1])
                 information = float(contrast) ** 2 / self._variance(node)
                 if information > best * (1.0 + 1e-12):
@@ -131,10 +166,13 @@ class Tree:
 
     def _weights(self, node: tuple[int, int]) -> Array:
         """One on every leaf below the node: `place` of `level`, leaves at level 0."""
-        level, place = node
         c = np.zeros(self._problem.size)
-        c[place << level : (place + 1) << level] = 1.0
+        c[self._leaves(node)] = 1.0
         return c
+
+    def _leaves(self, node: tuple[int, int]) -> slice:
+        level, place = node
+        return slice(place << level, (place + 1) << level)
 
     def _variance(self, node: tuple[int, int]) -> float:
         if node not in self._variances:

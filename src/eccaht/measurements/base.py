@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from eccaht.arrays import Array, Index
 from eccaht.covariance import Covariance
 
 
+class NotShown(ValueError):
+    """No allowed measurement shows a contrast, or tells two streams apart."""
+
+
 class Design(NamedTuple):
-    """The least noisy allowed measurement of a contrast D, which is zero but for `values` at `indices`.
+    """The best allowed measurement of a contrast D, which is zero but for `values` at `indices`.
 
     weights: (K,), allowed as they are; under an L1 budget |weights|_1 = budget.
     budget_active: whether the constraint kept the noise from being cancelled further.
     violation: works out `kkt_residual` when it is asked for.
+    noise: standard deviation of what the instrument adds to a reading.
+    cost: of this measurement; 1 where measurements have no costs.
+    ceiling: of information per cost, where the weights may not be the best ones.
     """
 
     covariance: Covariance
@@ -25,12 +32,35 @@ class Design(NamedTuple):
     weights: Array
     budget_active: bool = True
     violation: Callable[[], float] = float  # float() is 0
+    noise: float = 0.0
+    cost: float = 1.0
+    ceiling: float | None = None
 
     @property
     def information(self) -> float:
-        """Nats that one reading gives between means that differ by D: (c'D)^2 / (2 c'S c) (paper, eq. 1)."""
+        """Nats that one reading gives between means that differ by D: (c'D)^2 / (2 c'S c) (paper, eq. 1).
+
+        The noise variance c'S c and that of the instrument add up.
+        """
         signal = float(self.values @ self.weights[self.indices])
-        return 0.5 * signal**2 / self.covariance.quad(self.weights)
+        return 0.5 * signal**2 / (self.covariance.quad(self.weights) + self.noise**2)
+
+    @property
+    def bound(self) -> float:
+        """What no allowed measurement exceeds, in nats per cost; reached where the allowed weights are convex."""
+        reached = self.information / self.cost
+        return reached if self.ceiling is None else max(self.ceiling, reached)
+
+    @property
+    def gap(self) -> float:
+        """The share of `bound` that is not reached: 0 where the allowed weights are convex, up to `kkt_residual`."""
+        return max(0.0, 1.0 - self.information / self.cost / self.bound)
+
+    @property
+    def unlimited(self) -> float:
+        """Nats that a reading would give if all weights were allowed and the instrument had no noise: D'S^-1 D / 2."""
+        z = self.covariance.solve_sparse(self.indices, self.values)
+        return 0.5 * float(self.values @ z[self.indices])
 
     @property
     def kkt_residual(self) -> float:
@@ -55,6 +85,29 @@ class Constraint(ABC):
     >>> pair_design(Problem(np.eye(3), shift=1.0, n_anomalies=1, measurements=Short()), 0, 1).weights.round(3)
     array([ 0.707, -0.707,  0.   ])
     """
+
+    @property
+    def reshapes(self) -> bool:
+        """Are designs for many sets iterated under it, since its weights may be far from S^-1 D?"""
+        return False
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation of the instrument's own noise, where the constraint says so."""
+        return None
+
+    def with_noise(self, noise: float) -> Constraint:  # noqa: ARG002
+        """The same constraint for an instrument of this noise; as it is where designs do not look at it."""
+        return self
+
+    def check_streams(self, size: int) -> None:  # noqa: B027
+        """Refuse a number of streams for which nothing is allowed."""
+
+    def price(self, c: Array) -> float:  # noqa: ARG002
+        """What the measurement c costs."""
+        return 1.0
+
+    lasting: ClassVar[bool] = False  # a contrast has the same weights at any time: a search may keep them
 
     @property
     def largest_weight(self) -> float:
@@ -93,6 +146,15 @@ class Constraint(ABC):
 
     def check_pair(self, shifts: Array, labels: tuple[str, str]) -> None:  # noqa: B027
         """Refuse a problem in which two streams of these shifts cannot be separated, before the search starts."""
+
+    def check_pairs(self, shift: Array, label: Callable[[int], str]) -> None:  # noqa: B027
+        """Refuse a problem in which some two streams cannot be separated, before the search starts."""
+
+    def __and__(self, other: Constraint) -> Constraint:
+        """Both hold; for the constraints of eccaht."""
+        from eccaht.measurements.combined import Combined
+
+        return Combined(self, other)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

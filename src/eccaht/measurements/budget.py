@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,7 +26,7 @@ from eccaht.scales import check_size
 _FEW = 8  # entries of a contrast up to which columns of the inverse are added up
 _WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
 _VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
-_ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is an error
+ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is an error
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class _L1(Constraint):
     """|c|_1 <= limit; every measurement uses all of it."""
 
     limit: float
+    lasting: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", as_positive(self.limit, "budget"))
@@ -106,7 +108,7 @@ def _solved(
     covariance: Covariance, indices: Index, values: Array, limit: float, scale: float, limited: _Limited
 ) -> Design:
     """Solve under |c|_1 <= limit per unit of contrast, for weights of |c|_1 = scale."""
-    z = _inverse(covariance, indices, values)
+    z = inverse(covariance, indices, values)
     contrast, norm, lam = float(values @ z[indices]), l1_norm(z), 0.0
     if not norm <= limit * contrast * (1.0 + 1e-12):
         places, weights, lam = limited(covariance, indices, values, limit, z)
@@ -115,13 +117,13 @@ def _solved(
         norm = l1_norm(z)
     elif not covariance.exact_inverse:  # at the exact solution z'S z = D'z
         error = abs(covariance.quad(z) / contrast - 1.0)
-        if not error < _ACCEPTABLE:
-            raise _too_ill_conditioned(f"relative error {error:.1g}")
+        if not error < ACCEPTABLE:
+            raise too_ill_conditioned(f"relative error {error:.1g}")
     violation = partial(_kkt_residual, covariance, indices, values, z, lam)
     return Design(covariance, indices, values, z * (scale / norm), lam > 0.0, violation)
 
 
-def _inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
+def inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
     """S^-1 D: column by column where D has few entries."""
     if indices.size <= _FEW:
         return covariance.solve_sparse(indices, values)
@@ -157,24 +159,37 @@ def _remembered(covariance: Covariance, indices: Index, values: Array, limit: fl
     return Crossing(places, -weights if turned else weights, lam)
 
 
-def _too_ill_conditioned(why: str) -> ArithmeticError:
+def too_ill_conditioned(why: str) -> ArithmeticError:
+    """The error for a design that rounding spoils."""
     return ArithmeticError(
         f"the covariance is too ill-conditioned to cancel noise exactly ({why}): add a ridge to its diagonal"
     )
 
 
-def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
+def along_path(covariance: Covariance, indices: Index, values: Array, price: float) -> tuple[Array, float]:
+    """The point z of the lasso path where lambda = price |z|_1: min z'S z + price |z|_1^2 - 2 D'z."""
+    places, weights, lam = _limited(
+        covariance, indices, values, np.inf, inverse(covariance, indices, values), price=price
+    )
+    z = np.zeros(covariance.size)
+    z[places] = weights
+    return z, lam
+
+
+def _limited(
+    covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array, price: float = 0.0
+) -> Crossing:
     """Walk the path on a growing working set until no stream outside it would help."""
     size = covariance.size
     column = cache(covariance.column)  # each is asked for once
-    working = np.union1d(_largest(unlimited, _WORKING_SET), indices)
+    working = np.union1d(largest(unlimited, _WORKING_SET), indices)
     while True:
         contrast = np.zeros(working.size)
         contrast[np.searchsorted(working, indices)] = values
         try:
-            support, weights, lam = walk(partial(_on, working, column), contrast, limit)
+            support, weights, lam = walk(partial(_on, working, column), contrast, limit, price)
         except np.linalg.LinAlgError:
-            raise _too_ill_conditioned("a submatrix cannot be factorised") from None
+            raise too_ill_conditioned("a submatrix cannot be factorised") from None
         support = working[support]
         dual = np.zeros(size)
         dual[indices] = values
@@ -187,10 +202,10 @@ def _limited(covariance: Covariance, indices: Index, values: Array, limit: float
             z = np.zeros(size)
             z[support] = weights
             residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
-            if not residual < _ACCEPTABLE:
-                raise _too_ill_conditioned(f"KKT residual {residual:.1g}")
+            if not residual < ACCEPTABLE:
+                raise too_ill_conditioned(f"KKT residual {residual:.1g}")
             return Crossing(support, weights, lam)
-        strongest = helpful[_largest(excess[helpful], working.size)]
+        strongest = helpful[largest(excess[helpful], working.size)]
         working = np.union1d(working, strongest)
 
 
@@ -199,7 +214,7 @@ def _on(working: Index, column: Callable[[int], Array], place: int) -> Array:
     return column(int(working[place]))[working]
 
 
-def _largest(x: Array, count: int) -> Index:
+def largest(x: Array, count: int) -> Index:
     """Places of the largest nonzero magnitudes, at most `count`."""
     nonzero = np.flatnonzero(x)
     if nonzero.size <= count:
@@ -207,7 +222,7 @@ def _largest(x: Array, count: int) -> Index:
     return nonzero[np.argpartition(-np.abs(x[nonzero]), count - 1)[:count]]
 
 
-def _product(covariance: Covariance, z: Array) -> Array:
+def product(covariance: Covariance, z: Array) -> Array:
     """S z, from columns where z has few entries: long recursions of sparse vectors decay into slow denormals."""
     support = support_of(z)
     if support.size > 32:
@@ -220,7 +235,7 @@ def _product(covariance: Covariance, z: Array) -> Array:
 
 def _kkt_residual(covariance: Covariance, indices: Index, values: Array, z: Array, lam: float) -> float:
     """How far S z = D - lam sign(z) is from holding on the support of z, and |D - S z| <= lam off it, over max|D|."""
-    dual = -_product(covariance, z)
+    dual = -product(covariance, z)
     dual[indices] += values
     return _kkt_violation(dual, z, lam) / float(np.abs(values).max())
 

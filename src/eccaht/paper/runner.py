@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import as_count
-from eccaht.experiments.comparison import run_policy
+from eccaht.experiments.abreast import run_abreast
 from eccaht.experiments.tables import Table, save_table
 from eccaht.experiments.workers import Backend, Start, local, workers
 from eccaht.paper import fig1, storage
@@ -26,12 +26,13 @@ from eccaht.policies import CATALOGUE
 from eccaht.randomness import check_seed
 from eccaht.version import __version__
 
-_PIECE = 10_000  # measurements, at most a second or two: what an interrupt may lose
+_PIECE = 2e6  # microseconds that a piece may take, more or less: what an interrupt may lose
 # about how long a measurement takes, in microseconds: long cells go first, and the time left is estimated from it
-_COST = {"ecc-aht": 40, "cost-free": 40, "ttts-challenger": 80, "ttts": 150, "combgape": 120, "hds": 100}
+_COST = {"random-sparse": 24, "ttts-challenger": 45, "ttts": 110, "combgape": 45, "hds": 80}
 _EXACT_COST, _ENDED_BY = 5000, {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
-_OTHERS, _BINDING = 28, 400
-_STRUCTURED = ("block", "circulant", "graph", "kronecker")  # about twice as long
+_OTHERS, _BINDING = 13, 80
+_LONG_PATHS, _LONG_PATH = (1.5, 2.0), 1400  # length scales of rbf at which the L1 limit binds in most pairs
+_STRUCTURED = ("block", "circulant", "graph", "kronecker")  # longer by half
 _FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
 
 
@@ -69,9 +70,11 @@ class Piece(NamedTuple):
             return float(_EXACT_COST * ends * len(self.runs))
         step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
         if setting.family in _STRUCTURED:
-            step *= 2
+            step *= 1.5
         if policy == "ecc-aht" and setting.budget * setting.shift < 2:  # the limit binds: a path instead of a formula
             step = _BINDING
+        if policy == "ecc-aht" and _LONG_PATHS[0] < setting.arguments.get("length_scale", 0.0) < _LONG_PATHS[1]:
+            step = _LONG_PATH
         return step * min(horizon, _ENDED_BY.get(self.experiment.kind, horizon)) * len(self.runs)
 
 
@@ -159,7 +162,8 @@ def _pieces(
         names = ", ".join(f"{k}-{policy}" for k, policy in again)
         note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
     for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
-        size = 1 if CATALOGUE[cell[1]].can.exact_lead else max(1, _PIECE // max(1, experiment.horizon))
+        alone = Piece(experiment, cell, seed, range(1)).cost
+        size = 1 if CATALOGUE[cell[1]].can.exact_lead else max(1, int(_PIECE / max(1.0, alone)))
         runs_of_cell = range(experiment.repeats(runs))
         for first in runs_of_cell[::size]:
             yield Piece(experiment, cell, seed, runs_of_cell[first : first + size])
@@ -184,10 +188,6 @@ def _whole_cells(
                 yield piece.experiment, piece.cell, np.concatenate(parts)
 
 
-def _hits(*run: Any) -> NDArray[np.int32]:
-    return run_policy(*run)[0]
-
-
 # what one run of a cell leaves, where these are not the hits after each measurement
 _RUNS: dict[str, Callable[..., NDArray[Any]]] = {"stopping": announce, "asymptotics": stopping_times}
 
@@ -198,13 +198,14 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
         raise ValueError(f"a worker has eccaht {__version__}, not {piece.version}: install the same version everywhere")
     experiment, (place, policy) = piece.experiment, piece.cell
     setting = experiment.settings[place]
-    once: Callable[..., NDArray[Any]] = _RUNS.get(experiment.kind, _hits)
     problem, options = setting.problem(), {**setting.options, **experiment.policy_options.get(policy, {})}
+    seeds, horizon, once = [(piece.seed, run) for run in piece.runs], experiment.horizon, _RUNS.get(experiment.kind)
     try:
-        found = [once(problem, policy, experiment.horizon, (piece.seed, run), options) for run in piece.runs]
+        if once is None:
+            return k, run_abreast(problem, policy, horizon, seeds, options)
+        return k, np.stack([once(problem, policy, horizon, seed, options) for seed in seeds])
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{experiment.id}, {setting.label}, {error}") from None
-    return k, np.stack(found)
 
 
 # -- tables and figures --------------------------------------------------------------------------------

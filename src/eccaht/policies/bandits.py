@@ -7,7 +7,7 @@ set differs from another by some streams; the difference of their sums has varia
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtri_exp
@@ -33,11 +33,30 @@ class Unmeasured(Chooser):
         self.problem, self.belief = problem, belief
 
     def first_round(self, view: View) -> Choice | None:
-        """The next stream of the first round, or None once all were measured."""
-        waiting = self.belief.unmeasured
+        """The next stream of the first round, or None once all were measured.
+
+        Where one that was never measured is not available, the available one of largest variance.
+        """
+        means = _means(view)
+        waiting = means.unmeasured
         if waiting.size == 0:
             return None
-        return Choice(single_stream(self.problem, int(waiting[view.rank.order[waiting].argmin()])))
+        able = measurable(view, waiting)
+        if not able.size:
+            able = measurable(view, np.arange(self.problem.size))
+            variances = means.variances[able]
+            able = able[variances == variances.max()]
+        return Choice(single_stream(self.problem, int(able[view.rank.order[able].argmin()])))
+
+
+def measurable(view: View, streams: Index) -> Index:
+    """Those of the streams that can be measured now."""
+    return streams if view.available is None else streams[view.available[streams]]
+
+
+def _means(view: View) -> EmpiricalMeans:
+    """The belief, which while readings are under way is the one expected after them."""
+    return cast("EmpiricalMeans", view.belief)
 
 
 # -- CombGapE ------------------------------------------------------------------------------------------
@@ -64,36 +83,42 @@ class CombGapE(Unmeasured):
         first = self.first_round(view)
         if first is not None:
             return first
-        rivals, _ = self.challenger(view.ranking.members, view.n_told)
-        streams = np.concatenate(rivals)
-        variance = self.belief.variances[streams]
+        rivals, _ = self.challenger(view.ranking.members, view.n_told, _means(view))
+        streams = measurable(view, np.concatenate(rivals))
+        if not streams.size:  # none of those that the rivals differ by
+            streams = measurable(view, np.arange(self.problem.size))
+        variance = _means(view).variances[streams]
         gain = variance * variance / (self._single[streams] + variance)  # var/T - var/(T+1), with var/T = variance
         best = streams[gain >= gain.max() * (1.0 - 1e-9)]
         return Choice(single_stream(self.problem, int(best[view.rank.order[best].argmin()])), _as_pair(rivals))
 
-    def challenger(self, members: Index, t: int) -> tuple[Rivals, float]:
-        """The rival set of largest upper confidence bound, and that bound.
+    def challenger(self, members: Index, t: int, belief: EmpiricalMeans | None = None) -> tuple[Rivals, float]:
+        """The rival set of largest upper confidence bound, and that bound; belief: another than the present one.
 
         The bound is a modular plus a submodular function of the swaps made. Single swaps are compared exactly; further
         swaps are added greedily while they raise the bound.
         """
-        means, variances = self.belief.scores, self.belief.variances
+        known = self.belief if belief is None else belief
+        means, variances = known.scores, known.variances
         radius = 2.0 * (self._log_sets + math.log(math.pi**2 * max(t, 1) ** 2 / (6.0 * self._alpha)))
-        inside, outside = members, np.delete(np.arange(self.problem.size), members)
+        outside = means.copy()
+        outside[members] = -np.inf  # no candidates, here and below: their bounds are never the largest
+        inside, spread_inside = means[members][:, None], variances[members][:, None]
         gap, spread, bound = 0.0, 0.0, -np.inf
         leaving: list[int] = []
         entering: list[int] = []
-        while inside.size and outside.size:
-            gaps = gap + means[outside] - means[inside][:, None]
-            spreads = spread + variances[outside] + variances[inside][:, None]
-            bounds = gaps + np.sqrt(radius * spreads)
-            a, b = np.unravel_index(int(bounds.argmax()), bounds.shape)
+        for _ in range(min(members.size, means.size - members.size)):
+            gaps = gap + outside - inside
+            spreads = spread + variances + spread_inside
+            bounds = np.sqrt(radius * spreads)
+            bounds += gaps
+            a, b = divmod(int(bounds.argmax()), means.size)
             if bounds[a, b] <= bound:
                 break
-            gap, spread, bound = gaps[a, b], spreads[a, b], float(bounds[a, b])
-            leaving.append(int(inside[a]))
-            entering.append(int(outside[b]))
-            inside, outside = np.delete(inside, a), np.delete(outside, b)
+            gap, spread, bound = gaps.item(a, b), spreads.item(a, b), bounds.item(a, b)
+            leaving.append(members.item(a))
+            entering.append(b)
+            inside[a], outside[b] = np.inf, -np.inf
         return Rivals(np.array(leaving), np.array(entering)), bound
 
 
@@ -144,14 +169,17 @@ class TopTwo(Unmeasured):
         first = self.first_round(view)
         if first is not None:
             return first
-        means, variances, n = self.belief.scores, self.belief.variances, self.problem.known_number
-        leader = _best_set(_draw(means, variances, view.rng), n)
+        means, variances, n = _means(view).scores, _means(view).variances, self.problem.known_number
+        leader = _best_set(_draw(means, np.sqrt(variances), view.rng), n)
         if self._transport:
             rivals = cheapest_swap(means, variances, leader, view.rank.order)[0]
         else:
             rivals = another_set(means, variances, leader, view.rng)
         side = rivals.leaving if view.rng.random() < self._coin else rivals.entering
-        return Choice(single_stream(self.problem, int(view.rng.choice(side))), _as_pair(rivals))
+        if view.available is not None:
+            sides = side, np.concatenate(rivals), np.arange(self.problem.size)
+            side = next(able for part in sides if (able := measurable(view, part)).size)
+        return Choice(single_stream(self.problem, side.item(view.rng.integers(side.size))), _as_pair(rivals))
 
 
 def cheapest_swap(means: Array, variances: Array, leader: Index, order: Index) -> tuple[Rivals, float]:
@@ -177,35 +205,45 @@ def another_set(means: Array, variances: Array, leader: Index, rng: np.random.Ge
     of its event, draw the means given the event, and accept with probability 1 / (number of pairs whose event
     happened): that undoes that draws in which several events happened are proposed more often.
     """
-    n, outside = leader.size, np.delete(np.arange(means.size), leader)
-    draws = means + np.sqrt(variances) * rng.standard_normal((16, means.size))
-    other = draws[:, outside].max(axis=1) > draws[:, leader].min(axis=1)
-    if other.any():
-        return _difference(leader, _best_set(draws[other.argmax()], n))
+    n, deviations = leader.size, np.sqrt(variances)
+    draws = rng.standard_normal((16, means.size))
+    draws *= deviations
+    draws += means
+    # where more than n streams reach as far as the weakest of the leader, one of them is from outside
+    reaching = draws >= draws[:, leader].min(axis=1)[:, None]
+    if np.count_nonzero(reaching) > n * len(draws):
+        first = (reaching.sum(axis=1) > n).argmax()
+        return _difference(leader, _best_set(draws[first], n))
+    within = np.zeros(means.size, dtype=bool)
+    within[leader] = True
+    outside = (~within).nonzero()[0]
     spread = variances[leader][:, None] + variances[outside]
     log_p = log_ndtr((means[outside] - means[leader][:, None]) / np.sqrt(spread))
     share = np.exp(log_p - log_p.max()).ravel().cumsum()
     while True:
-        place = min(int(np.searchsorted(share, rng.random() * share[-1], side="right")), share.size - 1)
+        place = min(int(share.searchsorted(rng.random() * share.item(-1), side="right")), share.size - 1)
         a, b = divmod(place, outside.size)
-        theta = _draw(means, variances, rng)
-        i, j = leader[a], outside[b]
-        theta[i], theta[j] = _exceeding(means[[i, j]], variances[[i, j]], float(log_p[a, b]), rng)
-        happened = int((theta[outside] > theta[leader][:, None]).sum())
+        theta = _draw(means, deviations, rng)
+        i, j = leader.item(a), outside.item(b)
+        theta[i], theta[j] = _exceeding(means, variances, i, j, log_p.item(a, b), rng)
+        happened = int(np.count_nonzero(theta[outside] > theta[leader][:, None]))
         if happened and rng.random() * happened < 1.0:
             return _difference(leader, _best_set(theta, n))
 
 
-def _exceeding(means: Array, variances: Array, log_probability: float, rng: np.random.Generator) -> tuple[float, float]:
+def _exceeding(
+    means: Array, variances: Array, i: int, j: int, log_probability: float, rng: np.random.Generator
+) -> tuple[float, float]:
     """Draw (theta_i, theta_j) given theta_j > theta_i; log_probability is that of the event."""
-    total = variances.sum()
+    mean, variance, other = means.item(i), variances.item(i), variances.item(j)
+    total = variance + other
     # the difference given that it is positive, by inverting its tail in logarithms
-    tail = ndtri_exp(math.log1p(-rng.random()) + log_probability)
+    tail = float(ndtri_exp(math.log1p(-rng.random()) + log_probability))
     excess = -tail * math.sqrt(total)  # theta_j - theta_i - (mean_j - mean_i)
-    theta_i = means[0] - variances[0] / total * excess
-    theta_i += math.sqrt(variances[0] * variances[1] / total) * rng.standard_normal()
+    theta_i = mean - variance / total * excess
+    theta_i += math.sqrt(variance * other / total) * rng.standard_normal()
     # given is that theta_j is the larger, which rounding must not undo
-    return float(theta_i), max(float(theta_i + (means[1] - means[0]) + excess), math.nextafter(theta_i, math.inf))
+    return theta_i, max(theta_i + (means.item(j) - mean) + excess, math.nextafter(theta_i, math.inf))
 
 
 class TransportationStop:
@@ -245,12 +283,15 @@ def _compose_top_two(problem: Problem, alpha: float, coin: float, *, transport: 
     return Parts(belief, chooser, TransportationStop(problem, belief, alpha))
 
 
-def _draw(means: Array, variances: Array, rng: np.random.Generator) -> Array:
-    return means + np.sqrt(variances) * rng.standard_normal(means.size)
+def _draw(means: Array, deviations: Array, rng: np.random.Generator) -> Array:
+    drawn = rng.standard_normal(means.size)
+    drawn *= deviations
+    drawn += means
+    return drawn
 
 
 def _best_set(values: Array, n: int) -> Index:
-    return np.argpartition(-values, n - 1)[:n]
+    return (-values).argpartition(n - 1)[:n]
 
 
 def _difference(leader: Index, other: Index) -> Rivals:

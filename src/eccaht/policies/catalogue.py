@@ -9,15 +9,13 @@ from typing import Any
 
 from eccaht.arrays import as_number, check_alpha
 from eccaht.covariance import Diagonal
-from eccaht.covariance.ridge import with_ridge
-from eccaht.measure import Coordinates, Difference, PairDesign, Tree
+from eccaht.measure import Coordinates, Difference, PairDesign, PairToWeights, Tree
 from eccaht.measurements import Budget, Unlimited
 from eccaht.naming import unknown
 from eccaht.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.policies.choosers import (
     LeastMeasured,
     Pair,
-    PairToWeights,
     RandomSparse,
     RoundRobin,
     champion_challenger,
@@ -226,7 +224,7 @@ def make_policy(
     check_able(entry.can, problem, f"policy {name!r}")
     _check_constraint(name, entry, problem)
     ridge = entry.regularize if regularize is None else _checked_ridge(name, entry.can, regularize)
-    believed = problem.replace(covariance=with_ridge(problem.covariance, ridge)) if ridge else problem
+    believed = problem.with_ridge(ridge) if ridge else problem
     rng = rng_for(seed, "policy", name)
     parts = entry.compose(believed, **_checked_options(name, entry, options, alpha=alpha, rng=rng))
     can = parts.belief.can

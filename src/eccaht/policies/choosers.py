@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from eccaht.arrays import Array, support_of
-from eccaht.measure import single_stream
+from eccaht.arrays import Array, Index, support_of
+from eccaht.measure import PairToWeights, alone, single_stream
+from eccaht.measurements import NotShown
 from eccaht.policies.parts import Choice, Chooser, View
 from eccaht.problem import Problem
 from eccaht.stored import whole_numbers
 
 Selector = Callable[[View], tuple[int, int]]
-PairToWeights = Callable[[int, int], Array]
+
+_TRIED = 16  # members, and streams outside, whose pairs are tried where the selected one cannot be measured
 
 
 def champion_challenger(view: View) -> tuple[int, int]:
@@ -25,7 +27,10 @@ def champion_challenger(view: View) -> tuple[int, int]:
 def thompson_pair(view: View) -> tuple[int, int]:
     """Champion and challenger of randomised beliefs, drawn from Beta(p N + 1, (1 - p) N + 1) with N = max(t, 2)."""
     p, N = view.belief.beliefs, max(view.n_told, 2)
-    drawn = view.rank(view.rng.beta(p * N + 1.0, (1.0 - p) * N + 1.0), view.ranking.members.size)
+    scores = view.rng.beta(p * N + 1.0, (1.0 - p) * N + 1.0)
+    drawn = view.rank(scores, view.ranking.members.size)
+    if view.available is not None:
+        drawn = drawn.among(view.rank, scores, view.available)
     return drawn.champion, drawn.challenger
 
 
@@ -38,7 +43,37 @@ class Pair(Chooser):
     def choose(self, view: View) -> Choice:
         """Return the measurement for the selected pair."""
         i, j = self._select(view)
-        return Choice(self._design(i, j), (i, j))
+        if view.available is None:
+            return Choice(self._design(i, j), (i, j))
+        if j < 0:
+            return Choice(alone(view.belief.problem, i))
+        if not view.available[[i, j]].all():
+            raise ValueError(f"streams {i} and {j} were selected, but not both are available: look at view.available")
+        within = getattr(self._design, "within", None)  # a design without it may use streams i and j alone
+        design = self._design if within is None else within(view.available)
+        refused: NotShown | None = None
+        for pair in _available_pairs(view, (i, j)):
+            try:
+                return Choice(design(*pair), pair)
+            except NotShown as error:  # no allowed measurement of available streams tells these two apart
+                refused = refused or error
+        assert refused is not None
+        raise refused
+
+
+def _available_pairs(view: View, first: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The selected pair, then those of a member and an outsider that both are available, the closest first."""
+    yield first
+    assert view.available is not None
+    scores, inside = view.belief.scores, np.zeros(view.available.size, dtype=bool)
+    inside[view.ranking.members] = True
+    members, outside = (np.flatnonzero(view.available & side) for side in (inside, ~inside))
+    members = members[np.argsort(scores[members], kind="stable")[:_TRIED]]
+    outside = outside[np.argsort(-scores[outside], kind="stable")[:_TRIED]]
+    leads = scores[members][:, None] - scores[outside]
+    for place in np.argsort(leads, axis=None, kind="stable").tolist():
+        i, j = divmod(place, outside.size)
+        yield int(members[i]), int(outside[j])
 
 
 class LeastMeasured(Chooser):
@@ -55,7 +90,10 @@ class LeastMeasured(Chooser):
     def choose(self, view: View) -> Choice:
         """Return the budget on one of the two streams."""
         i, j = champion_challenger(view)
-        return Choice(single_stream(self._problem, i if self._counts[i] <= self._counts[j] else j), (i, j))
+        if j < 0:
+            return Choice(single_stream(self._problem, i))
+        first, second = (self._counts[k] + sum(c[k] != 0.0 for c in view.pending) for k in (i, j))
+        return Choice(single_stream(self._problem, i if first <= second else j), (i, j))
 
     def told(self, c: Array) -> None:
         """Count a reading for every stream with weight in it."""
@@ -77,8 +115,18 @@ class RoundRobin(Chooser):
         self._problem = problem
 
     def choose(self, view: View) -> Choice:
-        """Return the budget on the stream whose turn it is."""
-        return Choice(single_stream(self._problem, view.n_told % self._problem.size))
+        """Return the budget on the stream whose turn it is, if it is neither under way nor unavailable."""
+        K, first = self._problem.size, max(view.n_told, view.n_asked)
+        if not view.pending and view.available is None:
+            return Choice(single_stream(self._problem, first % K))
+        turn = (first + np.arange(K)) % K
+        waiting = np.ones(K, dtype=bool) if view.available is None else view.available.copy()
+        for c in view.pending:
+            waiting[support_of(c)] = False
+        free = turn[waiting[turn]]
+        if not free.size:  # all are under way: once more
+            free = turn if view.available is None else turn[view.available[turn]]
+        return Choice(single_stream(self._problem, int(free[0])))
 
 
 class RandomSparse(Chooser):
@@ -90,8 +138,13 @@ class RandomSparse(Chooser):
 
     def choose(self, view: View) -> Choice:
         """Return a random measurement."""
-        streams = view.rng.choice(self._problem.size, self._count, replace=False)
-        weights = view.rng.standard_normal(self._count)
+        possible: int | Index = self._problem.size
+        count = self._count
+        if view.available is not None:
+            possible = view.available.nonzero()[0]
+            count = min(count, possible.size)
+        streams = view.rng.choice(possible, count, replace=False)
+        weights = view.rng.standard_normal(count)
         c = np.zeros(self._problem.size)
-        c[streams] = weights * (self._problem.budget / np.abs(weights).sum())
+        c[streams] = weights * (self._problem.budget / np.add.reduce(np.abs(weights)))
         return Choice(c)

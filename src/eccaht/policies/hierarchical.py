@@ -93,8 +93,11 @@ class TreeWalk(Belief):
     declaration is ever taken back.
     """
 
-    # its tests are for one noise, its tree follows the order of the streams
-    can = Capabilities(log_odds=False, uses_covariance=False, inflation=False, order_matters=True)
+    # its tests are for one noise, its tree follows the order of the streams, and its walk has one next reading
+    can = Capabilities(
+        log_odds=False, uses_covariance=False, inflation=False, order_matters=True, batches=False, shared_noise=False
+    )
+    foresees = False
 
     def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
         self.problem = problem

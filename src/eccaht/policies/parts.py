@@ -7,21 +7,41 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from eccaht.arrays import Array
+from eccaht.measure import Mask
 from eccaht.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
 
-__all__ = ["Belief", "Capabilities", "Choice", "Chooser", "Parts", "View", "check_able", "check_whole_vectors"]
+__all__ = [
+    "Belief",
+    "Capabilities",
+    "Choice",
+    "Chooser",
+    "Parts",
+    "View",
+    "check_able",
+    "check_batches",
+    "check_shared_noise",
+    "check_whole_vectors",
+]
 
 
 class View(NamedTuple):
-    """What a chooser may look at. Random draws come from `rng`, the policy's own generator."""
+    """What a chooser may look at. Random draws come from `rng`, the policy's own generator.
+
+    While measurements are under way, belief and ranking are those that are expected after them, unless the chooser
+    `foresees` them itself. Where not all streams are available, the champion and the challenger of the ranking are;
+    the challenger is -1 if only one stream is.
+    """
 
     belief: Belief
     ranking: Ranking
     rank: Ranker  # ranks scores and breaks ties
     n_told: int
     rng: np.random.Generator
+    pending: tuple[Array, ...] = ()  # measurements that are under way and not late
+    available: Mask | None = None  # the streams that can be measured now, where not all can
+    n_asked: int = 0  # measurements told or under way, with those that are late
 
 
 class Choice(NamedTuple):
@@ -32,7 +52,12 @@ class Choice(NamedTuple):
 
 
 class Chooser(Protocol):
-    """Chooses a measurement. Its state, by default none, changes only in `told`."""
+    """Chooses a measurement. Its state, by default none, changes only in `told`.
+
+    foresees: does it take account of measurements under way by `view.pending`? If not, it is shown what is expected.
+    """
+
+    foresees: bool = False
 
     def choose(self, view: View) -> Choice:
         """Return the next measurement."""
@@ -71,6 +96,20 @@ def check_whole_vectors(can: Capabilities) -> None:
     """Refuse readings of all streams at once where an algorithm cannot take them."""
     if not can.whole_vectors:
         raise ValueError(f"only {_able('whole_vectors')} take whole vectors: others score weighted sums alone")
+
+
+def check_batches(can: Capabilities, what: str) -> None:
+    """Refuse several measurements at a time, or some of the streams, where an algorithm goes one fixed way."""
+    if not can.batches:
+        raise ValueError(
+            f"{what} is not for this policy, which goes one way, reading by reading: use another, or ask()"
+        )
+
+
+def check_shared_noise(can: Capabilities) -> None:
+    """Refuse readings of one moment where an algorithm cannot take them."""
+    if not can.shared_noise:
+        raise ValueError("this policy takes no readings that share noise: tell them one by one, or use joint")
 
 
 def _able(capability: str) -> str:

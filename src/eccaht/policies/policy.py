@@ -10,9 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, Index, as_positive, frozen
+from eccaht.arrays import Array, Index, as_count, as_positive, frozen
+from eccaht.measure import Mask
 from eccaht.measurements import Budget
-from eccaht.policies.parts import Capabilities, Choice, Parts, View, check_able, check_whole_vectors
+from eccaht.policies.parts import (
+    Belief,
+    Capabilities,
+    Choice,
+    Chooser,
+    Parts,
+    View,
+    check_able,
+    check_batches,
+    check_shared_noise,
+    check_whole_vectors,
+)
+from eccaht.policies.pending import Pending
 from eccaht.posterior import Confidence, Likelihood, Ranker, Ranking
 from eccaht.problem import Problem
 from eccaht.stopping import StoppingRule
@@ -51,12 +64,40 @@ class Policy:
         self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
         self._ranking: Ranking | None = None
         self._choice: Choice | None = None
+        self._available: Mask | None = None  # the streams that the choice is made among, where not all
+        self._pending = Pending(problem.size)
         self._warned = False  # whether a BudgetWarning was given
         self._verify = type(problem.measurements) is not Budget  # do not trust the weights of other constraints
 
-    def ask(self) -> Array:
-        """Return the next measurement, (K,), read-only; the same one until the next reading is given."""
-        return self._chosen.weights
+    def ask(self, *, batch: int | None = None, available: ArrayLike | None = None) -> Array:
+        """Return the next measurement, (K,), read-only; the same one until the next reading is given.
+
+        batch: how many new measurements are wanted, (batch, K): each is chosen for what it tells beyond those before
+            it and all that are `pending`, and is itself pending until it is told or forgotten.
+        available: K truth values; streams that cannot be measured now have weight 0. Another mask than before makes
+            a new choice.
+        """
+        self._choose_among(available)
+        if batch is None:
+            return self._chosen.weights
+        check_batches(self.can, f"ask(batch={batch})")
+        count, chosen = as_count(batch, "batch", least=1), [self._chosen.weights]
+        while len(chosen) < count:
+            chosen.append(self._chosen_beyond(chosen).weights)
+        self._pending.extend(chosen)
+        self._choice = None
+        return frozen(np.array(chosen))
+
+    @property
+    def pending(self) -> Array:
+        """The measurements that were asked for in batches and neither told nor forgotten, (m, K), read-only."""
+        return self._pending.matrix
+
+    def forget(self, c: ArrayLike | Mapping[str, float]) -> None:
+        """Give up a pending measurement: its reading will not come."""
+        if not self._pending.remove(self.problem.checked_measurement(c)):
+            raise ValueError("no measurement with these weights is pending: forget one of policy.pending")
+        self._choice = None
 
     def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:
         """Take the reading y of any measurement c, asked for or not; a dict or a labelled series goes by name.
@@ -75,9 +116,21 @@ class Policy:
         if asked is None:
             self._warn_beyond_budget(weights)
         self._belief.update(weights, reading, inflation)
-        self._chooser.told(weights)
-        self.n_told += 1
-        self._ranking = self._choice = None
+        self._took(weights)
+
+    def tell_many(self, C: ArrayLike, y: ArrayLike) -> None:
+        """Take readings of one moment, y (q,) of the measurements C (q, K), as q readings.
+
+        They share the noise of that moment: its covariance is C S C', and the instrument's own on top. Readings of
+        different moments are independent and are told one by one.
+        """
+        check_shared_noise(self.can)
+        rows, readings = self.problem.checked_moment(C, y)
+        for row in rows:
+            self._warn_beyond_budget(row)
+        self._belief.update_together(rows, readings)
+        for row in rows:
+            self._took(row)
 
     def observe(self, x: ArrayLike | Mapping[str, float], *, excess: ArrayLike | None = None) -> None:
         """Take a reading of all streams, one number each, instead of a weighted sum (joint policies).
@@ -91,6 +144,11 @@ class Policy:
         self._belief.observe(self.problem.checked_vector(x), added)
         self.n_told += 1
         self._ranking = self._choice = None
+
+    @property
+    def inside(self) -> tuple[Belief, Chooser, Ranker, np.random.Generator]:
+        """Its belief, its chooser, what breaks ties and its generator, for those that run many searches at once."""
+        return self._belief, self._chooser, self._rank, self._rng
 
     @property
     def can(self) -> Capabilities:
@@ -166,21 +224,56 @@ class Policy:
 
         save_policy(self, path)
 
+    def _took(self, weights: Array) -> None:
+        """Note that a reading of these weights was taken."""
+        self._pending.remove(weights, told=True)
+        self._chooser.told(weights)
+        self.n_told += 1
+        self._ranking = self._choice = None
+
     @property
     def _ranked(self) -> Ranking:
         if self._ranking is None:
             self._ranking = self._belief.ranking(self._rank)
         return self._ranking
 
+    def _choose_among(self, available: ArrayLike | None) -> None:
+        """Choose among these streams from now on; what was chosen among others is dropped."""
+        mask = None if available is None else self.problem.checked_mask(available)
+        if mask is not None:
+            check_batches(self.can, "ask(available=...)")
+            mask = None if mask.all() else mask
+        same = mask is self._available or (
+            mask is not None and self._available is not None and np.array_equal(mask, self._available)
+        )
+        if not same:
+            self._available, self._choice = mask, None
+
     @property
     def _chosen(self) -> Choice:
         if self._choice is None:
-            view = View(self._belief, self._ranked, self._rank, self.n_told, self._rng)
-            weights, pair = self._chooser.choose(view)
-            if self._verify:
-                self._verify_allowed(weights)
-            self._choice = Choice(frozen(weights), pair)
+            self._choice = self._chosen_beyond([])
         return self._choice
+
+    def _chosen_beyond(self, batch: list[Array]) -> Choice:
+        """Choose for what a measurement tells beyond those under way and these of the same batch."""
+        weights, pair = self._chooser.choose(self._view((*self._pending.expected, *batch), len(batch)))
+        if self._verify:
+            self._verify_allowed(weights)
+        if self._available is not None and weights[~self._available].any():
+            raise ValueError("this policy's chooser gave weight to a stream that is not available")
+        return Choice(frozen(weights), pair)
+
+    def _view(self, pending: tuple[Array, ...], new: int) -> View:
+        """What the chooser may look at."""
+        belief, ranking = self._belief, self._ranked
+        if pending and not self._chooser.foresees:
+            belief = belief.expecting(pending)
+            ranking = belief.ranking(self._rank)
+        if self._available is not None:
+            ranking = belief.ranking_among(self._rank, self._available)
+        asked = self.n_told + len(self._pending) + new
+        return View(belief, ranking, self._rank, self.n_told, self._rng, pending, self._available, asked)
 
     def _verify_allowed(self, weights: Array) -> None:
         within = self.problem.measurements

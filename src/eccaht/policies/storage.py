@@ -17,10 +17,12 @@ from eccaht.arrays import Array, as_count, as_number, frozen
 from eccaht.covariance import Covariance, SparsePrecision
 from eccaht.measurements import Budget
 from eccaht.policies.catalogue import make_policy
-from eccaht.policies.parts import Belief, Choice, Chooser
+from eccaht.policies.parts import Belief, Choice, Chooser, check_batches
 from eccaht.policies.policy import Policy
+from eccaht.policies.stored_measurements import pack_constraint, unpack_constraint
 from eccaht.problem import Problem
 from eccaht.shifts import ShiftPrior
+from eccaht.stored import whole_numbers
 
 _KIND, _VERSION = "policy", 3
 _KEYS = {
@@ -44,15 +46,13 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     for option, value in recipe.options.items():
         if callable(value):
             raise ValueError(f"{option}={value!r} cannot be saved: a file names the recipe, not the code")
-    if type(problem.measurements) is not Budget:  # a subclass may have rules of its own
-        raise ValueError(f"a policy under {problem.measurements!r} cannot be saved: only that of an L1 budget can")
     arrays, plain = _state(policy)
     header = {
         "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
         "problem": {
             "covariance": _pack(problem.covariance, "covariance", arrays),
             "n_anomalies": problem.n_anomalies,
-            "budget": problem.budget,
+            "budget": pack_constraint(problem.measurements, arrays),
             "shift": _pack(problem.shift, "shift", arrays),
             "shift_spread": _pack(problem.shift_spread, "shift_spread", arrays),
             "readout_noise": problem.readout_noise,
@@ -77,12 +77,13 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     operator = _unpack(saved["covariance"], arrays, capacity)
     if not isinstance(operator, Covariance) or operator.size > capacity:
         raise ValueError("its covariance is larger than what it holds values for")
+    within = unpack_constraint(saved["budget"], arrays)
     problem = Problem(
         operator,
         shift=ShiftPrior(_unpack(saved["shift"], arrays, capacity), _unpack(saved["shift_spread"], arrays, capacity)),
         n_anomalies=saved["n_anomalies"],
         readout_noise=saved["readout_noise"],
-        budget=saved["budget"],
+        measurements=within,
         mean=_unpack(saved["mean"], arrays, capacity),
         names=saved["names"],
     )
@@ -108,7 +109,9 @@ def _state(policy: Policy) -> tuple[dict[str, Array], dict[str, Any]]:
     if policy._choice is not None:
         arrays["choice"] = policy._choice.weights
         plain["pair"] = policy._choice.pair
-    return arrays, plain
+    if policy._available is not None:
+        arrays["available"] = policy._available.astype(float)
+    return arrays | policy._pending.state(), plain
 
 
 def _restore(policy: Policy, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
@@ -118,17 +121,36 @@ def _restore(policy: Policy, arrays: dict[str, Array], plain: dict[str, Any]) ->
         part.restore(kept, policy.n_told)
     generator = policy._rng.bit_generator
     generator.state = _checked_generator(plain["rng"], generator.state)
+    _restore_asked(policy, arrays, plain["pair"])
+
+
+def _restore_asked(policy: Policy, arrays: dict[str, Array], pair: Any) -> None:
+    """What was asked for and not told yet."""
+    if {"available", "pending"} & set(arrays):
+        check_batches(policy.can, "what it holds")
+    if "available" in arrays:
+        mask = whole_numbers(arrays["available"], "available streams", most=1).astype(bool)
+        if mask.all():
+            raise ValueError("its available streams are damaged")
+        policy._available = policy.problem.checked_mask(mask)
+    if "pending" in arrays:
+        rows = [_checked_choice(policy.problem, row.copy(), None).weights for row in arrays["pending"]]
+        policy._pending.restore(rows, arrays["pending.ages"])
     if "choice" in arrays:
-        policy._choice = _checked_choice(policy.problem, arrays["choice"], plain["pair"])
-    elif plain["pair"] is not None:
+        choice = _checked_choice(policy.problem, arrays["choice"], pair)
+        if policy._available is not None and choice.weights[~policy._available].any():
+            raise ValueError("its measurement is of streams that are not available")
+        policy._choice = choice
+    elif pair is not None:
         raise ValueError("it has a pair without a measurement")
 
 
 def _check_state(fresh: dict[str, Array], arrays: dict[str, Array], size: int) -> None:
     """The state must have the shapes of a fresh policy's, but for tables that gain rows, and be finite."""
     shapes = {name: array.shape for name, array in fresh.items()}
-    if "choice" in arrays:
-        shapes["choice"] = (size,)
+    shapes |= {name: (size,) for name in ("choice", "available") if name in arrays}
+    if "pending" in arrays:
+        shapes |= {"pending": (0, size), "pending.ages": (0, 3)}
     check_keys(arrays, set(shapes), "state")
     for name, shape in shapes.items():
         found = arrays[name]
@@ -141,7 +163,8 @@ def _checked_choice(problem: Problem, weights: Array, pair: Any) -> Choice:
     """A measurement that was asked for, if a policy could have asked for it."""
     weights = problem.checked_measurement(weights)
     if not problem.measurements.allows(weights):
-        raise ValueError("its pending measurement exceeds the budget")
+        what = "exceeds the budget" if type(problem.measurements) is Budget else "is not allowed by its constraint"
+        raise ValueError(f"its pending measurement {what}")
     if pair is None:
         return Choice(frozen(weights))
     if not isinstance(pair, list) or len(pair) != 2 or pair[0] == pair[1]:

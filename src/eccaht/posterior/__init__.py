@@ -12,6 +12,7 @@ from eccaht.posterior.protocol import Belief, Capabilities, Confidence, Posterio
 from eccaht.posterior.pseudo_likelihood import PseudoLikelihood
 from eccaht.posterior.ranking import Ranker, Ranking
 from eccaht.posterior.statistics import SufficientStatistics
+from eccaht.posterior.wide import Wide
 
 __all__ = [
     "Belief",
@@ -29,6 +30,7 @@ __all__ = [
     "Ranker",
     "Ranking",
     "SufficientStatistics",
+    "Wide",
     "likelihood_of",
     "neighbourhood",
     "robust_likelihood",

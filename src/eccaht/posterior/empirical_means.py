@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from eccaht.arrays import Array, frozen
+from eccaht.arrays import Array, Index, frozen
 from eccaht.posterior.protocol import Belief, Capabilities
+from eccaht.posterior.shared_noise import whitened
 from eccaht.problem import Problem
 from eccaht.scales import SMALLEST
 from eccaht.stored import check_bounded, check_unmeasured
+
+_NONE: Index = np.empty(0, dtype=np.intp)
 
 
 class EmpiricalMeans(Belief):
@@ -32,27 +35,35 @@ class EmpiricalMeans(Belief):
         self.problem = problem
         self._sums = np.zeros(problem.size)  # sum of c_k r / v
         self._precisions = np.zeros(problem.size)  # sum of c_k^2 / v
-        self._scores: Array | None = None
+        self._scores: Array | None = None  # None: to be worked out anew, with the two below
+        self._variances: Array = np.empty(0)
+        self._waiting = problem.size  # streams that no reading has touched
 
     @property
     def scores(self) -> Array:
-        """Means over shifts."""
-        if self._scores is None:
-            known = self._precisions > 0.0
-            scale = np.where(known, self._precisions * self.problem.shift, 1.0)
-            self._scores = frozen(self._sums / scale)
-        return self._scores
+        """Means over shifts, a read-only view."""
+        return frozen(self._current()[0].view())
 
     @property
     def variances(self) -> Array:
-        """Variance of each score; infinite where nothing was measured."""
-        with np.errstate(divide="ignore"):
-            return 1.0 / (self._precisions * self.problem.shift**2)
+        """Variance of each score, a read-only view; infinite where nothing was measured."""
+        return frozen(self._current()[1].view())
 
     @property
-    def unmeasured(self) -> Array:
+    def unmeasured(self) -> Index:
         """Streams that no reading has touched."""
-        return (self._precisions == 0.0).nonzero()[0]
+        self._current()
+        return (self._precisions == 0.0).nonzero()[0] if self._waiting else _NONE
+
+    def _current(self) -> tuple[Array, Array]:
+        """Scores and variances, of all streams if they are not there yet."""
+        if self._scores is None:
+            known = self._precisions > 0.0
+            self._scores = self._sums / np.where(known, self._precisions * self.problem.shift, 1.0)
+            with np.errstate(divide="ignore"):
+                self._variances = 1.0 / (self._precisions * self.problem.shift**2)
+            self._waiting = known.size - int(known.sum())
+        return self._scores, self._variances
 
     @property
     def beliefs(self) -> Array:
@@ -65,12 +76,35 @@ class EmpiricalMeans(Belief):
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add one reading."""
         problem = self.problem
+        known = problem.known(c)
+        v, k = inflation * known.variance, known.only
+        if k >= 0:
+            self._update_one(k, c.item(k), y, v)
+            return
         support = (np.abs(c) > SMALLEST * np.abs(c).max()).nonzero()[0]  # squares of less would vanish
-        v, weights = inflation * problem.noise_variance(c), c[support]
+        weights = c[support]
         r = y - float(weights @ problem.mean[support])
         self._sums[support] += weights * (r / v)
         self._precisions[support] += weights**2 / v
         self._scores = None
+
+    def update_together(self, C: Array, y: Array) -> None:
+        """Add readings of one moment: generalised least squares of each stream, c_k'G^-1 r / c_k'G^-1 c_k."""
+        rows, r = whitened(self.problem, C, y)
+        self._sums += rows.T @ r
+        self._precisions += (rows * rows).sum(axis=0)
+        self._scores = None
+
+    def _update_one(self, k: int, weight: float, y: float, v: float) -> None:
+        """Add a reading of one stream: the same arithmetic, on numbers instead of vectors."""
+        scores, variances = self._current()
+        problem, before = self.problem, self._precisions.item(k)
+        total = self._sums.item(k) + weight * ((y - weight * problem.mean.item(k)) / v)
+        precision, shift = before + weight * weight / v, problem.shift.item(k)
+        self._sums[k], self._precisions[k] = total, precision
+        if precision > 0.0:
+            scores[k], variances[k] = total / (precision * shift), 1.0 / (precision * (shift * shift))
+            self._waiting -= before == 0.0
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""

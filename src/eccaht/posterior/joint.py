@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index, frozen
 from eccaht.posterior.gibbs import Neighbourhood, log_posterior, neighbourhood
@@ -37,6 +42,8 @@ class Joint(Belief):
     def __init__(self, likelihood: Likelihood, prior: SetPrior, posterior: Posterior, rng: np.random.Generator) -> None:
         self.likelihood, self._evidence = likelihood, likelihood.evidence
         self.problem, self.can = likelihood.evidence.problem, posterior.can
+        if likelihood.evidence.robust:
+            self.can = replace(self.can, shared_noise=False)
         self._prior, self.posterior = prior, posterior
         self._order = np.append(rng.permutation(prior.n_streams), prior.n_streams)  # breaks ties
         self._slots = np.argsort(self._order)[: prior.most]  # the MAP set
@@ -48,6 +55,33 @@ class Joint(Belief):
         """Add one reading."""
         self._evidence.add(c, y, inflation)
         self._refresh()
+
+    def update_together(self, C: Array, y: Array) -> None:
+        """Add readings of one moment, one a row of C."""
+        self._evidence.add_together(C, y)
+        self._refresh()
+
+    def twin(self) -> Joint:
+        """A copy that later readings do not change."""
+        shared = (self.problem, self._evidence.vectors)
+        return deepcopy(self, {id(part): part for part in shared})
+
+    def expecting(self, pending: Sequence[Array]) -> Joint:
+        """The belief if each of these measurements reads what is expected of it now; for known shifts.
+
+        What is expected lies between two sets that are equally probable and decides nothing, while the reading will. So
+        changes of the MAP set count by what the readings leave of them: by exp(-d^2 / 4), whichever is right, for means
+        that differ by d noise deviations (docs/batches.md).
+        """
+        twin = self.twin()
+        for c in pending:
+            twin._evidence.add(c, self.expected(c))
+        twin._refresh()
+        members, slots, change = twin._now
+        for c in pending:
+            h = np.append(c * self.problem.shift, 0.0) / np.sqrt(self.problem.noise_variance(c))
+            change -= 0.25 * (h - h[members[slots], None]) ** 2
+        return twin
 
     def observe(self, x: Array, excess: Array | None = None) -> None:
         """Add a reading of all streams, NaN where one was not read."""
@@ -84,13 +118,25 @@ class Joint(Belief):
 
     def ranking(self, rank: Ranker | None = None) -> Ranking:  # noqa: ARG002
         """The MAP set and the swap of a member for an outsider that costs it least; -1 where there is none."""
+        return self._ranking(None)
+
+    def ranking_among(self, rank: Ranker, available: NDArray[np.bool_]) -> Ranking:
+        """The swap of two streams that can be measured; by their scores where no such swap is left."""
+        ranking = self._ranking(available)
+        return ranking if ranking.champion >= 0 else ranking.among(rank, self.scores, available)
+
+    def _ranking(self, available: NDArray[np.bool_] | None) -> Ranking:
         K = self._prior.n_streams
         _, slots, change = self._now
         members = self._slots[slots]
         held = members < K
-        if not held.any():
-            return Ranking(self.map_set, -1, -1, self.lead)
+        if available is not None:
+            held[held] = available[members[held]]
         swaps, members = change[held, :K], members[held]
+        if available is not None:
+            swaps = np.where(available, swaps, -np.inf)
+        if not np.isfinite(swaps).any():
+            return Ranking(self.map_set, -1, -1, self.lead)
         at, streams = np.nonzero(swaps == swaps.max())
         first = np.lexsort((self._order[members[at]], self._order[streams]))[0]
         return Ranking(self.map_set, int(members[at[first]]), int(streams[first]), self.lead)

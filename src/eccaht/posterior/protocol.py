@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from eccaht.arrays import Array, Index
@@ -13,7 +17,7 @@ from eccaht.posterior.gibbs import Neighbourhood
 from eccaht.posterior.likelihood import Fit, Likelihood
 from eccaht.posterior.ranking import Ranker, Ranking
 from eccaht.problem import Problem
-from eccaht.sets import Hypotheses
+from eccaht.sets import Hypotheses, Moments
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Capabilities:
     uses_covariance: bool = True  # a ridge on the covariance makes a difference
     inflation: bool = True  # weighs readings that are noisier than usual
     order_matters: bool = False  # which stream is beside which matters: relabelling changes the search
+    batches: bool = True  # several measurements may be under way at once, and some streams unavailable
+    shared_noise: bool = True  # takes readings of one moment, whose noise is correlated
 
 
 WHOLE_POSTERIOR = Capabilities(
@@ -76,9 +82,34 @@ class Belief(Protocol):
         """Add a reading of all streams, NaN where one was not read."""
         raise ValueError("this belief takes no whole vectors: it scores weighted sums alone")
 
+    def update_together(self, C: Array, y: Array) -> None:  # noqa: ARG002
+        """Add readings of one moment, one a row of C, whose noise has the covariance C S C'."""
+        raise ValueError("this belief takes no readings that share noise: it scores one reading at a time")
+
     def ranking(self, rank: Ranker) -> Ranking:
         """The set, its weakest swap and the lead of it; `rank` breaks ties."""
         return rank(self.scores, self.problem.known_number)
+
+    def ranking_among(self, rank: Ranker, available: NDArray[np.bool_]) -> Ranking:
+        """The same, with the weakest swap among the streams that can be measured; challenger -1 if only one can."""
+        return self.ranking(rank).among(rank, self.scores, available)
+
+    def twin(self) -> Self:
+        """A copy that later readings do not change."""
+        return deepcopy(self, {id(self.problem): self.problem})
+
+    def expecting(self, pending: Sequence[Array]) -> Belief:
+        """The belief if each of these measurements reads what is expected of it: c'mean + sum_k h_k p_k."""
+        twin = self.twin()
+        for c in pending:
+            twin.update(c, twin.expected(c))
+        return twin
+
+    def expected(self, c: Array) -> float:
+        """The mean reading by the probabilities of the streams, scaled down where they add up to more than n."""
+        problem, chance = self.problem, self.beliefs
+        share = min(1.0, problem.sizes[1] / max(float(chance.sum()), 1e-300))
+        return problem.mean_reading(c) + share * float((c * problem.shift) @ chance)
 
     def confidence(self) -> Confidence | None:
         """The posterior probability of the set."""
@@ -121,6 +152,10 @@ class Posterior(Protocol):
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
         """Sets and their probabilities, for the next measurement to separate; `around` is that of the MAP set."""
         raise ValueError(f"{type(self).__name__} keeps no posterior")
+
+    def moments(self) -> Moments | None:
+        """Moments of all streams for the next measurement, where the posterior is too spread out for sets."""
+        return None
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:  # noqa: ARG002
         """The posterior probability of the set of `around`; if it is below `needed` it may be rough."""

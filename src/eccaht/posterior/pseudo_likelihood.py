@@ -6,6 +6,7 @@ import numpy as np
 
 from eccaht.arrays import Array, frozen, support_of
 from eccaht.posterior.protocol import Belief
+from eccaht.posterior.shared_noise import whitened
 from eccaht.problem import Problem
 from eccaht.stored import check_bounded
 
@@ -38,14 +39,35 @@ class PseudoLikelihood(Belief):
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
         """Add the evidence of one reading."""
         problem = self.problem
-        v, r = inflation * problem.noise_variance(c), y - problem.mean_reading(c)
-        if c.size <= _SHORT:
+        known = problem.known(c)
+        v, r, only = inflation * known.variance, y - known.mean, known.only
+        if only >= 0:  # the same arithmetic, on one number
+            moved, scores = problem.shift.item(only) * c.item(only), self._scores
+            scores[only] = scores.item(only) + moved * (r - 0.5 * moved) / v
+        elif c.size <= _SHORT:
             h = problem.shift * c
             self._scores += h * (r - 0.5 * h) / v  # eq. 3
         else:
             support = support_of(c)
             h = problem.shift[support] * c[support]
             self._scores[support] += h * (r - 0.5 * h) / v
+
+    def update_together(self, C: Array, y: Array) -> None:
+        """Add the log-likelihood ratio of each stream alone against none: h_k'G^-1 r - h_k'G^-1 h_k / 2."""
+        rows, r = whitened(self.problem, C, y)
+        h = rows * self.problem.shift
+        self._scores += h.T @ r - 0.5 * (h * h).sum(axis=0)
+
+    def twin(self) -> PseudoLikelihood:
+        """A copy that later readings do not change."""
+        twin = type(self)(self.problem)
+        twin._scores[:] = self._scores
+        return twin
+
+    def move_to(self, row: Array) -> None:
+        """Keep the scores in `row` from now on, so that those of many searches lie side by side."""
+        row[:] = self._scores
+        self._scores, self._view = row, frozen(row.view())
 
     def state(self) -> dict[str, Array]:
         """What a file must keep."""

@@ -20,6 +20,19 @@ class Ranking(NamedTuple):
     challenger: int  # strongest stream outside
     lead: float  # what separates the two
 
+    def among(self, rank: Ranker, scores: Array, available: NDArray[np.bool_]) -> Ranking:
+        """The same set, with the weakest member and the strongest outsider that are available.
+
+        Where all available streams are on one side of the cut, the two of them nearest to it; where only one is
+        available, that one and -1.
+        """
+        streams = available.nonzero()[0]
+        if streams.size == 1:
+            return self._replace(champion=int(streams[0]), challenger=-1)
+        inside = min(max(int(np.isin(streams, self.members).sum()), 1), streams.size - 1)
+        nearest = Ranker(rank.order[streams].argsort().argsort())(scores[streams], inside)
+        return self._replace(champion=int(streams[nearest.champion]), challenger=int(streams[nearest.challenger]))
+
 
 class Ranker:
     """Splits off the n largest scores; among equal scores the one of smaller `order` is the stronger.

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from eccaht.arrays import Array, Index, as_count, frozen
 from eccaht.policies import Policy
 from eccaht.posterior import Confidence
+from eccaht.run.workers import Workers
 from eccaht.stopping import Never
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ NO_TIME = np.datetime64("NaT", "us")
 
 Pair = tuple[int, int]  # champion and challenger
 _NO_PAIR: Pair = (-1, -1)
+_MOST_LOST = 1000  # results in a row
 
 
 class Reading(NamedTuple):
@@ -58,19 +60,19 @@ class World(Protocol):
 class Instrument:
     """Any function from weights to a reading as a world."""
 
-    def __init__(self, measure: Callable[[Array], float]) -> None:
+    def __init__(self, measure: Callable[[Array], float | None]) -> None:
         self._measure = measure
 
     def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
         """Read exactly the weights c."""
-        return Reading(c, self._measure(c))
+        return Reading(c, cast("float", self._measure(c)))  # None is refused, or lost where readings may be
 
     def whole(self) -> Window:
         """Refuse: the function knows weighted sums only."""
         raise ValueError("a function of weights cannot read whole vectors: use a Simulator or a Replay")
 
 
-def as_world(world: World | Callable[[Array], float]) -> World:
+def as_world(world: World | Callable[[Array], float | None]) -> World:
     """Return a world as it is, and a function from weights to a reading as an instrument."""
     if hasattr(world, "read"):
         return cast(World, world)
@@ -111,18 +113,21 @@ class Recorder(Protocol):
 
 def steps(
     policy: Policy,
-    world: World | Callable[[Array], float],
+    world: World | Callable[[Array], float | None],
     limit: int | None = None,
     *,
     whole: bool = False,
     obey_stopping: bool = True,
     recorders: Sequence[Recorder] = (),
+    workers: int | None = None,
 ) -> Iterator[Step]:
     """Measure until the policy stops, the data end or `limit` measurements were made, yielding one step each.
 
     world: where readings come from; a function from weights to a reading will do.
     whole: give the policy all streams of a window instead of a weighted sum (policies that can take whole vectors).
     obey_stopping: whether the policy's stopping rule ends the search.
+    workers: how many measurements are under way at once, each read in a thread of its own; results are told in the
+        order in which they come. A result of None or NaN is lost: the measurement is given up, and counts for `limit`.
 
     >>> from eccaht import Problem, Simulator, families, make_policy
     >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
@@ -134,6 +139,13 @@ def steps(
     """
     most = math.inf if limit is None else as_count(limit, "limit", least=0)
     source = as_world(world)
+    if workers is not None:
+        if whole:
+            raise ValueError("workers read weighted sums, not whole windows: leave out workers")
+        yield from _steps_of_workers(
+            policy, source, most, obey_stopping, recorders, as_count(workers, "workers", least=1)
+        )
+        return
     number, weighs = 0, policy.can.inflation
     while number < most and not (obey_stopping and policy.should_stop()):
         number += 1
@@ -150,14 +162,72 @@ def steps(
 
 def _tell_sum(policy: Policy, world: World, number: int, pair: Pair | None, weighs: bool) -> Step | None:
     reading = world.read(policy.ask(), short=weighs)
-    if reading is None:
-        return None
+    return None if reading is None else _told(policy, reading, number, pair, weighs)
+
+
+def _told(policy: Policy, reading: Reading, number: int, pair: Pair | None, weighs: bool) -> Step:
     weights, value, window, time, inflation, values = reading
     if not weighs:
         inflation = 1.0
     policy.tell(weights, value, inflation=inflation)
     fields = (number, weights, value, *(pair or _NO_PAIR), window, time, inflation, values, False, None)
     return Step._make(fields)  # takes half the time of Step(...)
+
+
+def _steps_of_workers(
+    policy: Policy, world: World, most: float, obey_stopping: bool, recorders: Sequence[Recorder], count: int
+) -> Iterator[Step]:
+    """Keep `count` measurements under way; what is pending already comes first.
+
+    If reading fails or the caller leaves, what is under way stays pending. Where the search ends by itself it is given
+    up: nobody will wait for it.
+    """
+    number, begun, lost, weighs = 0, 0, 0, policy.can.inflation
+    waiting = list(policy.pending)
+    pairs: list[tuple[Array, Pair | None]] = []  # of measurements under way
+
+    def over() -> bool:
+        return obey_stopping and policy.should_stop()
+
+    with Workers(lambda c: world.read(c, short=weighs), count) as workers:
+        ended = over()
+        while not ended:
+            while workers.busy < count and begun < most:
+                pair = None if waiting else policy.pair
+                c = waiting.pop(0) if waiting else policy.ask(batch=1)[0]
+                pairs.append((c, pair))
+                workers.begin(c)
+                begun += 1
+            if not workers.busy:
+                break
+            c, result = workers.next()
+            reading = result()
+            pair = pairs.pop(next(k for k, (known, _) in enumerate(pairs) if known is c))[1]
+            if reading is None:
+                policy.forget(c)
+                break
+            if _is_lost(reading.value):
+                policy.forget(c)
+                lost += 1
+                if lost >= _MOST_LOST:
+                    raise RuntimeError(f"{lost} results in a row were lost: see to the instrument")
+                continue
+            number, lost = number + 1, 0
+            for recorder in recorders:
+                recorder.before(policy, pair)
+            step = _told(policy, reading, number, pair, weighs)
+            if reading.weights is not c and not np.array_equal(reading.weights, c):
+                policy.forget(c)  # other weights were read in its place
+            for recorder in recorders:
+                recorder.after(policy, step)
+            ended = over()
+            yield step
+        for c, _ in pairs:
+            policy.forget(c)
+
+
+def _is_lost(value: float | None) -> bool:
+    return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
 def _tell_whole(policy: Policy, world: World, number: int) -> Step | None:
@@ -219,11 +289,21 @@ class Identification:
     shifts: ShiftEstimates | None = None
 
 
-def identify(policy: Policy, measure: Callable[[Array], float], max_measurements: int | None = None) -> Identification:
+def identify(
+    policy: Policy,
+    measure: Callable[[Array], float | None],
+    max_measurements: int | None = None,
+    *,
+    workers: int | None = None,
+) -> Identification:
     """Run the loop: ask, measure, tell, until the policy stops or the measurements are used up.
 
     measure(c) returns the reading of the weights c, from a simulator, a replay or an instrument. The result's reason is
     "stopped" if the policy's stopping rule ended the search.
+
+    workers: for instruments that measure in parallel: so many calls of measure, in threads, are under way at once. One
+    that returns None or NaN has lost its result: the measurement is given up and counts for max_measurements only.
+    Measurements that are pending already are made first. If measure raises, what is under way stays pending.
 
     >>> from eccaht import Problem, Simulator, families, make_policy
     >>> problem = Problem(families.toeplitz(20, 0.5), shift=5.0, n_anomalies=1, budget=2.0)
@@ -235,7 +315,7 @@ def identify(policy: Policy, measure: Callable[[Array], float], max_measurements
         as_count(max_measurements, "max_measurements", least=0)
     elif isinstance(policy.stopping, Never):
         raise ValueError("the policy has no stopping rule: give max_measurements, or make it with stopping=...")
-    count = sum(1 for _ in steps(policy, measure, max_measurements))
+    count = sum(1 for _ in steps(policy, measure, max_measurements, workers=workers))
     return Identification(
         anomalies=policy.decision,
         n_measurements=count,

@@ -76,6 +76,14 @@ class Simulator:
             drawn += self.problem.readout_noise * self._noise.standard_normal(drawn.shape)
         return drawn
 
+    def noise(self, count: int) -> Array:
+        """The noise of the next `count` readings, in units of its standard deviation."""
+        return self._noise.standard_normal(count)
+
+    def level(self, c: Array) -> float:
+        """The mean reading of the measurement c."""
+        return inner(c, self._means)
+
     def _drawn(self, c: Array, variance: float) -> float:
         return inner(c, self._means) + float(self._noise.standard_normal()) * math.sqrt(variance)
 
