@@ -1,0 +1,158 @@
+"""The app: its routes as lists, what is started with it, and what errors become."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+
+from eccaht.live.alerts.settings import make_sender
+from eccaht.live.api import files, ingest, metrics, past, plants, shapes, stream
+from eccaht.live.engine import Engine
+from eccaht.live.feeds import Feeds
+from eccaht.live.rows import Busy
+from eccaht.live.security import guard
+from eccaht.live.settings import Settings
+from eccaht.live.store import Store
+from eccaht.version import __version__
+
+_LOG = logging.getLogger("eccaht.live")
+_ROUTERS = (plants.router, ingest.router, past.router, stream.router)
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": shapes.Problem} for code in (400, 401, 403, 404, 413, 415, 422, 429, 503)
+}
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The service as an app."""
+    store = Store(settings.store.url, settings.store.schema_name)
+    store.prepare()
+    sender = make_sender(settings.alerts, store)
+    engine = Engine(store, settings, outgoing=sender.rows)
+
+    @asynccontextmanager
+    async def running(app: FastAPI) -> AsyncIterator[None]:
+        await engine.start()
+        await _put_plants(engine, settings)
+        app.state.feeds = Feeds(engine)
+        await app.state.feeds.start()
+        sender.start()
+        tasks = [asyncio.create_task(_simulation(engine))] if settings.demo else []
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await app.state.feeds.stop()
+            await engine.stop()
+            await sender.stop()
+            store.close()
+
+    app = FastAPI(
+        title="eccaht",
+        version=__version__,
+        lifespan=running,
+        responses=_PROBLEMS,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would be to whatever host the caller named
+    )
+    app.state.engine, app.state.settings, app.state.store = engine, settings, store
+    guard.install(app, settings, store)
+    for router in _ROUTERS:
+        app.include_router(router)
+    _add_own(app)
+    files.install(app)
+    _add_errors(app)
+    return app
+
+
+async def _simulation(engine: Engine) -> None:
+    demo = await asyncio.to_thread(import_module, "eccaht.live.demo")  # what it needs takes seconds to import
+    await demo.run(engine)
+
+
+async def _put_plants(engine: Engine, settings: Settings) -> None:
+    """Make the plants of the settings, or change those that differ from them."""
+    digests: dict[bytes, str] = {}  # many plants may share a model, whose check takes a while
+    for name, plant in settings.plants.items():
+        content = plant.model.read_bytes()
+        if content not in digests:
+            digests[content], _ = await engine.add_model(content, plant.model.name, "settings")
+        digest = digests[content]
+        known = engine.views().get(name)
+        if known is None or known.model_digest != digest or known.options != plant.options():
+            await engine.put_plant(name, digest, plant.options(), "settings")
+
+
+def _add_own(app: FastAPI) -> None:
+    """What is neither a plant nor a stream: health and numbers."""
+
+    @app.get("/healthz", response_model=shapes.Health)
+    def healthz(request: Request) -> Response:
+        """Whether the service takes rows and the store answers."""
+        engine: Engine = request.app.state.engine
+        try:
+            with engine.store.read() as connection:
+                connection.execute(sa.text("SELECT 1"))
+        except sa.exc.SQLAlchemyError as error:
+            return _health("broken", engine, f"the store does not answer: {type(error).__name__}")
+        return _health("ok", engine) if engine.alive else _health("starting", engine, "rows are not taken")
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    def numbers(request: Request) -> PlainTextResponse:
+        """Numbers for Prometheus."""
+        return PlainTextResponse(metrics.text(request.app.state.engine), media_type="text/plain; version=0.0.4")
+
+
+def _health(status: Any, engine: Engine, detail: str = "") -> Response:
+    health = shapes.Health(status=status, plants=len(engine.views()), detail=detail)
+    return JSONResponse(health.model_dump(), 200 if status == "ok" else 503)
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Errors are one line under `detail`."""
+
+    def problem(code: int, detail: str, **headers: str) -> JSONResponse:
+        return JSONResponse({"detail": " ".join(detail.split())[:500]}, code, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+    @app.exception_handler(LookupError)
+    async def _unknown(_: Request, error: LookupError) -> Response:
+        return problem(404, str(error))
+
+    @app.exception_handler(shapes.TooLarge)
+    async def _large(_: Request, error: shapes.TooLarge) -> Response:
+        return problem(413, str(error))
+
+    @app.exception_handler(shapes.WrongType)
+    async def _type(_: Request, error: shapes.WrongType) -> Response:
+        return problem(415, str(error))
+
+    @app.exception_handler(ValueError)
+    async def _wrong(_: Request, error: ValueError) -> Response:
+        return problem(400, str(error))
+
+    @app.exception_handler(Busy)
+    async def _busy(_: Request, error: Busy) -> Response:
+        code = 503 if error.broken else 429
+        return problem(code, str(error), **{"Retry-After": str(math.ceil(error.after))})
+
+    @app.exception_handler(sa.exc.OperationalError)
+    async def _store(_: Request, error: sa.exc.OperationalError) -> Response:
+        _LOG.error("store: %s", error)
+        return problem(503, "the store does not answer: try again", **{"Retry-After": "1"})

@@ -1,0 +1,188 @@
+"""The past of plants: evidence, sensors, events, incidents, and who did what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import numpy as np
+import sqlalchemy as sa
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from eccaht.live import courses, incidents
+from eccaht.live.api import shapes
+from eccaht.live.api.plants import engine_of
+from eccaht.live.api.shapes import Before, Limit, Moment, Number, PlantName, Points, Sensors
+from eccaht.live.documents import finite, moment, stamp
+from eccaht.live.plant import PlantView
+from eccaht.live.security.guard import require
+from eccaht.live.store import history
+from eccaht.live.store.schema import STATES
+
+router = APIRouter(prefix="/api", tags=["past"])
+READ, ADMIN = Depends(require("read")), Depends(require("admin"))
+_DIGITS = Annotated[str | None, Query(max_length=40, pattern=r"^[a-z-]+$")]
+
+
+@contextmanager
+def _reading(request: Request, plant: str) -> Iterator[tuple[sa.Connection, PlantView]]:
+    engine = engine_of(request)
+    view = engine.view(plant)
+    with engine.store.read() as connection:
+        yield connection, view
+
+
+def _span(connection: sa.Connection, view: PlantView, start: str | None, stop: str | None) -> history.Span | None:
+    """The windows that were asked for; None if there are none."""
+    first, last = (_microseconds(view, text, name) for text, name in ((start, "start"), (stop, "stop")))
+    if first is not None and last is not None and first >= last:
+        raise ValueError("the start must lie before the stop")
+    return history.span_of(connection, view.name, first, last)
+
+
+def _microseconds(view: PlantView, text: str | None, name: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        found = int(view.model.clock.parse(text.strip(), name).astype("datetime64[us]").astype(np.int64))
+    except OverflowError:
+        raise ValueError(f"{name} {text!r} is out of range") from None
+    if abs(found) > 2**60:
+        raise ValueError(f"{name} {text!r} is out of range")
+    return found
+
+
+@router.get("/plants/{plant}/evidence", dependencies=[READ])
+def evidence(
+    request: Request, plant: PlantName, start: Moment = None, stop: Moment = None, points: Points = 600
+) -> shapes.Evidence:
+    """How unusual the windows are: the largest evidence and the worst state of each bin."""
+    with _reading(request, plant) as (connection, view):
+        span = _span(connection, view, start, stop)
+        rows = [] if span is None else history.evidence(connection, plant, span, points)
+    return shapes.Evidence(
+        time=[stamp(view.model.clock, row[0]) or "" for row in rows],
+        evidence=[finite(row[1]) for row in rows],
+        state=[STATES[row[2]] for row in rows],
+        threshold=1.0,
+    )
+
+
+@router.get("/plants/{plant}/series", dependencies=[READ])
+def series(
+    request: Request,
+    plant: PlantName,
+    sensor: Sensors,
+    start: Moment = None,
+    stop: Moment = None,
+    points: Points = 600,
+) -> shapes.Series:
+    """Sensors over time, with the band that the other sensors predict."""
+    with _reading(request, plant) as (connection, view):
+        _known(view, sensor)
+        span = _span(connection, view, start, stop)
+        return shapes.Series(**courses.series(connection, view, list(dict.fromkeys(sensor)), span, points))
+
+
+@router.get("/plants/{plant}/correlation", dependencies=[READ])
+def correlation(request: Request, plant: PlantName, sensor: Sensors) -> shapes.Correlation:
+    """What sensors share in normal operation."""
+    view = engine_of(request).view(plant)
+    _known(view, sensor)
+    chosen = list(dict.fromkeys(sensor))
+    return shapes.Correlation(sensors=chosen, matrix=courses.correlation(view.model, chosen))
+
+
+@router.get("/plants/{plant}/events", dependencies=[READ])
+def events(
+    request: Request, plant: PlantName, before: Before = None, limit: Limit = 100, kind: _DIGITS = None
+) -> shapes.Events:
+    """Events of a plant, the newest first; before: the number of an event."""
+    with _reading(request, plant) as (connection, _):
+        found, more = history.list_events(connection, plant, before, limit, () if kind is None else (kind,))
+    return _events(found, more)
+
+
+@router.get("/events", dependencies=[READ])
+def all_events(request: Request, before: Before = None, limit: Limit = 100, kind: _DIGITS = None) -> shapes.Events:
+    """Events of all plants, the newest first; before: the `at` of an event."""
+    with engine_of(request).store.read() as connection:
+        found, more = history.list_events(connection, None, before, limit, () if kind is None else (kind,))
+    return _events(found, more)
+
+
+@router.get("/plants/{plant}/incidents", dependencies=[READ])
+def list_incidents(request: Request, plant: PlantName, before: Before = None, limit: Limit = 100) -> shapes.Incidents:
+    """Alarms of a plant, the newest first; before: the number of one."""
+    with _reading(request, plant) as (connection, _):
+        found, more = incidents.rows(connection, plant, before, limit)
+    return shapes.Incidents(incidents=[shapes.IncidentRow(**row) for row in found], more=more)
+
+
+@router.get("/plants/{plant}/incidents/{number}", dependencies=[READ])
+def incident(request: Request, plant: PlantName, number: Number) -> shapes.Incident:
+    """All of an alarm."""
+    with _reading(request, plant) as (connection, view):
+        return shapes.Incident(**incidents.document(connection, view, number))
+
+
+@router.get("/plants/{plant}/incidents/{number}/report", dependencies=[READ], response_class=HTMLResponse)
+def report(request: Request, plant: PlantName, number: Number) -> Response:
+    """The report of an alarm, a page to keep."""
+    with _reading(request, plant) as (connection, view):
+        text = incidents.report(connection, view, number)
+    return HTMLResponse(text, headers=_attachment(f"{plant}-{number}.html"))
+
+
+@router.get(
+    "/plants/{plant}/incidents/{number}/ledger",
+    dependencies=[READ],
+    response_class=Response,
+    responses={200: {"content": {"application/x-ndjson": {}}}},
+)
+def ledger(request: Request, plant: PlantName, number: Number) -> Response:
+    """All that was told and done about an alarm, a document a line."""
+    with _reading(request, plant) as (connection, view):
+        text = incidents.ledger(connection, view, number)
+    return Response(text, media_type="application/x-ndjson", headers=_attachment(f"{plant}-{number}.jsonl"))
+
+
+@router.get("/audit", dependencies=[ADMIN])
+def audit(request: Request, before: Before = None, limit: Limit = 100) -> shapes.Audit:
+    """Who did what, the newest first; before: an id."""
+    with engine_of(request).store.read() as connection:
+        found, more = history.actions(connection, None, before, limit)
+    return shapes.Audit(audit=[shapes.Action(**{**row, "at": moment(row["at"])}) for row in found], more=more)
+
+
+@router.get("/outbox", dependencies=[ADMIN])
+def outbox(request: Request, before: Before = None, limit: Limit = 100) -> shapes.Outbox:
+    """Alerts, the newest first; before: an id."""
+    with engine_of(request).store.read() as connection:
+        found, more = history.alerts(connection, before, limit)
+    return shapes.Outbox(
+        outbox=[shapes.Alert(**{**row, "next_at": _later(row["next_at"])}) for row in found], more=more
+    )
+
+
+def _later(time: int) -> str | None:
+    """When the next try is; None for what is not tried again."""
+    return moment(time) if time < 1 << 60 else None
+
+
+def _known(view: PlantView, sensors: list[str]) -> None:
+    try:
+        view.model.places(sensors)
+    except ValueError as error:
+        raise LookupError(str(error)) from None
+
+
+def _events(found: list[dict[str, Any]], more: bool) -> shapes.Events:
+    return shapes.Events(events=[shapes.EventDocument(**row) for row in found], more=more)
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}

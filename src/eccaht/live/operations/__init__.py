@@ -1,0 +1,1 @@
+"""What keeps a service going: copies and backups of its store, and a look at everything before it starts."""

@@ -1,0 +1,146 @@
+// @ts-check
+/** States as a shape, a word and a colour, so that none of the three has to be seen alone. */
+
+import { h, s } from "./dom.js";
+import { milliseconds, time } from "./format.js";
+
+/** @typedef {import("./types.js").PlantState} PlantState */
+
+const SHAPES = /** @type {Record<string, string>} */ ({
+  circle: "M8 2.5a5.5 5.5 0 1 1 0 11a5.5 5.5 0 1 1 0-11z",
+  triangle: "M8 1.5L15 14H1z",
+  square: "M2 2h12v12H2z",
+  diamond: "M8 1L15 8L8 15L1 8z",
+  cross: "M3 3L13 13M13 3L3 13",
+  bars: "M4 3h3v10H4zM9 3h3v10H9z",
+});
+
+/** @type {Record<string, {shape: string, tone: string, hollow?: boolean, word?: string}>} */
+const KINDS = {
+  quiet: { shape: "circle", tone: "quiet" },
+  suspicious: { shape: "triangle", tone: "suspicious" },
+  alarm: { shape: "square", tone: "alarm" },
+  acknowledged: { shape: "square", tone: "alarm", hollow: true, word: "alarm, acknowledged" },
+  running: { shape: "circle", tone: "quiet" },
+  connecting: { shape: "circle", tone: "dim", hollow: true },
+  waiting: { shape: "bars", tone: "dim" },
+  broken: { shape: "cross", tone: "alarm", hollow: true },
+  live: { shape: "circle", tone: "quiet" },
+  lost: { shape: "cross", tone: "alarm", hollow: true, word: "disconnected" },
+};
+
+/**
+ * A shape with its word.
+ * @param {string} kind
+ * @param {string} [word] in place of the usual one
+ */
+export function mark(kind, word) {
+  const look = KINDS[kind] ?? { shape: "diamond", tone: "dim", hollow: true };
+  const picture = s(
+    "svg",
+    { viewBox: "0 0 16 16", "aria-hidden": "true", class: `shape ${look.tone}${look.hollow ? " hollow" : ""}` },
+    s("path", { d: SHAPES[look.shape] }),
+  );
+  return h("span", { class: "mark", "data-kind": kind }, picture, h("span", {}, word ?? look.word ?? kind));
+}
+
+/**
+ * The mark of a plant.
+ * @param {{state: PlantState, acknowledged: boolean}} plant
+ */
+export function plantMark(plant) {
+  return mark(plant.state === "alarm" && plant.acknowledged ? "acknowledged" : plant.state);
+}
+
+/**
+ * A probability as a bar with its number beside it.
+ * @param {number | null} value between 0 and 1
+ * @param {string} text
+ */
+export function bar(value, text) {
+  const part = h("span", { class: "bar-part" });
+  part.style.inlineSize = `${Math.max(0, Math.min(value ?? 0, 1)) * 100}%`;
+  return h("span", { class: "bar" }, h("span", { class: "bar-whole", "aria-hidden": "true" }, part), text);
+}
+
+const [WIDE, HIGH, LOW, TOP] = [120, 24, -3, 1]; // of a sparkline; its lowest and highest powers of ten
+
+/**
+ * Evidence of the last windows on a logarithmic scale, with the threshold as a line.
+ * @param {readonly (number | null)[]} values
+ */
+export function sparkline(values) {
+  const y = (/** @type {number} */ value) => HIGH * (1 - (Math.log10(value) - LOW) / (TOP - LOW));
+  const step = WIDE / Math.max(values.length - 1, 1);
+  const places = values.map((value, k) => {
+    const held = Math.min(Math.max(value ?? 0, 10 ** LOW), 10 ** TOP);
+    return `${(k * step).toFixed(1)},${y(held).toFixed(1)}`;
+  });
+  return s(
+    "svg",
+    { viewBox: `0 -1 ${WIDE} ${HIGH + 2}`, class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" },
+    s("path", { d: `M0 ${y(1)}H${WIDE}`, class: "spark-threshold" }),
+    s("polyline", { points: places.join(" "), class: "spark-line" }),
+  );
+}
+
+/**
+ * When each sensor belonged to an alarm: one bar a sensor, with the onset and the alarm.
+ * @param {{sensor: string, from: string, to: string}[]} spans
+ * @param {{onset: string | null, interval: [string, string] | null, raised: string, end: string, over: boolean}} times
+ */
+export function timeline(spans, { onset, interval, raised, end, over }) {
+  const edges = [raised, end, onset, ...(interval ?? [])].filter((one) => one !== null);
+  const first = edges.reduce((one, other) => (milliseconds(other) < milliseconds(one) ? other : one));
+  const length = Math.max(milliseconds(end) - milliseconds(first), 1);
+  const at = (/** @type {string} */ moment) =>
+    Math.min(Math.max(((milliseconds(moment) - milliseconds(first)) / length) * 100, 0), 100);
+  const rows = [...new Set(spans.map((span) => span.sensor))].map((sensor) => {
+    const bars = spans.filter((span) => span.sensor === sensor);
+    return [
+      h("div", { class: "timeline-name" }, sensor),
+      h(
+        "div",
+        { class: "timeline-track" },
+        interval && stretch("timeline-interval", at(interval[0]), at(interval[1])),
+        bars.map((span) => stretch("timeline-bar", at(span.from), at(span.to))),
+        onset && stretch("timeline-onset", at(onset), at(onset)),
+        stretch("timeline-raised", at(raised), at(raised)),
+      ),
+    ];
+  });
+  const key = (/** @type {string} */ name, /** @type {string} */ text) =>
+    h("span", {}, h("span", { class: `key ${name}` }), text);
+  return h(
+    "div",
+    { class: "timeline", role: "img", "aria-label": `${rows.length} sensors over time; the table below says the same` },
+    rows.flat(),
+    h("div", {}),
+    h(
+      "div",
+      { class: "timeline-ends" },
+      h("span", {}, time(first)),
+      h("span", {}, over ? time(end) : `${time(end)}, goes on`),
+    ),
+    h(
+      "div",
+      { class: "legend timeline-legend" },
+      key("key-set", "in the set"),
+      key("key-onset", "onset"),
+      key("key-interval", "its interval of 95 %"),
+      key("key-raised", "alarm raised"),
+    ),
+  );
+}
+
+/**
+ * @param {string} name
+ * @param {number} from
+ * @param {number} to in percent
+ */
+function stretch(name, from, to) {
+  const part = h("span", { class: name });
+  part.style.insetInlineStart = `${from}%`;
+  part.style.inlineSize = `${Math.max(to - from, 0)}%`;
+  return part;
+}

@@ -1,0 +1,102 @@
+// @ts-check
+/**
+ * What the service answers. Times are ISO 8601 on the clock of the plant.
+ *
+ * @typedef {"quiet" | "suspicious" | "alarm"} PlantState
+ * @typedef {{state: string, since: string | null, detail: string, rows: number, last: string | null}} SourceState
+ * @typedef {{stuck: string[], silent: string[]}} Still
+ *
+ * @typedef {object} PlantRow a row of the overview
+ * @property {string} name
+ * @property {PlantState} state
+ * @property {number | null} evidence 1 raises an alarm
+ * @property {boolean} acknowledged
+ * @property {string | null} position start of the last window
+ * @property {number} windows
+ * @property {string[]} named
+ * @property {string | null} onset
+ * @property {Still} still
+ * @property {Record<string, SourceState>} sources
+ * @property {number} sensors
+ *
+ * @typedef {object} Fault an alarm as it is now
+ * @property {string} raised
+ * @property {string} onset
+ * @property {[string, string]} onset_interval
+ * @property {string[]} named
+ * @property {string[]} kinds
+ * @property {(number | null)[]} sizes
+ * @property {number[]} beliefs
+ * @property {number | null} confidence
+ *
+ * @typedef {{sensor: string, belief: number | null, kind: string | null, size: number | null}} Suspect
+ *
+ * @typedef {object} Plant
+ * @property {string} name
+ * @property {PlantState} state
+ * @property {number | null} evidence
+ * @property {boolean} acknowledged
+ * @property {string | null} position
+ * @property {number} windows
+ * @property {Still} still
+ * @property {Record<string, string>} shelved until when, by sensor
+ * @property {Record<string, SourceState>} sources
+ * @property {string[]} sensors
+ * @property {Suspect[]} suspects
+ * @property {Fault | null} fault
+ * @property {string} promise
+ * @property {string} model
+ * @property {string} model_digest
+ * @property {string | null} timezone
+ * @property {number | null} row_seconds between rows that have no times; null where there are times
+ * @property {number} ahead rows that were too far in the future
+ * @property {number} seconds length of a window
+ * @property {number} late
+ * @property {number} duplicate
+ *
+ * @typedef {{time: string[], evidence: (number | null)[], state: (PlantState | null)[], threshold: number}} Evidence
+ * @typedef {(number | null)[]} Curve
+ * @typedef {{value: Curve, low: Curve, high: Curve, band_low: Curve, band_high: Curve}} Course
+ * @typedef {{time: string[], series: Record<string, Course>}} Series
+ * @typedef {{sensors: string[], matrix: (number | null)[][]}} Correlation
+ *
+ * @typedef {object} EventDocument
+ * @property {string} event
+ * @property {string} time
+ * @property {string} text
+ * @property {number | null} number
+ * @property {string | null} onset
+ * @property {[string, string] | null} onset_interval
+ * @property {string[]} named
+ * @property {string[]} kinds
+ * @property {(number | null)[]} sizes
+ * @property {number[]} beliefs
+ * @property {number | null} confidence
+ * @property {string[]} sensors
+ *
+ * @typedef {object} IncidentRow
+ * @property {number} number
+ * @property {string} time
+ * @property {string | null} onset
+ * @property {string | null} over
+ * @property {string[]} named
+ * @property {number | null} confidence
+ * @property {boolean} acknowledged
+ *
+ * @typedef {{at: string, who: string, text: string}} Comment
+ * @typedef {{at: string, who: string, action: string, document?: {order?: string}}} Action
+ * @typedef {{number: number, time: string, named: string[], likeness: number}} Similar
+ *
+ * @typedef {object} Incident
+ * @property {EventDocument} alarm
+ * @property {EventDocument[]} course
+ * @property {string[]} why
+ * @property {Similar[]} similar
+ * @property {Comment[]} comments
+ * @property {Action[]} actions
+ *
+ * @typedef {{plant: string, time: string, evidence: number | null, state: PlantState}} WindowMessage
+ * @typedef {{plant: string, document: EventDocument}} EventMessage
+ * @typedef {{name: string, scopes: string[], by: string, csrf: string | null}} Me
+ */
+export {};

@@ -1,0 +1,86 @@
+"""The login of the page: a token for a cookie."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from eccaht.live.security import audit, keys, sessions, tokens
+from eccaht.live.security.callers import Caller, Guard, require
+from eccaht.live.security.rates import network, retry_after
+from eccaht.live.store.store import now
+
+router = APIRouter(tags=["login"])
+Anybody = Annotated[Caller, Depends(require("any"))]
+
+
+class Credentials(BaseModel):
+    """What one logs in with."""
+
+    model_config = ConfigDict(extra="forbid")
+    token: str = Field(max_length=200)
+
+
+class Me(BaseModel):
+    """Who one is; csrf: what unsafe requests must send as X-CSRF-Token, None if they need not."""
+
+    name: str
+    scopes: list[str]
+    by: str
+    csrf: str | None
+
+
+@router.post("/api/login", responses={401: {}, 403: {}, 429: {}})
+def log_in(credentials: Credentials, request: Request, response: Response) -> Me:
+    """Exchange a token for a cookie."""
+    guard: Guard = request.app.state.guard
+    _refuse_other_sites(request)
+    address = guard.address(request.scope)
+    seconds = guard.wrong_logins.wait(network(address))
+    if seconds:
+        raise HTTPException(429, "too many wrong logins: wait and try again", retry_after(seconds))
+    moment = now()
+    with guard.store.begin() as connection:
+        token = tokens.find(connection, credentials.token.strip(), moment)
+        who = "nobody" if token is None else token.name
+        action = "login refused" if token is None else "login"
+        audit.record(connection, who, action, document={"address": address}, at=moment)
+    if token is None:
+        guard.wrong_logins.take(network(address))
+        raise HTTPException(401, "this token is not valid: it is mistyped, expired, revoked or of another store")
+    cookie = guard.signer.issue(token.id, moment)
+    _set(response, request, cookie, guard.signer.lifetime)
+    return Me(name=token.name, scopes=list(token.scopes), by="login", csrf=guard.signer.csrf(cookie))
+
+
+@router.post("/api/logout", responses={401: {}, 403: {}})
+def log_out(request: Request, response: Response, caller: Anybody) -> dict[str, bool]:
+    """End the login of this cookie."""
+    guard: Guard = request.app.state.guard
+    moment = now()
+    with guard.store.begin() as connection:
+        if caller.session is not None:
+            keys.end(connection, caller.session, moment)
+        audit.record(connection, caller.who, "logout", at=moment)
+    _set(response, request, "", 0.0)
+    return {"ok": True}
+
+
+@router.get("/api/me", responses={401: {}, 403: {}})
+def me(request: Request, caller: Anybody) -> Me:
+    """Who one is, and what unsafe requests must send."""
+    csrf = None if caller.secret is None else request.app.state.guard.signer.csrf(caller.secret)
+    return Me(name=caller.who, scopes=list(caller.scopes), by=caller.by, csrf=csrf)
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """A page of another site must not log its reader in as somebody else; browsers say where a request comes from."""
+    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise HTTPException(403, "log in from the page of this service")
+
+
+def _set(response: Response, request: Request, cookie: str, seconds: float) -> None:
+    secure = sessions.must_be_secure(request.url.scheme, request.headers.get("host", ""))
+    response.headers.append("Set-Cookie", sessions.set_cookie(cookie, seconds=seconds, secure=secure))

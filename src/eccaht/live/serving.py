@@ -1,0 +1,78 @@
+"""The service as a program: logs as lines of JSON, an end by signal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+import uvicorn
+
+from eccaht.live.api.app import make_app
+from eccaht.live.security.guard import check_listening
+from eccaht.live.settings import Settings
+
+_KNOWN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message", "taskName"}
+
+
+class Lines(logging.Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        document: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        document |= {name: value for name, value in record.__dict__.items() if name not in _KNOWN}
+        if record.exc_info:
+            document["exception"] = self.formatException(record.exc_info)
+        return json.dumps(document, default=str)
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or Ctrl-C; return the exit code."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    try:
+        app = make_app(settings)
+    except sa.exc.OperationalError as error:
+        said = " ".join(str(error.orig).split())[:200]
+        raise ValueError(f"the store does not answer: {said}; start the database, or give another --store") from None
+    check_listening(settings.listen.host, app.state.store, is_open=settings.security.open)
+    listening = _listening(settings)
+    port = listening.getsockname()[1]
+    host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
+    print(f"eccaht serves http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
+    # proxy_headers: the guard must see who really calls, not what a header says
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=3,
+        server_header=False,
+        proxy_headers=False,
+    )
+    server = uvicorn.Server(config)
+    server.run(sockets=[listening])
+    return 0 if server.started else 1
+
+
+def _listening(settings: Settings) -> socket.socket:
+    """The socket, bound before anything starts, so that a port in use is one clear line."""
+    host, port = settings.listen.host, settings.listen.port
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        raise ValueError(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from None
+    return made

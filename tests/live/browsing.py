@@ -1,0 +1,194 @@
+"""The service as a program of its own and a browser that looks at it, for tests of the page."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+
+from eccaht.data.source import Arrays
+from eccaht.live.security import tokens
+from eccaht.live.store import Store
+from eccaht.live.store.store import now
+from eccaht.model.calibration import calibrate_with_windows
+from eccaht.randomness import rng_for
+from eccaht.watch.kept import count_watch
+
+CHROMIUM = Path("/usr/bin/chromium")
+_ARGUMENTS = [
+    "--no-sandbox", "--headless=new", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+HOSTILE = '<img src=x onerror="alert(1)">'
+SENSORS = ("LT-101", "TT-101", "PT-101", "FT-101", HOSTILE, "PT-102")
+_START, _SECOND = np.datetime64("2026-03-01T08:00", "us"), np.timedelta64(1, "s")
+_HISTORY = 700
+expect.set_options(timeout=20_000)
+
+
+def _readings(rows: int, *place: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    rng = rng_for(0, "page", *place)
+    return 10.0 + rng.standard_normal((rows, len(SENSORS))) + 1.5 * rng.standard_normal((rows, 1))
+
+
+@lru_cache(maxsize=2)
+def _model(timed: bool = True) -> bytes:
+    times = _START - _HISTORY * _SECOND + np.arange(_HISTORY) * _SECOND
+    history = Arrays(_readings(_HISTORY, "history"), times if timed else None, SENSORS, zone="UTC" if timed else None)
+    window = "1s" if timed else "1row"
+    return count_watch(*calibrate_with_windows(history, window=window, level="fixed", tails="gaussian")).to_bytes()
+
+
+class Service:
+    """`eccaht serve` with a store in a folder; it keeps its port and its plants over a restart."""
+
+    def __init__(self, folder: Path) -> None:
+        self._url, self._log = f"sqlite:///{folder}/live.db", folder / "service.log"
+        self._port, self._sent, self._counted = 0, dict[str, int](), set[str]()
+        self._store = Store(self._url)
+        self._store.prepare()
+        self._admin = {"Authorization": f"Bearer {self.token('admin of the test', 'admin', 'ingest')}"}
+        self.start()
+        self._digest = self._upload(_model())
+
+    def start(self) -> None:
+        """Start the program and wait until it says where it listens."""
+        command = [sys.executable, "-m", "eccaht", "serve", "--store", self._url, "--port", str(self._port)]
+        with self._log.open("a") as log:
+            self._program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._program.stdout is not None
+        line = self._program.stdout.readline()
+        assert "serves" in line, self._log.read_text()
+        self.base = line.split()[2].rstrip("/")
+        self._port = int(self.base.rpartition(":")[2])
+        self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=30.0, transport=_again())
+
+    def stop(self) -> None:
+        """End the program, as systemd would."""
+        self._client.close()
+        self._program.terminate()
+        self._program.wait(30)
+        assert self._program.stdout is not None
+        self._program.stdout.close()
+
+    def close(self) -> None:
+        """End everything."""
+        self.stop()
+        self._store.close()
+
+    def token(self, name: str, *scopes: str) -> str:
+        """A new token."""
+        with self._store.begin() as connection:
+            return tokens.create(connection, name, scopes, now=now())
+
+    def revoke(self, name: str) -> None:
+        """Take a token back."""
+        with self._store.begin() as connection:
+            tokens.revoke(connection, name, now=now())
+
+    def plant(self, name: str) -> str:
+        """A plant with half a minute of quiet windows."""
+        self._ask("PUT", f"/api/plants/{name}", json={"model": self._digest, "false_alarms": "1/1d"})
+        self.send(name, 30)
+        return name
+
+    def counted_plant(self, name: str) -> str:
+        """The same by a model that counts rows and knows no times."""
+        self._counted.add(name)
+        digest = self._upload(_model(timed=False))
+        self._ask("PUT", f"/api/plants/{name}", json={"model": digest, "false_alarms": "1/86400w"})
+        self.send(name, 30)
+        return name
+
+    def _upload(self, content: bytes) -> str:
+        answer = self._ask("POST", "/api/models", params={"name": "test.model"}, content=content)
+        return str(answer.json()["digest"])
+
+    def remove(self, name: str) -> None:
+        """Delete a plant."""
+        self._ask("DELETE", f"/api/plants/{name}")
+
+    def send(self, plant: str, windows: int, wrong: tuple[str, ...] = ()) -> None:
+        """The next windows of a plant, in which some sensors read too high; a window is counted with the next row."""
+        first = self._sent.get(plant, 0)
+        values = _readings(5000, "now")[first : first + windows]
+        values[:, [SENSORS.index(name) for name in wrong]] += 12.0
+        rows = [
+            {"time": self._time(plant, first + k), "values": dict(zip(SENSORS, row.tolist(), strict=True))}
+            for k, row in enumerate(values)
+        ]
+        self._ask("POST", f"/api/plants/{plant}/rows", json=rows)
+        self._sent[plant] = first + windows
+
+    def _time(self, plant: str, k: int) -> str:
+        return f"row {k + 1}" if plant in self._counted else f"{_START + k * _SECOND}Z"
+
+    def comment(self, plant: str, incident: int, text: str) -> None:
+        """A comment on an alarm."""
+        self._ask("POST", f"/api/plants/{plant}/incidents/{incident}/comments", json={"text": text})
+
+    def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+        answer = self._client.request(method, path, **more)
+        assert answer.is_success, answer.text
+        return answer
+
+
+def _again() -> httpx.HTTPTransport:
+    """Tries once more while the program begins to listen."""
+    return httpx.HTTPTransport(retries=3)
+
+
+class Pages:
+    """Pages of one browser; what the browser's console says against them is kept."""
+
+    def __init__(self, browser: Browser, base: str) -> None:
+        self._browser, self.base = browser, base
+        self._contexts: list[BrowserContext] = []
+        self.problems: list[str] = []
+
+    def open(self, token: str | None = None, address: str | None = "", **more: Any) -> Page:
+        """A page of a browser of its own, logged in with a token; address: None for none yet."""
+        context = self._browser.new_context(base_url=self.base, **more)
+        self._contexts.append(context)
+        if token is not None:
+            answer = context.request.post("/api/login", data={"token": token})
+            assert answer.ok, answer.text()
+        page = context.new_page()
+        page.on("console", self._note)
+        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: self.problems.append(f"dialog: {dialog.message}"))
+        if address is not None:
+            page.goto(f"/{address}")
+        return page
+
+    def excuse(self, text: str) -> None:
+        """Forget what the browser itself noted of an answer that the test brought about."""
+        self.problems = [problem for problem in self.problems if text not in problem]
+
+    def close(self) -> None:
+        """Close all pages."""
+        for context in self._contexts:
+            context.close()
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser of the system."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()

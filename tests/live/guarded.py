@@ -1,0 +1,68 @@
+"""A small app behind the guard, and tokens for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import anyio
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import StreamingResponse
+
+from eccaht.live.security import tokens
+from eccaht.live.security.guard import Caller, install, require
+from eccaht.live.settings import Settings
+from eccaht.live.store import Store
+from eccaht.live.store.store import now
+from tests.live.asking import Client
+
+
+def make(store: Store, name: str, *granted: str, seconds: float | None = None, at: int | None = None) -> str:
+    with store.begin() as connection:
+        return tokens.create(connection, name, granted, now=now() if at is None else at, seconds=seconds)
+
+
+def revoke(store: Store, name: str) -> None:
+    with store.begin() as connection:
+        tokens.revoke(connection, name, now=now())
+
+
+def bearer(text: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {text}"}
+
+
+def small_app(store: Store, **security: Any) -> FastAPI:
+    app = FastAPI()
+    install(app, Settings(security=security), store)
+
+    @app.get("/api/seen")
+    def seen(caller: Annotated[Caller, Depends(require("read"))]) -> str:
+        return caller.who
+
+    @app.post("/api/done")
+    def done(request: Request, caller: Annotated[Caller, Depends(require("operate"))]) -> str:
+        assert request.state.who == caller.who
+        return caller.who
+
+    @app.post("/api/plants/{plant}/rows", dependencies=[Depends(require("ingest"))])
+    async def rows(request: Request) -> int:
+        return len(await request.body())
+
+    @app.get("/api/stream", dependencies=[Depends(require("read"))])
+    async def stream() -> StreamingResponse:
+        async def ticks() -> AsyncIterator[str]:
+            while True:
+                yield ": tick\n\n"
+                await anyio.sleep(0.01)
+
+        return StreamingResponse(ticks(), media_type="text/event-stream")
+
+    @app.get("/page")
+    def page() -> str:
+        return "a page"
+
+    return app
+
+
+def client(store: Store, address: str = "127.0.0.1", **security: Any) -> Client:
+    return Client(small_app(store, **security), address)

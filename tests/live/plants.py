@@ -1,0 +1,54 @@
+"""A small plant for tests of the service: windows of two seconds, four rows each, UTC."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.arrays import Array
+from eccaht.data.source import Arrays
+from eccaht.live.rows import Rows
+from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.model import Model
+from eccaht.randomness import rng_for
+from eccaht.watch.kept import count_watch
+
+NAMES = ("a", "b", "c", "d", "e")
+STEP = np.timedelta64(500_000, "us")
+START = np.datetime64("2026-03-01T08:00", "us")
+WINDOWS, ROWS = 700, 4  # of the history, and rows of a window
+
+
+def readings(rows: int, seed: int) -> Array:
+    """Sensors that share a factor, (rows, 5)."""
+    rng = rng_for(seed, "plant of the service")
+    return np.asarray(10.0 + rng.standard_normal((rows, len(NAMES))) + 1.5 * rng.standard_normal((rows, 1)))
+
+
+@lru_cache(maxsize=1)
+def model() -> Model:
+    """The model of a history, with the rule of its watch."""
+    rows = WINDOWS * ROWS
+    history = Arrays(readings(rows, 0), START - rows * STEP + np.arange(rows) * STEP, NAMES, zone="UTC")
+    return count_watch(*calibrate_with_windows(history, window="2s", level="fixed", tails="gaussian"))
+
+
+@lru_cache(maxsize=1)
+def content() -> bytes:
+    """Its file."""
+    return model().to_bytes()
+
+
+def recording(windows: int, seed: int = 1, wrong: slice | None = None) -> tuple[NDArray[np.datetime64], Array]:
+    """Rows of new windows; sensor b moves in some of them."""
+    values = readings(windows * ROWS, seed)
+    if wrong is not None:
+        values[wrong.start * ROWS : wrong.stop * ROWS, 1] += 8.0
+    return START + np.arange(len(values)) * STEP, values
+
+
+def rows_of(times: NDArray[np.datetime64], values: Array) -> Rows:
+    """As the service takes them."""
+    return Rows(times, NAMES, values)
