@@ -9,7 +9,7 @@ SMOKE := tests/test_import.py tests/run/test_loop.py tests/policies/test_storage
 	tests/cli/test_reproduce.py tests/cli/test_report.py
 
 .DEFAULT_GOAL := check
-.PHONY: check demo reproduce test test-haswell test-oldest test-slow lint format bench build docs picture clean
+.PHONY: check demo live reproduce test test-haswell test-oldest test-slow lint format bench build docs picture clean
 
 check: test lint            ## before every commit
 
@@ -21,6 +21,9 @@ demo: $(VENV)/.all          ## from a plant's CSV files to its wrong sensors, th
 		--plot demo/incident.png --html demo/incident.html
 	cat demo/truth.json
 	$(VENV)/bin/eccaht demo --out demo
+
+live: $(VENV)/.live         ## the service with a simulated plant whose sensors fail now and then: open the URL that it prints
+	$(VENV)/bin/eccaht serve --demo --port $(or $(PORT),8765)
 
 reproduce: $(VENV)/.all     ## every experiment of the paper; tables and figures go to results/
 	$(VENV)/bin/eccaht reproduce all --out results

@@ -25,7 +25,8 @@ from benchmarks.tables import Table
 from eccaht.files import replacing
 
 PARTS = ("steps", "designs", "scaling", "calibration", "joint")
-LONG = ("confidence", "watch")  # only if asked for
+LONG = ("confidence", "watch", "fleet", "live", "live-faults", "wide")  # only if asked for
+TIMED = ("live", "live-faults")  # run for --duration
 RECORDED = ("watch",)  # read --data
 FIGURES = ("steps", "scaling")
 
@@ -60,6 +61,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--data", type=Path, help="folder of recorded collections, for watch; without it they are skipped"
     )
+    parser.add_argument("--duration", type=float, help="seconds that the service is kept under load (600; quick: 20)")
     parser.add_argument(
         "--threads",
         type=int,
@@ -72,7 +74,8 @@ def _options() -> argparse.Namespace:
 def _run(name: str, options: argparse.Namespace, console: Console) -> tuple[list[Row], list[Table]]:
     """Run the jobs of one part under a progress bar; a long part goes on where an earlier run was interrupted."""
     part = _module(name)
-    jobs: list[Job] = part.jobs(options.quick, options.data) if name in RECORDED else part.jobs(options.quick)
+    more = [options.data] if name in RECORDED else [options.duration] if name in TIMED else []
+    jobs: list[Job] = part.jobs(options.quick, *more)
     kept = options.out / f"{name}{'-quick' if options.quick else ''}.json" if name in LONG else None
     done: dict[str, list[Row]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
     rows: list[Row] = []
@@ -94,7 +97,7 @@ def _run(name: str, options: argparse.Namespace, console: Console) -> tuple[list
 
 def _module(name: str) -> ModuleType:
     """Import late: numpy must find the number of threads settled."""
-    return import_module(f"benchmarks.{name}")
+    return import_module(f"benchmarks.{name.replace('-', '_')}")
 
 
 def _heading(options: argparse.Namespace) -> str:

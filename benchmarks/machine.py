@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -23,8 +23,16 @@ def description() -> list[str]:
     return [
         f"processor: {_processor()}, {os.cpu_count()} cores; {platform.system()} {platform.machine()}",
         f"threads of the linear algebra: {threads}; load average at the start: {_load()}",
-        f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in packages),
+        f"Python {platform.python_version()}, " + ", ".join(f"{name} {_version(name)}" for name in packages),
     ]
+
+
+def _version(package: str) -> str:
+    """Of a package, which not every part needs."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def _load() -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from benchmarks import watch_plant
 from benchmarks.jobs import Row
 from benchmarks.watch_rules import Flags
 from eccaht.arrays import Array
@@ -72,6 +73,7 @@ CHARTS: dict[str, Chart] = {
     "dynamic PCA T2": lagged(pca_t2),
     "dynamic PCA Q": lagged(pca_q),
     "T2, full covariance": t2,
+    watch_plant.NAME: watch_plant.statistic,
 }
 
 

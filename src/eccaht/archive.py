@@ -14,10 +14,12 @@ what the numbers mean, and whether they make sense, is for the caller to check, 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -51,6 +53,24 @@ def write_archive(
 
     plain: turns what JSON does not know into what it knows, or raises.
     """
+    parts = _parts(kind, version, header, arrays, plain)
+    with replacing(Path(path)) as file:
+        file.writelines(parts)
+
+
+def archive_bytes(kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The bytes of the file that `write_archive` would write."""
+    return b"".join(_parts(kind, version, header, arrays, None))
+
+
+def _parts(
+    kind: str,
+    version: int,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    plain: Callable[[Any], Any] | None,
+) -> list[Any]:
+    """What a file consists of, one piece after the other."""
     numbers = {name: _as_written(array) for name, array in arrays.items()}
     listed = [[name, array.dtype.str, array.shape] for name, array in numbers.items()]
     document = {"format": f"eccaht-{kind}", "version": version, "content": header, "arrays": listed}
@@ -61,8 +81,7 @@ def write_archive(
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    with replacing(Path(path)) as file:
-        file.writelines([_MAGIC, digest.digest(), *parts])
+    return [_MAGIC, digest.digest(), *parts]
 
 
 def read_archive(
@@ -78,25 +97,56 @@ def read_archive(
     again: what to do about a file of an earlier version.
     Any error, also while building, becomes a ValueError of one line that names the file.
     """
+    with _explained(os.fspath(path), kind), regular_file(path, f"{kind} file") as file:
+        return _built(file, os.fstat(file.fileno()).st_size, kind, version, build, again)
+
+
+def parse_archive(
+    content: bytes,
+    kind: str,
+    version: int,
+    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+    *,
+    name: str,
+    again: str = "make it again",
+) -> Built:
+    """The same from the bytes of a file; name: what messages call it."""
+    with _explained(name, kind):
+        return _built(io.BytesIO(content), len(content), kind, version, build, again)
+
+
+def _built(
+    file: BinaryIO,
+    size: int,
+    kind: str,
+    version: int,
+    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+    again: str,
+) -> Built:
+    text, data = _checked_bytes(file, size)
+    document = _parsed(text, _FRONT + len(text) + len(data))
+    if not isinstance(document, dict) or document.get("format") != f"eccaht-{kind}":
+        raise ValueError("it was not written by eccaht" + _instead(document))
+    if (found := document.get("version")) != version:
+        remedy = f": {again}" if type(found) is int and found < version else ""
+        raise ValueError(f"its format version is {found!r:.20}, this eccaht reads {version}{remedy}")
+    check_keys(document, {"format", "version", "content", "arrays"}, "header")
+    if not isinstance(document["content"], dict):
+        raise ValueError("its header is damaged")
+    return build(document["content"], _arrays(document["arrays"], data))
+
+
+@contextmanager
+def _explained(name: str, kind: str) -> Iterator[None]:
+    """Any error becomes a ValueError of one line that names the file; only that there is none stays as it is."""
     try:
-        with regular_file(path, f"{kind} file") as file:
-            text, data = _checked_bytes(file)
-        document = _parsed(text, _FRONT + len(text) + len(data))
-        if not isinstance(document, dict) or document.get("format") != f"eccaht-{kind}":
-            raise ValueError("it was not written by eccaht" + _instead(document))
-        if (found := document.get("version")) != version:
-            remedy = f": {again}" if type(found) is int and found < version else ""
-            raise ValueError(f"its format version is {found!r:.20}, this eccaht reads {version}{remedy}")
-        check_keys(document, {"format", "version", "content", "arrays"}, "header")
-        if not isinstance(document["content"], dict):
-            raise ValueError("its header is damaged")
-        return build(document["content"], _arrays(document["arrays"], data))
+        yield
     except FileNotFoundError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a valid {kind} file: {_one_line(error)}") from None
+        raise ValueError(f"{name!r} is not a valid {kind} file: {_one_line(error)}") from None
     except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ValueError(f"{os.fspath(path)!r} cannot be read as a {kind} file: {_one_line(error)}") from None
+        raise ValueError(f"{name!r} cannot be read as a {kind} file: {_one_line(error)}") from None
 
 
 def check_keys(found: Any, keys: set[str], what: str) -> None:
@@ -127,9 +177,8 @@ def _as_written(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=kind).reshape(array.shape)
 
 
-def _checked_bytes(file: BinaryIO) -> tuple[bytes, memoryview]:
+def _checked_bytes(file: BinaryIO, size: int) -> tuple[bytes, memoryview]:
     """The header and the numbers of a file, never more than its size, if the digest agrees."""
-    size = os.fstat(file.fileno()).st_size
     front = file.read(_FRONT)
     if front[:4] == b"PK\x03\x04":
         raise ValueError("it has the format of an earlier version, which this eccaht does not read: make it again")

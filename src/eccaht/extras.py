@@ -20,6 +20,13 @@ PACKAGES = {
     "joblib": ("running experiments", "joblib", "experiments"),
     "threadpoolctl": ("running experiments", "threadpoolctl", "experiments"),
     "distributed": ("the dask backend", "distributed", "dask"),
+    **dict.fromkeys(("fastapi", "starlette", "pydantic"), ("the service", "fastapi", "live")),
+    "pydantic_settings": ("the service", "pydantic-settings", "live"),
+    "sqlalchemy": ("the service", "sqlalchemy", "live"),
+    "aiomqtt": ("a source over MQTT", "aiomqtt", "live"),
+    "asyncua": ("a source over OPC UA", "asyncua", "live"),
+    "confluent_kafka": ("a source over Kafka", "confluent-kafka", "live"),
+    "uvicorn": ("the service", "uvicorn", "live"),
     "wntr": ("simulating a water network", "wntr", "water"),
 }
 

@@ -2,9 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+from eccaht.archive import write_archive
+from eccaht.cli.watch_outlets import Log, json_line
+from eccaht.watch.events import Event
+from tests.cli.watched import Killed
 
 
 @pytest.fixture(autouse=True)
 def _plain_pictures(plain_pictures: None) -> None:
     """What pictures look like is told elsewhere."""
+
+
+@pytest.fixture
+def killer(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], list[str]]:
+    """Kills at the n-th of all moments before, within and after the writing of a file, and counts them."""
+    moments: list[str] = []
+    last: list[int | None] = [None]
+
+    def moment(name: str) -> None:
+        moments.append(name)
+        if last[0] is not None and len(moments) > last[0]:
+            raise Killed
+
+    def write_state(*arguments: Any) -> None:
+        moment("before the state is written")
+        write_archive(*arguments)
+        moment("after the state was written")
+
+    def write_line(log: Log, event: Event) -> None:
+        moment("before a line is logged")
+        try:
+            moment("while a line is logged")
+        except Killed:
+            with log._path.open("a") as file:
+                file.write(json_line(event)[:20])
+            raise
+        write(log, event)
+        moment("after a line was logged")
+
+    write = Log.write
+    monkeypatch.setattr("eccaht.watch.session.write_archive", write_state)
+    monkeypatch.setattr(Log, "write", write_line)
+
+    def at(number: int | None) -> list[str]:
+        moments.clear()
+        last[0] = number
+        return moments
+
+    return at

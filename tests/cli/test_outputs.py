@@ -69,10 +69,11 @@ DIRECTORIES = {
     "water": (["water", "--out"], "history.csv"),
 }
 READ_ONLY = {"policies", "limits"}
+SERVICE = {"serve", "token", "store"}  # write a store: tests/live looks at them
 
 
 def test_every_command_is_looked_at() -> None:
-    assert {*COMMANDS} == {*FILES, *DIRECTORIES, *READ_ONLY}
+    assert {*COMMANDS} == {*FILES, *DIRECTORIES, *READ_ONLY, *SERVICE}
     options = {"out", "html", "ledger", "plot", "csv", "state", "log"}  # all that name something to write
     for name in COMMANDS:
         taken = options & {*inspect.signature(load(name)).parameters}

@@ -13,23 +13,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from eccaht.archive import write_archive
 from eccaht.cli.main import run
-from eccaht.cli.watch import promised, said_promise
-from eccaht.cli.watch_outlets import Commands, Log, json_line, variables
+from eccaht.cli.watch_outlets import Commands, Log, variables
 from eccaht.cli.watch_view import sparkline, suspects
-from eccaht.model.choice import Choice
 from eccaht.model.model import load_model
 from eccaht.watch.events import Event
+from eccaht.watch.rates import promised, said_promise
 from eccaht.watch.session import Session
-from eccaht.watch.watchers import ModelWatch
+from eccaht.watch.watchers import WatchedPlant
 from tests.checks.archives import Change, edit
-from tests.cli.watched import FAULTS, MISSING, SILENT, lines, make_model, told, write_record
+from tests.cli.watched import FAULTS, MISSING, SILENT, lines, make_model, told, until_it_ends, write_record
 
 RATE = ("--false-alarms", "1/5000w")
 EVENT = Event("alarm", "2024-05-01T08:00:00", "ALARM: a, b", 7, named=("a", "b"), sizes=(1.5, None))
@@ -93,13 +90,13 @@ def test_a_shelved_sensor_raises_no_alarm(place: Path, tmp_path: Path) -> None:
     state = fresh(place, tmp_path / "state")
     assert run(command(place, "record.csv", "--state", state, "--log", str(log), "--shelve", "s1:10min")) == 0
     course = [(event["event"], *event["sensors"]) for event in told(log)]
-    assert course[:4] == [("shelved", "s1"), ("gap",), ("unshelved", "s1"), ("alarm", "s3")]
+    assert course[:4] == [("shelved", "s1"), ("unshelved", "s1"), ("gap",), ("alarm", "s3")]
 
 
 def test_orders_are_obeyed_as_they_come(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
     digest = hashlib.sha256((place / "plant.eccaht").read_bytes()).hexdigest()
-    session = Session.load(place / "new.state", model, ModelWatch.restored, digest)
+    session = Session.load(place / "new.state", model, WatchedPlant.restored, digest)
     windows = model.prepare([place / "record.csv"])
     events: list[Event] = []
     for sample in windows.samples():
@@ -148,57 +145,6 @@ def test_orders_in_a_file_are_read_once(place: Path, tmp_path: Path, capsys: pyt
 
 
 # -- killed -------------------------------------------------------------------------------------------
-
-
-class Killed(BaseException):
-    """What SIGKILL does to a program, as far as its files are concerned: nothing more is done."""
-
-
-@pytest.fixture
-def killer(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], list[str]]:
-    """Kills at the n-th of all moments before, within and after the writing of a file, and counts them."""
-    moments: list[str] = []
-    last: list[int | None] = [None]
-
-    def moment(name: str) -> None:
-        moments.append(name)
-        if last[0] is not None and len(moments) > last[0]:
-            raise Killed
-
-    def write_state(*arguments: Any) -> None:
-        moment("before the state is written")
-        write_archive(*arguments)
-        moment("after the state was written")
-
-    def write_line(log: Log, event: Event) -> None:
-        moment("before a line is logged")
-        try:
-            moment("while a line is logged")
-        except Killed:
-            with log._path.open("a") as file:
-                file.write(json_line(event)[:20])
-            raise
-        write(log, event)
-        moment("after a line was logged")
-
-    write = Log.write
-    monkeypatch.setattr("eccaht.watch.session.write_archive", write_state)
-    monkeypatch.setattr(Log, "write", write_line)
-
-    def at(number: int | None) -> list[str]:
-        moments.clear()
-        last[0] = number
-        return moments
-
-    return at
-
-
-def until_it_ends(arguments: list[str]) -> bool:
-    try:
-        assert run(arguments) == 0
-    except Killed:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("step", [15, pytest.param(1, marks=pytest.mark.slow)])
@@ -413,10 +359,12 @@ def test_a_state_of_another_model_is_refused(place: Path, tmp_path: Path, capsys
         lambda header, _: header.update(pending=[{"event": "alarm"}]),
         lambda header, _: header["orders"].update(shelved={"nobody": 1}),
         lambda header, _: header["told"].update(thin=-1),
-        lambda _, arrays: arrays.update(times=arrays["times"][:1]),
-        lambda _, arrays: arrays.update(file=arrays["file"][::-1].copy()),
-        lambda _, arrays: arrays.update({"still.rows": arrays["still.rows"][:, :1].copy()}),
-        lambda _, arrays: arrays.pop("still.since"),
+        lambda header, _: header["watcher"].update(standing=[[9, "stuck", 1]]),
+        lambda header, _: header["watcher"].update(counts=[1]),
+        lambda _, arrays: arrays.update({"recent.times": arrays["recent.times"][:1]}),
+        lambda _, arrays: arrays.update({"streams.onsets": arrays["streams.onsets"] + 10**6}),
+        lambda _, arrays: arrays.update(_repeats=arrays["_repeats"][:1].copy()),
+        lambda _, arrays: arrays.pop("_still"),
         lambda _, arrays: arrays.update(more=np.zeros(3)),
     ],
 )
@@ -440,9 +388,12 @@ def test_the_promise_in_windows(place: Path) -> None:
     assert promised("1/500w", model) == 500
 
 
-def test_the_promise_says_where_the_history_breaks_it(place: Path) -> None:
+def test_the_promise_says_what_it_rests_on(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
-    kept = replace(model, choice=Choice("fixed", "none", 0.0, np.inf, ()))
-    broken = replace(model, choice=Choice("local", "ar", 0.0, 5.0, ()))
-    assert said_promise(kept, 500.0).endswith("if they are independent around a fixed level")
-    assert "the history has a local level, memory, heavy tails: expect more" in said_promise(broken, 500.0)
+    counted = WatchedPlant.of(model, 20.0).watch
+    assert (
+        said_promise(counted)
+        == "at most one false alarm in 20 windows in the mean, counted on 800 windows of the history"
+    )
+    assert "extrapolated from 800 windows" in said_promise(WatchedPlant.of(model, 1e6).watch)
+    assert "simulated from the model" in said_promise(WatchedPlant.of(replace(model, watched=None), 20.0).watch)

@@ -8,29 +8,33 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.model import calibrate
+from eccaht.cli.main import run
+from eccaht.model import calibrate_with_windows
+from eccaht.watch.kept import count_watch
 from tests.model.histories import START, history
 
 NAMES = ["s0", "s1", "s2", "s3"]
 ROWS = 5  # of a window
 WINDOW = f"{ROWS}s"
 WINDOWS = 240
-FAULTS = {"s1": (60, 100), "s3": (130, 170)}  # windows in which they read too high
-SILENT = ("s2", 180, 215)
-MISSING = (110, 118)
+FAULTS = {"s1": (60, 100), "s3": (145, 185)}  # windows in which they read too high
+SILENT = ("s2", 212, 235)
+MISSING = (126, 134)
 
 
 def make_model(directory: Path) -> Path:
     """The file of a model of quiet operation."""
     path = directory / "plant.eccaht"
-    calibrate(history(directory / "history.csv", rows=2000), window=WINDOW, level="fixed", tails="gaussian").save(path)
+    record = history(directory / "history.csv", rows=4000)
+    model, windows = calibrate_with_windows(record, window=WINDOW, level="fixed", tails="gaussian")
+    count_watch(model, windows).save(path)
     return path
 
 
 def lines(seed: int = 1) -> list[str]:
     """The record as lines of CSV, the names first."""
     rng = np.random.default_rng(0)
-    rng.standard_normal((2000, 4))
+    rng.standard_normal((4000, 4))
     mixing = rng.standard_normal((4, 4))  # as in the history
     values = np.random.default_rng(seed).standard_normal((WINDOWS * ROWS, 4)) @ mixing + 10.0
     for name, (first, last) in FAULTS.items():
@@ -57,3 +61,16 @@ def told(log: Path) -> list[dict[str, Any]]:
     """The events of the plant in a log; those of the program have no number."""
     documents = [json.loads(line) for line in log.read_text().splitlines()]
     return [document for document in documents if document["number"] is not None]
+
+
+class Killed(BaseException):
+    """What SIGKILL does to a program, as far as its files are concerned: nothing more is done."""
+
+
+def until_it_ends(arguments: list[str]) -> bool:
+    """Whether a command ends by itself and is not killed."""
+    try:
+        assert run(arguments) == 0
+    except Killed:
+        return False
+    return True

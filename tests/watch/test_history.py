@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from eccaht.watch.history import Passes, looks_of
+from eccaht.watch.history import looks_of
+from eccaht.watch.rarity import Passes
 from tests.watch.plants import plant, readings, scaled
 
 PROMISE = 100

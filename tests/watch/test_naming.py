@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from eccaht.watch.naming import Members, Sums, Windows, bar, best_gains, best_set, name_streams
+from eccaht.arrays import Array
+from eccaht.watch.naming import SIZES, Look, Named, Onset, bar, best_set, gains, name_streams
+from eccaht.watch.sums import Members, Sums, Windows
 from tests.watch.worlds import inverse, quiet, toeplitz
 
 SIZE = 8
@@ -13,54 +15,126 @@ PRECISION = inverse(NOISE)
 UNITS = np.arange(1.0, 9.0)
 
 
-def test_evidence_is_the_ratio_of_densities() -> None:
+def windows_of(rows: Array) -> Windows:
+    windows = Windows(NOISE, PRECISION)
+    windows.refill(rows)
+    return windows
+
+
+def ratios_of_densities(rows: Array, members: Members) -> list[float]:
     """Shifts N(m, (0.3 m)^2) make the windows since the onset jointly Gaussian, with a common part."""
-    rows = quiet(NOISE, 4)
-    rows[3, 1] = np.nan
-    members = Members((2, 5), (1.0, -2.0))
     mean, cover = np.zeros(SIZE), np.zeros((SIZE, SIZE))
     for k, m in zip(*members, strict=True):
         mean[k], cover[k, k] = m * UNITS[k], (0.3 * m * UNITS[k]) ** 2
-    expected = []
-    for onset in range(4):
+    ratios = []
+    for onset in range(len(rows)):
         there = ~np.isnan(rows[onset:].ravel())
-        length = 4 - onset
+        length = len(rows) - onset
         plain = np.kron(np.eye(length), NOISE)[np.ix_(there, there)]
         moved = plain + np.kron(np.ones((length, length)), cover)[np.ix_(there, there)]
         x = rows[onset:].ravel()[there]
-        expected.append(
+        ratios.append(
             multivariate_normal(np.tile(mean, length)[there], moved).logpdf(x)
             - multivariate_normal(np.zeros(len(x)), plain).logpdf(x)
         )
-    np.testing.assert_allclose(Windows(rows, NOISE, PRECISION).evidence(members), expected, rtol=1e-8)
+    return ratios
+
+
+@pytest.mark.parametrize("silent", [(), ((3, 1),), ((0, 2), (2, 2), (2, 6), (3, 1))])
+def test_evidence_is_the_ratio_of_densities(silent: tuple[tuple[int, int], ...]) -> None:
+    rows, members = quiet(NOISE, 4), Members((2, 5), (1.0, -2.0))
+    for place in silent:
+        rows[place] = np.nan
+    np.testing.assert_allclose(windows_of(rows).evidence(members, 4), ratios_of_densities(rows, members), rtol=1e-8)
+
+
+def test_windows_are_those_that_were_taken_last() -> None:
+    rows = quiet(NOISE, 30)
+    rows[::7, 3] = np.nan
+    few = Windows(NOISE, PRECISION, longest=10)
+    few.refill(rows)
+    assert len(few) == 10
+    for count in (1, 4, 10):
+        kept, direct = few.last(count), windows_of(rows[-count:]).last(count)
+        np.testing.assert_allclose(kept.b, direct.b, atol=1e-9)
+        np.testing.assert_allclose(kept.M, direct.M, atol=1e-9)
+
+
+def gain(sums: Sums, few: Members, stream: int, mean: float) -> float:
+    """What a further stream gains, by quadrature."""
+    given = sums.given(few)
+    x = np.linspace(-20.0, 20.0, 40001)
+    likelihood = np.exp(given.field[stream] * x - 0.5 * given.curvature[stream] * x**2)
+    return float(np.log(np.trapezoid(likelihood * norm(mean, 0.3 * abs(mean)).pdf(x), x)))
 
 
 def test_gains_of_a_further_stream_add_up_to_the_evidence_of_the_set() -> None:
-    windows = Windows(quiet(NOISE, 5), NOISE, PRECISION)
-    sums = windows.since(2)
-    few, more = Members((2,), (1.0,)), Members((2, 3), (1.0, -2.0))
-    field, curvature = sums.given(few)
-    spread, m = 0.6, -2.0
-    x = np.linspace(-20.0, 20.0, 40001)
-    integral = np.trapezoid(np.exp(field[3] * x - 0.5 * curvature[3] * x**2) * norm(m, spread).pdf(x), x)
-    added = windows.evidence(more)[2] - windows.evidence(few)[2]
-    assert np.log(integral) == pytest.approx(added, abs=1e-6)
+    windows = windows_of(quiet(NOISE, 5))
+    sums, few, more = windows.last(3), Members((2,), (1.0,)), Members((2, 3), (1.0, -2.0))
+    added = windows.evidence(more, 5)[2] - windows.evidence(few, 5)[2]
+    assert gain(sums, few, 3, -2.0) == pytest.approx(added, abs=1e-6)
 
 
-def test_the_best_size_has_the_sign_of_the_field() -> None:
-    gains, means = best_gains(np.array([30.0, -30.0, 0.0]), np.full(3, 10.0), None)
-    assert means[0] == -means[1] > 2.0
-    assert gains[0] == gains[1] > 0.0 > gains[2]
+def test_all_but_one_member_is_the_set_without_it() -> None:
+    sums, members = windows_of(quiet(NOISE, 5)).last(3), Members((2, 3, 6), (1.0, -2.0, 4.0))
+    field, curvature = sums.given(members).and_without_each()
+    for place in range(3):
+        rest = sums.given(members.without(place))
+        np.testing.assert_allclose(field[place + 1], rest.field, atol=1e-9)
+        np.testing.assert_allclose(curvature[place + 1], rest.curvature, atol=1e-9)
+
+
+def test_gains_are_those_of_the_integral_with_the_weight_of_the_size() -> None:
+    sums = Sums(np.array([5.0, -8.0]), np.diag([4.0, 9.0]))
+    for common, like, other in ((0.0, 1 / 30, 1 / 30), (1.0, 0.6, 0.4 / 29), (-1.0, 0.4 / 29, 0.6)):
+        gained = gains(sums.b, sums.M.diagonal(), common)
+        place = int(np.searchsorted(SIZES, 1.0))
+        for stream, weight in ((0, like), (1, other)):
+            x = np.linspace(-20.0, 20.0, 40001)
+            likelihood = np.exp(sums.b[stream] * x - 0.5 * sums.M[stream, stream] * x**2)
+            sign = np.sign(sums.b[stream])
+            integral = np.trapezoid(likelihood * norm(sign, 0.3).pdf(x), x)
+            assert gained[place, stream] == pytest.approx(np.log(integral * weight), abs=1e-6)
 
 
 def test_a_set_that_no_single_change_improves() -> None:
     rng = np.random.default_rng(3)
-    b, M = rng.standard_normal(SIZE) * 12.0, 10.0 * inverse(toeplitz(SIZE, 0.5))
-    sums = Sums(b, M)
-    found = best_set(sums, 1.0, Members((), ()))
-    gains = best_gains(*sums.given(found), 1.0)[0]
-    outside = np.setdiff1d(np.arange(SIZE), found.streams)
-    assert (gains[outside] <= bar(len(found.streams), SIZE)).all()
+    sums = Sums(rng.standard_normal(SIZE) * 12.0, 10.0 * inverse(toeplitz(SIZE, 0.5)))
+    look = best_set(sums, 1.0, Members((), ()), changes=30)
+    members = look.members
+    assert look.changed() is None
+    outside = np.setdiff1d(np.arange(SIZE), members.streams)
+    given = sums.given(members)
+    gained = gains(given.field, given.curvature, look.common).max(axis=0)
+    assert (gained[outside] <= bar(len(members.streams), SIZE) + 0.1).all()
+
+
+def test_a_set_improves_over_the_windows_from_a_wrong_one() -> None:
+    rows = quiet(NOISE, 40, seed=1)
+    rows[10:, [1, 6]] += 2.0 * UNITS[[1, 6]]
+    windows = windows_of(rows)
+    wrong = Named(np.array([0, 3]), 2.0 * UNITS[[0, 3]], np.zeros(SIZE), Onset(10, 10, 10), 2.0)
+    for _ in range(12):
+        wrong = name_streams(windows, 40, begin=10, settled=True, start=wrong)
+    assert wrong.members.tolist() == [1, 6]
+
+
+def test_confidence_is_that_of_an_enumeration() -> None:
+    """Of all sets of one or two of a few streams that do not depend on each other."""
+    size = 4
+    sums = Sums(np.array([24.0, 21.0, 6.0, 2.0]), 20.0 * np.eye(size))
+    look = Look(sums, 1.0, Members((0, 1), (1.0, 1.0)))
+    apart = gains(sums.b, sums.M.diagonal(), 1.0).max(axis=0)
+
+    def log_weight(members: tuple[int, ...]) -> float:
+        return sum(apart[k] - bar(n, size) for n, k in enumerate(members))
+
+    sets: list[tuple[int, ...]] = [(a,) for a in range(size)] + [(a, b) for a in range(size) for b in range(a)]
+    sets += [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
+    weights = np.exp([log_weight(members) for members in sets])
+    probability = weights[sets.index((1, 0))] / weights.sum()
+    assert 0.2 < probability < 0.9
+    assert look.confidence(look.beliefs()) == pytest.approx(probability**2.5, abs=0.05)
 
 
 @pytest.mark.parametrize(("moved", "sizes"), [((3,), (2.0,)), ((1, 2, 6), (2.0, 2.0, -2.0))])
@@ -68,7 +142,10 @@ def test_steps_are_named_with_onset_and_sizes(moved: tuple[int, ...], sizes: tup
     rows = quiet(NOISE, 60, seed=1)
     rows[40:, list(moved)] += np.array(sizes) * UNITS[list(moved)]
     rows[50, 0] = np.nan
-    named = name_streams(Windows(rows, NOISE, PRECISION))
+    windows = windows_of(rows)
+    named = name_streams(windows, 60)
+    for _ in range(4):
+        named = name_streams(windows, 60, begin=named.onset.best, start=named)
     assert named.members.tolist() == list(moved)
     assert abs(named.onset.best - 40) <= 1
     assert named.onset.first <= named.onset.best <= named.onset.last
@@ -81,5 +158,4 @@ def test_only_the_last_windows_say_who_is_in_the_set() -> None:
     rows = quiet(NOISE, 60, seed=1)
     rows[10:40, 1] += 3.0 * UNITS[1]
     rows[40:, 5] += 3.0 * UNITS[5]
-    windows = Windows(rows, NOISE, PRECISION)
-    assert name_streams(windows, onset=10, recent=20).members.tolist() == [5]
+    assert name_streams(windows_of(rows), 60, begin=10, settled=True, recent=20).members.tolist() == [5]

@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
-from eccaht.watch.plant import PlantAlarm, PlantWatch
+from eccaht.watch.alarm import Alarm
+from eccaht.watch.plant import PlantWatch
 from tests.watch.plants import SENSORS, plant, readings, scaled
 
 ONSET = 100
 
 
-def _watched(values: np.ndarray, times: np.ndarray | None = None) -> tuple[PlantWatch, list[PlantAlarm]]:
+def _watched(values: np.ndarray, times: np.ndarray | None = None) -> tuple[PlantWatch, list[Alarm]]:
     model, _, rule = plant()
     watch = PlantWatch(model, rule)
     given = [None] * len(values) if times is None else times
     return watch, [alarm for x, time in zip(values, given, strict=True) if (alarm := watch.update(x, time)) is not None]
 
 
-def test_a_quiet_plant_raises_no_alarm() -> None:
-    watch, alarms = _watched(scaled(readings(300, 1)))
-    assert not alarms
-    assert watch.state != "alarm"
+def test_a_quiet_plant_hardly_raises_an_alarm() -> None:
+    alarms = [alarm for seed in range(1, 5) for alarm in _watched(scaled(readings(300, seed)))[1]]
+    assert len(alarms) <= 2  # 0.24 are promised in the mean, of which three or more come once in 500 times
 
 
 def test_a_step_of_one_sensor_is_named_with_its_onset() -> None:

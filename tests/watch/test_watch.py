@@ -8,7 +8,7 @@ import pytest
 from eccaht import Alarm, Problem, Watch
 from eccaht.archive import read_archive, write_archive
 from eccaht.arrays import Array
-from eccaht.watch import watch as module
+from eccaht.watch import steps as module
 from eccaht.watch.thresholds import calibrated
 from tests.watch.worlds import quiet, toeplitz
 
@@ -55,7 +55,8 @@ def test_an_incident_from_alarm_to_end(threshold: module.Threshold) -> None:
     assert past.kinds == ("step", "step")
     assert past.over is not None
     assert 120 <= past.over <= 135
-    assert past.confidence is None
+    assert past.confidence is not None
+    assert 0.0 <= past.confidence <= 1.0
     np.testing.assert_allclose(past.sizes, [2.0, -2.0], rtol=0.5)
     assert watch.alarm is None
     assert watch.state != "alarm"
@@ -96,7 +97,7 @@ def test_windows_by_name_and_bad_ones() -> None:
         watch.update(np.array([np.inf, 1.0, 1.0, 1.0, 1.0]))
     with pytest.raises(ValueError, match="false_alarm_every"):
         make(every=0.5)
-    with pytest.raises(ValueError, match="takes a Problem"):
+    with pytest.raises(ValueError, match="takes a Problem or a Model"):
         Watch(np.eye(3))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="proven"):
         make("provn")  # type: ignore[arg-type]
@@ -125,7 +126,7 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
     for row in incident()[:75]:
         watch.update(row)
     watch.save(tmp_path / "good")
-    header, arrays = read_archive(tmp_path / "good", "watch", 1, lambda header, arrays: (header, arrays))
+    header, arrays = read_archive(tmp_path / "good", "watch", 2, lambda header, arrays: (header["state"], arrays))
     alarm = header["alarm"]
     for changed in (
         {"threshold": "guessed"},
@@ -139,7 +140,7 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
         {"alarm": None},
         {"more": 1},
     ):
-        write_archive(tmp_path / "bad", "watch", 1, {**header, **changed}, arrays)
+        write_archive(tmp_path / "bad", "watch", 2, {"state": {**header, **changed}, "model": None}, arrays)
         with pytest.raises(ValueError, match="not a valid watch file"):
             Watch.load(tmp_path / "bad")
     for name, value in (
@@ -157,6 +158,6 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
         ("rule.more", np.zeros(1)),
         ("past.sizes", np.zeros(1)),
     ):
-        write_archive(tmp_path / "bad", "watch", 1, header, {**arrays, name: value})
+        write_archive(tmp_path / "bad", "watch", 2, {"state": header, "model": None}, {**arrays, name: value})
         with pytest.raises(ValueError, match="not a valid watch file"):
             Watch.load(tmp_path / "bad")

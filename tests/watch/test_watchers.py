@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from eccaht.data.windows import Sample
+from eccaht.watch.kept import keeping
 from eccaht.watch.plant import PlantWatch
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
@@ -14,8 +17,9 @@ from tests.watch.plants import plant, readings, scaled
 START = np.datetime64("1970-01-05T00:00:00", "us")
 
 
-def test_a_plant_is_told_of_by_the_same_events(tmp_path: object) -> None:
+def test_a_plant_is_told_of_by_the_same_events(tmp_path: Path) -> None:
     model, _, rule = plant()
+    model = keeping(model, rule)
     values = scaled(readings(420, 3))
     values[100:150, 0] += 8.0
     values[250:300, 2] = np.nan
@@ -29,5 +33,7 @@ def test_a_plant_is_told_of_by_the_same_events(tmp_path: object) -> None:
     assert [sensors for _, sensors, _ in told] == [("c1",), ("c1",), ("c3",), ("c3",)]
     assert told[2][2] == model.clock.exact(START + 250 * second)
     assert events[0].sizes[0] == pytest.approx(8.0 * model.scale[0], rel=0.3)
-    with pytest.raises(ValueError, match="cannot be saved"):
-        session.save(f"{tmp_path}/state")
+    session.save(tmp_path / "state")
+    loaded = Session.load(tmp_path / "state", model, WatchedPlant.restored)
+    assert loaded.watcher.evidence == session.watcher.evidence
+    assert (loaded.position, loaded.number) == (session.position, session.number)

@@ -60,8 +60,9 @@ def calibrate(
     covariance are estimated. The model file carries all that new data needs to be prepared the same way.
 
     Level, memory, shrinkage and tails are chosen by what predicts the last third of the history best from the first
-    two, unless they are given. At the end faults are put into stretches of the history and searched for, so that
-    'eccaht identify' can say how often it was right.
+    two, unless they are given. Then faults are put into stretches of the history and searched for, so that 'eccaht
+    identify' can say how often it was right. Last, it is counted how rarely the history shows what 'eccaht watch' looks
+    for.
     """
     check_outputs({"--out": out}, {"FILE": files})
     with shown_progress("reading", 1.0) as bar:
@@ -87,6 +88,7 @@ def calibrate(
         )
         if not no_drill:
             model = _drilled(model, windows, bar)
+        model = _watched(model, windows, bar)
     deliver(
         [saved(out, model.save)],
         tell=lambda: _tell(model),
@@ -112,6 +114,18 @@ def _drilled(model: Model, windows: Windows, bar: Bar) -> Model:
         return keeping(model, drill_history(model, windows, progress=bar.advance))
     except ValueError as error:
         note(f"not drilled: {error}")
+        return model
+
+
+def _watched(model: Model, windows: Windows, bar: Bar) -> Model:
+    """The model with the rule of a watch, counted on its history; without, and a note, where it is too short."""
+    from eccaht.watch.kept import count_watch
+
+    bar.stage("counting what is rare")
+    try:
+        return count_watch(model, windows)
+    except ValueError as error:
+        note(f"'eccaht watch' will simulate its thresholds: {error}")
         return model
 
 

@@ -27,11 +27,15 @@ def drill(
     data: Annotated[
         list[Path] | None, option("QUIET", "Quiet data that the model has not seen; repeat it for several files.")
     ] = None,
-    runs: Annotated[int | None, option("N", "Faults to inject. [default: 200]", min=1)] = None,
+    runs: Annotated[int | None, option("N", "Faults to inject. [default: 200; 120 with --watch]", min=1)] = None,
     seed: Annotated[int | None, option("N", "Another seed is other faults. [default: 0]", min=0)] = None,
     alpha: Annotated[float | None, option("A", "Error level that is promised. [default: 0.05]")] = None,
     plot: Annotated[Path | None, option("FILE", "Draw the share found: .png, .pdf or .svg.")] = None,
     out: Annotated[Path | None, option("MODEL", "Write the model with these drills instead of its own.")] = None,
+    watch: Annotated[bool, option(None, "Count how 'eccaht watch' does instead.", "--watch")] = False,
+    false_alarms: Annotated[
+        str | None, option("RATE", "With --watch: how many are bearable, as 'eccaht watch' takes it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Count how well faults would be found, on your own quiet data.
@@ -41,7 +45,20 @@ def drill(
     to find what evidence is worth, so that sure answers keep their promise, and the other half is counted by it. What
     'eccaht identify' then uses is found from all of them. Without --data, what was counted when the model was
     calibrated is shown.
+
+    With --watch the quiet data are watched from beginning to end, as 'eccaht watch' would: alarms beside what was
+    promised, and of faults that begin at random which share is found, how soon, and whose sensors are named.
     """
+    if watch:
+        for name in given(alpha=alpha):
+            raise ValueError(f"--{name} does not go with --watch: drop one of them")
+        from eccaht.cli.drill_watch import drill_the_watch  # as late as the work, which alone needs it
+
+        wanted: dict[str, Any] = {"runs": runs, "seed": seed, "false_alarms": false_alarms, "plot": plot, "out": out}
+        drill_the_watch(model, data, **wanted, as_json=as_json)
+        return
+    if false_alarms is not None:
+        raise ValueError("--false-alarms needs --watch: without it nothing is watched")
     options = given(runs=runs, seed=seed, alpha=None if alpha is None else check_alpha(alpha))
     if not data and (asked := [f"--{name}" for name in options] + ["--out"] * (out is not None)):
         raise ValueError(f"{asked[0]} needs new drills: give --data QUIET, quiet data that the model has not seen")
@@ -82,10 +99,10 @@ def _drilled(model: Model, data: list[Path], options: dict[str, Any]) -> tuple[A
         windows = model.prepare(data, bad="skip")
         bar.total(len(kinds_of(options["runs"])), "drills")
         result = drilled(model, windows, **options, progress=bar.advance)
-    return result, (*windows.notes, *_seen(model, windows))
+    return result, (*windows.notes, *seen(model, windows))
 
 
-def _seen(model: Model, windows: Windows) -> Iterator[str]:
+def seen(model: Model, windows: Windows) -> Iterator[str]:
     """Drills in windows that the model was fitted to are easier than life."""
     if model.clock.row_interval is not None:  # rows are counted from the first: their numbers say nothing about time
         return

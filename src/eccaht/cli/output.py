@@ -181,8 +181,10 @@ def shown_progress(stage: str = "reading", total: float | None = None) -> Iterat
     counted = progress.TaskProgressColumn() if total == 1.0 else progress.MofNCompleteColumn()
     stage_now = progress.TextColumn("{task.description}, time left")
     columns = (progress.BarColumn(), counted, stage_now, progress.TimeRemainingColumn())
+    options: dict[str, Any] = {"console": Console(stderr=True), "transient": True}
+    options["redirect_stdout"] = sys.stdout.isatty()  # what goes to a file meanwhile must arrive there
     # pieces of work may differ in length: with a short memory of the speed the time left would swing
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
+    with progress.Progress(*columns, **options, speed_estimate_period=120) as bar:
         task = bar.add_task(stage, total=total)
         yield Bar(lambda **now: bar.update(task, **now))
 

@@ -1,4 +1,4 @@
-"""Where the events of a watch go: a file of JSON lines, and commands that an alarm starts."""
+"""Where the events of a watch go: standard output, a file of JSON lines, and commands that an alarm starts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,58 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from time import monotonic
+from typing import Any, Literal
+
+import numpy as np
+import typer
 
 from eccaht.cli.output import note
+from eccaht.cli.watch_view import View, shown_live
+from eccaht.data.clock import Clock
 from eccaht.files import NotWritten
 from eccaht.watch.events import Event
+from eccaht.watch.session import Session
+
+URGENT = ("alarm", "stuck", "silent")  # events on which the command runs
 
 LONGEST_RUN = 60.0  # seconds that a command may take
 _AT_ONCE = 8  # commands that may run side by side
 _TAIL = 1 << 20  # bytes at the end of a log in which a line is looked for
 
 
-def json_line(event: Event) -> str:
+@dataclass(frozen=True)
+class OfPlant:
+    """An event of one of several plants; plant: its name, None for what the program does itself."""
+
+    plant: str | None
+    of: Event
+
+    @property
+    def text(self) -> str:
+        """The line for people."""
+        return self.of.text if self.plant is None else f"{self.plant}: {self.of.text}"
+
+    def document(self) -> dict[str, Any]:
+        """As values of JSON."""
+        return {"plant": self.plant, **self.of.document()}
+
+
+Told = Event | OfPlant
+
+
+def of_program(kind: Literal["started", "stopped"], text: str) -> Event:
+    """What the program does itself, at the time of the machine."""
+    return Event(kind, datetime.now(UTC).isoformat(timespec="seconds"), text)
+
+
+def json_line(event: Told) -> str:
     """The event as one line of JSON, without its end."""
     return json.dumps(event.document(), allow_nan=False)
 
@@ -46,11 +84,11 @@ class Log:
             file.truncate(size - len(tail) + kept)
         self._known = frozenset(tail[:kept].decode("utf-8", "replace").splitlines())
 
-    def has(self, event: Event) -> bool:
+    def has(self, event: Told) -> bool:
         """Was this very event, with its number, among the last ones when the file was opened?"""
         return json_line(event) in self._known
 
-    def write(self, event: Event) -> None:
+    def write(self, event: Told) -> None:
         """Append an event; the file is opened anew for each, so that it may be moved away at any time."""
         try:
             with self._path.open("ab", buffering=0) as file:
@@ -77,11 +115,11 @@ class Commands:
         self._longest = longest
         self._threads: list[threading.Thread] = []
 
-    def start(self, event: Event) -> None:
+    def start(self, event: Told) -> None:
         """Run the command on an event."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if len(self._threads) >= _AT_ONCE:
-            note(f"--exec was not run on event {event.number}: {_AT_ONCE} commands are still running")
+            note(f"--exec was not run on {event.text!r}: {_AT_ONCE} commands are still running")
             return
         thread = threading.Thread(target=self._run, args=(event,), daemon=True)
         thread.start()
@@ -93,7 +131,7 @@ class Commands:
         for thread in self._threads:
             thread.join(max(end - monotonic(), 0.0))
 
-    def _run(self, event: Event) -> None:
+    def _run(self, event: Told) -> None:
         try:
             done = subprocess.run(
                 self._words,
@@ -112,7 +150,7 @@ class Commands:
                 note(f"--exec ended with code {done.returncode}")
 
 
-def variables(event: Event) -> dict[str, str]:
+def variables(event: Told) -> dict[str, str]:
     """The event as variables of the environment; lists have commas between.
 
     >>> variables(Event("silent", "2024-05-01T08:00:00", "silent: FT-1", 7, sensors=("FT-1", "FT-2")))["EVENT_SENSORS"]
@@ -123,3 +161,81 @@ def variables(event: Event) -> dict[str, str]:
         text = "" if value is None else ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
         found["EVENT" if name == "event" else f"EVENT_{name.upper()}"] = text.replace("\0", "")
     return found
+
+
+class Outlets:
+    """Everywhere that events go: standard output, the log, commands, and the view on a terminal."""
+
+    def __init__(self, log: Log | None, commands: Commands | None, *, as_json: bool) -> None:
+        self._log, self._commands, self._as_json = log, commands, as_json
+        self._view: View | None = None
+
+    @contextmanager
+    def shown(self, session: Session) -> Iterator[None]:
+        """Show the state on a terminal meanwhile."""
+        if self._as_json or not sys.stdout.isatty():
+            yield
+            return
+        with shown_live(session) as self._view:
+            yield
+        self._view = None
+
+    def see(self, time: np.datetime64, values: Any, clock: Clock) -> None:
+        """Show a window."""
+        if self._view is not None:
+            self._view.see(clock.show(time), values)
+
+    def tell(self, events: Iterable[Told]) -> None:
+        """Tell events everywhere."""
+        for event in events:
+            if self._log is not None:
+                self._log.write(event)
+            self._print(event)
+            self._run(event)
+
+    def tell_again(self, events: Iterable[Told]) -> None:
+        """Tell events that may have been told: those that the log has are neither logged nor printed again."""
+        for event in events:
+            if self._log is None or not self._log.has(event):
+                self.tell([event])
+            else:
+                self._run(event)
+
+    def finish(self) -> None:
+        """Let commands end."""
+        if self._commands is not None:
+            self._commands.finish()
+
+    def _print(self, event: Told) -> None:
+        line = json_line(event) if self._as_json else f"{_plain(event).time}  {event.text}"
+        if self._view is not None:
+            self._view.say(line)
+            return
+        typer.echo(line)
+        sys.stdout.flush()
+
+    def _run(self, event: Told) -> None:
+        if self._commands is not None and _plain(event).event in URGENT:
+            self._commands.start(event)
+
+
+class OutletsOfPlant:
+    """The outlets as one of several plants sees them: its events carry its name."""
+
+    def __init__(self, outlets: Outlets, plant: str | None) -> None:
+        self._outlets, self._plant = outlets, plant
+
+    def see(self, time: np.datetime64, values: Any, clock: Clock) -> None:
+        """Show nothing: there are too many plants."""
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Tell events everywhere."""
+        self._outlets.tell(OfPlant(self._plant, event) for event in events)
+
+    def tell_again(self, events: Iterable[Event]) -> None:
+        """Tell events that may have been told."""
+        self._outlets.tell_again(OfPlant(self._plant, event) for event in events)
+
+
+def _plain(event: Told) -> Event:
+    return event.of if isinstance(event, OfPlant) else event

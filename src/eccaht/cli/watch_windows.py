@@ -12,6 +12,7 @@ import numpy as np
 from eccaht.cli.output import note
 from eccaht.data.clock import Clock
 from eccaht.data.source import Missing
+from eccaht.data.tail import Note
 from eccaht.data.windows import Sample, Windows
 from eccaht.model.model import Model
 from eccaht.model.prepare import Follower, Notation, followed
@@ -59,11 +60,13 @@ class Growing:
         timeout: float | None,
         missing: Missing,
         notation: Notation,
+        say: Note = note,
     ) -> None:
-        feed = followed(model, data, missing=missing, notation=notation, poll=poll, timeout=timeout, note=note)
+        feed = followed(model, data, missing=missing, notation=notation, poll=poll, timeout=timeout, note=say)
         assert feed.follower is not None
         self._follower: Follower = feed.follower
         self._model, self._after = model, after
+        self._known = 0 if after is None else None  # late rows; those of windows that were counted are known already
         self.notes, self.broken, self._ended = feed.notes, False, False
 
     @property
@@ -79,7 +82,6 @@ class Growing:
     def __iter__(self) -> Iterator[tuple[Sample, int]]:
         """Each window, and how many rows since the one before came too late for theirs."""
         file = self._follower.file
-        known = 0 if self._after is None else None  # those of windows that were counted are known already
         windows = iter(self._follower)
         while True:
             try:
@@ -93,15 +95,29 @@ class Growing:
             if sample is None:
                 self.broken = True
                 return
-            if self._after is not None and sample.start <= self._after:
-                continue
-            late = file.faults.late
-            yield self._of_all(sample), 0 if known is None else late - known
-            known = late
+            if self._is_new(sample):
+                yield self._with_late(sample)
+
+    def look(self, *, held: bool = True) -> tuple[bool, list[tuple[Sample, int]]]:
+        """Whether the file has new lines, and the windows they complete as iterating gives them, without waiting."""
+        new, samples = self._follower.look(held=held)
+        return new, [self._with_late(sample) for sample in samples if self._is_new(sample)]
+
+    def close(self) -> None:
+        """Look no more."""
+        self._follower.file.close()
 
     @property
     def _over(self) -> bool:
         return self._ended or self._follower.file.timed_out
+
+    def _is_new(self, sample: Sample) -> bool:
+        return self._after is None or bool(sample.start > self._after)
+
+    def _with_late(self, sample: Sample) -> tuple[Sample, int]:
+        late, known = self._follower.file.faults.late, self._known
+        self._known = late
+        return self._of_all(sample), 0 if known is None else late - known
 
     def _of_all(self, sample: Sample) -> Sample:
         """The window of all sensors of the model, also of those that the file does not have."""

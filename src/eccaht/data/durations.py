@@ -20,7 +20,7 @@ def parse_duration(text: str | float, what: str = "duration") -> float:
     (60.0, 0.5, 7200.0)
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
-        seconds = float(text)
+        seconds = float(text) if abs(text) <= _LONGEST else math.inf  # a whole number may be too large for a float
     else:
         match = _DURATION.fullmatch(text.lower()) if isinstance(text, str) else None
         if match is None or match[2] not in _UNITS:

@@ -1,142 +1,30 @@
-"""A CSV file that still grows, as a source of rows: its lines across rotation, truncation and rewriting."""
+"""A CSV file that still grows, as a source of rows."""
 
 from __future__ import annotations
 
 import csv
-import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import BinaryIO
 
 import numpy as np
 
 from eccaht.data.clock import Clock
 from eccaht.data.layout import Layout, as_utf8, has_decimal_comma, sniff_lines
-from eccaht.data.reading import LONGEST_LINE, Faults, good_lines
+from eccaht.data.reading import Faults, good_lines
 from eccaht.data.source import Expected, Missing
 from eccaht.data.table import NoRows, Table, assemble
+from eccaht.data.tail import Line, Note, Tail
 from eccaht.data.times import TimeRule
 from eccaht.data.windows import Batch
 
-Line = tuple[int, bytes]  # its number in the file, from 1
-Note = Callable[[str], object]
-_READ = 1 << 22  # bytes at once
-_MARK = 1 << 12  # bytes by which a file is recognised
+_LOOK = 1 << 18  # bytes at once where several files are looked at in turn
 _HEAD = 1 << 20  # bytes in which column names and a row must be found
 _YEAR = np.timedelta64(366, "D")
 _BATCH, _SAMPLE = 20_000, 200  # lines read at once; those of them from which their types are guessed
-
-
-class Tail:
-    """Reads finished lines; `restarted` says that the next ones are the first of a file.
-
-    A file is another one if it has another inode, if it is shorter than what was read of it, or if its first bytes or
-    those before the present position are not what they were: these are looked at whenever its size or time changed.
-    """
-
-    def __init__(self, path: Path, faults: Faults, note: Note) -> None:
-        self.restarted = True
-        self.unfinished = b""
-        self._path, self._faults, self._note = path, faults, note
-        self._file: BinaryIO  # set by `open`
-        self._lost = False
-        self._first = self._last = b""  # first and last bytes read, to recognise the file
-        self._stamp: tuple[int, int] | None = None  # size and time when these were last compared
-        self._number, self._skipping = 0, False  # of the last finished line; inside a line that is too long
-
-    def open(self) -> None:
-        """Open the file."""
-        if self._path.is_dir():
-            raise ValueError(f"{self._path} is a directory: name one CSV file to follow")
-        if self._path.exists() and not self._path.is_file():
-            raise ValueError(f"{self._path} is no regular file and cannot be followed")
-        self._file = self._path.open("rb")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def first_lines(self) -> list[bytes]:
-        """The finished lines at the beginning, without following the file."""
-        self.open()
-        with self._file as file:
-            return [line for line in file.read(_READ).splitlines(keepends=True) if line.endswith(b"\n")]
-
-    def lines(self) -> list[Line]:
-        """New finished lines with their numbers."""
-        if self._rewritten():
-            self._reopen()
-        text = self._file.read(_READ)
-        if not text and self._replaced():
-            self._reopen()
-            text = self._file.read(_READ)
-        if not text:
-            return []
-        if len(self._first) < _MARK:
-            self._first += text[: _MARK - len(self._first)]
-        self._last = (self._last + text)[-_MARK:]
-        return self._split(text)
-
-    def _split(self, text: bytes) -> list[Line]:
-        *finished, self.unfinished = (self.unfinished + text).split(b"\n")
-        lines = []
-        for line in finished:
-            self._number += 1
-            if self._skipping:  # that was the end of a line that is too long
-                self._skipping = False
-            elif not self._too_long(line, self._number):
-                lines.append((self._number, line + b"\n"))
-        if self._skipping or self._too_long(self.unfinished, self._number + 1):
-            self._skipping, self.unfinished = True, b""
-        return lines
-
-    def _too_long(self, line: bytes, number: int) -> bool:
-        if len(line) > LONGEST_LINE:
-            self._faults.bad_line(f"line {number} of {self._path}", f"is longer than {LONGEST_LINE >> 20} MiB")
-        return len(line) > LONGEST_LINE
-
-    def _rewritten(self) -> bool:
-        """Whether the open file is no longer what it was up to the present position."""
-        status = os.fstat(self._file.fileno())
-        stamp = (status.st_size, status.st_mtime_ns)
-        if stamp == self._stamp:
-            return False
-        self._stamp = stamp
-        place = self._file.tell()
-        if status.st_size < place:
-            return True
-        same = self._at(0, len(self._first)) == self._first
-        same = same and self._at(place - len(self._last), len(self._last)) == self._last
-        self._file.seek(place)
-        return not same
-
-    def _at(self, place: int, length: int) -> bytes:
-        self._file.seek(place)
-        return self._file.read(length)
-
-    def _replaced(self) -> bool:
-        """Whether another file has the name now."""
-        try:
-            there = os.stat(self._path)
-        except FileNotFoundError:
-            if not self._lost:
-                self._note(f"{self._path} is gone: waiting for it to come back")
-            self._lost = True
-            return False
-        here = os.fstat(self._file.fileno())
-        return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
-
-    def _reopen(self) -> None:
-        self._note(f"{self._path} was replaced or cut back: following it from its beginning")
-        self.close()
-        self.open()
-        self.unfinished, self._lost, self.restarted = b"", False, True
-        self._first = self._last = b""
-        self._stamp, self._number, self._skipping = None, 0, False
 
 
 class Unfollowable(ValueError):
@@ -179,6 +67,7 @@ class GrowingFile:
         self._head: list[Line] = []  # lines that do not show the layout yet
         self._waits_for = "column names and a row"
         self._odd: Batch | None = None  # rows with odd times that wait for another row to confirm them
+        self._opened = False  # by `look`
 
     def say(self, text: str) -> None:
         """Call `note` with a text, and keep the text in `said`."""
@@ -224,6 +113,28 @@ class GrowingFile:
             if self.rows and self._tail.unfinished.strip():
                 self.say(f"the last line of {self.path} is not finished and is left out")
         finally:
+            self._tail.close()
+
+    def look(self, *, held: bool = True) -> tuple[bool, list[Batch]]:
+        """Whether there are new lines, and their rows, some hundred kilobytes at most, without waiting for more.
+
+        held: keep the file open until the next look; else it is opened again once it has changed.
+        """
+        if not self._opened:
+            self._tail.open()
+            self._opened = True
+        elif not self._tail.come_back():
+            return False, []
+        try:
+            lines = self._tail.lines(_LOOK)
+            return bool(lines), list(self._take(lines)) if lines else []
+        finally:
+            if not held:
+                self._tail.leave()
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._opened:
             self._tail.close()
 
     def _take(self, lines: list[Line]) -> Iterator[Batch]:

@@ -175,7 +175,8 @@ def assemble(
         read.append(replace(layout, content=None))  # which may be large
     whole = parts[0] if len(parts) == 1 else _joined(layouts, parts)
     del parts
-    texts = frozenset(name for name in chosen if whole.schema[name] == pl.String)
+    schema = whole.schema  # which takes time to put together
+    texts = frozenset(name for name in chosen if schema[name] == pl.String)
     return ordered(read, stamps, rule, chosen, texts, whole, limits, zone, before=before)
 
 

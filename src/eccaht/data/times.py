@@ -35,10 +35,10 @@ _PARTS = {
     "%.f": r"(\.\d+)?",
     "%z": r"([+-]\d\d:?\d\d|Z)",
 }
-_EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this number on: its unit in microseconds
+EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this number on: its unit in microseconds
 
 _LARGEST = 1e19
-_SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
+SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
 
 
 @dataclass(frozen=True)
@@ -288,11 +288,11 @@ def _read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
 
     present = numbers.drop_nulls()
     usual = float(np.median(np.abs(present.to_numpy()))) if len(present) else 0.0
-    unit = next(unit for least, unit in _EPOCHS if usual >= least)
+    unit = next(unit for least, unit in EPOCHS if usual >= least)
     filled = numbers.fill_null(0.0).to_numpy() * unit
     possible = np.abs(filled) < 2.0**62
     read = pl.Series(np.rint(np.where(possible, filled, 0.0)).astype(np.int64))
-    return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= _SINCE_1970 else None
+    return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= SINCE_1970 else None
 
 
 def _zone_of_texts(texts: pl.Series, form: str) -> str | None:

@@ -118,29 +118,35 @@ class Cut:
         rows = np.diff(first, append=len(times))
         return Cut(starts[first].astype("datetime64[us]"), first, rows)
 
-    def means(self, column: Array) -> Array:
-        """Mean of each window of a column without gaps."""
-        return np.add.reduceat(column, self.first) / self.rows
+    def means(self, readings: Array) -> Array:
+        """Mean of each window of a column without gaps, (N,), or of several, (N, K)."""
+        return np.add.reduceat(readings, self.first, axis=0) / self._by_window(readings)
 
-    def present(self, column: Array) -> Array:
+    def present(self, readings: Array) -> Array:
         """Number of readings that are there in each window."""
-        missing = np.isnan(column)
+        missing = np.isnan(readings)
         if not missing.any():
-            return self.rows.astype(np.float64)
-        return np.add.reduceat(~missing, self.first, dtype=np.float64)
+            return self._by_window(readings) + np.zeros(readings.shape[1:])
+        return np.add.reduceat(~missing, self.first, axis=0, dtype=np.float64)
 
-    def flat(self, column: Array) -> NDArray[np.bool_]:
+    def flat(self, readings: Array) -> NDArray[np.bool_]:
         """Whether all readings that are there in a window are the same; not if there is none."""
-        same: NDArray[np.bool_] = np.fmin.reduceat(column, self.first) == np.fmax.reduceat(column, self.first)
+        low, high = np.fmin.reduceat(readings, self.first, axis=0), np.fmax.reduceat(readings, self.first, axis=0)
+        same: NDArray[np.bool_] = low == high
         return same
 
-    def means_of_present(self, column: Array) -> Array:
+    def means_of_present(self, readings: Array) -> Array:
         """Mean of the readings that are there, NaN where there is none."""
-        missing = np.isnan(column)
+        missing = np.isnan(readings)
         if not missing.any():
-            return self.means(column)
-        present, total = self.present(column), np.add.reduceat(np.where(missing, 0.0, column), self.first)
+            return self.means(readings)
+        present = self.present(readings)
+        total = np.add.reduceat(np.where(missing, 0.0, readings), self.first, axis=0)
         return np.where(present > 0, total / np.maximum(present, 1), np.nan)
+
+    def _by_window(self, readings: Array) -> Array:
+        """The number of rows of each window, to go with its columns."""
+        return self.rows.astype(np.float64).reshape(-1, *[1] * (readings.ndim - 1))
 
 
 class Windower:
@@ -185,7 +191,7 @@ class Windower:
         edges = np.append(cut.first, len(self._times))
         self.n_late += int(edges[late])  # sorted rows: the first ones
         rows = slice(edges[late], edges[end])
-        windows = self._windows(
+        windows = self.windows(
             Cut(cut.starts[late:end], cut.first[late:end] - edges[late], cut.rows[late:end]), self._values[rows]
         )
         self._times, self._values = self._times[edges[end] :], self._values[edges[end] :]
@@ -193,13 +199,12 @@ class Windower:
             self._last = cut.starts[end - 1]
         return windows
 
-    def _windows(self, cut: Cut, columns: Array) -> Windows:
-        values = np.full((len(cut.starts), len(self.names)), np.nan)
-        rows, flat = np.zeros(values.shape), np.zeros(values.shape, dtype=bool)
-        if len(cut.starts):
-            for k, column in enumerate(columns.T):
-                values[:, k], rows[:, k] = cut.means_of_present(column), cut.present(column)
-                flat[:, k] = cut.flat(column)
+    def windows(self, cut: Cut, columns: Array) -> Windows:
+        """The windows of rows that are cut so, all of them, apart from what was added."""
+        if not len(cut.starts):
+            none = np.zeros((0, len(self.names)))
+            return Windows(cut.starts, none, self.names, self.seconds, none.copy(), none.astype(bool), clock=self.clock)
+        values, rows, flat = cut.means_of_present(columns), cut.present(columns), cut.flat(columns)
         rows = rows_that_count(rows, flat)
         return Windows(cut.starts, values, self.names, self.seconds, rows, flat, clock=self.clock)
 

@@ -77,8 +77,8 @@ def write_example(directory: Path, seed: Seed = 0) -> list[Path]:
     sections = sorted(rng.choice(len(SECTIONS), N_ANOMALIES, replace=False).tolist())
     tags = [list(section) for section in SECTIONS.values()]
     anomalies = [str(rng.choice(tags[k])) for k in sections]
-    history = _disturbed(rng_for(seed, "example", "history"), loadings, HISTORY_ROWS)
-    incident = _disturbed(rng_for(seed, "example", "incident"), loadings, INCIDENT_ROWS)
+    history = disturbed(rng_for(seed, "example", "history"), loadings, HISTORY_ROWS)
+    incident = disturbed(rng_for(seed, "example", "incident"), loadings, INCIDENT_ROWS)
     wrong = [TAGS.index(tag) for tag in anomalies]
     incident[ONSET_ROW:, wrong] += BIAS * IQR
     onset = INCIDENT_START + ONSET_ROW * STEP
@@ -96,7 +96,7 @@ def write_example(directory: Path, seed: Seed = 0) -> list[Path]:
     ]
 
 
-def _disturbed(rng: np.random.Generator, loadings: Array, rows: int) -> Array:
+def disturbed(rng: np.random.Generator, loadings: Array, rows: int) -> Array:
     """Standardised readings, (rows, K): disturbances of the section plus those of the sensor, both of short memory."""
     shared = np.repeat(_noise(rng, rows, len(SECTIONS), memory=0.35), len(TAGS) // len(SECTIONS), axis=1)
     own = _noise(rng, rows, len(TAGS), memory=0.2)

@@ -21,7 +21,7 @@ _MOST = 10**9  # of anything counted: a file with more is damaged
 _TALLY = 4  # numbers of a cell
 ALL = "all"
 _WHOLE = ("sure", "sure_and_wrong", "falsely_named", "quiet", "alarms", "quiet_windows")
-_LAYOUT = tuple((kind, *sizes) for kind in KINDS for sizes in (BINS if kind in SIZED else ((0.0, 0.0),)))
+LAYOUT = tuple((kind, *sizes) for kind in KINDS for sizes in (BINS if kind in SIZED else ((0.0, 0.0),)))
 
 
 class Cell(NamedTuple):
@@ -84,11 +84,11 @@ class Counts:
         if not 0.0 < as_number(self.factor, "factor") <= 1.0:
             raise ValueError(f"the factor on the evidence must lie between 0 and 1, not {self.factor!r}")
         for name in _WHOLE:
-            _checked(getattr(self, name), name.replace("_", " "))
-        if tuple(cell[:3] for cell in self.cells) != _LAYOUT:
+            checked_number(getattr(self, name), name.replace("_", " "))
+        if tuple(cell[:3] for cell in self.cells) != LAYOUT:
             raise ValueError("the counts must have a cell for each kind and range of sizes")
         for cell in self.cells:
-            faults, right, present, found = (_checked(number, "a count") for number in cell[3:])
+            faults, right, present, found = (checked_number(number, "a count") for number in cell[3:])
             if not (right <= faults <= present and right <= found <= present):  # a fault has at least one sensor
                 raise ValueError(f"the counts of {cell.kind} do not agree with each other")
         wrong = min(self.sure, self.faults - self.right + self.quiet)
@@ -155,10 +155,10 @@ class Counts:
         """The counts that `header` describes, which a stranger may have written."""
         check_keys(header, {field.name for field in fields(Counts)}, "counts of drills")
         cells = header["cells"]
-        good = isinstance(cells, list) and len(cells) == len(_LAYOUT)
+        good = isinstance(cells, list) and len(cells) == len(LAYOUT)
         if not good or not all(isinstance(numbers, list) and len(numbers) == _TALLY for numbers in cells):
             raise ValueError("its counts of drills are damaged")
-        built = tuple(Cell(*place, *numbers) for place, numbers in zip(_LAYOUT, cells, strict=True))
+        built = tuple(Cell(*place, *numbers) for place, numbers in zip(LAYOUT, cells, strict=True))
         return Counts(**{**header, "cells": built})
 
 
@@ -176,19 +176,23 @@ def count(drills: Sequence[Drill], promise: Promise, alpha: float) -> Counts:
         quiet=len(quiet),
         alarms=sum(drill.alarm for drill in quiet),
         quiet_windows=sum(drill.length for drill in quiet),
-        cells=tuple(_cell(place, faulty) for place in _LAYOUT),
+        cells=tuple(_cell(place, faulty) for place in LAYOUT),
     )
 
 
 def _cell(place: tuple[str, float, float], drills: Sequence[Drill]) -> Cell:
-    kind, low, high = place
-    # the largest size belongs to the last range
-    inside = [d for d in drills if d.kind == kind and (low <= d.size < high or d.size == high in (0.0, LARGEST))]
+    inside = [drill for drill in drills if belongs(drill.kind, drill.size, place)]
     right, present = sum(d.right for d in inside), sum(len(d.sensors) for d in inside)
-    return Cell(kind, low, high, len(inside), right, present, sum(d.found for d in inside))
+    return Cell(*place, len(inside), right, present, sum(d.found for d in inside))
 
 
-def _checked(number: Any, what: str) -> int:
+def belongs(kind: str, size: float, place: tuple[str, float, float]) -> bool:
+    """Whether a fault is counted in this cell of LAYOUT; the largest size belongs to the last range."""
+    return kind == place[0] and (place[1] <= size < place[2] or size == place[2] in (0.0, LARGEST))
+
+
+def checked_number(number: Any, what: str) -> int:
+    """A count that a file may hold."""
     if as_count(number, what, least=0) > _MOST:
         raise ValueError(f"{what} must be at most {_MOST}")
     return int(number)

@@ -21,7 +21,7 @@ from eccaht.incident.drilling import Drill, kinds_of, run_drills
 from eccaht.incident.judge import Basis, Judge
 from eccaht.incident.promise import WITHOUT_EVIDENCE, ConfidenceTable, Promise
 from eccaht.incident.quiet import Quiet, longest_repeats, quiet_of, sample_quiet
-from eccaht.model.drilled import Drilled as Stored
+from eccaht.model.counted import Counted
 from eccaht.model.fitting import fit_normal
 from eccaht.model.model import Model
 from eccaht.model.normal import Normal
@@ -45,11 +45,11 @@ class Drilled:
         """On the evidence."""
         return self.promise.factor
 
-    def stored(self) -> Stored:
+    def stored(self) -> Counted:
         """As plain numbers, for a model's file."""
         counted: dict[str, Any] = {"counts": self.counts.header(), "table": self.promise.table.header()}
         counted["shares"] = {basis: None if share != share else share for basis, share in self.promise.shares.items()}
-        return Stored(counted, self.quiet.arrays())
+        return Counted(counted, self.quiet.arrays())
 
 
 def kept(model: Model) -> Drilled | None:

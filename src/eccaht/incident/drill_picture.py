@@ -43,7 +43,7 @@ def draw(counts: Counts, *, line: str = "", width: float = TEXT_WIDTH) -> Figure
 
     line: what stands above, as `Counts.line` says it. width: in inches.
     """
-    above = _broken(line, round(17 * width))
+    above = broken(line, round(17 * width))
     figure = Figure(figsize=(width, _HEIGHT + 0.16 * len(above)))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[2.6, 1.0])
     for place, kind in enumerate(SIZED):
@@ -57,7 +57,7 @@ def draw(counts: Counts, *, line: str = "", width: float = TEXT_WIDTH) -> Figure
     return figure
 
 
-def _broken(line: str, most: int) -> list[str]:
+def broken(line: str, most: int) -> list[str]:
     """The line as several, each of at most so many letters, broken after a semicolon if need be."""
     parts = [line] if len(line) <= most else line.replace("; ", ";\n").split("\n")
     return [short for part in parts for short in textwrap.wrap(part, most)]

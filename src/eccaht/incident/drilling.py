@@ -134,13 +134,11 @@ def run_drills(
     runs: faults to inject. `progress(1)` is called after every drill.
     """
     kinds, seed = kinds_of(runs), check_seed(seed)
-    if values.shape[1] < 2:
-        raise ValueError("a drill needs at least 2 sensors: a single one has no others to be judged by")
-    ground = _Ground(values, varying(values), _places(len(values), starts, lengths))
+    ground, places = Ground.of(values), _places(len(values), starts, lengths)
     drills = []
     for number, kind in enumerate(kinds):
         rng = rng_for(seed, "drill", str(number))
-        fault, start, stop, shown = ground.prepared(kind, rng)
+        fault, start, stop, shown = _prepared(ground, places, kind, rng)
         judged = judge(shown, moments, start, stop)
         drills.append(
             Drill(
@@ -177,30 +175,44 @@ def _places(windows: int, starts: Index | None, lengths: Sequence[int]) -> dict[
     return places
 
 
+def _prepared(
+    ground: Ground, places: dict[int, Index], kind: str, rng: np.random.Generator
+) -> tuple[Fault | None, int, int, Array]:
+    """A fault of this kind, or None, the stretch it is in, and the windows as they look then."""
+    for _ in range(_TRIES):
+        length = int(rng.choice(list(places)))
+        start = int(rng.choice(places[length]))
+        stop = start + length
+        if kind == QUIET:
+            return None, start, stop, ground.values
+        if (found := ground.faulty(kind, start, stop, rng)) is not None:
+            fault, shown = found
+            return fault, start, stop, shown
+    raise ValueError(f"no fault of kind {kind!r} can be drilled: the sensors hardly vary, give more quiet data")
+
+
 @dataclass(frozen=True, eq=False)
-class _Ground:
-    """The windows to drill in, the sensors that vary in them, and where stretches of each length may begin."""
+class Ground:
+    """The quiet windows to drill in, (T, K), and the sensors that may be faulty in them."""
 
     values: Array
     alive: Index
-    places: dict[int, Index]
 
-    def prepared(self, kind: str, rng: np.random.Generator) -> tuple[Fault | None, int, int, Array]:
-        """A fault of this kind, or None, the stretch it is in, and the windows as they look then."""
-        for _ in range(_TRIES):
-            length = int(rng.choice(list(self.places)))
-            start = int(rng.choice(self.places[length]))
-            stop = start + length
-            if kind == QUIET:
-                return None, start, stop, self.values
-            alive = self._candidates(kind, start, stop)
-            if not alive.size:
-                continue
-            fault = draw_fault(rng, kind, alive, draw_number(rng, min(alive.size, self.values.shape[1] - 1)))
-            shown = inject(self.values, start, stop, fault, rng, self._donor(start, length, rng))
-            if self._changed(shown, start, stop, fault):
-                return fault, start, stop, shown
-        raise ValueError(f"no fault of kind {kind!r} can be drilled: the sensors hardly vary, give more quiet data")
+    @staticmethod
+    def of(values: Array) -> Ground:
+        """Of all sensors that vary."""
+        if values.shape[1] < 2:
+            raise ValueError("a drill needs at least 2 sensors: a single one has no others to be judged by")
+        return Ground(values, varying(values))
+
+    def faulty(self, kind: str, start: int, stop: int, rng: np.random.Generator) -> tuple[Fault, Array] | None:
+        """A fault of this kind in [start, stop) and the windows as they look then; None if the draw shows nothing."""
+        alive = self._candidates(kind, start, stop)
+        if not alive.size:
+            return None
+        fault = draw_fault(rng, kind, alive, draw_number(rng, min(alive.size, self.values.shape[1] - 1)))
+        shown = inject(self.values, start, stop, fault, rng, self._donor(start, stop - start, rng))
+        return (fault, shown) if self._changed(shown, start, stop, fault) else None
 
     def _candidates(self, kind: str, start: int, stop: int) -> Index:
         """Sensors that may be faulty: if the fault only stops or moves their course, they need one in the stretch."""

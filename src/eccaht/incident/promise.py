@@ -62,7 +62,21 @@ class ConfidenceTable:
         """Count the drills whose part is "fit"."""
         chosen = [drill for drill in drills if drill.part == "fit"]
         told = np.array([drill.confidence(factor) for drill in chosen])
-        return _pooled(told, np.array([drill.right for drill in chosen], dtype=np.float64))
+        return ConfidenceTable.of(told, np.array([drill.right for drill in chosen], dtype=np.float64))
+
+    @staticmethod
+    def of(told: Array, right: Array) -> ConfidenceTable:
+        """Count answers: the confidence that was told, (n,), and whether each was right, (n,).
+
+        Adjacent violators are pooled until what was counted increases with what was told.
+        """
+        levels, places = np.unique(told, return_inverse=True)
+        counts = zip(levels.tolist(), np.bincount(places), np.bincount(places, weights=right), strict=True)
+        pools = [_Pool(level, int(drills), int(hits)) for level, drills, hits in counts]
+        # the bound comes second: single drills, each of them bounded by 2/3, would never leave the pool before them
+        for value in (_Pool.share, _Pool.bounded):
+            pools = _increasing(pools, value)
+        return ConfidenceTable(np.array([pool.least for pool in pools]), np.array([pool.bounded() for pool in pools]))
 
     def counted(self, confidence: float) -> float:
         """The counted confidence; NaN if nothing was counted.
@@ -121,20 +135,18 @@ class Promise:
         return self.table.counted(confidence(judged.log_odds, self.factor))
 
 
+def bounded_share(right: int, answers: int) -> float:
+    """The lower end of the one-sided Clopper-Pearson interval for the share of right answers.
+
+    >>> round(bounded_share(10, 10), 2), bounded_share(0, 3)
+    (0.79, 0.0)
+    """
+    return float(betaincinv(right, answers - right + 1, DOUBT)) if right else 0.0
+
+
 def _bounded_share(drills: Sequence[Drill]) -> float:
     """The lower end of the interval for the share of right ones, NaN without drills."""
-    return _Pool(0.0, len(drills), sum(drill.right for drill in drills)).bounded() if drills else float("nan")
-
-
-def _pooled(told: Array, right: Array) -> ConfidenceTable:
-    """Pool adjacent violators: drills are pooled until what was counted increases with what was told."""
-    levels, places = np.unique(told, return_inverse=True)
-    counts = zip(levels.tolist(), np.bincount(places), np.bincount(places, weights=right), strict=True)
-    pools = [_Pool(level, int(drills), int(hits)) for level, drills, hits in counts]
-    # the bound comes second: single drills, each of them bounded by 2/3, would never leave the pool before them
-    for value in (_Pool.share, _Pool.bounded):
-        pools = _increasing(pools, value)
-    return ConfidenceTable(np.array([pool.least for pool in pools]), np.array([pool.bounded() for pool in pools]))
+    return bounded_share(sum(drill.right for drill in drills), len(drills)) if drills else float("nan")
 
 
 class _Pool(NamedTuple):
@@ -148,8 +160,7 @@ class _Pool(NamedTuple):
         return self.right / self.drills
 
     def bounded(self) -> float:
-        """The lower end of the Clopper-Pearson interval for the share."""
-        return float(betaincinv(self.right, self.drills - self.right + 1, DOUBT)) if self.right else 0.0
+        return bounded_share(self.right, self.drills)
 
 
 def _increasing(pools: list[_Pool], value: Callable[[_Pool], float]) -> list[_Pool]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from eccaht.arrays import Array, Index, frozen
 from eccaht.incident.seen import Seen
@@ -257,11 +258,23 @@ def _starts(normal: Normal, T: int, length: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(first, T - length, STRETCHES).astype(np.intp))
 
 
+def by_chance(length: int) -> Array:
+    """What a sound sensor gains by a free course of so many windows in the shares PASSES, if R is right, (4,).
+
+    Where R is too wide, quiet stretches show less. But once a sensor is set free, what is left may be just as R says.
+
+    >>> by_chance(10).round(1)
+    array([3. , 4.2, 5.6, 6.6])
+    """
+    return np.asarray(0.5 * (chdtri(length, PASSES) - length))
+
+
 def _measured(seen: Seen) -> Yardstick:
     """What stretches of one length say is usual."""
     inflation = seen.inflation()
     gains = np.stack([seen.own, seen.free, seen.step(inflation)])  # (3, n, K)
     bars = np.quantile(gains, 1.0 - np.array(PASSES), axis=(1, 2)).T
+    bars[1] = np.maximum(bars[1], by_chance(seen.length))
     tails = (bars[:, -1] - bars[:, 0]) / np.log(PASSES[0] / PASSES[-1])
     draft = Yardstick(
         length=float(seen.length),

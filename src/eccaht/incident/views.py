@@ -155,6 +155,20 @@ class Evidence:
         W, M = worth_of_sums(self.total, self.inflation)
         return Shifts(W @ self.sums, M, STEP_SPREAD)
 
+    @property
+    def free_state(self) -> Free:
+        """What the sensors say about each other, none of them set free."""
+        return self._free
+
+    @property
+    def shifts(self) -> Shifts:
+        """The same for one shift in all windows."""
+        return self._shifts
+
+    def without(self, chosen: tuple[int, ...]) -> Free:
+        """What is left once the chosen sensors are set free."""
+        return self._without(chosen)[0]
+
     @cached_property
     def sums(self) -> Array:
         """The sum of g over the windows, (K,)."""

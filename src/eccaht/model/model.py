@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.archive import check_keys, read_archive, write_archive
+from eccaht.archive import archive_bytes, check_keys, parse_archive, read_archive, write_archive
 from eccaht.arrays import Array, as_count, as_number, frozen
 from eccaht.covariance import Covariance, Dense, LowRankPlusDiagonal
 from eccaht.data.cleaning import ColumnReport
@@ -19,7 +19,7 @@ from eccaht.data.durations import parse_duration
 from eccaht.data.source import Missing
 from eccaht.data.windows import Windows
 from eccaht.model.choice import Choice
-from eccaht.model.drilled import Drilled
+from eccaht.model.counted import Counted
 from eccaht.model.estimators import check_estimator
 from eccaht.model.history import History
 from eccaht.model.normal import Normal
@@ -41,8 +41,9 @@ from eccaht.shifts import Shift
 _KIND, _VERSION = "model", 3
 _VECTORS = ("center", "scale", "mean")
 _KEYS = {"names", "seconds", "operator", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"}
-_PREFIXES = ("covariance.", "summary.", "normal.", "drilled.")
-_PARTS = ("normal", "choice", "drilled")  # null where a model has none
+_COUNTED = ("drilled", "watched")
+_PREFIXES = ("covariance.", "summary.", "normal.", *(f"{name}." for name in _COUNTED))
+_PARTS = ("normal", "choice", *_COUNTED)  # null where a model has none
 _OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
 
 
@@ -55,7 +56,7 @@ class Model:
     estimator, ridge, n_windows, first, last: how and from what they were estimated.
     columns: what was decided about each column of the history. reading: how to read new data the same way.
     summary: what `diagnose` needs. normal, choice: what normal windows do, and how that was chosen.
-    drilled: what was counted on faults injected into the history.
+    drilled: what was counted on faults injected into the history. watched: by what rule a watch of it raises alarms.
     """
 
     names: tuple[str, ...]
@@ -74,7 +75,8 @@ class Model:
     summary: History
     normal: Normal | None = None
     choice: Choice | None = None
-    drilled: Drilled | None = None
+    drilled: Counted | None = None
+    watched: Counted | None = None
 
     def __post_init__(self) -> None:
         check_names(self.names)
@@ -146,7 +148,7 @@ class Model:
     def of(self, names: Sequence[str]) -> Model:
         """The model of some of its sensors, in their order here, as if the others had been excluded.
 
-        It has no drills unless it has all sensors: they were counted with all of them.
+        It has no drills and no rule of a watch unless it has all sensors: they were counted with all of them.
         """
         kept = set(names)
         chosen = self.places([name for name in self.names if name in kept])
@@ -164,6 +166,7 @@ class Model:
             summary=self.summary.of(chosen),
             normal=None if self.normal is None else self.normal.of(chosen),
             drilled=self.drilled if len(chosen) == len(self.names) else None,
+            watched=self.watched if len(chosen) == len(self.names) else None,
         )
 
     def prepare(
@@ -204,6 +207,14 @@ class Model:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model; an existing file is replaced only once the new one is complete."""
+        write_archive(path, _KIND, _VERSION, *self.parts())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that `save` writes."""
+        return archive_bytes(_KIND, _VERSION, *self.parts())
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All of it as a header and arrays, of which `build` makes it again."""
         operator = type(self.covariance).__name__
         if operator not in _OPERATORS:
             raise ValueError(f"a covariance of type {operator} cannot be saved: use {' or '.join(_OPERATORS)}")
@@ -228,50 +239,59 @@ class Model:
             header["normal"] = {"level": self.normal.level, "width": self.normal.width, "tails": tails}
             header["choice"] = self.choice.header()
             arrays |= {f"normal.{name}": getattr(self.normal, name) for name in NORMAL_ARRAYS}
-        if self.drilled is not None:
-            header["drilled"] = self.drilled.header()
-            arrays |= {f"drilled.{name}": array for name, array in self.drilled.arrays().items()}
-        write_archive(path, _KIND, _VERSION, header, arrays)
+        for name in _COUNTED:
+            if (counted := getattr(self, name)) is not None:
+                header[name] = counted.header()
+                arrays |= {f"{name}.{key}": array for key, array in counted.arrays().items()}
+        return header, arrays
+
+    @staticmethod
+    def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
+        """From a header and arrays, which a stranger may have written."""
+
+        def part(prefix: str) -> dict[str, Array]:
+            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+        check_keys(header, _KEYS | set(_PARTS), "header")
+        operator = _OPERATORS[header["operator"]]
+        if not isinstance(header["names"], list):
+            raise ValueError("the names of the sensors must be a list")
+        if not all(array.dtype == np.float64 for array in arrays.values()):
+            raise ValueError("its arrays are damaged")
+        if extra := [name for name in arrays if not name.startswith(_PREFIXES) and name not in _VECTORS]:
+            raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
+        columns = tuple(checked_column(fields) for fields in header["columns"])
+        model = Model(
+            names=tuple(header["names"]),
+            center=arrays["center"],
+            scale=arrays["scale"],
+            seconds=as_number(header["seconds"], "the length of a window"),
+            mean=arrays["mean"],
+            covariance=operator(**part("covariance.")),
+            estimator=header["estimator"],
+            ridge=as_number(header["ridge"], "ridge"),
+            n_windows=header["n_windows"],
+            first=_time(header["first"]),
+            last=_time(header["last"]),
+            columns=columns,
+            reading=checked_reading(header["reading"], {column.name for column in columns}),
+            summary=History(**part("summary.")),
+            **_normal(header, part("normal.")),
+            drilled=Counted.build(header["drilled"], part("drilled."), "drills"),
+            watched=Counted.build(header["watched"], part("watched."), "rules of a watch"),
+        )
+        check_scaling(model.summary, model.center, model.scale, [column.scaled_by for column in columns if column.kept])
+        return model
 
 
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model file; any fault of it is a ValueError of one line."""
-    return read_archive(path, _KIND, _VERSION, _build, again="calibrate again")
+    return read_archive(path, _KIND, _VERSION, Model.build, again="calibrate again")
 
 
-def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
-    def part(prefix: str) -> dict[str, Array]:
-        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-    check_keys(header, _KEYS | set(_PARTS), "header")
-    operator = _OPERATORS[header["operator"]]
-    if not isinstance(header["names"], list):
-        raise ValueError("the names of the sensors must be a list")
-    if not all(array.dtype == np.float64 for array in arrays.values()):
-        raise ValueError("its arrays are damaged")
-    if extra := [name for name in arrays if not name.startswith(_PREFIXES) and name not in _VECTORS]:
-        raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
-    columns = tuple(checked_column(fields) for fields in header["columns"])
-    model = Model(
-        names=tuple(header["names"]),
-        center=arrays["center"],
-        scale=arrays["scale"],
-        seconds=as_number(header["seconds"], "the length of a window"),
-        mean=arrays["mean"],
-        covariance=operator(**part("covariance.")),
-        estimator=header["estimator"],
-        ridge=as_number(header["ridge"], "ridge"),
-        n_windows=header["n_windows"],
-        first=_time(header["first"]),
-        last=_time(header["last"]),
-        columns=columns,
-        reading=checked_reading(header["reading"], {column.name for column in columns}),
-        summary=History(**part("summary.")),
-        **_normal(header, part("normal.")),
-        drilled=_drilled(header["drilled"], part("drilled.")),
-    )
-    check_scaling(model.summary, model.center, model.scale, [column.scaled_by for column in columns if column.kept])
-    return model
+def parse_model(content: bytes, name: str) -> Model:
+    """The same from the content of a model file; name: what messages call it."""
+    return parse_archive(content, _KIND, _VERSION, Model.build, name=name, again="calibrate again")
 
 
 def _normal(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
@@ -280,13 +300,6 @@ def _normal(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
         return {}
     choice = Choice.build(header["choice"])
     return {"normal": checked_normal(header["normal"], arrays, choice), "choice": choice}
-
-
-def _drilled(header: Any, arrays: dict[str, Array]) -> Drilled | None:
-    """What was counted on injected faults, if there is any."""
-    if header is None and not arrays:
-        return None
-    return Drilled.build(header, arrays)
 
 
 def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:

@@ -11,10 +11,11 @@ import numpy as np
 
 from eccaht.arrays import Array
 from eccaht.data.clock import Clock, as_zone
-from eccaht.data.growing import GrowingFile, Note
+from eccaht.data.growing import GrowingFile
 from eccaht.data.reading import Faults
 from eccaht.data.source import Expected, Missing, Recorded, recorded_of
 from eccaht.data.table import Limits, Table, between, check_limits
+from eccaht.data.tail import Note
 from eccaht.data.times import TimeRule
 from eccaht.data.windows import Batch, Sample, Windower, Windows
 from eccaht.model.standstill import Culprit, culprits
@@ -56,20 +57,28 @@ class Notation:
         return recorded_of(data, decimal_comma=expected.decimal_comma, header=expected.header, strict=strict)
 
 
-def _windows(
-    model: Model, source: Table | GrowingFile, batches: Iterable[Batch], faults: Faults | None
-) -> Iterator[Windows]:
-    """The windows that each batch of rows completes, and the last one, of all sensors of the model."""
-    windower: Windower | None = None
-    for batch in batches:
-        if windower is None:  # the clock is known from the first row on
-            windower = Windower(model.names, model.seconds, source.clock)
-        complete = windower.add(Batch(batch.times, _scaled(model, source, batch, faults)))
+class _Cutter:
+    """Rows of a source, cut into windows of all sensors of the model; faults: see `_scaled`."""
+
+    def __init__(self, model: Model, source: Table | GrowingFile, faults: Faults | None) -> None:
+        self._model, self._source, self._faults = model, source, faults
+        self._windower: Windower | None = None
+
+    def add(self, batch: Batch) -> Windows:
+        """The windows that these rows complete."""
+        model, source, faults = self._model, self._source, self._faults
+        if self._windower is None:  # the clock is known from the first row on
+            self._windower = Windower(model.names, model.seconds, source.clock)
+        complete = self._windower.add(Batch(batch.times, _scaled(model, source, batch, faults)))
         if faults is not None:
-            faults.late = windower.n_late
-        yield complete
-    if windower is not None:
-        yield windower.finish()
+            faults.late = self._windower.n_late
+        return complete
+
+    def all(self, batches: Iterable[Batch]) -> Iterator[Windows]:
+        """The windows that each batch of rows completes, and the last one."""
+        yield from map(self.add, batches)
+        if self._windower is not None:
+            yield self._windower.finish()
 
 
 def _scaled(model: Model, source: Table | GrowingFile, batch: Batch, faults: Faults | None) -> Array:
@@ -107,7 +116,7 @@ def prepare(
     expected, faults = notation.expected(model), Faults() if bad == "skip" else None
     source = notation.recorded(model, data, strict=bad == "refuse")
     table = source.read_as(expected, missing=missing, limits=limits, faults=faults)
-    windows = Windows.joined(list(_windows(model, table, table.batches(expected.levels), faults)))
+    windows = Windows.joined(list(_Cutter(model, table, faults).all(table.batches(expected.levels))))
     return replace(windows, model=model, notes=(*table.notes, *(faults.notes() if faults else ())))
 
 
@@ -138,7 +147,8 @@ class Follower:
         expected = (notation or Notation()).expected(model)
         self.file = GrowingFile(path, expected, missing=missing, poll=poll, timeout=timeout, note=note)
         self.end = self.file.end
-        self._model, self._start, self._stop = model, start, stop
+        self._start, self._stop = start, stop
+        self._cutter = _Cutter(model, self.file, self.file.faults)
 
     @property
     def clock(self) -> Clock:
@@ -173,8 +183,13 @@ class Follower:
         if not some:
             raise ValueError(self._nothing())
 
+    def look(self, *, held: bool = True) -> tuple[bool, list[Sample]]:
+        """Whether the file has new lines, and the windows that they complete, without waiting; see GrowingFile.look."""
+        new, batches = self.file.look(held=held)
+        return new, [sample for batch in batches for sample in self._cutter.add(batch).of(self.file.names).samples()]
+
     def _samples(self) -> Iterator[Sample]:
-        for windows in _windows(self._model, self.file, self.file.batches(), self.file.faults):
+        for windows in self._cutter.all(self.file.batches()):
             if not self.file.cut_short:  # otherwise the last window lacks rows that were not read
                 yield from windows.of(self.file.names).samples()
 

@@ -14,7 +14,7 @@ from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample
 from eccaht.model.standstill import Kind as Still
 from eccaht.presentation.text import counted, listed
-from eccaht.watch.watch import State
+from eccaht.watch.alarm import State
 
 Kind = Literal[
     "started", "alarm", "joined", "left", "over", "silent", "speaking", "stuck", "moving", "gap", "late",
@@ -28,8 +28,8 @@ class Fault:
     """An alarm as it is now, with times instead of numbers of windows.
 
     raised, onset, first, last: starts of windows: that which raised it, the most likely first one of the fault, and the
-    ends of the onset's interval of 90 %. named, kinds, sizes, beliefs: one for each sensor of the set; sizes in units
-    of the readings, None where there is none.
+    ends of the onset's interval. named, kinds, sizes, beliefs: one for each sensor of the set; sizes in units of the
+    readings, None where there is none. confidence: of the whole set, None where nobody has counted it.
     """
 
     raised: np.datetime64
@@ -40,6 +40,7 @@ class Fault:
     kinds: tuple[str, ...]
     sizes: tuple[float | None, ...]
     beliefs: tuple[float, ...]
+    confidence: float | None = None
 
 
 class Watcher(Protocol):
@@ -159,8 +160,8 @@ class Event:
 
     time: start of the window that shows it, ISO 8601. text: one line for people. number: of the event since the watch
     began, None for what the program does itself. onset, onset_interval: of the fault. named: the set as it is now;
-    kinds, sizes, beliefs: of each sensor in it, where that is known. sensors: those the event is about. count: windows
-    that are missing, or rows that were late.
+    kinds, sizes, beliefs: of each sensor in it, where that is known; confidence: of the whole set. sensors: those the
+    event is about. count: windows that are missing, or rows that were late.
     """
 
     event: Kind
@@ -173,6 +174,7 @@ class Event:
     kinds: tuple[str, ...] = ()
     sizes: tuple[float | None, ...] = ()
     beliefs: tuple[float, ...] = ()
+    confidence: float | None = None
     sensors: tuple[str, ...] = ()
     count: int | None = None
 
@@ -301,6 +303,7 @@ def _of_fault(
         kinds=kinds,
         sizes=sizes,
         beliefs=beliefs,
+        confidence=fault.confidence if {*named} == {*fault.named} else None,
         sensors=tuple(named if some is None else some),
     )
 

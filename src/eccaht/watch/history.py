@@ -4,13 +4,11 @@ The history is cut into blocks of time. Each block is watched with normal operat
 nothing counted has been seen. Four steps, each by the blocks other than the one it is applied to:
 
 1. *Scales*, by length and sensor: windows have memory, so that sums vary more than if they were independent, by a
-   factor that is measured; evidence of courses and powers counts beyond what nine in ten windows show, in units in
-   which it is e times as rare.
-2. *Components* of each length: one sensor, several that move alike, several, in each view; and the distance of all.
-3. *Rarity* of each component at each length: minus the logarithm of the share of windows in which it is as large. The
-   statistic is the rarest of all.
-4. *Passes* of the statistic: clusters of windows that pass a level are counted; beyond what was counted their rate
-   falls exponentially.
+   factor that is measured; courses and powers count beyond the mean of a window.
+2. *Components* of each length: one sensor, several that move alike, several, in each view; and the distances of all,
+   of their scores and of their innovations.
+3. *Rarity* of each component at each length; the statistic is the rarest of all: see `rarity`.
+4. *Passes* of the statistic say how rare that is.
 """
 
 from __future__ import annotations
@@ -18,66 +16,88 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.data.windows import Windows
+from eccaht.incident.drill import BLOCKS as DRILLED_BLOCKS
 from eccaht.incident.drill import fitted_without, kept, moments_of
 from eccaht.incident.quiet import Quiet, longest_repeats, quiet_of, sample_quiet
 from eccaht.model.model import Model
 from eccaht.model.normal import Normal, history_deviations, knots_of
+from eccaht.model.scatter import scatter_of
 from eccaht.watch.detector import components
+from eccaht.watch.rarity import Passes, Rarity
 from eccaht.watch.streams import LENGTHS, Look, Streams
+from eccaht.watch.wander import AGES, usual_moves
 
-BLOCKS, MORE_BLOCKS = 3, 6  # of a history, and of a short one
+Basis = Literal["counted", "extrapolated", "simulated"]
+BLOCKS, MORE_BLOCKS = 6, 9  # of a history, and of a short one
 SHORT = 2000  # windows
-FEWEST = 30  # stretches of a length, one after the other, that a history must hold for it to be looked at
 NAMES = (
     *(f"{view} {what}" for view in ("shift", "own") for what in ("one", "alike", "several")),
     *(f"{view} {what}" for view in ("power", "free") for what in ("one", "several")),
     "dense",
+    "fresh",
 )
+_ALIGNED = 64  # windows: candidates of segments that begin so far apart are thinned alike
+_RUN_IN = 4 * _ALIGNED  # windows, more than the longest stretch and what a local level may wait for
+_SEGMENTS = 64
 _MOST = 1_000_000  # windows times sensors of a history that are looked at
 _LEAST_INFLATION = 0.25
 _PRIOR = 20.0  # stretches that the mean of all sensors counts for in the inflation of one
 _LEAST_SPREAD = 0.1  # of the evidence of a window, in nats
-_FEW = 8.0  # windows beyond the last quantile of a rarity, in units of those that are worth one
-_HEAVY = 0.1  # shape of tails beyond what was counted (generalised Pareto)
-_HALVES = 24  # quantiles of a rarity at most: shares of 1/2, 1/4, ...
-_LEVELS = 60  # of the statistic at which it is counted
-_FEWEST_PASSED, _ENOUGH = 5, 12  # clusters that a counted level needs, and those that say how fast the rate falls
-_APART = 10  # windows below the level that end a cluster
 
 
 def law_of(normal: Normal, values: Array, moments: Array) -> Normal:
-    """Normal operation whose `scores` are those of innovations, by the ranks of those of a history, (T, K)."""
+    """Normal operation of innovations: scores by the ranks of those of a history, (T, K), and what these share."""
     deviations = history_deviations(values, moments, normal.level, normal.profile, normal.width)
     innovations = normal.innovations(np.full(normal.size, np.nan), deviations)[1:]
-    knots, scores = knots_of(innovations, np.ones(normal.size))
-    return replace(normal, knots=knots, knot_scores=scores)
+    knots, heights = knots_of(innovations, np.ones(normal.size))
+    law = replace(normal, knots=knots, knot_scores=heights)
+    return replace(law, scatter=scatter_of(law.scores(innovations)))
+
+
+def second_moments(normal: Normal, law: Normal, values: Array, moments: Array) -> Array:
+    """Second moments of the scores of deviations and of innovations in a history, (2, K, K)."""
+    deviations = history_deviations(values, moments, normal.level, normal.profile, normal.width)
+    innovations = normal.innovations(np.full(normal.size, np.nan), deviations)[1:]
+    found = [scores.T @ scores / len(scores) for scores in (normal.scores(deviations), law.scores(innovations))]
+    return np.stack(found)
 
 
 def looks_of(normal: Normal, law: Normal, values: Array, moments: Array, before: int = 0) -> Look:
-    """What all windows of values, (T, K), but the first `before`, show, each part with a first axis of T windows."""
-    streams = Streams(normal, law)
-    for x in values[:before]:
-        streams.follow(x)
-    looks = []
-    for x, moment in zip(values[before:], moments[before:], strict=True):
+    """What all windows of values, (T, K), but the first `before`, show, each part with a first axis of T windows.
+
+    Long histories are cut into segments that go side by side; each begins _RUN_IN windows before it counts.
+    """
+    T = len(values) - before
+    segments = int(np.clip((T - _RUN_IN) // (2 * _RUN_IN), 1, _SEGMENTS))
+    stride = T - _RUN_IN if segments == 1 else -(-(T - _RUN_IN) // (segments * _ALIGNED)) * _ALIGNED
+    begins = before + np.arange(0, T if segments > 1 else 1, max(stride, 1))[:segments]
+    segments = len(begins)
+    streams = Streams(normal, law, plants=segments)
+    nothing = np.full(normal.size, np.nan)
+    for ago in range(normal.width, 0, -1):
+        places = begins - ago
+        streams.follow(np.where((places >= 0)[:, None], values[np.maximum(places, 0)], nothing))
+    looks, places = [], begins
+    for step in range(stride + _RUN_IN):
+        places = np.minimum(begins + step, len(values) - 1)
         if streams.ready:
-            looks.append(streams.update(x, float(moment)))
+            lengths, *shown = streams.update(values[places], moments[places])
+            looks.append(Look(lengths, *(part.astype(np.float32) for part in shown)))
         else:
-            streams.follow(x)
-    lengths, *parts = zip(*looks, strict=True)
-    return Look(np.array(lengths), *(np.array(part, dtype=np.float32) for part in parts))
-
-
-def together(looks: Sequence[Look]) -> Look:
-    """The windows of several blocks."""
-    return Look(*(np.concatenate(parts) for parts in zip(*looks, strict=True)))
+            streams.follow(values[places])
+    late = stride + _RUN_IN - len(looks)  # windows before the level was known
+    joined: list[Any] = []
+    for name in Look._fields:
+        part = np.stack([getattr(look, name) for look in looks], axis=1)  # (P, windows, ...)
+        joined.append(np.concatenate([part[0], *part[1:, _RUN_IN - late :]])[: T - late])
+    return Look(*joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,27 +116,37 @@ class Scales:
     free_usual: Array
 
     @staticmethod
-    def of(looks: Look) -> Scales:
-        """Measure them on windows."""
-        known = looks.lengths > 0
-        power, free = _usual(looks.power[:, 0]), _usual(looks.free[:, 0])
+    def of(looks: Sequence[Look], usual: tuple[Array, Array]) -> Scales:
+        """Measure them on the windows of blocks; usual: see `usual_of`."""
+        known = [look.lengths > 0 for look in looks]
+        power, free = usual
         return Scales(
-            _inflation(looks.shift, known),
-            _inflation(looks.own, known),
-            _inflation(_standardised(looks.power, looks.lengths, power), known),
-            _inflation(_standardised(looks.free, looks.lengths, free), known),
+            _inflation([look.shift for look in looks], known),
+            _inflation([look.own for look in looks], known),
+            _inflation([_standardised(look.power, look.lengths, power) for look in looks], known),
+            _inflation([_standardised(look.free, look.lengths, free) for look in looks], known),
             power,
             free,
         )
 
     def components(self, look: Look) -> Array:
-        """The components of a look, (11, J), or of many, (11, T, J); 0 where there are not so many windows."""
+        """The components of a look, (12, J), or of many, (12, T, J); 0 where there are not so many windows."""
         shift, own = components(look.shift / self.shift), components(look.own / self.own)
         power = _standardised(look.power, look.lengths, self.power_usual) / self.power
         free = _standardised(look.free, look.lengths, self.free_usual) / self.free
         wide = [components(np.maximum(z, 0.0))[[0, 2]] for z in (power, free)]
-        found = np.concatenate([shift, own, *wide, look.dense[None]])
+        found = np.concatenate([shift, own, *wide, look.dense[None], look.fresh[None]])
         return np.where(look.lengths > 0, found, 0.0)
+
+
+def usual_of(looks: Sequence[Look]) -> tuple[Array, Array]:
+    """What a window shows of power and free courses: mean and standard deviation of each sensor, (2, K) each.
+
+    Of all blocks, also for the block that it is applied to: each was looked at by a fit to the others, so that where
+    one is rougher all others seem calmer, which must not count twice.
+    """
+    power, free = (_usual(np.concatenate([getattr(look, name)[:, 0] for look in looks])) for name in ("power", "free"))
+    return power, free
 
 
 def _usual(windows: Array) -> Array:
@@ -130,112 +160,20 @@ def _standardised(means: Array, lengths: NDArray[np.intp], usual: Array) -> Arra
     return np.asarray((means - usual[0]) * np.sqrt(lengths)[..., None] / usual[1])
 
 
-def _inflation(z: Array, known: NDArray[np.bool_]) -> Array:
+def _inflation(blocks: Sequence[Array], known: Sequence[NDArray[np.bool_]]) -> Array:
     """Roots of the mean squares, (J, K): those of one sensor drawn to the mean of all the more, the fewer stretches."""
-    found = np.empty(z.shape[1:])
-    for j, length in enumerate(LENGTHS[: z.shape[1]]):
-        squares = np.square(z[known[:, j], j], dtype=np.float64)
-        each = squares.mean(axis=0) if len(squares) else np.ones(z.shape[2])
-        worth = len(squares) / length
-        found[j] = (worth * each + _PRIOR * each.mean()) / (worth + _PRIOR)
+    squares = np.sum(
+        [
+            (np.square(z) * there[..., None]).sum(axis=0, dtype=np.float64)
+            for z, there in zip(blocks, known, strict=True)
+        ],
+        axis=0,
+    )
+    number = np.sum([there.sum(axis=0) for there in known], axis=0)[:, None]
+    each = np.where(number > 0, squares / np.maximum(number, 1), 1.0)
+    worth = number / np.array(LENGTHS)[: len(each), None]
+    found = (worth * each + _PRIOR * each.mean(axis=1, keepdims=True)) / (worth + _PRIOR)
     return np.sqrt(np.maximum(found, _LEAST_INFLATION))
-
-
-@dataclass(frozen=True, eq=False)
-class Rarity:
-    """How rare values of each component are at each length: quantiles at shares 1/2, 1/4, ... of the windows beyond.
-
-    quantiles: (11, J, Q), infinite beyond what was counted. last, at, slope: the last one counted, minus the logarithm
-    of its share, and the mean excess beyond it, (11, J).
-    """
-
-    quantiles: Array
-    last: Array
-    at: Array
-    slope: Array
-
-    @staticmethod
-    def of(values: Array, lengths: NDArray[np.intp]) -> Rarity:
-        """Count the values of windows, (11, T, J); a length with too few stretches gets no quantile at all."""
-        n, _, J = values.shape
-        quantiles = np.full((n, J, _HALVES), np.inf)
-        last, at, slope = np.zeros((n, J)), np.zeros((n, J)), np.ones((n, J))
-        for j in range(J):
-            rows = values[:, lengths[:, j] > 0, j]
-            T = rows.shape[1]
-            if FEWEST * LENGTHS[j] > T:
-                last[:, j] = np.inf
-                continue
-            worth = T / np.sqrt(LENGTHS[j])  # neighbouring stretches share windows
-            halves = int(np.clip(np.log2(worth / _FEW), 1, _HALVES))
-            quantiles[:, j, :halves] = np.quantile(rows, 1.0 - 0.5 ** np.arange(1, halves + 1), axis=1).T
-            last[:, j], at[:, j] = quantiles[:, j, halves - 1], halves * np.log(2.0)
-            excess = rows - last[:, j, None]
-            beyond = excess > 0
-            slope[:, j] = np.where(beyond, excess, 0.0).sum(axis=1) / np.maximum(beyond.sum(axis=1), 1)
-        floor = 0.1 * np.maximum(np.abs(np.where(np.isfinite(last), last, 0.0)), 1.0)
-        return Rarity(quantiles, last, at, np.maximum(slope, 0.1 * floor))
-
-    def by_length(self, values: Array) -> Array:
-        """The rarity of values, (11, J) or (11, T, J), in nats: 0 below the median."""
-        many = values.ndim == 3
-        v = values if many else values[:, None]
-        found = np.zeros(v.shape)
-        steps = np.log(2.0)
-        for i in range(_HALVES):  # a broken line through the quantiles
-            q = self.quantiles[:, None, :, i]
-            if not np.isfinite(q).any():
-                break
-            lower = self.quantiles[:, None, :, i - 1] if i else q
-            rises = np.isfinite(q) & (q > lower)
-            width = np.subtract(q, lower, out=np.ones_like(q), where=rises)
-            share = np.where(rises, np.clip((v - lower) / width, 0.0, 1.0), v >= q)
-            found += steps * share
-        last = self.last[:, None]
-        excess = np.where(np.isfinite(last), np.maximum(v - np.where(np.isfinite(last), last, 0.0), 0.0), 0.0)
-        found += np.log1p(_HEAVY * excess / self.slope[:, None]) / _HEAVY
-        return found if many else found[:, 0]
-
-
-@dataclass(frozen=True, eq=False)
-class Passes:
-    """How often the statistic passed levels in so many windows, clusters of windows counted once.
-
-    levels: ascending, (n,). counts: clusters beyond them, not increasing. slope: beyond the last level the rate falls
-    as exp(-slope b). largest: the largest value.
-    A value that c clusters pass comes once in windows / (c + sqrt(c)) windows: a standard error on the side of fewer
-    false alarms.
-    """
-
-    levels: Array
-    counts: Array
-    slope: float
-    largest: float
-    windows: int
-
-    @staticmethod
-    def of(statistics: Sequence[Array]) -> Passes:
-        """Count in blocks of windows; a level that fewer than five clusters pass is not counted but extrapolated."""
-        every = np.concatenate(statistics)
-        levels = np.unique(np.quantile(every, 1.0 - np.geomspace(0.3, 1.0 / len(every), _LEVELS)))
-        peaks = [np.concatenate([_peaks(values, level) for values in statistics]) for level in levels]
-        counts = np.maximum.accumulate([len(each) for each in peaks[::-1]])[::-1]
-        last = int(np.flatnonzero(counts >= min(_FEWEST_PASSED, counts.max()))[-1])
-        excesses = peaks[int(np.flatnonzero(counts >= min(_ENOUGH, counts.max()))[-1])]
-        mean = float((excesses - excesses.min()).mean()) if len(excesses) > 1 else 1.0
-        return Passes(levels[: last + 1], counts[: last + 1], min(1.0 / max(mean, 1e-9), 1.0), every.max(), len(every))
-
-    def log_time(self, value: float) -> float:
-        """The logarithm of the mean time, in windows, between values as large as this."""
-        times = np.log(self.windows / (self.counts + np.sqrt(self.counts)))
-        return float(np.interp(value, self.levels, times) + self.slope * max(value - self.levels[-1], 0.0))
-
-    def threshold(self, every: float) -> float:
-        """The value from which on the mean time is at least so many windows."""
-        lacking = np.log(every) - self.log_time(self.levels[-1])
-        if lacking > 0.0:
-            return float(self.levels[-1] + lacking / self.slope)
-        return float(next(level for level in self.levels if self.log_time(level) >= np.log(every)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +182,9 @@ class Rule:
 
     passes: of the statistic. calm: what the statistic of short stretches stays below in nine of ten windows.
     law: of the innovations, see `law_of`. quiet: the yardstick by which sensors are named.
+    second: second moments of scores, see `second_moments`.
+    moves: how far sensors usually are from a local level of some windows ago, see `wander`; 0 for other levels.
+    simulated: whether the windows were drawn from the model and not those of its history.
     """
 
     scales: Scales
@@ -252,14 +193,19 @@ class Rule:
     calm: float
     law: Normal
     quiet: Quiet
+    second: Array
+    moves: Array
+    simulated: bool = False
 
     def statistic(self, look: Look) -> Array:
-        """The rarity of each component at each length, (11, J) or (11, T, J)."""
+        """The rarity of each component at each length, (12, J) or (12, T, J)."""
         return self.rarity.by_length(self.scales.components(look))
 
-    def basis(self, every: float) -> Literal["counted", "extrapolated"]:
-        """Whether so rare a value was counted in the history, or is extrapolated from what was."""
-        return "counted" if self.passes.threshold(every) <= self.passes.largest else "extrapolated"
+    def basis(self, every: float) -> Basis:
+        """Whether so rare a value was counted in the history, is extrapolated from what was, or simulated."""
+        if self.simulated:
+            return "simulated"
+        return "counted" if self.passes.threshold(every) <= self.passes.levels[-1] else "extrapolated"
 
 
 CALM_LENGTHS = 8  # the first of LENGTHS, up to 27 windows, say whether all is normal again
@@ -269,27 +215,46 @@ def rule_of_history(model: Model, windows: Windows) -> Rule:
     """Count on the windows that a model was calibrated on, without gaps."""
     if model.normal is None or windows.names != model.names:
         raise ValueError("a plant is watched by a model of normal operation and the windows it was calibrated on")
-    values, moments, drilled = windows.values, moments_of(windows), kept(model)
+    values, moments = windows.values, moments_of(windows)
     blocks = BLOCKS if len(values) >= SHORT else MORE_BLOCKS
-    edges = np.linspace(0, len(values), blocks + 1).astype(int).tolist()
     most = max(_MOST // values.shape[1] // blocks, 500)
-    looks, samples, repeats = [], [], []
-    for first, last in pairwise(edges):
+    looks = []
+    for first, last in _blocks(len(values), blocks):
         rest = np.r_[0:first, last : len(values)]
         normal = fitted_without(model, values, moments, slice(first, last))
         begin, stop = max(first - normal.width, 0), min(last, first + most)
         law = law_of(normal, values[rest], moments[rest])
         looks.append(looks_of(normal, law, values[begin:stop], moments[begin:stop], before=first - begin))
-        repeats.append(longest_repeats(values[first:last]))
-        if drilled is None and len(looks) % (blocks // BLOCKS) == 0:
-            samples.append(sample_quiet(normal, values[first:last], moments[first:last]))
-    found = []
+    usual, found = usual_of(looks), []
     for b, look in enumerate(looks):
-        others = together([other for c, other in enumerate(looks) if c != b])
-        found.append(Scales.of(others).components(look))
-    quiet = quiet_of(samples, longest_repeats(values)) if drilled is None else drilled.quiet
-    quiet = replace(quiet, still=quiet.still * _unsteady(np.array(repeats)))
-    return _rule(looks, found, law_of(model.normal, values, moments), quiet)
+        others = [other for c, other in enumerate(looks) if c != b]
+        found.append(Scales.of(others, usual).components(look))
+    law = law_of(model.normal, values, moments)
+    second = second_moments(model.normal, law, values, moments)
+    local = model.normal.level == "local"
+    moves = usual_moves(values, model.normal.width) if local else np.zeros((len(AGES), values.shape[1]))
+    return _rule(looks, found, law=law, quiet=_quiet(model, values, moments), second=second, moves=moves)
+
+
+def _blocks(windows: int, number: int) -> list[tuple[int, int]]:
+    """The first window of each block of time, and the one after its last."""
+    return list(pairwise(np.linspace(0, windows, number + 1).astype(int).tolist()))
+
+
+def _quiet(model: Model, values: Array, moments: Array) -> Quiet:
+    """The yardstick by which sensors are named: that of the model's drills, or measured as these do."""
+    drilled, blocks = kept(model), _blocks(len(values), DRILLED_BLOCKS)
+    repeats = np.array([longest_repeats(values[first:last]) for first, last in blocks])
+    if drilled is not None:
+        quiet = drilled.quiet
+    else:
+        normals = [fitted_without(model, values, moments, slice(*block)) for block in blocks]
+        samples = [
+            sample_quiet(normal, values[first:last], moments[first:last])
+            for normal, (first, last) in zip(normals, blocks, strict=True)
+        ]
+        quiet = quiet_of(samples, longest_repeats(values))
+    return replace(quiet, still=quiet.still * _unsteady(repeats))
 
 
 def _unsteady(repeats: Array) -> Array:
@@ -301,8 +266,8 @@ def _unsteady(repeats: Array) -> Array:
     return np.asarray(ordered[-1] / ordered[-2])
 
 
-def _rule(looks: Sequence[Look], found: Sequence[Array], law: Normal, quiet: Quiet) -> Rule:
-    """The rule of all blocks; found: the components of each by the scales of the others.
+def _rule(looks: Sequence[Look], found: Sequence[Array], **parts: Any) -> Rule:
+    """The rule of all blocks; found: the components of each by the scales of the others; parts: all else of it.
 
     The peaks are of blocks whose rarities are those of the others.
     """
@@ -314,21 +279,10 @@ def _rule(looks: Sequence[Look], found: Sequence[Array], law: Normal, quiet: Qui
         statistics.append(rarity.by_length(values))
     largest = [statistic.max(axis=(0, 2)) for statistic in statistics]
     short = np.concatenate([statistic[:, :, :CALM_LENGTHS].max(axis=(0, 2)) for statistic in statistics])
-    every = together(looks)
     return Rule(
-        scales=Scales.of(every),
-        rarity=Rarity.of(np.concatenate(found, axis=1), every.lengths),
+        scales=Scales.of(looks, usual_of(looks)),
+        rarity=Rarity.of(np.concatenate(found, axis=1), np.concatenate([look.lengths for look in looks])),
         passes=Passes.of(largest),
         calm=float(np.quantile(short, 0.9)),
-        law=law,
-        quiet=quiet,
+        **parts,
     )
-
-
-def _peaks(values: Array, level: float) -> Array:
-    """The largest value of each cluster of windows that pass the level."""
-    passing = np.flatnonzero(values > level)
-    if not passing.size:
-        return np.zeros(0)
-    clusters = np.split(passing, np.flatnonzero(np.diff(passing) > _APART) + 1)
-    return np.array([values[cluster].max() for cluster in clusters])

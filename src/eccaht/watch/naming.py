@@ -2,11 +2,11 @@
 
 A member of the set has moved by N(m, (0.3 m)^2), the same in all windows from the onset on, m one of a grid of sizes of
 either sign in units of the stream's own standard deviation: small near 0, so that sets end. Members tend to move alike:
-one size is common to the set, and each member has it with probability 0.6. With b and M the sums of Q (x - mean) and of
-Q since the onset, the shifts are integrated out in closed form, as in `posterior.likelihood.UnknownShifts`. All numbers
-of members are equally likely before, and all sets of a number, so that one more than n of K streams must gain
-log((K - n) / (n + 1)). A set is grown stream by stream and improved by exchanges; onset, set and common size take
-turns until all stay.
+one size and sign is common to the set, and each member has it with probability 0.6. All numbers of members are equally
+likely before, and all sets of a number, so that one more than n of K streams must gain log((K - n) / (n + 1)). A set is
+grown stream by stream from a first guess of the onset, up to eight in a window, and improved by one change; then the
+onset is that of the set. Each window after the alarm goes on from onset, set and common size of the window before, so
+that the time for a window is bounded.
 """
 
 from __future__ import annotations
@@ -18,15 +18,22 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.arrays import Array, Index
-from eccaht.incident.others import Free
-from eccaht.watch.detector import window_lengths
+from eccaht.watch.sums import RELATIVE, Members, Sums, Windows
 
 COVERED = 0.9  # probability of the onset's interval
 SIZES = 0.5 * 2.0 ** (0.5 * np.arange(15))  # m, in standard deviations of the stream
-_RELATIVE = 0.3  # standard deviation of a shift in units of m
 _COMMON = 0.6  # probability that a member has the common size
-_TURNS = 4  # of onset, set and common size
-_ROUNDS = 20  # of growing and exchanging
+_CHANGES = 1  # of a set in a window; the next window goes on
+_RIVALS = 8  # streams that are looked at in a place: those that gain most by a shift of the very best size
+_WORTH = 0.1  # nats: what a change must gain, so that sets do not waver
+_NEAR = 0.6  # of the common size
+_CAUTION = 2.5  # power; with it no share of right sets that was counted is significantly below the confidence
+_LARGE = 700.0  # nats, beyond which exp overflows
+
+# A shift N(m, (0.3 m)^2) gains (f + q)^2 / (2 (c + p)) - log(c + p) / 2 + constant by a field f and a curvature c.
+_P = (RELATIVE * SIZES[:, None]) ** -2.0
+_Q = SIZES[:, None] * _P
+_CONSTANT = 0.5 * np.log(_P) - 0.5 / RELATIVE**2
 
 
 class Onset(NamedTuple):
@@ -43,6 +50,7 @@ class Named:
 
     members: in ascending order, (n,). sizes: posterior means of their shifts, (n,). beliefs: the probability that each
     stream is a member, given the others, (K,). common: the size that members tend to have, in standard deviations.
+    confidence: the probability that this is the set, on the safe side.
     """
 
     members: Index
@@ -50,89 +58,7 @@ class Named:
     beliefs: Array
     onset: Onset
     common: float
-
-
-class Members(NamedTuple):
-    """A set and the m of each of its members."""
-
-    streams: tuple[int, ...]
-    means: tuple[float, ...]
-
-    def without(self, place: int) -> Members:
-        """All but one."""
-        streams, means = self
-        return Members(streams[:place] + streams[place + 1 :], means[:place] + means[place + 1 :])
-
-    def put(self, stream: int, mean: float) -> Members:
-        """One more."""
-        return Members((*self.streams, stream), (*self.means, mean))
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """b, (K,), and M, (K, K), of the windows since an onset, in units of the streams' standard deviations."""
-
-    b: Array
-    M: Array
-
-    def given(self, members: Members) -> tuple[Array, Array]:
-        """Field and curvature of the other streams once the members' shifts are integrated out, (K,) each."""
-        if not members.streams:
-            return self.b, self.M.diagonal()
-        A, mean = list(members.streams), np.array(members.means)
-        rows, lower = self.M[A], self._lower(members)
-        through = np.linalg.solve(lower, np.abs(mean)[:, None] * _RELATIVE * rows)
-        pull = np.linalg.solve(lower, np.abs(mean) * _RELATIVE * (self.b[A] - rows[:, A] @ mean))
-        return self.b - mean @ rows - pull @ through, np.maximum(self.M.diagonal() - (through**2).sum(axis=0), 0.0)
-
-    def shifts(self, members: Members) -> Array:
-        """Posterior means of the members' shifts, (n,)."""
-        A, mean = list(members.streams), np.array(members.means)
-        spread, lower = np.abs(mean) * _RELATIVE, self._lower(members)
-        residual = self.b[A] - self.M[np.ix_(A, A)] @ mean
-        return np.asarray(mean + spread * np.linalg.solve(lower.T, np.linalg.solve(lower, spread * residual)))
-
-    def _lower(self, members: Members) -> Array:
-        A, spread = list(members.streams), np.abs(members.means) * _RELATIVE
-        return np.asarray(np.linalg.cholesky(np.eye(len(A)) + spread[:, None] * self.M[np.ix_(A, A)] * spread))
-
-
-class Windows:
-    """Windows of x - mean, (L, K), NaN where a stream is silent, the last one at the end.
-
-    covariance: of all streams, (K, K). precision: its inverse.
-    """
-
-    def __init__(self, deviations: Array, covariance: Array, precision: Array) -> None:
-        self.units = np.sqrt(covariance.diagonal())
-        self._free = Free.of(deviations / self.units, precision * np.outer(self.units, self.units))
-        self._sums = _from_the_end(self._free.G)
-
-    def __len__(self) -> int:
-        return len(self._sums)
-
-    def since(self, onset: int) -> Sums:
-        """What the windows from an onset on say of shifts."""
-        counts = np.bincount(self._free.which[onset:], minlength=len(self._free.Q))
-        return Sums(self._sums[onset], np.tensordot(counts, self._free.Q, axes=1))
-
-    def evidence(self, members: Members) -> Array:
-        """The log ratio of marginal likelihoods of a set, by onset, (L,)."""
-        A, mean = list(members.streams), np.array(members.means)
-        blocks = self._free.Q[np.ix_(range(len(self._free.Q)), A, A)]
-        M, b, spread = _from_the_end(blocks[self._free.which]), self._sums[:, A], np.abs(mean) * _RELATIVE
-        lower = np.linalg.cholesky(np.eye(len(A)) + spread[:, None] * M * spread)
-        residual = spread * (b - M @ mean)
-        solved = np.linalg.solve(lower, residual[:, :, None])[:, :, 0]
-        log_roots = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-        return np.asarray(b @ mean - 0.5 * (M @ mean) @ mean + 0.5 * (solved**2).sum(axis=1) - log_roots)
-
-    def first_onset(self) -> int:
-        """The onset that speaks most for some streams, each on its own."""
-        onsets = len(self) - np.array(window_lengths(len(self)))
-        own = _from_the_end(np.einsum("pkk->pk", self._free.Q)[self._free.which])[onsets]
-        gains, _ = best_gains(self._sums[onsets], np.maximum(own, 0.0), None)
-        return int(onsets[np.logaddexp(0.0, gains - bar(0, gains.shape[1])).sum(axis=1).argmax()])
+    confidence: float | None = None
 
 
 def bar(count: int, size: int) -> float:
@@ -144,115 +70,174 @@ def bar(count: int, size: int) -> float:
     return math.log(max(size - count, 1) / (count + 1))
 
 
-def best_gains(field: Array, curvature: Array, common: float | None) -> tuple[Array, Array]:
-    """What each stream gains by a shift of the m that suits it best, and that m, which has the sign of its field.
+def gains(field: Array, curvature: Array, common: float) -> Array:
+    """What streams, (N,), gain by a shift of each of the SIZES with the sign of their field, (sizes, N).
 
-    common: the common size, None where it is not known.
+    common: the common size with its sign; 0 where it is not known.
     """
-    m = SIZES.reshape(-1, *([1] * field.ndim))
-    strength, spread = np.abs(field), (_RELATIVE * m) ** 2
-    factor = 1.0 + spread * curvature
-    gains = m * (strength - 0.5 * m * curvature) + 0.5 * spread * (strength - m * curvature) ** 2 / factor
-    gains += _log_weights(common).reshape(m.shape) - 0.5 * np.log(factor)
-    best = gains.argmax(axis=0)
-    return np.take_along_axis(gains, best[None], axis=0)[0], np.copysign(SIZES[best], field)
+    precision = curvature + _P
+    gained = np.abs(field) + _Q
+    gained *= gained
+    gained /= precision
+    gained -= np.log(precision)
+    gained *= 0.5
+    gained += _CONSTANT
+    gained -= math.log(2.0 * len(SIZES))
+    if common:
+        place = int(np.searchsorted(SIZES, abs(common)))
+        gained += _OTHERS
+        gained[place] += np.where((field > 0) == (common > 0), _LIKE_ALL, 0.0)
+    return gained
 
 
-def name_streams(windows: Windows, *, onset: int | None = None, start: Named | None = None, recent: int = 0) -> Named:
-    """Find onset and set together.
+_OTHERS = math.log(2.0 * len(SIZES) * (1.0 - _COMMON) / (2.0 * len(SIZES) - 1.0))
+_LIKE_ALL = math.log(_COMMON / (1.0 - _COMMON) * (2.0 * len(SIZES) - 1.0))
 
-    onset: where it is known. start: what was found a window before. recent: if not 0, the set is that of the last
-    windows only, at most so many.
+
+def name_streams(
+    windows: Windows, count: int, *, begin: int | None = None, settled: bool = False, start: Named | None = None,
+    recent: int = 0,
+) -> Named:  # fmt: skip
+    """Find onset and set together in the last `count` windows.
+
+    begin: the onset to start from, the first guess of `windows` by default, which stays if it is settled. start: what
+    was found a window before. recent: if not 0, the set is that of the last windows only, at most so many.
     """
-    begin = windows.first_onset() if onset is None else onset
-    common, members = None, Members((), ())
-    if start is not None:
-        common, scaled = start.common, start.sizes / windows.units[start.members]
-        means = (math.copysign(_nearest_size(abs(size)), size) for size in scaled.tolist())
-        members = Members(tuple(start.members.tolist()), tuple(means))
-    for _ in range(_TURNS):
-        before = members.streams, begin, common
-        sums = windows.since(max(begin, len(windows) - recent) if recent else begin)
-        members = best_set(sums, common, members)
-        common = _nearest_size(float(np.median(np.abs(members.means))))
-        by_onset = windows.evidence(members)
-        begin = int(by_onset.argmax()) if onset is None else onset
-        if (members.streams, begin, common) == before:
-            break
+    onset = windows.first_onset(count) if begin is None else begin
+    common, members = (0.0, Members((), ())) if start is None else _resumed(start, windows)
+    sums = windows.last(min(count - onset, recent or count))
+    look = best_set(sums, common, members)
+    members = look.members
+    interval = Onset(onset, onset, onset) if settled else _interval(windows.evidence(members, count))
     order = np.argsort(members.streams)
     streams = np.array(members.streams, dtype=np.intp)[order]
-    return Named(
-        streams,
-        sums.shifts(members)[order] * windows.units[streams],
-        _beliefs(sums, common, members),
-        _interval(by_onset) if onset is None else Onset(onset, onset, onset),
-        _nearest_size(float(np.median(np.abs(members.means)))),
-    )
+    beliefs, sizes = look.beliefs(), look.given.shifts[order] * windows.units[streams]
+    return Named(streams, sizes, beliefs, interval, abs(_common(members)), look.confidence(beliefs))
 
 
-def best_set(sums: Sums, common: float | None, start: Members) -> Members:
-    """Grow a set, exchange and drop members until no single change improves it; it holds at least one stream."""
-    members = start
-    for _ in range(_ROUNDS):
-        grown = _grow(sums, common, members)
-        improved = _improve(sums, common, grown)
-        if improved == members:
+def _resumed(start: Named, windows: Windows) -> tuple[float, Members]:
+    """The common size and the set of the window before; who is near the common size has it."""
+    scaled = (start.sizes / windows.units[start.members]).tolist()
+    common = math.copysign(start.common, sum(math.copysign(1.0, size) for size in scaled) or 1.0)
+    means = (common if _NEAR < size / common < 1.0 / _NEAR else _nearest_size(size) for size in scaled)
+    return common, Members(tuple(start.members.tolist()), tuple(means))
+
+
+class Look:
+    """A set, and what each single change of it gains: one more stream, one less, one in the place of another.
+
+    rivals: the streams that promise most of those that are not in the set, given all members, and then given all but
+    each of them, this one at the end, (n + 1, R + 1). gained, means: what they gain, and by which m, of the same shape.
+    own: what each member gains by the m that it has, (n,).
+    """
+
+    def __init__(self, sums: Sums, common: float, members: Members) -> None:
+        self.sums, self.members, self.common, self.given = sums, members, common, sums.given(members)
+        A, means = np.array(members.streams), np.array(members.means)
+        n, few = len(A), min(_RIVALS, len(sums.b) - len(A))
+        field, curvature = self.given.and_without_each()
+        rivals = _strongest(field, curvature, few, A)
+        self.rivals = np.concatenate([rivals, np.append(A[:1], A)[:, None]], axis=1)
+        rows = np.arange(n + 1)[:, None]
+        field, curvature = field[rows, self.rivals], curvature[rows, self.rivals]
+        gained = gains(field.ravel(), curvature.ravel(), common).reshape(len(SIZES), n + 1, few + 1)
+        best = gained.argmax(axis=0)
+        self.gained, self.means = gained.max(axis=0), np.copysign(SIZES[best], field)
+        self.gained[0, few] = -np.inf
+        own = gained[np.searchsorted(SIZES, np.abs(means)), rows[1:, 0], few]
+        self.own = np.where(means * field[1:, few] < 0, -np.inf, own)
+        self._joins, self._stays = bar(n, len(sums.b)), bar(n - 1, len(sums.b))
+
+    def beliefs(self) -> Array:
+        """How probable each stream is as a member, given that the others are in or out as they are, (K,)."""
+        odds = gains(self.given.field, self.given.curvature, self.common).max(axis=0) - self._joins
+        odds[list(self.members.streams)] = self.gained[1:, -1] - self._stays
+        return np.asarray(1.0 / (1.0 + np.exp(-np.maximum(odds, -_LARGE))))
+
+    def confidence(self, beliefs: Array) -> float:
+        """How probable the set is, on the safe side.
+
+        As if what is in each of its places did not depend on the others: its member, a rival or none; a stream of no
+        place is out, or one more. Taken to a power, because members too weak to be seen are more than that allows for.
+        """
+        instead = np.exp(self.gained[1:, :-1] - self.gained[1:, -1:]).sum(axis=1)
+        if len(instead) > 1:
+            instead += np.exp(self._stays - self.gained[1:, -1])
+        others = np.minimum(beliefs, 1.0 - 1e-12)
+        others[list(self.members.streams)] = 0.0
+        return float(np.exp(_CAUTION * (np.log1p(-others).sum() - np.log1p(instead).sum())))
+
+    def changed(self) -> Members | None:
+        """The set after the change that gains most, None if none gains enough; further streams may join together."""
+        change = self.gained.copy()
+        change[0] -= self._joins
+        change[1:] -= self.own[:, None]
+        place, rival = divmod(int(change.argmax()), change.shape[1])
+        worst, most = int(self.own.argmin()), max(float(change[place, rival]), _WORTH)
+        if len(self.own) > 1 and self._stays - self.own[worst] > most:
+            return self.members.without(worst)
+        if change[place, rival] < most:
+            return None
+        if place:
+            rest = self.members.without(place - 1)
+            return rest.put(int(self.rivals[place, rival]), float(self.means[place, rival]))
+        few, A = self.rivals[0, :-1], np.array(self.members.streams)
+        inner = self.sums.M[np.ix_(few, few)] - self.sums.M[np.ix_(few, A)] @ self.given.through[:, few]
+        return _grown(few, self.given.field[few], inner, self.members, len(self.sums.b))
+
+
+def _strongest(field: Array, curvature: Array, few: int, members: Index) -> Index:
+    """The streams that gain most by a shift of the very best size, members left out, (..., few)."""
+    strength = field * field / (np.maximum(curvature, 0.0) + _P[-1])
+    strength[..., members] = -1.0
+    size = strength.shape[-1]
+    return np.asarray(strength.argpartition(min(size - few, size - 1), axis=-1)[..., size - few :])
+
+
+def best_set(sums: Sums, common: float, start: Members, changes: int = _CHANGES) -> Look:
+    """Improve a set by some changes, as long as one gains enough; from none it is grown, to one stream at least.
+
+    The common size is what the first members of a set that grows make it.
+    """
+    members, size = start, len(sums.b)
+    if not start.streams:
+        few = _strongest(sums.b, sums.M.diagonal(), min(_RIVALS, size), np.zeros(0, dtype=np.intp))
+        members = _grown(few, sums.b[few], sums.M[np.ix_(few, few)], start, size)
+    look = Look(sums, common or _common(members), members)
+    for _ in range(changes):
+        if (changed := look.changed()) is None:
             break
-        members = improved
-    return members
+        look = Look(sums, look.common, changed)
+    return look
 
 
-def _grow(sums: Sums, common: float | None, members: Members) -> Members:
-    size = len(sums.b)
-    while len(members.streams) < size:
-        gains, means = best_gains(*sums.given(members), common)
-        gains[list(members.streams)] = -np.inf
-        k = int(gains.argmax())
-        if members.streams and gains[k] <= bar(len(members.streams), size):
+def _grown(few: Index, field: Array, M: Array, members: Members, size: int) -> Members:
+    """Put in the stream that gains most, again and again, of a few with their field and their M given the members."""
+    joined: list[int] = []
+    for n in range(len(members.streams), len(members.streams) + len(few)):
+        gained = gains(field, np.maximum(M.diagonal(), 0.0), _common(members) if n else 0.0)
+        gained[:, joined] = -np.inf
+        best, place = divmod(int(gained.argmax()), len(few))
+        if n and gained[best, place] <= bar(n, size):
             break
-        members = members.put(k, float(means[k]))
+        mean = math.copysign(SIZES[best], field[place])
+        members = members.put(int(few[place]), mean)
+        joined.append(place)
+        precision = M[place, place] + _P[best, 0]
+        field = field - M[place] * ((field[place] + mean * _P[best, 0]) / precision)
+        M = M - np.outer(M[place], M[place] / precision)
     return members
 
 
-def _improve(sums: Sums, common: float | None, members: Members) -> Members:
-    """Take out each member in turn and put in what is best in its place: itself, another stream, or none."""
-    size = len(sums.b)
-    for k in members.streams:
-        rest = members.without(members.streams.index(k))
-        gains, means = best_gains(*sums.given(rest), common)
-        gains[list(rest.streams)] = -np.inf
-        best = int(gains.argmax())
-        best = k if gains[k] == gains[best] else best
-        keeps = not rest.streams or gains[best] > bar(len(rest.streams), size)
-        members = rest.put(best, float(means[best])) if keeps else rest
-    return members
-
-
-def _beliefs(sums: Sums, common: float | None, members: Members) -> Array:
-    """How probable each stream is as a member, given that the others are in or out as they are, (K,)."""
-    size = len(sums.b)
-    odds = best_gains(*sums.given(members), common)[0] - bar(len(members.streams), size)
-    for place, k in enumerate(members.streams):
-        rest = members.without(place)
-        odds[k] = best_gains(*sums.given(rest), common)[0][k] - bar(len(rest.streams), size)
-    return np.asarray(np.exp(-np.logaddexp(0.0, -odds)))
-
-
-def _log_weights(common: float | None) -> Array:
-    """The logarithm of the prior probability of each size with one of its signs."""
-    if common is None:
-        return np.full(len(SIZES), -math.log(2.0 * len(SIZES)))
-    others = (1.0 - _COMMON) / (len(SIZES) - 1)
-    return np.log(0.5 * np.where(common == SIZES, _COMMON, others))
+def _common(members: Members) -> float:
+    """The size that members tend to have, with the sign of most."""
+    means = sorted(members.means, key=abs)
+    return math.copysign(means[(len(means) - 1) // 2], sum(math.copysign(1.0, mean) for mean in means) or 1.0)
 
 
 def _nearest_size(size: float) -> float:
-    return float(SIZES[np.abs(np.log(SIZES / max(size, SIZES[0]))).argmin()])
-
-
-def _from_the_end(values: Array) -> Array:
-    """Sums from each window to the last."""
-    return np.cumsum(values[::-1], axis=0)[::-1]
+    place = round(2.0 * math.log2(2.0 * max(abs(size), SIZES[0])))
+    return math.copysign(SIZES[min(place, len(SIZES) - 1)], size)
 
 
 def _interval(by_onset: Array) -> Onset:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.archive import check_keys, read_archive, write_archive
+from eccaht.archive import archive_bytes, check_keys, parse_archive, read_archive, write_archive
 from eccaht.arrays import as_count
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.durations import parse_duration
@@ -26,15 +27,18 @@ from eccaht.watch.events import Event, Kind, Standing, Told, Watcher, iso, micro
 from eccaht.watch.operator import Operator
 
 _KIND, _VERSION = "watch-state", 1
-_KEYS = {"model", "position", "windows", "number", "told", "orders", "obeyed", "pending"}
+_KEYS = {"model", "position", "windows", "number", "told", "orders", "obeyed", "pending", "watcher"}
 
 
 @runtime_checkable
 class Kept(Watcher, Protocol):
     """A watcher that a file can keep."""
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to go on exactly from here, in numbers."""
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All that is needed to go on exactly from here, as values of JSON and arrays."""
+
+
+Restore = Callable[[Model, Any, dict[str, NDArray[Any]]], Watcher]  # from what `Kept.parts` gave
 
 
 class Session:
@@ -112,8 +116,16 @@ class Session:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, which replaces an earlier one once it is complete."""
+        write_archive(path, _KIND, _VERSION, *self._parts())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that `save` writes."""
+        return archive_bytes(_KIND, _VERSION, *self._parts())
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         if not isinstance(self.watcher, Kept):
             raise ValueError(f"the state of a {type(self.watcher).__name__} cannot be saved: leave out the file")
+        watcher, arrays = self.watcher.parts()
         header = {
             "model": self.digest,
             "position": None if self.position is None else microseconds(self.position),
@@ -123,22 +135,21 @@ class Session:
             "orders": self.operator.header(),
             "obeyed": self.obeyed,
             "pending": [event.document() for event in self.pending],
+            "watcher": watcher,
         }
-        write_archive(path, _KIND, _VERSION, header, self.watcher.arrays())
+        return header, arrays
 
     @staticmethod
-    def load(
-        path: str | PathLike[str],
-        model: Model,
-        restored: Callable[[Model, dict[str, NDArray[Any]]], Watcher],
-        digest: str = "",
-    ) -> Session:
-        """Read a session that was saved; restored: makes the watcher from its arrays. Safe for files of strangers."""
-
-        def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Session:
-            return _build(header, arrays, model, restored, digest)
-
+    def load(path: str | PathLike[str], model: Model, restored: Restore, digest: str = "") -> Session:
+        """Read a session that was saved; restored: makes the watcher from its parts. Safe for files of strangers."""
+        build = partial(_build, model=model, restored=restored, digest=digest)
         return read_archive(path, _KIND, _VERSION, build, again="start again with a new file")
+
+    @staticmethod
+    def parse(content: bytes, model: Model, restored: Restore, digest: str, name: str) -> Session:
+        """The same from the content of a file; name: what messages call it."""
+        build = partial(_build, model=model, restored=restored, digest=digest)
+        return parse_archive(content, _KIND, _VERSION, build, name=name, again="start again without it")
 
     def _is_thin(self, sample: Sample) -> bool:
         """Whether no sensor has half of the rows that windows of the history had."""
@@ -175,13 +186,13 @@ def _build(
     header: dict[str, Any],
     arrays: dict[str, NDArray[Any]],
     model: Model,
-    restored: Callable[[Model, dict[str, NDArray[Any]]], Watcher],
+    restored: Restore,
     digest: str,
 ) -> Session:
     check_keys(header, _KEYS, "header")
     if header["model"] != digest:
         raise ValueError("it belongs to another model: give that model, or another file to start anew")
-    session = Session(model, restored(model, arrays), digest)
+    session = Session(model, restored(model, header["watcher"], arrays), digest)
     session.told, session.operator = Told.build(header["told"]), Operator.build(header["orders"], model.names)
     session.position = None if header["position"] is None else moment(header["position"])
     session.windows = as_count(header["windows"], "windows", least=0)

@@ -1,66 +1,34 @@
-"""A watch as a file: plain numbers in an archive, safe to load from strangers.
-
-The problem is kept as its covariance, mean and names, all that watching needs, with the inverse that was used, so that
-the watch goes on bit for bit.
-"""
+"""A watch as a file: plain numbers in an archive, safe to load from strangers; that of a model holds the model too."""
 
 from __future__ import annotations
 
 from os import PathLike
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.archive import check_keys, read_archive, write_archive
-from eccaht.arrays import Array, as_count, as_number
-from eccaht.problem import Problem
-from eccaht.shifts import ShiftPrior
-from eccaht.stored import check_bounded
-from eccaht.watch.detector import LONGEST
-from eccaht.watch.naming import SIZES, Named, Onset
-from eccaht.watch.thresholds import Calibrated, Calibration, EDetector
-from eccaht.watch.watch import Alarm, Watch
+from eccaht.model.model import Model
+from eccaht.watch.plant_state import built_plant, plant_state
+from eccaht.watch.steps import StepWatch
+from eccaht.watch.steps_state import built_steps, steps_state
+from eccaht.watch.watch import Watch
 
-_KIND, _VERSION = "watch", 1
-_KEYS = {"names", "n_anomalies", "threshold", "false_alarm_every", "time", "fresh", "alarm", "past", "common"}
-_ARRAYS = {"covariance", "precision", "mean", "shift", "shift_spread", "recent", "logarithms"}
-_OF_ALARM = {"time", "onset", "first", "last", "over"}
-_INVERSE = 1e-6  # by how much covariance times precision may differ from the identity
+_KIND, _VERSION = "watch", 2
+_MODEL = "model."
 
 
 def save_watch(watch: Watch, path: str | PathLike[str]) -> None:
     """Write a watch; an existing file is replaced only once the new one is complete."""
-    problem = watch.problem
-    arrays: dict[str, NDArray[Any]] = {
-        "covariance": watch._covariance,
-        "precision": watch._precision,
-        "mean": problem.mean,
-        "shift": problem.shift,
-        "shift_spread": problem.shift_spread,
-        "recent": watch._recent,
-        "logarithms": np.array([watch._log_time, watch._over]),
-    }
-    arrays |= {f"rule.{name}": array for name, array in watch._rule.state().items()}
-    header: dict[str, Any] = {
-        "names": problem.names,
-        "n_anomalies": problem.n_anomalies,
-        "threshold": watch.threshold,
-        "false_alarm_every": watch.false_alarm_every,
-        "time": watch.time,
-        "fresh": watch._fresh,
-        "common": None if watch._named is None else watch._named.common,
-    }
-    for which, alarm in (("alarm", watch.alarm), ("past", watch.past)):
-        header[which] = None
-        if alarm is not None:
-            first, last = alarm.onset_interval
-            header[which] = {
-                "time": alarm.time, "onset": alarm.onset, "first": first, "last": last, "over": alarm.over
-            }  # fmt: skip
-            parts = {"decision": alarm.decision, "sizes": alarm.sizes, "beliefs": alarm.beliefs}
-            arrays |= {f"{which}.{name}": array for name, array in parts.items()}
-    write_archive(path, _KIND, _VERSION, header, arrays)
+    engine = watch.engine
+    if isinstance(engine, StepWatch):
+        state, arrays = steps_state(engine)
+        model = None
+    else:
+        state, arrays = plant_state(engine)
+        model, of_model = engine.model.parts()
+        arrays = arrays | {f"{_MODEL}{name}": array for name, array in of_model.items()}
+    write_archive(path, _KIND, _VERSION, {"state": state, "model": model}, arrays)
 
 
 def load_watch(path: str | PathLike[str]) -> Watch:
@@ -69,96 +37,9 @@ def load_watch(path: str | PathLike[str]) -> Watch:
 
 
 def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Watch:
-    check_keys(header, _KEYS, "header")
-    plain = {name: array for name, array in arrays.items() if name.partition(".")[0] not in ("rule", "alarm", "past")}
-    check_keys(plain, _ARRAYS, "list of arrays")
-    problem = Problem(
-        plain["covariance"],
-        shift=ShiftPrior(plain["shift"], plain["shift_spread"]),
-        n_anomalies=header["n_anomalies"],
-        budget=1.0,
-        mean=plain["mean"],
-        names=header["names"],
-    )
-    every = as_number(header["false_alarm_every"], "false_alarm_every")
-    if every < 1.0:
-        raise ValueError("its promise is damaged")
-    precision = _checked_inverse(plain["precision"], plain["covariance"])
-    watch = Watch.__new__(Watch)
-    watch._begin(problem, every, plain["covariance"], precision, _rule(header["threshold"], precision, arrays))
-    watch.time = as_count(header["time"], "time", least=0)
-    watch._fresh = as_count(header["fresh"], "fresh", least=0)
-    recent, logarithms = plain["recent"], plain["logarithms"]
-    if watch._fresh > watch.time or recent.shape != (LONGEST, problem.size) or logarithms.shape != (2,):
-        raise ValueError("its windows are damaged")
-    check_bounded(recent[~np.isnan(recent)], "windows")
-    if not (logarithms < np.inf).all():
-        raise ValueError("its evidence is damaged")
-    watch._recent, (watch._log_time, watch._over) = recent, logarithms.tolist()
-    watch.alarm, watch.past = (_alarm(which, header[which], arrays, watch) for which in ("alarm", "past"))
-    if (watch.alarm is None) != (header["common"] is None) or (watch.past is not None and watch.past.over is None):
-        raise ValueError("its alarms are damaged")
-    if watch.alarm is not None:
-        if watch.alarm.over is not None or header["common"] not in SIZES:
-            raise ValueError("its alarm is damaged")
-        a = watch.alarm
-        watch._named = Named(a.decision, a.sizes, a.beliefs, Onset(a.onset, *a.onset_interval), header["common"])
-    return watch
-
-
-def _rule(threshold: Any, precision: Array, arrays: dict[str, NDArray[Any]]) -> Calibrated | EDetector:
-    state = {name.removeprefix("rule."): array for name, array in arrays.items() if name.startswith("rule.")}
-    rule: Calibrated | EDetector
-    if threshold == "proven":
-        rule = EDetector(precision)
-    elif threshold == "calibrated":
-        rule = Calibrated(precision, Calibration.from_numbers(state["calibration"]))
-    else:
-        raise ValueError("its threshold is neither 'calibrated' nor 'proven'")
-    rule.restore(state)
-    return rule
-
-
-def _checked_inverse(precision: Array, covariance: Array) -> Array:
-    """The inverse of the covariance, if it is that and symmetric."""
-    if precision.shape != covariance.shape or not np.isfinite(precision).all() or (precision != precision.T).any():
-        raise ValueError("its precision is damaged")
-    root = np.sqrt(covariance.diagonal())
-    product = (covariance / np.outer(root, root)) @ (precision * np.outer(root, root))
-    if np.abs(product - np.eye(len(root))).max() > _INVERSE * max(
-        1.0, float(np.abs(precision).max() * root.max() ** 2)
-    ):
-        raise ValueError("its precision is not the inverse of its covariance")
-    return precision
-
-
-def _alarm(which: str, header: Any, arrays: dict[str, NDArray[Any]], watch: Watch) -> Alarm | None:
-    parts = {name.removeprefix(f"{which}."): array for name, array in arrays.items() if name.startswith(f"{which}.")}
-    if header is None:
-        check_keys(parts, set(), which)
-        return None
-    check_keys(header, _OF_ALARM, which)
-    check_keys(parts, {"decision", "sizes", "beliefs"}, which)
-    names, size = watch.problem.names, watch.problem.size
-    times = {name: as_count(header[name], name, least=0) for name in _OF_ALARM - {"over"}}
-    over = None if header["over"] is None else as_count(header["over"], "over", least=0)
-    decision, sizes, beliefs = parts["decision"], parts["sizes"], parts["beliefs"]
-    ordered = times["first"] <= times["onset"] <= times["last"] <= times["time"] + LONGEST
-    good = decision.dtype.kind == "i" and decision.ndim == 1 and decision.size and (np.diff(decision) > 0).all()
-    if not (ordered and good and decision[0] >= 0 and decision[-1] < size and times["time"] < watch.time):
-        raise ValueError(f"its {which} is damaged")
-    if sizes.shape != decision.shape or beliefs.shape != (size,) or not ((beliefs >= 0) & (beliefs <= 1)).all():
-        raise ValueError(f"its {which} is damaged")
-    check_bounded(sizes, "sizes")
-    members = decision.tolist()
-    return Alarm(
-        time=times["time"],
-        onset=times["onset"],
-        onset_interval=(times["first"], times["last"]),
-        decision=decision.astype(np.intp),
-        names=tuple(str(k) if names is None else names[k] for k in members),
-        sizes=sizes,
-        kinds=("step",) * len(members),
-        beliefs=beliefs,
-        over=over,
-    )
+    check_keys(header, {"state", "model"}, "header")
+    if header["model"] is None:
+        return Watch.of(built_steps(header["state"], arrays))
+    of_model = {name.removeprefix(_MODEL): array for name, array in arrays.items() if name.startswith(_MODEL)}
+    rest = {name: array for name, array in arrays.items() if not name.startswith(_MODEL)}
+    return Watch.of(built_plant(Model.build(header["model"], of_model), header["state"], rest))

@@ -3,8 +3,8 @@
 The default is counted in a simulation of the streams as the problem has them. Of each component, and then of their
 combination, blocks of windows give the tail of the largest value: beyond a level that a quarter of the blocks pass, the
 rate of passing b falls as exp(-slope (b - level)), and longer times are extrapolated by it. The slope of all three
-components grows, if at all, with b, so that extrapolation errs on the side of fewer false alarms; one standard
-error of the fit is added on that side too.
+components grows, if at all, with b, so that extrapolation errs on the side of fewer false alarms; two standard errors
+of the fit are added on that side too.
 
 `EDetector` needs no simulation. It sums likelihood ratios of alternatives that began in each of the last
 windows. Each ratio is a martingale of mean 1 from its onset on, so that the sum grows by 1 a window in the mean while
@@ -31,8 +31,9 @@ SHARES = (0.3, 0.5, 0.2)  # of the false alarms, by component
 _NUMBERS, _FEWEST, _MOST = 2e7, 40_000, 400_000  # windows that are simulated: so many numbers, within limits
 _BLOCK = 250  # windows, of which the largest value is taken
 _BLOCKS = 4  # of one run
-_WARM = 50  # windows before the first block
+_WARM = LONGEST  # windows before the first block: onsets as early as ever are candidates in it
 _PASSING = 0.25  # share of the blocks that pass the level of a tail
+_ERRORS = 2.0  # standard errors of the fitted tail by which a promise is kept on the safe side
 _CACHED = 64  # calibrations
 _STANDS_OUT = 2.0  # nats
 
@@ -84,8 +85,8 @@ class Calibration:
         return np.asarray(np.maximum.reduce(each))
 
     def log_time(self, values: NDArray[Any]) -> Array:
-        """The logarithm of the mean time, in windows, between values as rare as these, one standard error below."""
-        return self.combined.log_time(self.combine(values), errors=1.0)
+        """The logarithm of the mean time, in windows, between values as rare as these, some standard errors below."""
+        return self.combined.log_time(self.combine(values), errors=_ERRORS)
 
     def numbers(self) -> Array:
         """What a file must keep, (4, 4)."""
@@ -193,18 +194,17 @@ class EDetector:
 
     def update(self, deviations: Array) -> float:
         """Take x - mean of a window, (K,), NaN where a stream is silent; return the logarithm of the sum."""
-        silent = np.isnan(deviations)
         scores, information = self.scores.of(deviations[None])
-        correlation, added = self._correlation, np.ones(len(deviations))
-        if information is not None:
-            correlation, added = self.scores.pattern(silent).scaled / self.scores.root[:, None], information[0]
         self._sums[self._now], self._information[self._now], self._several[self._now] = 0.0, 0.0, 0.0
         self._now = (self._now + 1) % len(self._sums)
         stands_out = self._sums**2 > 2.0 * _STANDS_OUT * self._information
         sizes = np.where(stands_out, self._sums / (self._information + 1.0), 0.0)
-        self._several += sizes @ scores[0] - 0.5 * np.einsum("wk,wk->w", sizes @ correlation, sizes)
+        self._several += sizes @ scores[0] - 0.5 * np.einsum("wk,wk->w", sizes @ self._correlation, sizes)
+        if information is not None:
+            silent = self.scores.pattern(np.isnan(deviations))
+            self._several += 0.5 * ((sizes @ silent.through.T) ** 2).sum(axis=1)
         self._sums += scores[0]
-        self._information += added
+        self._information += 1.0 if information is None else information[0]
         began = np.isfinite(self._several)
         known = self._information[began] + 1.0
         one = _log_sum(0.5 * self._sums[began] ** 2 / known - 0.5 * np.log(known)) - np.log(known.shape[1])

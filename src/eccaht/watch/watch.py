@@ -1,67 +1,35 @@
-"""One plant watched window by window: quiet, suspicious, alarm, and quiet again."""
+"""One plant watched round the clock, whatever is known of it: a problem, or a model of its history."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from eccaht.arrays import Array, Index, as_floats, as_number
-from eccaht.incident.others import Free
+from eccaht.arrays import Array, as_floats
 from eccaht.labels import by_name
-from eccaht.naming import unknown
-from eccaht.posterior.statistics import vector_noise
+from eccaht.model.model import Model
 from eccaht.problem import Problem
-from eccaht.randomness import Seed, check_seed
-from eccaht.watch.detector import LONGEST
-from eccaht.watch.naming import Named, Windows, name_streams
-from eccaht.watch.thresholds import Calibrated, EDetector, calibrated
-
-Threshold = Literal["calibrated", "proven"]
-State = Literal["quiet", "suspicious", "alarm"]
-SUSPICIOUS = 0.1  # evidence
-FALSELY_OVER = 1000.0  # windows: mean time until a fault that goes on is called over, at least
-STILL_THERE = 0.7  # of its estimated size: a fault that is as large at least goes on
-_SETTLED = 20  # windows after the alarm until which its onset is looked for
-_FOLLOWED = 60  # windows, the last ones, that say which streams are in the set
-
-
-@dataclass(frozen=True, eq=False)
-class Alarm:
-    """What a watch says at an alarm, and of it as it goes on. Windows are counted from 0.
-
-    time: the window that raised it. onset: the most likely first window of the fault; onset_interval: the first and
-    the last one of an interval of 90 %. decision: the streams that moved, (n,), names what they are called. sizes: how
-    far they moved, in units of the readings, (n,). kinds: how, "step" for each. beliefs: the probability that
-    each stream belongs to the set, given the others, (K,). confidence: of the whole set, None where nobody has counted
-    it. over: the window in which it was called over, None while it goes on.
-    """
-
-    time: int
-    onset: int
-    onset_interval: tuple[int, int]
-    decision: Index
-    names: tuple[str, ...]
-    sizes: Array
-    kinds: tuple[str, ...]
-    beliefs: Array
-    confidence: float | None = None
-    over: int | None = None
+from eccaht.randomness import Seed
+from eccaht.watch.alarm import Alarm, State
+from eccaht.watch.kept import keeping, plant_watch, rule_of
+from eccaht.watch.plant import PlantWatch
+from eccaht.watch.steps import StepWatch, Threshold
 
 
 class Watch:
-    """Watch the streams of a problem for steps of any size, either sign, in any of them.
+    """Watch streams window by window: an alarm in time, rarely a false one, and the streams named.
 
-    problem: its covariance, mean and names; windows are independent draws while nothing is wrong.
-    false_alarm_every: the mean time to a false alarm, in windows, at least.
-    threshold: "calibrated" by a simulation of the problem, which takes seconds when the watch is made, or "proven",
-    without any simulation, whose alarms come some windows later.
+    subject: a problem, whose covariance, mean and names say what is normal: windows are independent draws, and steps of
+    any size and sign in any stream are looked for (see `steps.StepWatch`). Or a model, as `eccaht calibrate` writes it
+    and `eccaht.model.load_model` reads it: levels that move, memory and heavy tails are normal, faults of any course
+    are looked for, and the thresholds were counted on its history (see `plant.PlantWatch`).
+    false_alarm_every: the mean time to a false alarm, at least, in windows; with a model also a length of time, "30d".
+    threshold: with a problem "calibrated" by a simulation or "proven".
 
-    Memory and time a window are constant. After an alarm its set is named anew in every window, until the windows look
-    normal again; then the watch starts afresh.
+    Memory and time a window are constant. From an alarm on its set is followed until the windows look normal again.
 
     >>> problem = Problem(np.eye(5), shift=1.0, n_anomalies=1, budget=1.0, names=list("abcde"))
     >>> watch = Watch(problem, threshold="proven")
@@ -74,83 +42,95 @@ class Watch:
 
     def __init__(
         self,
-        problem: Problem,
+        subject: Problem | Model,
         *,
-        false_alarm_every: float = 5000,
+        false_alarm_every: float | str = 5000,
         threshold: Threshold = "calibrated",
         seed: Seed = 0,
     ) -> None:
-        if not isinstance(problem, Problem):
-            raise ValueError("Watch takes a Problem; a model is watched by eccaht.watch.plant.PlantWatch")
-        every = as_number(false_alarm_every, "false_alarm_every")
-        if every < 1.0:
-            raise ValueError(f"false_alarm_every is a number of windows of at least 1, not {false_alarm_every!r}")
-        if threshold not in ("calibrated", "proven"):
-            raise unknown(threshold, ("calibrated", "proven"), "threshold")
-        noise = vector_noise(problem, np.arange(problem.size))
-        inverse = noise.solve(np.eye(problem.size))
-        precision = np.asarray(0.5 * (inverse + inverse.T))
-        rule = (
-            EDetector(precision)
-            if threshold == "proven"
-            else Calibrated(precision, calibrated(precision, check_seed(seed)))
-        )
-        self._begin(problem, every, noise.dense(), precision, rule)
+        if isinstance(subject, Model):
+            if threshold != "calibrated":
+                raise ValueError(
+                    f"threshold={threshold!r} is for problems: what proves it, a plant's noise does not keep"
+                )
+            model = subject if subject.watched is not None else keeping(subject, rule_of(subject))
+            self.engine: StepWatch | PlantWatch = plant_watch(model, false_alarm_every)
+        elif isinstance(subject, Problem):
+            if isinstance(false_alarm_every, str):
+                raise ValueError("false_alarm_every is a number of windows: a problem does not say how long they are")
+            self.engine = StepWatch(subject, false_alarm_every=false_alarm_every, threshold=threshold, seed=seed)
+        else:
+            raise ValueError(f"Watch takes a Problem or a Model (see eccaht.model.load_model), not {subject!r:.40}")
 
-    def _begin(
-        self, problem: Problem, every: float, covariance: Array, precision: Array, rule: Calibrated | EDetector
-    ) -> None:
-        self.problem, self.false_alarm_every = problem, every
-        self._covariance, self._precision, self._rule = covariance, precision, rule
-        self.time = 0  # windows so far
-        self.alarm: Alarm | None = None  # as it is now
-        self.past: Alarm | None = None  # the last one that is over
-        self._recent = np.zeros((LONGEST, problem.size))  # x - mean, window t in row t modulo LONGEST
-        self._fresh = 0  # the first window since the last start
-        self._log_time = -math.inf
-        self._over = -math.inf  # log evidence that the fault is over
-        self._named: Named | None = None
+    @staticmethod
+    def of(engine: StepWatch | PlantWatch) -> Watch:
+        """A watch that goes on with what an engine knows."""
+        watch = Watch.__new__(Watch)
+        watch.engine = engine
+        return watch
 
     @property
-    def threshold(self) -> Threshold:
-        """Which promise holds."""
-        return "proven" if isinstance(self._rule, EDetector) else "calibrated"
+    def false_alarm_every(self) -> float:
+        """The mean time to a false alarm that is promised, in windows."""
+        return self.engine.false_alarm_every
+
+    @property
+    def basis(self) -> str:
+        """What the promise rests on.
+
+        "simulated" from the problem, or from a model that keeps no rule; "proven"; "counted" on a model's history; or
+        "extrapolated", where the history is too short to have counted anything as rare.
+        """
+        if isinstance(self.engine, PlantWatch):
+            return self.engine.basis
+        return "proven" if self.engine.threshold == "proven" else "simulated"
+
+    @property
+    def time(self) -> int:
+        """Windows so far, with a model missing ones included."""
+        return self.engine.time
 
     @property
     def evidence(self) -> float:
         """How unusual the last windows are: 1 raises an alarm.
 
-        It is the mean time, by the promise, in which chance alone brings windows as unusual as the last ones, in units
-        of `false_alarm_every`.
+        It is the mean time in which chance alone brings windows as unusual, in units of `false_alarm_every`.
         """
-        return math.exp(min(self._log_time - math.log(self.false_alarm_every), 700.0))
+        return self.engine.evidence
 
     @property
     def state(self) -> State:
         """Where it stands: "suspicious" is evidence of 0.1 or more."""
-        if self.alarm is not None:
-            return "alarm"
-        return "suspicious" if self.evidence >= SUSPICIOUS else "quiet"
+        return self.engine.state
 
-    def update(self, x: Any) -> Alarm | None:
-        """Take a window, (K,) or a dict by name, NaN where a stream is silent; return an alarm that it raises."""
-        deviations = self._checked(x) - self.problem.mean
-        now, self.time = self.time, self.time + 1
-        self._recent[now % LONGEST] = deviations
-        self._log_time = self._rule.update(deviations)
-        if self.alarm is None:
-            if self._log_time < math.log(self.false_alarm_every):
-                return None
-            self._over = -math.inf
-            self.alarm = self._described(now, None)
-            return self.alarm
-        if self._is_over(deviations):
-            self.past, self.alarm, self._named = replace(self.alarm, over=now), None, None
-            self._fresh, self._log_time = self.time, -math.inf
-            self._rule.reset()
-        else:
-            self.alarm = self._described(now, self.alarm)
-        return None
+    @property
+    def alarm(self) -> Alarm | None:
+        """The alarm as it is now, None if there is none."""
+        return self._as_read(self.engine.alarm)
+
+    @property
+    def past(self) -> Alarm | None:
+        """The last alarm that is over."""
+        return self._as_read(self.engine.past)
+
+    @property
+    def still(self) -> dict[str, str]:
+        """With a model: the sensors that are stuck or silent now, and which of the two."""
+        if isinstance(self.engine, StepWatch):
+            return {}
+        return {self.engine.model.names[k]: kind for k, (kind, _) in self.engine.standing.items()}
+
+    def update(self, x: Any, time: Any = None) -> Alarm | None:
+        """Take a window, (K,) or a dict by name, in units of the readings; return an alarm that it raises.
+
+        NaN, or a name that is not in the dict, is a silent stream. time: of the start of the window, with a model;
+        windows that are missing in between are then noticed, and those that came before are left out.
+        """
+        if isinstance(self.engine, StepWatch):
+            if time is not None:
+                raise ValueError("windows of a problem follow each other: only those of a model have a time")
+            return self.engine.update(x)
+        return self._as_read(self.engine.update(self._scaled(x, self.engine.model), time))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file from which `Watch.load` goes on exactly where this watch is."""
@@ -165,47 +145,17 @@ class Watch:
 
         return load_watch(path)
 
-    def _checked(self, x: Any) -> Array:
-        """A window; unlike other readings it may be silent throughout."""
-        vector = as_floats(by_name(x, self.problem.names, "window", absent=np.nan), "window")
-        if vector.shape == (self.problem.size,) and np.isnan(vector).all():
-            return vector
-        return self.problem.checked_vector(vector)
+    def _scaled(self, x: Any, model: Model) -> Array:
+        """A window of readings in robust units."""
+        readings = as_floats(by_name(x, model.names, "window", absent=np.nan), "window")
+        if readings.shape != (len(model.names),):
+            raise ValueError(
+                f"a window must hold {len(model.names)} numbers, one for each sensor, NaN where it is silent"
+            )
+        return np.asarray((readings - model.center) / model.scale)
 
-    def _described(self, now: int, alarm: Alarm | None) -> Alarm:
-        """The alarm that window `now` raises, or as it is now."""
-        first = max(self._fresh, now + 1 - LONGEST)
-        windows = Windows(self._recent[np.arange(first, now + 1) % LONGEST], self._covariance, self._precision)
-        settled = alarm is not None and now - alarm.time > _SETTLED
-        onset = max(alarm.onset - first, 0) if alarm is not None and settled else None
-        named = self._named = name_streams(windows, onset=onset, start=self._named, recent=_FOLLOWED)
-        members = tuple(named.members.tolist())
-        if alarm is not None and settled:
-            when, interval = alarm.onset, alarm.onset_interval
-        else:
-            when, interval = first + named.onset.best, (first + named.onset.first, first + named.onset.last)
-        return Alarm(
-            time=now if alarm is None else alarm.time,
-            onset=when,
-            onset_interval=interval,
-            decision=named.members,
-            names=tuple(str(k) if self.problem.names is None else self.problem.names[k] for k in members),
-            sizes=named.sizes,
-            kinds=("step",) * len(members),
-            beliefs=named.beliefs,
-        )
-
-    def _is_over(self, deviations: Array) -> bool:
-        """Has the fault ended? The likelihood of no shift against a share c of the last known shifts d of its set A.
-
-        A window adds -c d'g_A + c^2 d'Q_AA d / 2 to the log ratio, whose exponential has a mean of at most 1 while the
-        fault goes on with at least c d. The sum over the windows from which on it may have ended reaches FALSELY_OVER
-        after as many windows in the mean, at the earliest.
-        """
-        if self._named is None:
-            return False
-        free = Free.of(deviations[None], self._precision)
-        A, d = self._named.members, STILL_THERE * self._named.sizes
-        ratio = 0.5 * d @ free.Q[0][np.ix_(A, A)] @ d - d @ free.G[0, A]
-        self._over = float(np.logaddexp(0.0, self._over) + ratio)
-        return self._over >= math.log(FALSELY_OVER)
+    def _as_read(self, alarm: Alarm | None) -> Alarm | None:
+        """An alarm of the engine with its sizes in units of the readings."""
+        if alarm is None or isinstance(self.engine, StepWatch):
+            return alarm
+        return replace(alarm, sizes=alarm.sizes * self.engine.model.scale[alarm.decision])

@@ -1,0 +1,129 @@
+"""Simulated plants of 50 sensors with a model each, or one for all, and what watching a window of each takes."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.jobs import Row
+from eccaht.arrays import Array
+from eccaht.data.windows import Sample
+from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.model import Model
+from eccaht.model.normal import Level
+from eccaht.watch.fleet import Shared
+from eccaht.watch.kept import count_watch
+from eccaht.watch.session import Session
+from eccaht.watch.watchers import WatchedPlant
+
+SENSORS, HISTORY = 50, 2000
+EVERY = 43_200.0  # windows to a false alarm: 30 days of minutes
+FILLED = 300  # windows after which a watch keeps all that it will ever keep
+IN_ALARM, MOVED, SHIFT = 0.01, 3, 8.0  # share of the plants, their wrong sensors, by how many standard deviations
+
+
+@lru_cache(maxsize=2)
+def model_of(level: Level) -> Model:
+    """A model of independent N(0, 1) sensors, with the rule counted on its history."""
+    history = np.random.default_rng(0).standard_normal((HISTORY, SENSORS))
+    return count_watch(*calibrate_with_windows(history, window="1rows", level=level))
+
+
+def scaled(model: Model, rows: Array) -> Array:
+    """Readings in robust units."""
+    return np.asarray((rows - model.center) / model.scale)
+
+
+def filled(shared: Shared) -> Session:
+    """A plant that has been watched for hours."""
+    session, rng = shared.session(EVERY), np.random.default_rng(1)
+    for t, x in enumerate(scaled(shared.model, rng.standard_normal((FILLED, SENSORS)))):
+        session.take(_window(t, x))
+    return session
+
+
+def copied(session: Session, shared: Shared) -> Session:
+    """Another plant in the same state; what plants share is not copied."""
+    assert isinstance(session.watcher, WatchedPlant)
+    watch = session.watcher.watch
+    parts = (session.model, watch.model, watch.rule, watch.confidence, watch.namer, watch.normal, *shared.tables)
+    return copy.deepcopy(session, {id(part): part for part in parts})
+
+
+def fleet(plants: int, parts: tuple[Any, Any], own_models: bool) -> list[Row]:
+    """Watch three windows of each plant, a share of them with a fault, and say how long that took and what is kept.
+
+    parts: of the model, which was made elsewhere, so that the memory of that is not counted.
+    """
+    model = Model.build(*parts)
+    first = Shared(model, "")
+    state = filled(first)
+    before, begun = resident(), time.perf_counter()
+    sessions = []
+    for _ in range(plants):
+        if own_models:
+            own = Shared(_copy_of(model), "")
+            session = filled_like(state, own)
+        else:
+            session = copied(state, first)
+        sessions.append(session)
+    started = time.perf_counter() - begun
+    rng, rows = np.random.default_rng(2), list[Row]()
+    for turn in range(3):
+        rows.append(_round(sessions, rng, FILLED + turn) | {"turn": turn})
+    alarms = sum(session.watcher.fault is not None for session in sessions)
+    kept = {"plants": plants, "models": plants if own_models else 1, "started": started}
+    kept |= {"resident": resident(), "each": (resident() - before) / plants, "alarms": alarms}
+    return [row | kept for row in rows]
+
+
+def filled_like(state: Session, own: Shared) -> Session:
+    """A plant of another model in the same state."""
+    fresh = own.session(EVERY)
+    assert isinstance(fresh.watcher, WatchedPlant)
+    assert isinstance(state.watcher, WatchedPlant)
+    watch, of = fresh.watcher.watch, state.watcher.watch
+    watch.streams.restore({name: array.copy() for name, array in of.streams.state().items()})
+    watch._recent.restore({name: array.copy() for name, array in of._recent.state().items()})
+    watch.time, watch.start, fresh.position, fresh.windows = of.time, of.start, state.position, state.windows
+    return fresh
+
+
+def _copy_of(model: Model) -> Model:
+    """The model as another file of its kind would give it."""
+    return Model.build(*copy.deepcopy(model.parts()))
+
+
+def _round(sessions: Sequence[Session], rng: np.random.Generator, t: int) -> Row:
+    """One window of each plant."""
+    model = sessions[0].model
+    wrong = round(IN_ALARM * len(sessions))
+    begun, worked, events = time.perf_counter(), time.process_time(), 0
+    making = 0.0
+    for k, session in enumerate(sessions):
+        before = time.process_time()
+        readings = rng.standard_normal(SENSORS)
+        if k < wrong:
+            readings[:MOVED] += SHIFT
+        sample = _window(t, scaled(model, readings))
+        making += time.process_time() - before
+        events += len(session.take(sample))
+    taken, busy = time.perf_counter() - begun, time.process_time() - worked - making
+    return {"wall": taken - making, "busy": busy, "rate": len(sessions) / busy, "events": events}
+
+
+def _window(t: int, x: Array) -> Sample:
+    return Sample(np.datetime64("2024-05-01", "us") + np.timedelta64(t, "s"), x)  # the model counts rows as seconds
+
+
+def resident() -> float:
+    """Bytes of memory that this process has, 0 where the system does not say."""
+    status = Path("/proc/self/statm")
+    return float(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0.0
