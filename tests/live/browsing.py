@@ -152,7 +152,8 @@ class Pages:
     def __init__(self, browser: Browser, base: str) -> None:
         self._browser, self.base = browser, base
         self._contexts: list[BrowserContext] = []
-        self.problems: list[str] = []
+        self._noted: list[str] = []
+        self._excused: list[str] = []
 
     def open(self, token: str | None = None, address: str | None = "", **more: Any) -> Page:
         """A page of a browser of its own, logged in with a token; address: None for none yet."""
@@ -163,15 +164,20 @@ class Pages:
             assert answer.ok, answer.text()
         page = context.new_page()
         page.on("console", self._note)
-        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self.problems.append(f"dialog: {dialog.message}"))
+        page.on("pageerror", lambda error: self._noted.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: self._noted.append(f"dialog: {dialog.message}"))
         if address is not None:
             page.goto(f"/{address}")
         return page
 
     def excuse(self, text: str) -> None:
-        """Forget what the browser itself noted of an answer that the test brought about."""
-        self.problems = [problem for problem in self.problems if text not in problem]
+        """What the browser itself notes of answers that the test brings about, whenever it does, is no problem."""
+        self._excused.append(text)
+
+    @property
+    def problems(self) -> list[str]:
+        """What was noted and not excused."""
+        return [note for note in self._noted if not any(text in note for text in self._excused)]
 
     def close(self) -> None:
         """Close all pages."""
@@ -180,7 +186,7 @@ class Pages:
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.problems.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
+            self._noted.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
 
 
 @contextmanager

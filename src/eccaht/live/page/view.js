@@ -1,6 +1,10 @@
 // @ts-check
-/** A view of one plant: loaded, kept up by the stream from its first question on, loaded again after a gap, and left. */
+/**
+ * A view of one plant: loaded, kept up by the stream from its first question on, loaded again after a gap, and left. A
+ * plant that is gone is asked for again only if somebody wants to or the stream tells that it is back.
+ */
 
+import { ApiError } from "./api.js";
 import { fill, oneAtATime, throttled } from "./dom.js";
 import { errorPage, skeleton } from "./parts.js";
 
@@ -35,12 +39,14 @@ const TOPICS = /** @type {const} */ (["plants", "window", "event", "source", "co
 export function keepUp(root, { stream }, { plant, what, pause, ask, make }) {
   /** @type {Shown<A> | null} */
   let shown = null;
-  let gone = false;
+  let left = false;
+  let missing = false;
+  let removed = false;
   const load = oneAtATime(async () => {
-    if (gone) return;
+    if (left || missing) return;
     try {
       const answer = await ask();
-      if (gone) return;
+      if (left || missing) return;
       if (!shown) {
         shown = make(answer, () => void load());
         fill(root, shown.element);
@@ -48,15 +54,19 @@ export function keepUp(root, { stream }, { plant, what, pause, ask, make }) {
       }
       shown.update(answer);
     } catch (error) {
-      const missing = /** @type {{status?: number}} */ (error).status === 404;
-      if (gone || (shown && !missing)) return; // what is shown stays; the banner tells of a server that is gone
-      shown?.close();
-      shown = null;
-      stream.open(null);
-      fill(root, errorPage(error, what, start));
+      if (left || missing) return;
+      missing = /** @type {{status?: number}} */ (error).status === 404;
+      if (missing || !shown) fail(error); // what is shown stays; the banner tells of a server that is gone
     }
   });
+  const fail = (/** @type {unknown} */ error) => {
+    shown?.close();
+    shown = null;
+    if (stream.plant !== plant) stream.open(null);
+    fill(root, errorPage(error, what, start));
+  };
   const start = () => {
+    missing = removed = false;
     fill(root, skeleton(8));
     void load();
   };
@@ -65,6 +75,13 @@ export function keepUp(root, { stream }, { plant, what, pause, ask, make }) {
     stream.on(topic, (message) => {
       const whose = message?.plant ?? message?.name ?? plant;
       if (whose !== plant) return;
+      if (topic === "plants" && message.removed) {
+        missing = removed = true;
+        fail(new ApiError(404, `the plant ${plant} was removed`));
+        return;
+      }
+      if (topic === "plants" && removed) start();
+      if (missing) return;
       shown?.hear(topic, message);
       if (AT_ONCE.has(topic)) void load();
       else again();
@@ -72,7 +89,7 @@ export function keepUp(root, { stream }, { plant, what, pause, ask, make }) {
   );
   start();
   return () => {
-    gone = true;
+    left = true;
     again.stop();
     ends.forEach((end) => end());
     shown?.close();
