@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from eccaht import Problem, Simulator, families
+from eccaht.measurements import Readout
 
 PROBLEM = Problem(families.toeplitz(6, 0.7), shift=[1.0, -2.0, 3.0, 1.0, 1.0, 1.0], n_anomalies=2, budget=1.0, mean=0.5)
 
@@ -23,6 +24,17 @@ def test_whole_vectors_have_mean_and_covariance() -> None:
     expected = np.full(6, 0.5) + np.array([0.0, -2.0, 3.0, 0.0, 0.0, 0.0])
     assert np.all(np.abs(drawn.mean(0) - expected) < 5 / np.sqrt(50_000))
     assert np.all(np.abs(np.cov(drawn.T) - PROBLEM.covariance.dense()) < 0.04)
+
+
+def test_readings_of_one_moment_share_its_noise_and_have_readout_noise_of_their_own() -> None:
+    problem = Problem(PROBLEM.covariance, shift=PROBLEM.shift, n_anomalies=2, mean=0.5, measurements=Readout(1.0, 0.6))
+    C = np.array([[0.3, -0.4, 0.2, 0.0, 0.0, 0.1], [0.0, 0.5, 0.0, 0.0, -0.5, 0.0]])
+    world = Simulator(problem, anomalies=[1, 2], seed=5)
+    drawn = np.array([world.measure_many(C) for _ in range(20_000)])
+    expected = C @ (0.5 + np.array([0.0, -2.0, 3.0, 0.0, 0.0, 0.0]))
+    covariance = C @ problem.covariance.dense() @ C.T + 0.36 * np.eye(2)
+    assert np.all(np.abs(drawn.mean(0) - expected) < 5 * np.sqrt(covariance.diagonal() / 20_000))
+    assert np.all(np.abs(np.cov(drawn.T) - covariance) < 0.03)
 
 
 def test_sets_are_uniform() -> None:

@@ -60,6 +60,12 @@ class Simulator:
             check_finite(weights, "measurement")
         return self._drawn(weights, variance)
 
+    def measure_many(self, C: ArrayLike) -> Array:
+        """Readings, (q,), of the measurements C, (q, K), at one moment: they share its noise (`policy.tell_many`)."""
+        rows = np.array([self.problem.checked_measurement(c) for c in np.atleast_2d(as_floats(C, "measurements"))])
+        moment = self._means + self.problem.covariance.sample(self._noise, 1)[0]
+        return rows @ moment + self.problem.readout_noise * self._noise.standard_normal(len(rows))
+
     def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
         """One reading of weights that a policy chose, which are trusted."""
         return Reading(c, self._drawn(c, self.problem.noise_variance(c)))
@@ -69,7 +75,7 @@ class Simulator:
         return Window(self.sample(1)[0])
 
     def sample(self, size: int) -> Array:
-        """Draw whole vectors of all streams, (size, K), from the anomalous state."""
+        """Draw whole vectors, (size, K), every stream read by itself, from the anomalous state (`policy.observe`)."""
         drawn = self.problem.covariance.sample(self._noise, as_count(size, "size", least=1))
         drawn += self._means
         if self.problem.readout_noise:
