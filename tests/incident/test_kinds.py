@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from eccaht.incident.kinds import kind_of
 
@@ -22,6 +23,20 @@ def test_kinds_are_told_by_their_course(sign: float, length: int, seed: int) -> 
     gaps = sign * 3.0 + noise
     gaps[::4] = np.nan
     assert kind_of(gaps) == "step"
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+@pytest.mark.parametrize("seed", range(3))
+def test_readings_of_another_time_are_told_from_what_is_added_to_those_of_now(memory: float, seed: int) -> None:
+    rng = np.random.default_rng([seed, 1])
+    predicted, other = lfilter([np.sqrt(1.0 - memory**2)], [1.0, -memory], rng.standard_normal((2, 120)))
+    noise = rng.standard_normal(120)
+    walk = 3.0 * np.sin(np.linspace(0.0, 12.0, 120) + seed)
+    assert kind_of(other - predicted, other) == "replay"
+    assert kind_of(0.7 + other - predicted, 0.7 + other) == "replay"
+    assert kind_of(noise, predicted + noise) == "noise"
+    assert kind_of(walk, predicted + walk) == "free"
+    assert kind_of(3.0 + 0.3 * noise, predicted + 3.0 + 0.3 * noise) == "step"
 
 
 def test_too_little_to_tell_is_a_step() -> None:

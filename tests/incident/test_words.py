@@ -16,7 +16,7 @@ from eccaht.incident.why import disagreements, outside, why
 from eccaht.incident.words import WIDTH, confidence, headline, lines, table
 from tests.incident.example_answers import BEFORE, MINUTE, NAMES, START, answer_of
 
-KINDS: tuple[Kind, ...] = ("step", "drift", "noise", "stuck", "silent", "moved", "free")
+KINDS: tuple[Kind, ...] = ("step", "drift", "noise", "replay", "stuck", "silent", "moved", "free")
 
 
 def told(answer: Answer, **options: Any) -> str:

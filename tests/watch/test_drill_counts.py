@@ -155,7 +155,7 @@ def test_the_document_has_every_number() -> None:
     assert told["all"]["delays"] == [1, 2, 4, 4, 5, 5, 30, 40, 60, 195]
     assert told["faults"][1]["raised"] is None
     assert told["faults"][0]["sensors"] == [model.names[1]]
-    assert {cell["raised"]["kinds_right"] for cell in told["kinds"] if cell["kind"] == "replay"} == {None}
+    assert {cell["raised"]["kinds_right"] for cell in told["kinds"] if cell["kind"] == "replay"} == {2}
 
 
 def test_the_picture_has_a_curve_a_kind_that_ends_at_its_share() -> None:

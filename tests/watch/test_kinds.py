@@ -41,10 +41,13 @@ def test_a_replayed_sensor_is_named_where_sensors_share_their_variance(seed: int
     """Its readings are as usual by themselves: those of another time."""
     values = scaled(readings(400, seed))
     values[ONSET:, 3] = scaled(readings(400, seed + 100))[ONSET:, 3]
-    _, alarms = _of_plant(values)
+    watch, alarms = _of_plant(values)
     assert alarms
     assert alarms[0].time >= ONSET
     assert alarms[0].decision.tolist() == [3]
+    told = watch.alarm or watch.past
+    assert told is not None
+    assert told.kinds == ("replay",)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 
-Kind = Literal["step", "drift", "noise", "stuck", "silent", "moved", "free"]
+Kind = Literal["step", "drift", "noise", "replay", "stuck", "silent", "moved", "free"]
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class Reason:
 class Suspect:
     """One sensor in the light of the incident.
 
-    kind: "moved" is a column that never changed in the history and does now; no evidence weighs it.
-    belief: the probability that it is wrong. evidence: log-likelihood that the named set loses without it, or wins
-    with it; needed: what it takes to be named, as sound sensors seldom reach it. size, size_raw: its mean deviation
-    since the onset from what the others predict (if it is named, the end of a drift, the spread of noise), in robust
-    and in raw units, with a 95 % interval of the latter. since: the window from which on it deviates.
+    kind: "moved" is a column that never changed in the history and does now; no evidence weighs it. "replay" has
+    nothing to do with what the others predict, as if it were of another time. belief: the probability that it is
+    wrong. evidence: log-likelihood that the named set loses without it, or wins with it; needed: what it takes to
+    be named, as sound sensors seldom reach it. size, size_raw: its mean deviation since the onset from what the
+    others predict (if it is named, the end of a drift, the spread of noise or a replay), in robust and in raw
+    units, with a 95 % interval of the latter. since: the window from which on it deviates.
     """
 
     sensor: str

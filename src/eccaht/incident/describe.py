@@ -86,7 +86,7 @@ def suspect(case: Case, k: int, belief: float) -> Suspect:
     expected, low, high = (each[since] for each in predictions.deviations(k))
     deviations, level = case.around.deviations[since, k], case.around.level[since, k]
     residual = deviations - expected
-    kind: Kind = judgement.standing.get(k) or kind_of(residual)
+    kind: Kind = judgement.standing.get(k) or kind_of(residual, deviations)
     spread = 0.5 * _mean(high - low) / BAND
     size, interval = _size(residual, kind if named else "step", spread, judgement.evidence.inflation[k])
     reason = Reason(
@@ -117,7 +117,7 @@ def _mean(course: Array) -> float:
 
 
 def _size(residual: Array, kind: Kind, spread: float, inflation: float) -> tuple[float, Interval]:
-    """The size of a fault and its 95 % interval: the mean, the end of a drift, the spread of noise.
+    """The size of a fault and its 95 % interval: the mean, the end of a drift, the spread of noise or a replay.
 
     spread: of the residual in normal operation; few windows cannot show that they vary less. inflation: how many
     windows are worth one.
@@ -127,7 +127,7 @@ def _size(residual: Array, kind: Kind, spread: float, inflation: float) -> tuple
     if not present.size:
         return float("nan"), Interval(float("nan"), float("nan"))
     worth = max(present.size / max(inflation, 1.0), 1.0)
-    if kind == "noise":
+    if kind in ("noise", "replay"):
         size = float(np.sqrt(np.mean(present**2)))
         error = BAND * size / np.sqrt(2.0 * worth)
         return size, Interval(max(size - error, 0.0), size + error)

@@ -10,19 +10,27 @@ from eccaht.incident.answer import Kind
 _FEWEST = 5  # windows to tell a course from a step
 _MOST = 0.6  # share of the power that a course must explain
 _MORE = 0.05  # by which a drift must explain more than a step
+_UNRELATED = 0.85  # share of the power of the course that readings of another time stay below
 _WHITE = 0.35  # autocorrelation below which a course is noise
 
 
-def kind_of(course: Array) -> Kind:
-    """The kind of a course, (L,): a step, a drift, noise, or a course of its own.
+def kind_of(course: Array, read: Array | None = None) -> Kind:
+    """The kind of a course, (L,): a step, a drift, noise, a replay, or a course of its own.
+
+    read: the readings themselves, (L,), which are the course and what the others predict p. Where something was added
+    to what the sensor should read, they vary more than the course, by p; where they have nothing to do with p, less.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> noise = 0.1 * rng.standard_normal(40)
     >>> kind_of(3.0 + noise), kind_of(np.linspace(0, 4, 40) + noise), kind_of(30 * noise)
     ('step', 'drift', 'noise')
+    >>> predicted, other = rng.standard_normal((2, 40))
+    >>> kind_of(other - predicted, other), kind_of(other, other + predicted)
+    ('replay', 'noise')
     """
-    course = course[~np.isnan(course)]
+    present = ~np.isnan(course)
+    course = course[present]
     power = float(course @ course)
     if len(course) < _FEWEST or power <= 0.0:
         return "step"
@@ -34,5 +42,8 @@ def kind_of(course: Array) -> Kind:
     if step > _MOST:
         return "step"
     centred = course - course.mean()
-    white = float(centred[1:] @ centred[:-1]) / max(float(centred @ centred), 1e-300)
+    power = max(float(centred @ centred), 1e-300)
+    if read is not None and len(course) * float(np.var(read[present])) < _UNRELATED * power:
+        return "replay"
+    white = float(centred[1:] @ centred[:-1]) / power
     return "noise" if white < _WHITE else "free"

@@ -11,7 +11,7 @@ from eccaht.data.clock import Clock
 from eccaht.incident.answer import Answer, Interval, Suspect
 
 SIGNED = ("step", "drift", "moved")  # kinds with a direction
-_WORDS = {"moved": "moved", "noise": "noisy", "free": "own course"}
+_WORDS = {"moved": "moved", "noise": "noisy", "replay": "as if replayed", "free": "own course"}
 _DIGITS = 1e-4  # of a number is all that is shown of it
 _PLAIN = 1e-4, 1e7  # numbers between are written without an exponent
 

@@ -21,10 +21,10 @@ class Alarm:
     Times are those that came with the windows, or their numbers, from 0, where none came. time: of the window that
     raised it. onset: the most likely first window of the fault; onset_interval: the first and the last one of an
     interval of 90 %, of 95 % with a model. decision: what is wrong, (n,), names what it is called. kinds: how, for
-    each: "step", "drift", "noise", "stuck", "silent" or "free", a course of its own. sizes: how far each moved, in
-    units of the readings, (n,), NaN where that means nothing. beliefs: the probability that each of all streams belongs
-    to the set, given the others, (K,). confidence: of the whole set, None where nobody has counted it. over: the window
-    in which it was called over, None while it goes on.
+    each: "step", "drift", "noise", "replay", "stuck", "silent" or "free", a course of its own. sizes: how far each
+    moved, in units of the readings, (n,), NaN where that means nothing. beliefs: the probability that each of all
+    streams belongs to the set, given the others, (K,). confidence: of the whole set, None where nobody has counted
+    it. over: the window in which it was called over, None while it goes on.
     """
 
     time: Time

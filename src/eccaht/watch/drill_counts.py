@@ -15,7 +15,6 @@ from eccaht.statistics import chance_of_as_many_events, clopper_pearson, garwood
 from eccaht.watch.drill import MOST_RUNS, WatchDrill, WatchDrilled, Watched
 from eccaht.watch.drill_confidence import NamedSet
 
-NAMELESS = ("replay",)  # kinds that an alarm has no word for
 _LARGEST_WANDER = 1e6  # robust units
 
 

@@ -9,7 +9,7 @@ from eccaht.data.windows import Windows
 from eccaht.incident.counts import ALL
 from eccaht.watch.drill import QuietAlarm, WatchDrill, WatchDrilled
 from eccaht.watch.drill_confidence import NamedSet
-from eccaht.watch.drill_counts import NAMELESS, Naming, QuietCounts, WatchCell, WatchCounts
+from eccaht.watch.drill_counts import Naming, QuietCounts, WatchCell, WatchCounts
 from eccaht.watch.drill_words import DAY, line
 
 
@@ -72,19 +72,19 @@ def _cell(cell: WatchCell, seconds: float | None) -> dict[str, Any]:
         "delay_windows": delays,
         "delay_minutes": minutes,
         "delays": list(cell.delays),
-        "raised": _naming(cell.raised, cell.kind),
-        "settled": _naming(cell.settled, cell.kind),
+        "raised": _naming(cell.raised),
+        "settled": _naming(cell.settled),
     }
 
 
-def _naming(named: Naming, kind: str) -> dict[str, Any]:
+def _naming(named: Naming) -> dict[str, Any]:
     return {
         "sets": named.sets,
         "sets_right": named.right,
         "sensors_faulty": named.faulty,
         "sensors_named": named.named,
         "sensors_falsely_named": named.falsely,
-        "kinds_right": None if kind in NAMELESS else named.kinds,
+        "kinds_right": named.kinds,
     }
 
 

@@ -10,7 +10,7 @@ from eccaht.incident.counts import ALL
 from eccaht.incident.faults import KINDS
 from eccaht.presentation.text import counted, lasting, percent, rounded
 from eccaht.watch.drill_confidence import SETTLED
-from eccaht.watch.drill_counts import NAMELESS, Naming, QuietCounts, WatchCell, WatchCounts
+from eccaht.watch.drill_counts import Naming, QuietCounts, WatchCell, WatchCounts
 from eccaht.watch.history import Rule
 
 SOON = 10  # windows
@@ -106,9 +106,8 @@ def _counted_rate(quiet: QuietCounts, count: int, seconds: float | None) -> str:
 
 def _naming(who: str, counts: WatchCounts, when: Literal["raised", "settled"]) -> str:
     named: Naming = getattr(counts.of_kind(ALL), when)
-    with_word = sum(getattr(cell, when).named for cell in counts.cells if cell.kind not in NAMELESS)
     sensors = f"{named.named} of {counted(named.faulty, 'faulty sensor')} and {counted(named.falsely, 'sound one')}"
-    return f"{who} {sensors}, the kind right for {named.kinds} of {with_word} (alarms have no word for a replay)."
+    return f"{who} {sensors}, the kind right for {named.kinds} of them."
 
 
 def _wandering(counts: WatchCounts) -> str:

@@ -32,7 +32,7 @@ from eccaht.watch.drill_confidence import WatchConfidence, set_belief
 from eccaht.watch.history import CALM_LENGTHS, Rule
 from eccaht.watch.recent import Followed, Recent
 from eccaht.watch.streams import LONGEST, Streams
-from eccaht.watch.suspects import Namer, Suspects, described
+from eccaht.watch.suspects import Courses, Namer, Suspects, described
 from eccaht.watch.wander import SEEN, moves_at
 
 SHORT_GAP = 5  # windows: after a longer gap the watch begins afresh
@@ -285,7 +285,7 @@ class PlantWatch:
         self.alarm = replace(found, time=alarm.time)
         self._freeze()
 
-    def _described(self, suspects: Suspects, courses: Array, onset: Time, interval: tuple[Time, Time]) -> Alarm:
+    def _described(self, suspects: Suspects, courses: Courses, onset: Time, interval: tuple[Time, Time]) -> Alarm:
         kinds, sizes = described(courses)
         beliefs, decision = suspects.beliefs(), np.array(suspects.members, dtype=np.intp)
         age = 0 if self._follow is None else self.time - 1 - self._follow.raised

@@ -56,12 +56,19 @@ class Suspects:
         return np.asarray(expit(odds - np.log(len(odds)) * outside))
 
 
-def described(courses: Array) -> tuple[tuple[str, ...], Array]:
-    """The kind of each course, (L, n), and its size: the mean, the end of a drift, the spread of noise."""
+class Courses(NamedTuple):
+    """What sensors that are not named leave unexplained of suspects, and what these read, in robust units, (L, n)."""
+
+    unexplained: Array
+    read: Array
+
+
+def described(courses: Courses) -> tuple[tuple[str, ...], Array]:
+    """The kind of each course and its size: the mean, the end of a drift, the spread of noise or a replay."""
     kinds, sizes = [], []
-    for course in courses.T:
+    for course, read in zip(courses.unexplained.T, courses.read.T, strict=True):
         present = course[~np.isnan(course)]
-        kind = kind_of(course) if present.size else "step"
+        kind = kind_of(course, read) if present.size else "step"
         kinds.append(kind)
         sizes.append(_size(present, kind) if present.size else np.nan)
     return tuple(kinds), np.array(sizes)
@@ -89,7 +96,7 @@ def onset_of(scores: Array) -> Onset:
 
 
 def _size(present: Array, kind: str) -> float:
-    if kind == "noise":
+    if kind in ("noise", "replay"):
         return float(np.sqrt(np.mean(present**2)))
     shape = np.arange(1, present.size + 1) / present.size if kind == "drift" else np.ones(present.size)
     return float(present @ shape / (shape @ shape))
@@ -127,11 +134,11 @@ class Namer:
         own, members = suspects.own[:_TOLD], list(suspects.members[:_TOLD])
         return onset_of(_residuals(evidence, members, own)[1])
 
-    def courses(self, before: Before, values: Array, moments: Array, suspects: Suspects) -> Array:
-        """What those not named leave unexplained of each suspect, in robust units, (L, n), at most _SHOWN windows."""
+    def courses(self, before: Before, values: Array, moments: Array, suspects: Suspects) -> Courses:
+        """Those of all suspects, at most _SHOWN windows."""
         chosen = np.unique(np.linspace(0, len(values) - 1, min(len(values), _SHOWN)).round().astype(np.intp))
-        evidence = self._evidence(before, values[chosen], moments[chosen])
-        return _residuals(evidence, list(suspects.members), suspects.own)[0]
+        evidence, members = self._evidence(before, values[chosen], moments[chosen]), list(suspects.members)
+        return Courses(_residuals(evidence, members, suspects.own)[0], evidence.deviations[:, members])
 
     def _evidence(self, before: Before, values: Array, moments: Array) -> Evidence:
         normal = self.normal
