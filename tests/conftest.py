@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -11,6 +12,10 @@ import pytest
 # tests run side by side: threads of one would only wait for those of another; set before numpy is imported
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+# tests start more than a hundred commands: each would compile the package anew where compiled files are not kept
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # a shell without job control starts background jobs with Ctrl-C ignored, and so would every command that tests start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
