@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+from collections.abc import Generator
 from functools import partial
 from typing import Any
 
@@ -21,6 +23,17 @@ sys.dont_write_bytecode = False
 # a shell without job control starts background jobs with Ctrl-C ignored, and so would every command that tests start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and their modules stay: nobody need look again and again whether they can be thrown away."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
