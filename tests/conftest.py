@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
+from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,9 +16,24 @@ import pytest
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
+# tests start more than a hundred commands: each would compile the package anew where compiled files are not kept
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # a shell without job control starts background jobs with Ctrl-C ignored, and so would every command that tests start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and their modules stay: nobody need look again and again whether they can be thrown away."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
@@ -23,6 +42,14 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     from eccaht.statistics import bca_interval
 
     monkeypatch.setattr(bca_interval, "__kwdefaults__", {**(bca_interval.__kwdefaults__ or {}), "resamples": 200})
+
+
+@pytest.fixture
+def few_simulated_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules simulated from 800 windows, where a test asks whether they are and not how well they hold."""
+    from eccaht.watch import kept
+
+    monkeypatch.setattr(kept, "simulated_windows", partial(kept.simulated_windows, count=800))
 
 
 @pytest.fixture

@@ -222,10 +222,11 @@ def plant_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 IDENTIFY = ["identify", "--model", "PLANT/plant.model", "--data", "PLANT/incident.csv", *SEARCH, "--policy", "ecc-aht"]
 LITTLE = ["--runs", "2", "--horizon", "5", "--jobs", "1"]
+QUICK = ["--window", "5min", "--no-drill"]
 SMALL = ["--anomalies", "1", *LITTLE, "--policies", "ecc-aht"]
 # arguments, what is found all the same, the files that are lost
 LOST: dict[str, tuple[list[str], str, list[str]]] = {
-    "calibrate": (["calibrate", "PLANT/history.csv", "--no-drill", "--out", "m"], "sensors kept", ["m"]),
+    "calibrate": (["calibrate", "PLANT/history.csv", *QUICK, "--out", "m"], "sensors kept", ["m"]),
     "diagnose": (["diagnose", "PLANT/plant.model", "--html", "page.html"], "Verdict: ", ["page.html"]),
     "ledger": ([*IDENTIFY, "--ledger", "l.parquet"], "named", ["l.parquet"]),
     "both": ([*IDENTIFY, "--ledger", "l.csv", "--plot", "p.png"], "named", ["l.csv", "p.png"]),
@@ -299,7 +300,7 @@ def test_files_are_written_though_nobody_reads_what_is_told(
 ) -> None:
     monkeypatch.setattr("sys.stdout", _Closed())
     monkeypatch.setattr("eccaht.cli.main._forget_output", lambda: None)
-    assert run(["calibrate", str(plant_files / "history.csv"), "--no-drill", "--out", "m"]) == 1
+    assert run(["calibrate", str(plant_files / "history.csv"), *QUICK, "--out", "m"]) == 1
     assert (place / "m").is_file()
 
 
@@ -308,7 +309,7 @@ def test_streams_that_are_closed_are_no_obstacle(
 ) -> None:
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(f"sys.{name}", None)
-    assert run(["calibrate", str(plant_files / "history.csv"), "--no-drill", "--out", "m"]) == 0
+    assert run(["calibrate", str(plant_files / "history.csv"), *QUICK, "--out", "m"]) == 0
     assert (place / "m").is_file()
     sys.stdout.close()
     sys.stderr.close()

@@ -388,6 +388,7 @@ def test_the_promise_in_windows(place: Path) -> None:
     assert promised("1/500w", model) == 500
 
 
+@pytest.mark.usefixtures("few_simulated_windows")
 def test_the_promise_says_what_it_rests_on(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
     counted = WatchedPlant.of(model, 20.0).watch

@@ -48,6 +48,7 @@ def sent(service: Service, case: Any, known: bool) -> Any:
     )
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_no_request_makes_the_service_fail(service: Service) -> None:
     document = service.client.get("/openapi.json", headers=service.headers["read"]).json()
     schema = schemathesis.openapi.from_dict(document)

@@ -52,11 +52,12 @@ def test_windows_and_sizes_are_in_units_of_the_readings() -> None:
     assert watch.state == "alarm"
 
 
+@pytest.mark.usefixtures("few_simulated_windows")
 def test_the_promise_rests_on_what_was_counted() -> None:
     calibrated, windows, rule = plant()
     assert Watch(model(), false_alarm_every=20).basis == "counted"
     assert Watch(model(), false_alarm_every=1e6).basis == "extrapolated"
-    simulated = Watch(calibrated)
+    simulated = Watch(replace(calibrated))
     assert simulated.basis == "simulated"
     again = kept(count_watch(calibrated, windows))
     assert again is not None

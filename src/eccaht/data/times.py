@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -26,6 +26,7 @@ _DATES = (
 )
 _CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S%.f %p", "%I:%M %p", "%I:%M:%S%.f%p", "%H%M%S")
 _ZONES = ("", "%z", " %z", "Z")
+_HEAD = re.compile(r"^(%[A-Za-z][^%]*%[A-Za-z])")  # with what a format begins
 _PARTS = {
     **dict.fromkeys(("%m", "%d", "%H", "%I", "%M", "%S"), r"\d{1,2}"),
     "%Y": r"\d{4}",
@@ -211,7 +212,12 @@ def _fitting_formats(texts: Sequence[str], formats: Sequence[str], kind: str, sh
 
     few = [text.strip() for text in (*texts[:5], *texts[len(texts) // 2 :][:5], *texts[-5:])]
     many = pl.Series(texts, dtype=pl.String)
-    likely = [form for form in formats if sum(map(bool, map(_pattern(form).fullmatch, few))) >= share * len(few)]
+
+    def most(looks_like: Callable[[str], object]) -> bool:
+        return sum(map(bool, map(looks_like, few))) >= share * len(few)
+
+    begin = {form: _HEAD.split(form)[1] for form in formats}  # patterns take longer to make than to try
+    likely = [form for form in formats if most(_pattern(begin[form]).match) and most(_pattern(form).fullmatch)]
     return [form for form in likely if _read(many, form, kind).null_count() <= (1.0 - share) * len(many)]
 
 

@@ -202,13 +202,14 @@ Sample = dict[int, Seen]  # quiet stretches, by their length
 def sample_quiet(normal: Normal, values: Array, moments: Array, *, correlation: bool = True) -> Sample:
     """Look at stretches of quiet windows, (T, K), that the fit has not seen; lengths with too few are left out."""
     starts = {length: _starts(normal, len(values), length).tolist() for length in LENGTHS}
+    scores = normal.scores(values - normal.profile[0]) if normal.level == "fixed" else None
+
+    def look(start: int, length: int) -> Evidence:
+        stretch = Stretch(values, moments, start, start + length)
+        return Evidence.of(normal, stretch, correlation=correlation, scores=scores)
+
     return {
-        length: Seen.of(
-            [
-                Evidence.of(normal, Stretch(values, moments, start, start + length), correlation=correlation)
-                for start in begins
-            ]
-        )
+        length: Seen.of([look(start, length) for start in begins])
         for length, begins in starts.items()
         if len(begins) >= FEWEST_STRETCHES
     }

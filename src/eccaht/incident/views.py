@@ -53,11 +53,15 @@ def recent_spread(normal: Normal, before: Array, level: Array) -> Array:
 
 def recent_given(normal: Normal, before: Array, level: Array) -> Array:
     """The same for what the others leave unexplained: in some hours sensors keep together better than in others."""
-    if len(before) < FEWEST_BEFORE:
+    return _given(normal, normal.scores(before - level))
+
+
+def _given(normal: Normal, scores: Array) -> Array:
+    """The same, by the scores of the windows before."""
+    if len(scores) < FEWEST_BEFORE:
         return np.ones(normal.size)
-    scores = normal.scores(before - level)
     unexplained = (np.where(np.isnan(scores), 0.0, scores) @ normal.precision) ** 2 / normal.precision.diagonal()
-    return np.asarray(np.sqrt((normal.width + unexplained.sum(axis=0)) / (normal.width + len(before))))
+    return np.asarray(np.sqrt((normal.width + unexplained.sum(axis=0)) / (normal.width + len(scores))))
 
 
 @dataclass(frozen=True)
@@ -80,18 +84,31 @@ class Evidence:
     correlation: bool = True
 
     @staticmethod
-    def of(normal: Normal, stretch: Stretch, inflation: Array | None = None, correlation: bool = True) -> Evidence:
-        """Look at a stretch with the level frozen as it was before."""
+    def of(
+        normal: Normal,
+        stretch: Stretch,
+        inflation: Array | None = None,
+        correlation: bool = True,
+        scores: Array | None = None,
+    ) -> Evidence:
+        """Look at a stretch with the level frozen as it was before.
+
+        scores: of all values, (T, K), which are the same for all stretches where the level is fixed.
+        """
         values, moments, start, stop = stretch
-        before = values[max(0, start - normal.width) : start]
+        first = max(0, start - normal.width)
+        before = values[first:start]
         level = normal.level_at(before, moments[start:stop])
         deviations = values[start:stop] - level
         previous = values[start - 1] - level[0] if start else np.full(normal.size, np.nan)
-        innovations, scores = normal.innovations(previous, deviations), normal.scores(deviations)
+        innovations = normal.innovations(previous, deviations)
         recent = recent_spread(normal, before, level[0])
-        given = recent_given(normal, before, level[0])
+        if scores is None:
+            here, given = normal.scores(deviations), recent_given(normal, before, level[0])
+        else:
+            here, given = scores[start:stop], _given(normal, scores[first:start])
         inflation = np.ones(normal.size) if inflation is None else inflation
-        return Evidence(normal, deviations, innovations, scores, level, recent, given, inflation, correlation)
+        return Evidence(normal, deviations, innovations, here, level, recent, given, inflation, correlation)
 
     @property
     def length(self) -> int:

@@ -127,12 +127,16 @@ class Normal:
         known = np.where(np.isnan(lagged), 0.0, lagged)  # after a gap only the level is known
         return np.asarray((deviations - self.memory * known) / self.spread)
 
+    @cached_property
+    def _lines(self) -> tuple[Array, list[Array]]:
+        """The scores of the knots, with 0 before them, and the knots of each sensor likewise."""
+        return np.concatenate([[0.0], self.knot_scores]), [np.concatenate([[0.0], knots]) for knots in self.knots.T]
+
     def scores(self, deviations: Array) -> Array:
         """Normal scores of deviations, (T, K), with their sign; NaN stays."""
         sizes, scores = np.abs(deviations), np.empty_like(deviations)
-        heights = np.concatenate([[0.0], self.knot_scores])
-        for k in range(self.size):
-            knots = np.concatenate([[0.0], self.knots[:, k]])
+        heights, lines = self._lines
+        for k, knots in enumerate(lines):
             scores[:, k] = np.interp(sizes[:, k], knots, heights)
         beyond = sizes > self.knots[-1]
         if beyond.any():
@@ -147,8 +151,8 @@ class Normal:
     def deviation_of(self, sensor: int, scores: Array) -> Array:
         """The same for one sensor, (T,)."""
         sizes = np.abs(scores)
-        heights = np.concatenate([[0.0], self.knot_scores])
-        deviations = np.interp(sizes, heights, np.concatenate([[0.0], self.knots[:, sensor]]))
+        heights, lines = self._lines
+        deviations = np.interp(sizes, heights, lines[sensor])
         deviations *= np.exp(np.maximum(sizes - self.knot_scores[-1], 0.0) / _GROWTH)
         return np.asarray(np.copysign(deviations, scores))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from textwrap import fill
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,10 +20,10 @@ from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
-from eccaht.covariance import effective_rank
 from eccaht.experiments.comparison import TARGET
 from eccaht.experiments.comparison_figure import draw_curves, policy_style
 from eccaht.paper.results import Results, unlimited_budget
+from eccaht.paper.spec import Ranks
 from eccaht.presentation.style import TEXT_WIDTH, figure_style
 from eccaht.statistics import bca_interval
 
@@ -202,13 +202,11 @@ def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
 
 def _draw_rank(figure: Figure, results: Results) -> None:
     experiment = results.experiment
-    covariances = [setting.covariance() for setting in experiment.settings]
     forms = [setting.label for setting in experiment.settings]  # settings that differ in one number share it
     styles = dict(zip(dict.fromkeys(forms), _FORMS * len(forms), strict=False))
-    kinds: tuple[Literal["shannon", "participation"], ...] = ("shannon", "participation")
     panels = _panels(figure, ["entropy of the eigenvalues (Shannon)", "participation ratio of the eigenvalues"])
-    for ax, kind in zip(panels, kinds, strict=True):
-        x = np.array([effective_rank(S, kind=kind) for S in covariances])
+    for ax, kind in zip(panels, Ranks._fields, strict=True):
+        x = np.array([getattr(setting.ranks(), kind) for setting in experiment.settings])
         for form, (marker, dash, filled) in styles.items():
             members = sorted((k for k, own in enumerate(forms) if own == form), key=lambda k: x[k])
             for place, name in enumerate(experiment.shown, start=1):

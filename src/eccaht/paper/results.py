@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
-from eccaht.covariance.spectrum import effective_rank
 from eccaht.experiments.comparison import TARGET, curve_steps, interval_columns, summary
 from eccaht.experiments.tables import Table, from_rows
 from eccaht.measure import pair_design
@@ -113,9 +112,6 @@ def curve_table(results: Results) -> Table:
 
 def rank_table(results: Results) -> Table:
     """Effective ranks of the covariances of an experiment."""
-    rows = []
-    for setting in results.experiment.settings:
-        S = setting.covariance()
-        ranks = {"shannon": effective_rank(S), "participation": effective_rank(S, kind="participation")}
-        rows.append({"family": setting.label, **ranks})
-    return from_rows(rows)
+    return from_rows(
+        [{"family": setting.label, **setting.ranks()._asdict()} for setting in results.experiment.settings]
+    )

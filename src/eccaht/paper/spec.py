@@ -5,12 +5,14 @@ The entries themselves are in catalogue.py; what ran is stored beside the result
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from eccaht.covariance import Covariance, families
+from eccaht.covariance import Covariance, effective_rank, families
 from eccaht.problem import Problem
 
 Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics"]
@@ -18,6 +20,13 @@ Cell = tuple[int, str]  # number of the setting, policy
 _COMPARING = ("curves", "sweep", "rank")
 _COLUMNS = {"stopping": ("hits", "measurements"), "asymptotics": ("first_stop", "last_stop", "rate")}
 _SEARCHES = 10  # of a stopping rule for each run that is asked for: wrong sets are rare
+
+
+class Ranks(NamedTuple):
+    """Effective ranks of a covariance, see `effective_rank`."""
+
+    shannon: float
+    participation: float
 
 
 @dataclass(frozen=True)
@@ -38,9 +47,19 @@ class Setting:
         operator: Covariance = getattr(families, self.family)(**self.arguments)
         return operator
 
+    def ranks(self) -> Ranks:
+        """The effective ranks of the covariance, which figures, tables and claims share."""
+        return _ranks(self.family, json.dumps(self.arguments, sort_keys=True))
+
     def problem(self) -> Problem:
         """Build the problem."""
         return Problem(self.covariance(), shift=self.shift, n_anomalies=self.n_anomalies, budget=self.budget)
+
+
+@cache
+def _ranks(family: str, arguments: str) -> Ranks:
+    S = getattr(families, family)(**json.loads(arguments))
+    return Ranks(effective_rank(S), effective_rank(S, kind="participation"))
 
 
 @dataclass(frozen=True)

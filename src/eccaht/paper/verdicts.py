@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.arrays import Array, Index
-from eccaht.covariance import effective_rank
 from eccaht.paper.results import Results
 from eccaht.statistics import estimate
 
@@ -159,7 +158,7 @@ def rank_ends(results: Results) -> Iterator[RankEnds]:
         kinds.setdefault(setting.family.replace("_", " ") + unit, []).append(k)
     for kind, members in kinds.items():
         with threadpool_limits(1):  # many small matrices: threads would only wait for each other
-            ranks = np.array([effective_rank(settings[k].covariance()) for k in members])
+            ranks = np.array([settings[k].ranks().shannon for k in members])
         order, fifth = np.argsort(ranks), max(1, int(EXTREME * len(members)))
         ranks, places = ranks[order], np.array(members)[order]
         span = " to ".join(dict.fromkeys(short(float(ranks[k])) for k in (0, fifth - 1)))

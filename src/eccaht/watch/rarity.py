@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ _HEAVIEST = 0.5  # shape of a tail
 _UNKNOWN = 0.15  # added to a shape: a scale known from n clusters makes an exponential tail a Pareto one of shape 1 / n
 _SHARED = 0.5  # of the shape of a component is that of all, and of its scale at a length that of all lengths
 _HALVES = 24  # quantiles of a rarity at most: shares of 1/2, 1/4, ...
+_STEP = np.log(2.0)  # what one more half adds to a rarity
 _LEVELS = 60  # of the statistic at which it is counted
 _FEWEST_PASSED = 5  # clusters that a counted level needs
 _SELDOM = 100  # windows between the clusters that say how fast the rate falls: more frequent ones run together
@@ -70,21 +72,30 @@ class Rarity:
         floor = 0.01 * np.maximum(np.abs(np.where(counted, last, 0.0)), 1.0)
         return Rarity(quantiles, last, at, np.maximum(scale, floor), shape)
 
-    def by_length(self, values: Array) -> Array:
-        """The rarity of values, (C, J) or (C, T, J), in nats: 0 below the median."""
-        many = values.ndim == 3
-        v = values if many else values[:, None]
-        found = np.zeros(v.shape)
-        steps = np.log(2.0)
-        for i in range(_HALVES):  # a broken line through the quantiles
+    @cached_property
+    def _pieces(self) -> list[tuple[Array, Array, Array, NDArray[np.bool_]]]:
+        """The pieces of a broken line through the quantiles: the upper end, the lower end, the width, whether it rises.
+
+        Those of each component and length, (C, 1, J).
+        """
+        found = []
+        for i in range(_HALVES):
             q = self.quantiles[:, None, :, i]
             if not np.isfinite(q).any():
                 break
             lower = self.quantiles[:, None, :, i - 1] if i else q
             rises = np.isfinite(q) & (q > lower)
-            width = np.subtract(q, lower, out=np.ones_like(q), where=rises)
-            share = np.where(rises, np.clip((v - lower) / width, 0.0, 1.0), v >= q)
-            found += steps * share
+            found.append((q, lower, np.subtract(q, lower, out=np.ones_like(q), where=rises), rises))
+        return found
+
+    def by_length(self, values: Array) -> Array:
+        """The rarity of values, (C, J) or (C, T, J), in nats: 0 below the median."""
+        many = values.ndim == 3
+        v = values if many else values[:, None]
+        found = np.zeros(v.shape)
+        for q, lower, width, rises in self._pieces:
+            share = np.where(rises, np.minimum(np.maximum((v - lower) / width, 0.0), 1.0), v >= q)
+            found += _STEP * share
         last = self.last[:, None]
         excess = np.where(np.isfinite(last), np.maximum(v - np.where(np.isfinite(last), last, 0.0), 0.0), 0.0)
         shape = np.maximum(self.shape, _LEAST)[:, None, None]
