@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -56,20 +56,28 @@ class Service:
         self._store = Store(self._url)
         self._store.prepare()
         self._admin = {"Authorization": f"Bearer {self.token('admin of the test', 'admin', 'ingest')}"}
-        self.start()
-        self._digest = self._upload(_model())
+        self._launch()
+        model = _model()  # while the program starts
+        self._connect()
+        self._digest = self._upload(model)
 
     def start(self) -> None:
         """Start the program and wait until it says where it listens."""
+        self._launch()
+        self._connect()
+
+    def _launch(self) -> None:
         command = [sys.executable, "-m", "eccaht", "serve", "--store", self._url, "--port", str(self._port)]
         with self._log.open("a") as log:
             self._program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def _connect(self) -> None:
         assert self._program.stdout is not None
         line = self._program.stdout.readline()
         assert "serves" in line, self._log.read_text()
         self.base = line.split()[2].rstrip("/")
         self._port = int(self.base.rpartition(":")[2])
-        self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=30.0, transport=_again())
+        self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=30.0)
 
     def stop(self) -> None:
         """End the program, as systemd would."""
@@ -141,31 +149,32 @@ class Service:
         return answer
 
 
-def _again() -> httpx.HTTPTransport:
-    """Tries once more while the program begins to listen."""
-    return httpx.HTTPTransport(retries=3)
-
-
 class Pages:
-    """Pages of one browser; what the browser's console says against them is kept."""
+    """Pages of one browser for one test; what the browser's console says against them is kept.
 
-    def __init__(self, browser: Browser, base: str) -> None:
-        self._browser, self.base = browser, base
+    spare: pages without cookies that earlier tests left; a new one compiles the charts library for seconds.
+    """
+
+    def __init__(self, browser: Browser, base: str, spare: list[Page]) -> None:
+        self._browser, self._base, self._spare = browser, base, spare
         self._contexts: list[BrowserContext] = []
+        self._lent: list[Page] = []
         self._noted: list[str] = []
         self._excused: list[str] = []
+        self._listeners: dict[Any, Callable[[Any], None]] = {
+            "console": self._note,
+            "pageerror": lambda error: self._noted.append(f"error: {error}"),
+            "dialog": lambda dialog: self._noted.append(f"dialog: {dialog.message}"),
+        }
 
     def open(self, token: str | None = None, address: str | None = "", **more: Any) -> Page:
-        """A page of a browser of its own, logged in with a token; address: None for none yet."""
-        context = self._browser.new_context(base_url=self.base, **more)
-        self._contexts.append(context)
+        """A page with cookies of its own, logged in with a token; address: None for none yet."""
+        page = self._new(**more) if more else self._lend()
         if token is not None:
-            answer = context.request.post("/api/login", data={"token": token})
+            answer = page.context.request.post("/api/login", data={"token": token})
             assert answer.ok, answer.text()
-        page = context.new_page()
-        page.on("console", self._note)
-        page.on("pageerror", lambda error: self._noted.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self._noted.append(f"dialog: {dialog.message}"))
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
         if address is not None:
             page.goto(f"/{address}")
         return page
@@ -180,9 +189,26 @@ class Pages:
         return [note for note in self._noted if not any(text in note for text in self._excused)]
 
     def close(self) -> None:
-        """Close all pages."""
+        """Leave all pages."""
+        for page in self._lent:
+            page.unroute_all(behavior="ignoreErrors")
+            page.goto("about:blank")
+            for event, listener in self._listeners.items():
+                page.remove_listener(event, listener)
+            page.context.clear_cookies()
+        self._spare += self._lent
         for context in self._contexts:
             context.close()
+
+    def _lend(self) -> Page:
+        self._lent.append(
+            self._spare.pop() if self._spare else self._browser.new_context(base_url=self._base).new_page()
+        )
+        return self._lent[-1]
+
+    def _new(self, **more: Any) -> Page:
+        self._contexts.append(self._browser.new_context(base_url=self._base, **more))
+        return self._contexts[-1].new_page()
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -110,8 +110,8 @@ api.onLoggedOut = () => {
 };
 
 async function logOut() {
+  me = null; // first: other requests may be refused before this one is answered
   await api.post("/logout").catch(() => {});
-  me = null;
   api.onLoggedOut();
 }
 
