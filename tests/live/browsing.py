@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 from eccaht.data.source import Arrays
 from eccaht.live.security import tokens
@@ -26,6 +26,8 @@ from eccaht.watch.kept import count_watch
 from tests.live.source_tools import free_port
 
 CHROMIUM = Path("/usr/bin/chromium")
+_SCREEN: ViewportSize = {"width": 1280, "height": 720}
+_PARKED = '<link rel="icon" href="data:,">'
 _ARGUMENTS = [
     "--no-sandbox", "--headless=new", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -168,7 +170,6 @@ class Pages:
 
     def __init__(self, browser: Browser, base: str, spare: list[Page]) -> None:
         self._browser, self._base, self._spare = browser, base, spare
-        self._contexts: list[BrowserContext] = []
         self._lent: list[Page] = []
         self._noted: list[str] = []
         self._excused: list[str] = []
@@ -178,9 +179,9 @@ class Pages:
             "dialog": lambda dialog: self._noted.append(f"dialog: {dialog.message}"),
         }
 
-    def open(self, token: str | None = None, address: str | None = "", **more: Any) -> Page:
+    def open(self, token: str | None = None, address: str | None = "") -> Page:
         """A page with cookies of its own, logged in with a token; address: None for none yet."""
-        page = self._new(**more) if more else self._lend()
+        page = self._lend()
         if token is not None:
             answer = page.context.request.post("/api/login", data={"token": token})
             assert answer.ok, answer.text()
@@ -204,23 +205,21 @@ class Pages:
         """Leave all pages."""
         for page in self._lent:
             page.unroute_all(behavior="ignoreErrors")
-            page.goto("about:blank")
+            page.route("**/parked", lambda route: route.fulfill(body=_PARKED, content_type="text/html"))
+            page.goto("/parked")  # of the same server, so that the browser keeps what it has compiled
+            page.unroute_all()
             for event, listener in self._listeners.items():
                 page.remove_listener(event, listener)
             page.context.clear_cookies()
-        self._spare += self._lent
-        for context in self._contexts:
-            context.close()
+            page.set_viewport_size(_SCREEN)
+            page.emulate_media(color_scheme="light")
+        self._spare += reversed(self._lent)  # the first one, which every test has, is the next
 
     def _lend(self) -> Page:
         self._lent.append(
             self._spare.pop() if self._spare else self._browser.new_context(base_url=self._base).new_page()
         )
         return self._lent[-1]
-
-    def _new(self, **more: Any) -> Page:
-        self._contexts.append(self._browser.new_context(base_url=self._base, **more))
-        return self._contexts[-1].new_page()
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -289,7 +289,8 @@ def test_a_keyboard_is_enough(service: Service, pages: Pages, operator: str) -> 
 
 def test_no_view_is_wider_than_the_screen(service: Service, pages: Pages, operator: str) -> None:
     plant = alarmed(service, "a plant with a name of many words", *SENSORS[:2], HOSTILE)
-    page = pages.open(operator, "#/", color_scheme="dark")
+    page = pages.open(operator, "#/")
+    page.emulate_media(color_scheme="dark")
 
     def check(ready: Locator) -> None:
         for width in (1600, 1280, 1050, 700, 360):
