@@ -90,13 +90,13 @@ class Service:
         line = self._program.stdout.readline()
         assert "serves" in line, self._log.read_text()
         self.base = line.split()[2].rstrip("/")
-        self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=30.0)
+        self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=60.0)
 
     def stop(self) -> None:
         """End the program, as systemd would."""
         self._client.close()
         self._program.terminate()
-        self._program.wait(30)
+        self._program.wait(60)
         assert self._program.stdout is not None
         self._program.stdout.close()
 

@@ -154,6 +154,7 @@ def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages,
     page.get_by_role("textbox", name="Comment").fill("valve <b>V-12</b> was stuck")
     page.get_by_role("button", name="Comment").click()
     expect(page.locator(".people")).to_contain_text("valve <b>V-12</b> was stuck")
+    expect(page.locator(".plot .main-svg").first).to_be_visible()  # no click is heard while it is drawn
     for what, sign in (("report", "<html"), ("ledger", None)):
         with page.expect_download() as started:
             page.get_by_role("link", name=f"Download the {what}").click()
