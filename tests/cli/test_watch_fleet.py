@@ -134,6 +134,7 @@ def test_growing_files_in_turn(
             with path.open("a") as file:
                 file.write(rest[path][:2500])
             rest[path] = rest[path][2500:]
+            return True
         return new
 
     monkeypatch.setattr(watch_fleet.Follow, "look", growing)
@@ -225,7 +226,7 @@ def test_a_growing_file_that_breaks_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(watch_fleet, "_AGAIN", 0.1)
+    monkeypatch.setattr(watch_fleet, "_AGAIN", 0.02)
     fleet, log = copied(place, tmp_path), tmp_path / "log"
     path = fleet / "mill" / "live.csv"
     good = path.read_text()

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 from eccaht.data.source import Arrays
 from eccaht.live.security import tokens
 from eccaht.live.store import Store
 from eccaht.live.store.store import now
 from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.model import Model
 from eccaht.randomness import rng_for
 from eccaht.watch.kept import count_watch
+from tests.live.source_tools import free_port
 
 CHROMIUM = Path("/usr/bin/chromium")
+_SCREEN: ViewportSize = {"width": 1280, "height": 720}
+_PARKED = '<link rel="icon" href="data:,">'
 _ARGUMENTS = [
     "--no-sandbox", "--headless=new", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -31,7 +36,8 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 SENSORS = ("LT-101", "TT-101", "PT-101", "FT-101", HOSTILE, "PT-102")
 _START, _SECOND = np.datetime64("2026-03-01T08:00", "us"), np.timedelta64(1, "s")
 _HISTORY = 700
-expect.set_options(timeout=20_000)
+_PATIENCE = 60_000  # milliseconds: a busy machine draws the first chart for half a minute
+expect.set_options(timeout=_PATIENCE)
 
 
 def _readings(rows: int, *place: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -39,12 +45,20 @@ def _readings(rows: int, *place: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     return 10.0 + rng.standard_normal((rows, len(SENSORS))) + 1.5 * rng.standard_normal((rows, 1))
 
 
-@lru_cache(maxsize=2)
-def _model(timed: bool = True) -> bytes:
+def _calibrated(window: str, times: Any, zone: str | None) -> tuple[Model, Any]:
+    history = Arrays(_readings(_HISTORY, "history"), times, SENSORS, zone=zone)
+    return calibrate_with_windows(history, window=window, level="fixed", tails="gaussian")
+
+
+@lru_cache(maxsize=1)
+def _model() -> Model:
     times = _START - _HISTORY * _SECOND + np.arange(_HISTORY) * _SECOND
-    history = Arrays(_readings(_HISTORY, "history"), times if timed else None, SENSORS, zone="UTC" if timed else None)
-    window = "1s" if timed else "1row"
-    return count_watch(*calibrate_with_windows(history, window=window, level="fixed", tails="gaussian")).to_bytes()
+    return count_watch(*_calibrated("1s", times, "UTC"))
+
+
+def _model_without_times() -> Model:
+    model, _ = _calibrated("1row", None, None)
+    return replace(model, watched=_model().watched)  # whose count takes seconds, and knows nothing of times
 
 
 class Service:
@@ -52,30 +66,37 @@ class Service:
 
     def __init__(self, folder: Path) -> None:
         self._url, self._log = f"sqlite:///{folder}/live.db", folder / "service.log"
-        self._port, self._sent, self._counted = 0, dict[str, int](), set[str]()
+        self._port, self._sent, self._counted = free_port(), dict[str, int](), set[str]()
         self._store = Store(self._url)
         self._store.prepare()
         self._admin = {"Authorization": f"Bearer {self.token('admin of the test', 'admin', 'ingest')}"}
-        self.start()
-        self._digest = self._upload(_model())
+        self._launch()
+        model = _model().to_bytes()  # while the program starts
+        self._connect()
+        self._digest = self._upload(model)
 
     def start(self) -> None:
         """Start the program and wait until it says where it listens."""
+        self._launch()
+        self._connect()
+
+    def _launch(self) -> None:
         command = [sys.executable, "-m", "eccaht", "serve", "--store", self._url, "--port", str(self._port)]
         with self._log.open("a") as log:
             self._program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def _connect(self) -> None:
         assert self._program.stdout is not None
         line = self._program.stdout.readline()
         assert "serves" in line, self._log.read_text()
         self.base = line.split()[2].rstrip("/")
-        self._port = int(self.base.rpartition(":")[2])
-        self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=30.0, transport=_again())
+        self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=60.0)
 
     def stop(self) -> None:
         """End the program, as systemd would."""
         self._client.close()
         self._program.terminate()
-        self._program.wait(30)
+        self._program.wait(60)
         assert self._program.stdout is not None
         self._program.stdout.close()
 
@@ -103,7 +124,7 @@ class Service:
     def counted_plant(self, name: str) -> str:
         """The same by a model that counts rows and knows no times."""
         self._counted.add(name)
-        digest = self._upload(_model(timed=False))
+        digest = self._upload(_model_without_times().to_bytes())
         self._ask("PUT", f"/api/plants/{name}", json={"model": digest, "false_alarms": "1/86400w"})
         self.send(name, 30)
         return name
@@ -141,31 +162,32 @@ class Service:
         return answer
 
 
-def _again() -> httpx.HTTPTransport:
-    """Tries once more while the program begins to listen."""
-    return httpx.HTTPTransport(retries=3)
-
-
 class Pages:
-    """Pages of one browser; what the browser's console says against them is kept."""
+    """Pages of one browser for one test; what the browser's console says against them is kept.
 
-    def __init__(self, browser: Browser, base: str) -> None:
-        self._browser, self.base = browser, base
-        self._contexts: list[BrowserContext] = []
+    spare: pages without cookies that earlier tests left; a new one compiles the charts library for seconds.
+    """
+
+    def __init__(self, browser: Browser, base: str, spare: list[Page]) -> None:
+        self._browser, self._base, self._spare = browser, base, spare
+        self._lent: list[Page] = []
         self._noted: list[str] = []
         self._excused: list[str] = []
+        self._listeners: dict[Any, Callable[[Any], None]] = {
+            "console": self._note,
+            "pageerror": lambda error: self._noted.append(f"error: {error}"),
+            "dialog": lambda dialog: self._noted.append(f"dialog: {dialog.message}"),
+        }
 
-    def open(self, token: str | None = None, address: str | None = "", **more: Any) -> Page:
-        """A page of a browser of its own, logged in with a token; address: None for none yet."""
-        context = self._browser.new_context(base_url=self.base, **more)
-        self._contexts.append(context)
+    def open(self, token: str | None = None, address: str | None = "") -> Page:
+        """A page with cookies of its own, logged in with a token; address: None for none yet."""
+        page = self._lend()
         if token is not None:
-            answer = context.request.post("/api/login", data={"token": token})
+            answer = page.context.request.post("/api/login", data={"token": token})
             assert answer.ok, answer.text()
-        page = context.new_page()
-        page.on("console", self._note)
-        page.on("pageerror", lambda error: self._noted.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self._noted.append(f"dialog: {dialog.message}"))
+        page.set_default_timeout(_PATIENCE)
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
         if address is not None:
             page.goto(f"/{address}")
         return page
@@ -180,9 +202,24 @@ class Pages:
         return [note for note in self._noted if not any(text in note for text in self._excused)]
 
     def close(self) -> None:
-        """Close all pages."""
-        for context in self._contexts:
-            context.close()
+        """Leave all pages."""
+        for page in self._lent:
+            page.unroute_all(behavior="ignoreErrors")
+            page.route("**/parked", lambda route: route.fulfill(body=_PARKED, content_type="text/html"))
+            page.goto("/parked")  # of the same server, so that the browser keeps what it has compiled
+            page.unroute_all()
+            for event, listener in self._listeners.items():
+                page.remove_listener(event, listener)
+            page.context.clear_cookies()
+            page.set_viewport_size(_SCREEN)
+            page.emulate_media(color_scheme="light")
+        self._spare += reversed(self._lent)  # the first one, which every test has, is the next
+
+    def _lend(self) -> Page:
+        self._lent.append(
+            self._spare.pop() if self._spare else self._browser.new_context(base_url=self._base).new_page()
+        )
+        return self._lent[-1]
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

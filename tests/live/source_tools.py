@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -84,7 +85,7 @@ async def running(feed: Feed) -> AsyncIterator[asyncio.Task[None]]:
             await task
 
 
-async def until(condition: Callable[[], Any], what: str = "", seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], Any], what: str = "", seconds: float = 60.0) -> None:
     """Wait until a condition holds."""
     try:
         async with asyncio.timeout(seconds):
@@ -103,6 +104,9 @@ def open_port(host: str, port: int) -> bool:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port below those that the system hands out by itself: nobody is given it before, or between, its uses."""
+    while True:
+        port = 16_000 + secrets.randbelow(16_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port

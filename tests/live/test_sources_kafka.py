@@ -221,7 +221,7 @@ async def two_engines(cluster: Cluster, topic: str, folder: Path) -> tuple[Kept,
             while not (fed_by(one) and fed_by(two)) and sent < half:
                 send(sent, sent + 1)
                 sent += 1
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.5)
         shared = bool(fed_by(one) and fed_by(two))
         await feeds.stop()
         await one.stop()

@@ -83,7 +83,7 @@ class Plant:
 
     def feed(self, sink: Recorder, **settings: Any) -> OpcUaFeed:
         nodes = {name: f"ns=2;s=Pump.{name}" for name in "ab"}
-        document = {"kind": "opcua", "url": self.url, "nodes": nodes, "interval": "20ms", "timeout": "2s", **settings}
+        document = {"kind": "opcua", "url": self.url, "nodes": nodes, "interval": "20ms", "timeout": "10s", **settings}
         feed = make_feed("plc", read_settings(document, "plc"), target(), sink)
         assert isinstance(feed, OpcUaFeed)
         return feed
@@ -149,7 +149,7 @@ def test_a_server_that_is_restarted_is_found_again_and_every_row_arrives(plant: 
 
     sink, sent = plant.runner.run(main())
     assert sink.values("a") == sent
-    assert [state.state for state in sink.states].count("running") == 3
+    assert [state.state for state in sink.states].count("running") >= 3
 
 
 def test_a_busy_service_holds_the_server_back_which_keeps_the_changes(plant: Plant) -> None:

@@ -299,7 +299,9 @@ class Rounds:
                         self._unsaved[follow] = None
                     self._save_one()
             if self._timeout is not None and monotonic() - heard >= self._timeout:
-                break
+                if not any(follow.look() for follow in self._follows):  # a slow round may have come late to some
+                    break
+                heard = monotonic()
             while self._save_one() and not self._ended.is_set():
                 pass
             self._ended.wait(min(self._poll, max(min(each.due for each in self._follows) - monotonic(), 0.0)))

@@ -11,11 +11,13 @@ from typing import Any
 
 import sqlalchemy as sa
 import uvicorn
+from fastapi import FastAPI
 
 from eccaht.live.api.app import make_app
 from eccaht.live.security.guard import check_listening
 from eccaht.live.settings import Settings
 
+_BACKLOG = 2048  # connections that wait, as many as uvicorn allows
 _KNOWN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message", "taskName"}
 
 
@@ -34,6 +36,16 @@ class Lines(logging.Formatter):
         if record.exc_info:
             document["exception"] = self.formatException(record.exc_info)
         return json.dumps(document, default=str)
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of pages when it is told to end: they would last until the time for answers is over."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        assert isinstance(self.config.app, FastAPI)
+        self.config.app.state.engine.hub.close()  # each ends on its next turn, when nobody listens for new ones
+        await super().shutdown(sockets)
 
 
 def run(settings: Settings) -> int:
@@ -60,19 +72,23 @@ def run(settings: Settings) -> int:
         server_header=False,
         proxy_headers=False,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
     server.run(sockets=[listening])
     return 0 if server.started else 1
 
 
 def _listening(settings: Settings) -> socket.socket:
-    """The socket, bound before anything starts, so that a port in use is one clear line."""
+    """The socket, bound before anything starts, so that a port in use is one clear line.
+
+    It listens already: who comes as soon as the line is out waits for the start instead of being refused.
+    """
     host, port = settings.listen.host, settings.listen.port
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
+        made.listen(_BACKLOG)
     except OSError as error:
         raise ValueError(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from None
     return made

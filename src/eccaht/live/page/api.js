@@ -19,6 +19,8 @@ export class ApiError extends Error {
 export class Api {
   constructor() {
     this.csrf = "";
+    /** How often somebody logged in: that a request of before was refused says nothing of now. */
+    this.logins = 0;
     /** Called when the service says that nobody is logged in. */
     this.onLoggedOut = () => {};
   }
@@ -48,6 +50,7 @@ export class Api {
    */
   async login(token) {
     const answer = await this.post("/login", { token });
+    this.logins += 1;
     this.csrf = answer?.csrf ?? "";
   }
 
@@ -59,6 +62,7 @@ export class Api {
    */
   async #send(method, path, body, signal) {
     const limit = AbortSignal.timeout(LIMIT);
+    const { logins } = this;
     /** @type {Record<string, string>} */
     const headers = { Accept: "application/json" };
     if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -79,7 +83,7 @@ export class Api {
       throw new ApiError(0, slow ? `no answer within ${LIMIT / 1000} seconds` : "the server cannot be reached");
     }
     if (response.ok) return response.status === 204 ? null : response.json();
-    if (response.status === 401 && path !== "/login") this.onLoggedOut();
+    if (response.status === 401 && path !== "/login" && logins === this.logins) this.onLoggedOut();
     throw new ApiError(response.status, await reason(response));
   }
 }

@@ -110,8 +110,8 @@ api.onLoggedOut = () => {
 };
 
 async function logOut() {
+  me = null; // first: other requests may be refused before this one is answered
   await api.post("/logout").catch(() => {});
-  me = null;
   api.onLoggedOut();
 }
 
@@ -135,6 +135,7 @@ function showStatus() {
 /** The line below the top while the server does not answer. */
 function showBanner() {
   const lost = me !== null && stream.state === "lost";
+  if (lost && !lostAt) window.setTimeout(showBanner, LOST_AFTER);
   lostAt = lost ? lostAt || Date.now() : 0;
   const hidden = !lost || Date.now() - lostAt < LOST_AFTER;
   if (hidden !== banner.hidden) byId("said").textContent = hidden ? "Connected again" : "Disconnected from the server";

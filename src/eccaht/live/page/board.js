@@ -1,7 +1,7 @@
 // @ts-check
 /** What is known of all plants: loaded, kept up by the stream, loaded again after a gap. */
 
-import { throttled } from "./dom.js";
+import { oneAtATime, throttled } from "./dom.js";
 
 /** @typedef {import("./types.js").PlantRow} PlantRow */
 /** @typedef {import("./types.js").WindowMessage} WindowMessage */
@@ -30,6 +30,8 @@ export class Board {
     this.listeners = new Set();
     /** Called with the row of a plant that has begun to be in alarm. */
     this.onAlarm = (/** @type {PlantRow} */ _row) => {};
+    /** Ask for all plants; never twice at the same time, so that no answer comes after a newer one. */
+    this.load = oneAtATime(() => this.#load());
     this.changed = throttled(() => this.listeners.forEach((listener) => listener()), 250);
     stream.on("plants", (row) => {
       this.told.add(row.name);
@@ -50,8 +52,7 @@ export class Board {
     return () => this.listeners.delete(listener);
   }
 
-  /** Ask for all plants. */
-  async load() {
+  async #load() {
     this.told.clear();
     const { plants } = /** @type {{plants: PlantRow[]}} */ (await this.api.get("/plants"));
     const names = new Set(plants.map((row) => row.name));

@@ -40,7 +40,7 @@ export class Chart {
     this.plot = h("div", { class: "plot", role: "img", "aria-label": "Chart" });
     this.element = h("div", { class: "chart" }, h("div", { class: "skeleton" }, h("div", { class: "skeleton-block" })));
     this.onZoom = onZoom;
-    this.ready = false;
+    this.ready = this.closed = false;
     /** @type {Picture | null} */
     this.picture = null;
     this.dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -53,6 +53,7 @@ export class Chart {
    * @param {Picture} picture
    */
   async draw(picture) {
+    if (this.closed) return;
     this.picture = picture;
     let Plotly;
     try {
@@ -66,19 +67,19 @@ export class Chart {
       fill(this.element, h("p", { class: "nothing" }, `No chart: ${/** @type {Error} */ (error).message}. `, again));
       return;
     }
-    if (picture !== this.picture) return;
+    if (this.closed || picture !== this.picture) return;
     if (!this.ready) fill(this.element, this.plot);
     const { data, layout } = figure(picture, colours(this.element), this.element.clientWidth);
     this.plot.setAttribute("aria-label", summary(picture));
     await Plotly.react(this.plot, data, layout, { displayModeBar: false, responsive: true, doubleClick: false });
-    if (this.picture === null) return Plotly.purge(this.plot); // closed while it was drawn
+    if (this.closed) return Plotly.purge(this.plot); // closed while it was drawn
     if (!this.ready) this.#listen();
     this.ready = true;
   }
 
   /** Free what the chart holds. */
   async close() {
-    this.picture = null;
+    this.closed = true;
     this.dark.removeEventListener("change", this.redraw);
     if (this.ready) (await plotly()).purge(this.plot);
   }

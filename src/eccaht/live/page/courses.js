@@ -164,6 +164,7 @@ export class Courses {
       [this.evidence, this.series] = [evidence, series];
       this.problem.hidden = true;
     } catch (error) {
+      if (question !== this.asked || turn < this.drawn) return;
       fill(this.problem, `The curves could not be loaded: ${reason(error)}`);
       this.problem.hidden = false;
       return;

@@ -81,7 +81,7 @@ export function byId(id) {
 
 /**
  * A function that never runs twice at the same time: called while it runs, it runs once more afterwards, so that the
- * last answer is never older than the last call.
+ * last answer is never older than the last call; it fails if its last run does.
  * @param {() => Promise<void>} run
  * @returns {() => Promise<void>}
  */
@@ -92,7 +92,9 @@ export function oneAtATime(run) {
   const untilDone = async () => {
     do {
       again = false;
-      await run();
+      await run().catch((error) => {
+        if (!again) throw error;
+      });
     } while (again);
   };
   return () => {

@@ -46,9 +46,10 @@ export function overview(root, context) {
   const shown = (/** @type {PlantRow} */ row) =>
     (state === "" || row.state === state) && [row.name, ...row.named].some((name) => name.toLowerCase().includes(text));
   let laid = false;
+  let left = false;
 
   const show = () => {
-    if (!board.loaded) return;
+    if (left || !board.loaded) return;
     const rows = [...board.plants.values()];
     if (rows.length === 0) {
       laid = false;
@@ -80,6 +81,7 @@ export function overview(root, context) {
       await board.load();
       show();
     } catch (error) {
+      if (left || board.loaded) return;
       fill(
         root,
         errorPage(error, "The plants", () => void load()),
@@ -89,8 +91,12 @@ export function overview(root, context) {
   if (board.loaded) show();
   void (board.loaded ? board.load().catch(() => {}) : load());
   const redraw = throttled(show, 500);
-  const ends = [board.on(redraw), redraw.stop];
-  return () => ends.forEach((end) => end());
+  const end = board.on(redraw);
+  return () => {
+    left = true;
+    end();
+    redraw.stop();
+  };
 }
 
 /**

@@ -7,7 +7,7 @@ import { fill, h } from "./dom.js";
 /** @typedef {import("./api.js").ApiError} ApiError */
 
 const LONGEST_COMMENT = 4000;
-const RETRY = 3000;
+const RETRY = 2000;
 
 /**
  * What views are handed.

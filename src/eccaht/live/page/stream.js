@@ -7,7 +7,7 @@
 
 const MESSAGES = /** @type {const} */ (["plants", "window", "event", "source", "comment", "heartbeat"]);
 const SILENCE = 30_000; // three heartbeats: the connection is dead though nobody said so
-const PAUSES = [500, 1000, 2000, 4000, 8000];
+const PAUSES = [500, 1000, 2000, 3000];
 
 /** @typedef {typeof MESSAGES[number] | "resync" | "state"} Topic */
 /** @typedef {"closed" | "connecting" | "open" | "lost"} StreamState */

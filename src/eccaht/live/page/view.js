@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * A view of one plant: loaded, kept up by the stream from its first question on, loaded again after a gap, and left. A
- * plant that is gone is asked for again only if somebody wants to or the stream tells that it is back.
+ * plant that is gone is asked for again only if somebody wants to or it is among all plants again.
  */
 
 import { ApiError } from "./api.js";
@@ -21,7 +21,8 @@ import { errorPage, skeleton } from "./parts.js";
  * @property {() => void} close
  */
 
-const AT_ONCE = new Set(["comment", "resync"]);
+const SOON = 300; // milliseconds between two questions after something has happened that people wait for
+const OFTEN = new Set(["window", "source"]);
 const TOPICS = /** @type {const} */ (["plants", "window", "event", "source", "comment", "resync"]);
 
 /**
@@ -31,22 +32,25 @@ const TOPICS = /** @type {const} */ (["plants", "window", "event", "source", "co
  * @param {object} options
  * @param {string} options.plant
  * @param {string} options.what is shown, for errors
- * @param {number} options.pause between two questions, in milliseconds
+ * @param {number} options.pause between two questions while nothing but windows come, in milliseconds
  * @param {() => Promise<A>} options.ask
  * @param {(answer: A, again: () => void) => Shown<A>} options.make
  * @returns {() => void} ends it
  */
-export function keepUp(root, { stream }, { plant, what, pause, ask, make }) {
+export function keepUp(root, { board, stream }, { plant, what, pause, ask, make }) {
   /** @type {Shown<A> | null} */
   let shown = null;
   let left = false;
   let missing = false;
   let removed = false;
+  let starts = 0;
   const load = oneAtATime(async () => {
     if (left || missing) return;
+    const turn = starts;
+    const late = () => left || missing || turn !== starts; // an answer about a plant that was removed since
     try {
       const answer = await ask();
-      if (left || missing) return;
+      if (late()) return;
       if (!shown) {
         shown = make(answer, () => void load());
         fill(root, shown.element);
@@ -54,7 +58,7 @@ export function keepUp(root, { stream }, { plant, what, pause, ask, make }) {
       }
       shown.update(answer);
     } catch (error) {
-      if (left || missing) return;
+      if (late()) return;
       missing = /** @type {{status?: number}} */ (error).status === 404;
       if (missing || !shown) fail(error); // what is shown stays; the banner tells of a server that is gone
     }
@@ -62,34 +66,36 @@ export function keepUp(root, { stream }, { plant, what, pause, ask, make }) {
   const fail = (/** @type {unknown} */ error) => {
     shown?.close();
     shown = null;
-    if (stream.plant !== plant) stream.open(null);
+    if (removed || stream.plant !== plant) stream.open(null); // which has messages of all plants
     fill(root, errorPage(error, what, start));
   };
   const start = () => {
     missing = removed = false;
+    starts += 1;
     fill(root, skeleton(8));
     void load();
   };
+  const soon = throttled(load, SOON);
   const again = throttled(load, pause);
-  const ends = TOPICS.map((topic) =>
-    stream.on(topic, (message) => {
-      const whose = message?.plant ?? message?.name ?? plant;
-      if (whose !== plant) return;
-      if (topic === "plants" && message.removed) {
-        missing = removed = true;
-        fail(new ApiError(404, `the plant ${plant} was removed`));
-        return;
-      }
-      if (topic === "plants" && removed) start();
-      if (missing) return;
-      shown?.hear(topic, message);
-      if (AT_ONCE.has(topic)) void load();
-      else again();
-    }),
-  );
+  const hear = (/** @type {Topic} */ topic, /** @type {any} */ message) => {
+    if ((message?.plant ?? message?.name ?? plant) !== plant) return;
+    if (topic === "plants" && message.removed) {
+      missing = removed = true;
+      fail(new ApiError(404, `the plant ${plant} was removed`));
+    }
+    if (missing) return;
+    shown?.hear(topic, message);
+    if (OFTEN.has(topic)) again();
+    else soon();
+  };
+  const back = () => {
+    if (removed && board.plants.has(plant)) start();
+  };
+  const ends = [...TOPICS.map((topic) => stream.on(topic, (message) => hear(topic, message))), board.on(back)];
   start();
   return () => {
     left = true;
+    soon.stop();
     again.stop();
     ends.forEach((end) => end());
     shown?.close();
