@@ -197,7 +197,7 @@ def test_a_broker_that_does_not_confirm_leaves_a_doubt() -> None:
     async def tried() -> None:
         async with await asyncio.start_server(deaf, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            await Mqtt("q", "127.0.0.1", port=port, timeout=3.0).send(MESSAGE)
+            await Mqtt("q", "127.0.0.1", port=port, timeout=6.0).send(MESSAGE)
 
     with pytest.raises(PerhapsDelivered):
         asyncio.run(tried())
