@@ -3,7 +3,7 @@
 
 import { plantPath } from "./api.js";
 import { h } from "./dom.js";
-import { listed } from "./format.js";
+import { counted, listed } from "./format.js";
 import { ask } from "./parts.js";
 
 /** @typedef {import("./parts.js").Context} Context */
@@ -16,6 +16,16 @@ const TIMES = /** @type {[string, string][]} */ ([
   ["1d", "1 day"],
   ["7d", "7 days"],
 ]);
+const ROWS = [100, 1000, 10000]; // for plants without times
+
+/**
+ * For how long a sensor may be shelved, and the words for it.
+ * @param {Plant} plant
+ * @returns {[string, string][]}
+ */
+function times({ row_seconds }) {
+  return row_seconds === null ? TIMES : ROWS.map((rows) => [`${rows * row_seconds}s`, counted(rows, "row")]);
+}
 
 /**
  * Say that the alarm is known.
@@ -66,11 +76,11 @@ export function callNormal(context, plant, named) {
 /**
  * Leave a sensor out for a time.
  * @param {Context} context
- * @param {string} plant
- * @param {string[]} sensors
+ * @param {Plant} plant
  * @param {string} [chosen]
  */
-export function shelve(context, plant, sensors, chosen) {
+export function shelve(context, plant, chosen) {
+  const choices = times(plant);
   ask({
     title: "Shelve a sensor",
     body: [
@@ -83,21 +93,21 @@ export function shelve(context, plant, sensors, chosen) {
       h(
         "select",
         { name: "sensor", id: "shelve-sensor", required: true },
-        sensors.map((name) => h("option", { value: name, selected: name === chosen }, name)),
+        plant.sensors.map((name) => h("option", { value: name, selected: name === chosen }, name)),
       ),
       h("label", { for: "shelve-time" }, "For"),
       h(
         "select",
         { name: "duration", id: "shelve-time" },
-        TIMES.map(([value, text]) => h("option", { value, selected: value === "2h" }, text)),
+        choices.map(([value, text], place) => h("option", { value, selected: place === 1 }, text)),
       ),
     ],
     submit: "Shelve",
     done: async (data) => {
       const sensor = String(data.get("sensor"));
       const duration = String(data.get("duration"));
-      await context.api.post(plantPath(plant, "shelve"), { sensor, duration });
-      context.say(`${sensor} is shelved for ${TIMES.find(([value]) => value === duration)?.[1]}.`);
+      await context.api.post(plantPath(plant.name, "shelve"), { sensor, duration });
+      context.say(`${sensor} is shelved for ${choices.find(([value]) => value === duration)?.[1]}.`);
     },
   });
 }

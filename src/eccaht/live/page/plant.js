@@ -79,7 +79,7 @@ class Page {
     this.courses = new Courses(context, plant.name, { home: () => this.#home(), back: "Back to now", tools: spans });
     this.head = h("div", { class: "plant-head" });
     this.alarm = h("div", {});
-    const shelveOne = (/** @type {string} */ sensor) => shelve(context, plant.name, this.plant.sensors, sensor);
+    const shelveOne = (/** @type {string} */ sensor) => shelve(context, this.plant, sensor);
     this.suspects = suspectsTable(context.may("operate"), shelveOne);
     this.map = h("div", {});
     /** @type {string | null} */
@@ -93,7 +93,7 @@ class Page {
     const may = context.may("operate");
     const shelving =
       may &&
-      h("button", { type: "button", click: () => shelve(context, plant.name, this.plant.sensors) }, "Shelve a sensor");
+      h("button", { type: "button", click: () => shelve(context, this.plant) }, "Shelve a sensor");
     this.element = h(
       "div",
       {},
