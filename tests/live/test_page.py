@@ -97,6 +97,15 @@ def test_one_logs_in_and_is_where_one_wanted_to_be(service: Service, pages: Page
     pages.excuse("401 (Unauthorized)")  # the browser notes that the service refused, which it did
 
 
+def test_who_has_a_token_logs_in_and_out_without_an_error(pages: Pages, operator: str) -> None:
+    page = pages.open()
+    page.get_by_label("Token").fill(operator)
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
+    assert pages.problems == []
+
+
 def test_an_alarm_arrives_while_one_looks(service: Service, pages: Pages, operator: str) -> None:
     service.plant("watched")
     page = pages.open(operator)
@@ -413,10 +422,10 @@ def test_whoever_leaves_a_view_that_loads_stays_where_they_go(service: Service, 
 
 def test_a_server_that_is_not_there_yet_is_waited_for(pages: Pages, operator: str) -> None:
     page = pages.open(operator, None)
-    page.route("**/api/me", lambda route: route.abort("connectionrefused"))
+    page.route("**/api/login", lambda route: route.abort("connectionrefused"))
     page.goto("/")
     expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached")
-    page.unroute("**/api/me")
+    page.unroute("**/api/login")
     expect(page.locator(".top-status")).to_contain_text("live")
     expect(page.get_by_role("alert")).to_have_count(0)
     pages.excuse("ERR_CONNECTION_REFUSED")

@@ -232,6 +232,7 @@ def test_a_cookie_alone_reads_and_does_not_act(page: tuple[Client, str]) -> None
     assert asks.post("/api/done", headers=[("X-CSRF-Token", csrf)] * 2).status_code == 403
     assert asks.post("/api/done", headers={"X-CSRF-Token": csrf}).status_code == 200
     assert asks.get("/api/me").json() == {"name": "anna", "scopes": ["operate"], "by": "login", "csrf": csrf}
+    assert asks.get("/api/login").json() == asks.get("/api/me").json()
 
 
 def test_the_csrf_token_of_another_login_does_not_do(page: tuple[Client, str], store: Store) -> None:

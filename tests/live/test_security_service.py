@@ -105,8 +105,10 @@ def test_unsafe_requests_by_cookie_need_the_csrf_token_everywhere(service: Servi
 
 
 def test_what_needs_no_token_tells_no_readings(service: Service) -> None:
-    for path in (*sorted(FREE - {"/api/login"}), "/", "/static/app.js", "/static/plotly.min.js"):
+    for path in (*sorted(FREE), "/", "/static/app.js", "/static/plotly.min.js"):
         assert service.client.get(path).status_code == 200, path
+    for headers in ({}, bearer("eccaht_1_x"), {"Cookie": "eccaht_session=1.2.3.4"}):
+        assert service.client.get("/api/login", headers=headers).json() is None
     assert service.client.get("/static/../settings.py").status_code in (401, 404)
     assert service.client.get("/static/%2e%2e/settings.py").status_code in (401, 404)
 

@@ -27,13 +27,10 @@ let close = () => {};
 let lostAt = 0;
 
 const stream = new Stream(async () => {
-  try {
-    await api.get("/me");
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 401) return false;
-    throw error;
-  }
+  const { logins } = api;
+  const found = await api.get("/login");
+  if (found === null && logins === api.logins) api.onLoggedOut();
+  return found !== null;
 });
 const board = new Board(api, stream);
 
@@ -82,12 +79,12 @@ function decoded(text) {
 async function start() {
   fill(main, skeleton(6));
   try {
-    me = await api.get("/me");
-    if (me?.csrf) api.csrf = me.csrf;
+    me = await api.get("/login");
+    if (me === null) return api.onLoggedOut();
+    if (me.csrf) api.csrf = me.csrf;
     route();
     if (!board.loaded) void board.load().catch(() => {}); // a view of one plant shows alarms of others at the top
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) return; // the login is shown
     fill(
       main,
       errorPage(error, "The page", () => void start()),

@@ -53,11 +53,11 @@ class Guard:
         """The caller, if the scope is theirs; else an answer of 401, 403 or 429 that says what is missing."""
         caller = self.identify(request)
         if caller is None:
-            self._count_stranger(request)
+            self.count_stranger(request)
             raise HTTPException(
                 401, "give a valid token: Authorization: Bearer TOKEN, or log in", {"WWW-Authenticate": "Bearer"}
             )
-        self._count(caller)
+        self.count(caller)
         if not scopes.allows(caller.scopes, scope):
             raise HTTPException(403, f"this needs the scope {scope}, {caller.who} has {', '.join(caller.scopes)}")
         if request.method not in sessions.SAFE and caller.secret is not None:
@@ -141,13 +141,14 @@ class Guard:
                 tokens.note_use(connection, token.id, moment)
         return Caller(token.name, token.scopes, by, token.id, **more)
 
-    def _count(self, caller: Caller) -> None:
+    def count(self, caller: Caller) -> None:
+        """One request more; an answer of 429 if they are too many."""
         seconds = self._by_token.take(f"{caller.by if caller.token is None else 'token'} {caller.token or caller.who}")
         if seconds:
             raise HTTPException(429, f"too many requests of {caller.who}: wait and try again", retry_after(seconds))
 
-    def _count_stranger(self, request: Request) -> None:
-        """Those who show nothing were counted before they came here."""
+    def count_stranger(self, request: Request) -> None:
+        """The same of somebody unknown; those who show nothing were counted before they came here."""
         seconds = self.by_address.take(network(self.address(request.scope)))
         if seconds:
             raise HTTPException(429, "too many requests without a valid token: wait", retry_after(seconds))

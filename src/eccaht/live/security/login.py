@@ -68,9 +68,25 @@ def log_out(request: Request, response: Response, caller: Anybody) -> dict[str, 
     return {"ok": True}
 
 
+@router.get("/api/login", include_in_schema=False)
+def logged_in(request: Request) -> Me | None:
+    """The same as /api/me, null for a stranger: a page that asks whether to show the login has done nothing wrong."""
+    guard: Guard = request.app.state.guard
+    caller = guard.identify(request)
+    if caller is None:
+        guard.count_stranger(request)
+        return None
+    guard.count(caller)
+    return _me(request, caller)
+
+
 @router.get("/api/me", responses={401: {}, 403: {}})
 def me(request: Request, caller: Anybody) -> Me:
     """Who one is, and what unsafe requests must send."""
+    return _me(request, caller)
+
+
+def _me(request: Request, caller: Caller) -> Me:
     csrf = None if caller.secret is None else request.app.state.guard.signer.csrf(caller.secret)
     return Me(name=caller.who, scopes=list(caller.scopes), by=caller.by, csrf=csrf)
 
