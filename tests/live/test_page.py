@@ -382,6 +382,7 @@ def test_a_plant_that_is_removed_is_gone_from_the_page(service: Service, pages: 
     expect(row_of(other, "removed")).to_be_visible()
     service.remove("removed")
     expect(page.get_by_role("alert")).to_contain_text("The plant removed cannot be shown")
+    expect(page.get_by_role("alert")).to_contain_text("It is shown again as soon as it is back")
     expect(row_of(other, "removed")).to_have_count(0)
     service.plant("removed")
     expect(page.locator(".plot .main-svg").first).to_be_visible()

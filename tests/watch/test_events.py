@@ -134,3 +134,11 @@ def test_a_gap_and_shelved_sensors() -> None:
 def test_a_damaged_record_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises((ValueError, TypeError)):
         Told.build(Told().header() | damage)
+
+
+def test_a_size_has_a_sign_unless_it_is_a_spread() -> None:
+    kinds, sizes = ("step", "drift", "noise", "replay", "stuck"), (1.5, -2.0, 0.7, 1.25, None)
+    (event,) = all_events(
+        [Standing(START, Fault(START, START, START, START, tuple("abcde"), kinds, sizes, (0.9,) * 5))]
+    )
+    assert "a (step +1.5), b (drift -2), c (noise 0.7), d (replay 1.25), e (stuck)" in event.text

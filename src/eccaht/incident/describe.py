@@ -12,7 +12,7 @@ from eccaht.arrays import Array
 from eccaht.data.windows import Windows
 from eccaht.incident.answer import Course, Interval, Kind, Reason, Suspect
 from eccaht.incident.judge import Judge, Judgement
-from eccaht.incident.kinds import kind_of
+from eccaht.incident.kinds import SPREADS, kind_of
 from eccaht.incident.onset import Onset
 from eccaht.incident.predictions import BAND, Predictions
 from eccaht.incident.views import Evidence
@@ -127,7 +127,7 @@ def _size(residual: Array, kind: Kind, spread: float, inflation: float) -> tuple
     if not present.size:
         return float("nan"), Interval(float("nan"), float("nan"))
     worth = max(present.size / max(inflation, 1.0), 1.0)
-    if kind in ("noise", "replay"):
+    if kind in SPREADS:
         size = float(np.sqrt(np.mean(present**2)))
         error = BAND * size / np.sqrt(2.0 * worth)
         return size, Interval(max(size - error, 0.0), size + error)

@@ -7,6 +7,7 @@ import numpy as np
 from eccaht.arrays import Array
 from eccaht.incident.answer import Kind
 
+SPREADS = ("noise", "replay")  # kinds whose size is a spread, which has no sign
 _FEWEST = 5  # windows to tell a course from a step
 _MOST = 0.6  # share of the power that a course must explain
 _MORE = 0.05  # by which a drift must explain more than a step

@@ -12,6 +12,7 @@ from eccaht.archive import check_keys
 from eccaht.arrays import as_count
 from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample
+from eccaht.incident.kinds import SPREADS
 from eccaht.model.standstill import Kind as Still
 from eccaht.presentation.text import counted, listed
 from eccaht.watch.alarm import State
@@ -309,7 +310,7 @@ def _of_fault(
 
 
 def _moved(how: str, size: float | None) -> str:
-    return how if size is None else f"{how} {size:+.4g}"
+    return how if size is None else f"{how} {size:{'' if how in SPREADS else '+'}.4g}"
 
 
 def _over(told: Told, now: Standing, clock: Clock) -> Event:

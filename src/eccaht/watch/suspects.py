@@ -17,7 +17,7 @@ from scipy.special import expit, logsumexp
 
 from eccaht.arrays import Array
 from eccaht.incident.judge import CHANCE
-from eccaht.incident.kinds import kind_of
+from eccaht.incident.kinds import SPREADS, kind_of
 from eccaht.incident.onset import CREDIBLE, Onset
 from eccaht.incident.others import Free, Shifts
 from eccaht.incident.quiet import PASSES, Quiet, Yardstick
@@ -96,7 +96,7 @@ def onset_of(scores: Array) -> Onset:
 
 
 def _size(present: Array, kind: str) -> float:
-    if kind in ("noise", "replay"):
+    if kind in SPREADS:
         return float(np.sqrt(np.mean(present**2)))
     shape = np.arange(1, present.size + 1) / present.size if kind == "drift" else np.ones(present.size)
     return float(present @ shape / (shape @ shape))

@@ -136,13 +136,16 @@ export function evidenceText(value) {
   return value < 1e-3 ? "< 0.001" : number(value);
 }
 
+const SPREADS = new Set(["noise", "replay"]); // kinds whose size is a spread
+
 /**
- * A size with its sign.
- * @param {number | null | undefined} value
+ * The size of what is wrong with a sensor, with its sign where it has one.
+ * @param {{size: number | null, kind: string | null}} suspect
  */
-export function signed(value) {
-  if (value === null || value === undefined) return "–";
-  return value > 0 ? `+${number(value)}` : number(value).replace("-", "−");
+export function sized({ size, kind }) {
+  if (size === null) return "–";
+  const sign = size > 0 && !SPREADS.has(kind ?? "") ? "+" : "";
+  return `${sign}${number(size).replace("-", "−")}`;
 }
 
 /**

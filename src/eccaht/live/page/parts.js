@@ -8,6 +8,13 @@ import { fill, h } from "./dom.js";
 
 const LONGEST_COMMENT = 4000;
 const RETRY = 2000;
+/** What to do about an answer, by its status; 0 if there was none. */
+const TODO = new Map([
+  [0, "Check that eccaht serve is running and that this machine reaches it. This page tries again by itself."],
+  [403, "Log in with a token that has the scope, or ask whoever manages the tokens."],
+  [404, "It may have been removed, or the address is mistyped."],
+  [410, "It is shown again as soon as it is back."],
+]);
 
 /**
  * What views are handed.
@@ -51,14 +58,7 @@ export function skeleton(lines = 5) {
 export function errorPage(error, what, retry) {
   const status = /** @type {ApiError} */ (error).status ?? -1;
   const message = reason(error);
-  const todo =
-    status === 0
-      ? "Check that eccaht serve is running and that this machine reaches it. This page tries again by itself."
-      : status === 404
-        ? "It may have been removed, or the address is mistyped."
-        : status === 403
-          ? "Log in with a token that has the scope, or ask whoever manages the tokens."
-          : "Try again. If it stays, the log of the server has more.";
+  const todo = TODO.get(status) ?? "Try again. If it stays, the log of the server has more.";
   const page = h(
     "div",
     { class: "state-page", role: "alert" },

@@ -12,7 +12,7 @@ import {
   local,
   probability,
   recent,
-  signed,
+  sized,
   time,
 } from "./format.js";
 import { bar, mark, plantMark } from "./marks.js";
@@ -160,7 +160,7 @@ export function suspectsTable(may, shelved) {
     {
       label: "Size",
       class: "number-cell",
-      value: (row) => signed(row.size),
+      value: (row) => sized(row),
       order: (row) => -Math.abs(row.size ?? 0),
       bare: (row) => row.size === null,
     },

@@ -81,7 +81,7 @@ export function keepUp(root, { board, stream }, { plant, what, pause, ask, make 
     if ((message?.plant ?? message?.name ?? plant) !== plant) return;
     if (topic === "plants" && message.removed) {
       missing = removed = true;
-      fail(new ApiError(404, `the plant ${plant} was removed`));
+      fail(new ApiError(410, `the plant ${plant} was removed`));
     }
     if (missing) return;
     shown?.hear(topic, message);
