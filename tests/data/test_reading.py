@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,31 @@ def test_ambiguous_dates_are_read_with_the_shorter_span_and_noted(tmp_path: Path
     table = read_table(month_first, time_column="t")
     assert table.times[0] == np.datetime64("2017-10-09")
     assert "month first" in table.notes[0]
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%y %H", "%Y-%m-%d %H", "%Y-%m-%dT%H", "%d.%m.%y %H", "%d-%b-%y %H"])
+def test_hours_need_no_minutes(form: str, tmp_path: Path) -> None:
+    """BATADAL writes 6 January 2014, midnight, as 06/01/14 00; the thirteenth says that the day comes first."""
+    hours = [datetime(2014, 1, 6) + timedelta(hours=k) for k in range(200)]
+    columns = [[time.strftime(form) for time in hours], range(200)]
+    table = read_table(write_csv(tmp_path / "t.csv", ["DATETIME", "L_T1"], columns))
+    assert table.times.tolist() == hours
+    assert table.interval == 3600.0
+    assert read_table(write_csv(tmp_path / "t.csv", ["when", "L_T1"], columns)).times.tolist() == hours
+
+
+def test_hours_without_minutes_are_ambiguous_as_other_times_are(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", ["t", "a"], [["06/01/14 23", "07/01/14 00"], [1, 2]])
+    table = read_table(path, time_column="t")
+    assert table.times.tolist() == [datetime(2014, 1, 6, 23), datetime(2014, 1, 7)]
+    assert "day first" in table.notes[0]
+
+
+@pytest.mark.parametrize("text", ["06", "7.5", "06.01", "140106", "2014010600", "06/01", "14 00", "06/01/14 24"])
+def test_numbers_and_parts_of_dates_are_no_times_of_hours(text: str, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", ["a", "b"], [[text] * 3, [1, 2, 4]])
+    with pytest.raises(ValueError, match="no time column found"):
+        read_table(path)
 
 
 def test_a_time_column_is_found_by_what_it_holds(tmp_path: Path) -> None:

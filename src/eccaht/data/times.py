@@ -25,6 +25,7 @@ _DATES = (
     *("%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%b-%Y", "%d %b %Y", "%d-%b-%y", "%Y%m%d"),
 )
 _CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S%.f %p", "%I:%M %p", "%I:%M:%S%.f%p", "%H%M%S")
+_HOUR = "%H"  # without minutes, after a date only: a column of hours alone could be any small number
 _ZONES = ("", "%z", " %z", "Z")
 _HEAD = re.compile(r"^(%[A-Za-z][^%]*%[A-Za-z])")  # with what a format begins
 _PARTS = {
@@ -203,7 +204,7 @@ def _columns_by_name(names: Sequence[str]) -> tuple[int, ...]:
 def _joint_formats() -> list[str]:
     """Formats of a column that holds both date and time, or a date alone."""
     with_clock = [f"{d}{s}{c}{z}" for d, s, c, z in product(_DATES, (" ", "T"), _CLOCKS, _ZONES)]
-    return [*with_clock, "%Y%m%d%H%M%S", *_DATES]
+    return [*with_clock, *(f"{d}{s}{_HOUR}" for d, s in product(_DATES, (" ", "T"))), "%Y%m%d%H%M%S", *_DATES]
 
 
 def _fitting_formats(texts: Sequence[str], formats: Sequence[str], kind: str, share: float) -> list[str]:
@@ -255,6 +256,8 @@ def _read(series: pl.Series, form: str, kind: str) -> pl.Series:
         return texts.str.to_date(form, strict=False)
     if kind == "time":
         return texts.str.to_time(form, strict=False)
+    if form.endswith(_HOUR):  # polars reads no hour without its minutes
+        texts, form = texts + ":00", f"{form}:%M"
     read = texts.str.to_datetime(form, strict=False, time_unit="us")
     return read.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if "%z" in form else read
 
