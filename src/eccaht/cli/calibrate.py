@@ -56,8 +56,8 @@ def calibrate(
     """Turn a history of normal operation into a model.
 
     Gaps are filled (continuous columns by interpolation in time, status columns by the last value), empty and constant
-    columns dropped, the others scaled by median and interquartile range and averaged over windows, whose mean and
-    covariance are estimated. The model file carries all that new data needs to be prepared the same way.
+    columns and labels dropped, the others scaled by median and interquartile range and averaged over windows, whose
+    mean and covariance are estimated. The model file carries all that new data needs to be prepared the same way.
 
     Level, memory, shrinkage and tails are chosen by what predicts the last third of the history best from the first
     two, unless they are given. Then faults are put into stretches of the history and searched for, so that 'eccaht

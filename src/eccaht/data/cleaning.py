@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -12,6 +14,14 @@ from eccaht.data.windows import Times
 
 MOST_LEVELS = 10  # a numeric column with at most this many distinct values, all integers, is a status
 MOST_TEXTS = 20  # a text column with more distinct texts is no status but free text
+LABEL = "looks like a label"  # the reason why such a column is dropped
+_LABEL = re.compile(
+    r"(?<![^\W_])((is|has)?anomal(y|ies|ous)|outliers?|labels?|attacks?|att[ _-]?flags?|faults?|faulty"
+    r"|change[ _-]?points?|ground[ _-]?truth)(?![^\W_])",
+    re.IGNORECASE,
+)
+_LABEL_NUMBERS = frozenset({-999.0, -1.0, 0.0, 1.0})  # BATADAL has -999 where it does not say
+_LABEL_TEXTS = frozenset({"true", "false", "normal", "attack"})
 
 Kind = Literal["continuous", "status", ""]
 
@@ -52,6 +62,25 @@ def kind_of(column: Array) -> Kind:
         if levels.size > MOST_LEVELS or (levels != np.rint(levels)).any():
             return "continuous"
     return "status"
+
+
+def looks_like_label(name: str, column: Array, levels: Sequence[str] | None = None) -> bool:
+    """Whether a column says which rows are anomalous, and so is no reading: by its name, and by two values at most.
+
+    levels: the texts of a column of texts. In a history of normal operation a label is usually 0 throughout.
+
+    >>> zeros = np.zeros(9)
+    >>> [looks_like_label(name, zeros) for name in ("ATT_FLAG", "is_anomaly", "default", "flow")]
+    [True, True, False, False]
+    >>> looks_like_label("fault", np.array([0.0, 0.4, 1.0]))
+    False
+    """
+    if _LABEL.search(name) is None:
+        return False
+    if levels is not None:
+        return {text.strip().casefold() for text in levels} <= _LABEL_TEXTS
+    values = np.unique(column[~np.isnan(column)])
+    return values.size <= 2 and _LABEL_NUMBERS.issuperset(values.tolist())
 
 
 def fill_continuous(column: Array, times: Times) -> Array:

@@ -107,6 +107,12 @@ class Layout:
             found.update(places)
         return sorted(found)
 
+    def named(self, wanted: Sequence[str]) -> set[str]:
+        """Those of the columns that `matching` finds that are called by name, not by * and ?."""
+        parts = [[name] if self.place(name) is not None else name.split(",") for name in wanted]
+        places = [self.place(part.strip()) for several in parts for part in several]
+        return {self.names[place] for place in places if place is not None}
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how it is written."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.covariance import Covariance
-from eccaht.data.cleaning import ColumnReport
+from eccaht.data.cleaning import LABEL, ColumnReport
 from eccaht.data.durations import parse_window
 from eccaht.data.source import read_table, recorded_of
 from eccaht.data.table import Table, check_limits
@@ -116,7 +116,7 @@ def calibrate_with_windows(
         Thread(target=preload, args=(estimator,)).start()
     table = read_table(source, count_rows=count_rows, **reading)
     cut, full = _cut(table, seconds)
-    cleaned = clean(table, cut, full, tell)
+    cleaned = clean(table, cut, full, tell, source.layouts[0].named(reading.get("columns") or ()))
     sensors = [column for column in cleaned if isinstance(column, Sensor)]
     reports = _in_order(table, [column.report if isinstance(column, Sensor) else column for column in cleaned])
     if len(sensors) < 2:
@@ -125,6 +125,7 @@ def calibrate_with_windows(
     windows = _windows(table, sensors, cut, full, seconds)
     values = np.asfortranarray(windows.values) if table.by_column else windows.values  # the last bits depend on it
     mean, covariance = estimate(values, estimator, ridge)
+    notes = [*table.notes, *_shortened([*_left_out(reports), *_notes(sensors, values, full)])]
     model = Model(
         names=windows.names,
         center=np.array([sensor.center for sensor in sensors]),
@@ -138,7 +139,7 @@ def calibrate_with_windows(
         first=windows.starts[0],
         last=windows.starts[-1],
         columns=tuple(reports),
-        reading=_reading(table, sensors, source.header) | {"notes": [*table.notes, *_notes(sensors, values, full)]},
+        reading=_reading(table, sensors, source.header) | {"notes": notes},
         summary=_summary(values, sensors, cut, covariance),
     )
     tell(0.95, "comparing levels, memory and tails")
@@ -169,7 +170,7 @@ def _with_normal(model: Model, windows: Windows, asked: dict[str, Any]) -> Model
 
 
 def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) -> list[str]:
-    """What a user should know of the windows and the sensors; what is said is kept, so it must be short."""
+    """What a user should know of the windows and the sensors."""
     notes = []
     if short := int((~full).sum()):
         were = "was" if short == 1 else "were"
@@ -185,6 +186,21 @@ def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) ->
     if len(pairs):
         alike = listed([f"{names[i]} = {names[j]}" for i, j in pairs.tolist()], 4)
         notes.append(f"sensors that read nearly the same, all kept: {alike}")
+    return notes
+
+
+def _left_out(reports: Sequence[ColumnReport]) -> list[str]:
+    """Which columns look like labels, and how to keep one."""
+    labels = [report.name for report in reports if report.reason == LABEL]
+    if not labels:
+        return []
+    what, which = ("it looks like a label", "it") if len(labels) == 1 else ("they look like labels", "one of them")
+    keep = f"to keep {which}, name it, as in --columns '*,{labels[0]}'"
+    return [f"left out, because {what}: {listed(labels, 5)}; {keep}"]
+
+
+def _shortened(notes: Sequence[str]) -> list[str]:
+    """Notes are kept in the model, so they must be short."""
     return [note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 3] + "..." for note in notes]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array, Index
 from eccaht.data.cleaning import (
+    LABEL,
     MOST_TEXTS,
     ColumnReport,
     fill_continuous,
     fill_status,
     is_row_number,
     kind_of,
+    looks_like_label,
     robust_scale,
 )
 from eccaht.data.table import Table
@@ -46,18 +48,29 @@ class Sensor:
     flat: NDArray[np.bool_]  # whether they are all the same
 
 
-def clean(table: Table, cut: Cut, full: NDArray[np.bool_], tell: Progress) -> list[Sensor | ColumnReport]:
-    """Clean every column, a few at a time: sensors, and reports of those that are dropped."""
+def clean(
+    table: Table, cut: Cut, full: NDArray[np.bool_], tell: Progress, named: Collection[str] = ()
+) -> list[Sensor | ColumnReport]:
+    """Clean every column, a few at a time: sensors, and reports of those that are dropped.
+
+    named: columns that were asked for by name, which are kept even if they look like labels.
+    """
+
+    def one(name: str) -> Sensor | ColumnReport:
+        return _clean_column(table, name, cut, full, sampled, label_allowed=name in named)
+
     cleaned: list[Sensor | ColumnReport] = []
     sampled = sampled_rows(cut, full, len(table.names))
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        for column in pool.map(lambda name: _clean_column(table, name, cut, full, sampled), table.names):
+        for column in pool.map(one, table.names):
             cleaned.append(column)
             tell(0.5 + 0.4 * len(cleaned) / len(table.names), "cleaning")
     return cleaned
 
 
-def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index) -> Sensor | ColumnReport:
+def _clean_column(
+    table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index, *, label_allowed: bool
+) -> Sensor | ColumnReport:
     levels: Sequence[str] | None = None
     if name in table.texts:
         levels, column = table.status(name)
@@ -70,6 +83,8 @@ def _clean_column(table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sa
         return ColumnReport(name, False, "empty", "", 1.0)
     kind = "status" if levels is not None else kind_of(column)
     imputed = missing / len(column)
+    if not label_allowed and looks_like_label(name, column, levels):  # before "constant", which may not move later
+        return ColumnReport(name, False, LABEL, kind, imputed)
     filled = fill_status(column) if kind == "status" else fill_continuous(column, table.times)
     low, high = float(filled.min()), float(filled.max())
     if max(-low, high) > _LARGEST:
