@@ -96,7 +96,7 @@ def _block(numbers: Any, names: list[str], loads: Any, state: Any, rng: np.rando
 def _with_eccaht(path: Path) -> tuple[list[str], Any, Any]:
     from eccaht.model.calibration import calibrate
 
-    model = calibrate(path)
+    model = calibrate(path, window="1min")
     return list(model.names), model.mean, model.covariance.dense()
 
 

@@ -23,7 +23,7 @@ def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.Capture
     columns = [clock(rows), *signals(rows, 2).T.tolist(), [int(k == 3) for k in range(rows)], [7] * rows]
     columns[1][5] = ""
     path = write_csv(tmp_path / "h.csv", ["time", "a", "b", "alarm", "same"], columns)
-    assert run(["calibrate", str(path), "--out", str(tmp_path / "m.eccaht")]) == 0
+    assert run(["calibrate", str(path), "--out", str(tmp_path / "m.eccaht"), "--window", "1min"]) == 0
     said = capsys.readouterr()
     assert said.err.startswith("Note: not drilled: drills need 600 windows of history, and there are 15")
     assert [line.split("  ")[0].strip() for line in said.out.splitlines()[:6]] == [
@@ -40,6 +40,23 @@ def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.Capture
     assert table["same"] == ["no", "status", "0", "constant"]
     assert "3 sensors kept, 2 columns not; 15 windows of 1min, from 2017-09-25 18:00:00" in said.out
     assert load_model(tmp_path / "m.eccaht").names == ("a", "b", "alarm")
+
+
+def test_the_length_that_was_chosen_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["calibrate", "--out", str(tmp_path / "m"), "--no-drill", str(history(tmp_path / "h.csv", rows=400))]
+    assert run(command) == 0
+    assert "4 sensors kept, 1 columns not; 400 windows of 1s, from 2017-09-25 18:00:00" in capsys.readouterr().out
+
+
+def test_rows_without_times_are_counted_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_csv(tmp_path / "h.csv", ["a", "b"], signals(400, 2).T.tolist())
+    command = ["calibrate", str(path), "--out", str(tmp_path / "m"), "--no-drill"]
+    assert run(command) == 0
+    said = capsys.readouterr().out
+    assert "400 windows of 1 row, from row 1 to row 400" in said
+    assert "Note: no time column found: rows are counted; name it with --time-column" in said
+    assert run([*command, "--window", "10s"]) == 2
+    assert re.search("no time column found .*--row-interval .*--window 60rows", capsys.readouterr().err)
 
 
 def test_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,10 +150,6 @@ MALFORMED: dict[str, tuple[Callable[[Path], object], str]] = {
         "no line with column names",
     ),
     "text in numbers": (changed(400, ",1,oops"), "line 400 .*'oops' in column 'b' is no number"),
-    "no time column": (
-        text(lambda lines: "\n".join(row.split(",", 1)[1] for row in lines.split("\n"))),
-        "no time column found .*--row-interval .*--window 60rows",
-    ),
     "all constant": (every(",1,2"), "at least 2 sensors, but none is left .*2 constant"),
     "two rows": (text(lambda lines: "\n".join(lines.split("\n")[:3])), "only 2 rows"),
     "one row": (text(lambda lines: "\n".join(lines.split("\n")[:2])), "a single moment"),
@@ -242,7 +255,7 @@ def test_bad_options(
 
 def test_an_old_model_stays_if_the_new_one_fails(tmp_path: Path) -> None:
     history(tmp_path / "h.csv")
-    assert run(["calibrate", str(tmp_path / "h.csv"), "--out", str(tmp_path / "m")]) == 0
+    assert run(["calibrate", str(tmp_path / "h.csv"), "--out", str(tmp_path / "m"), "--no-drill"]) == 0
     before = (tmp_path / "m").read_bytes()
     (tmp_path / "h.csv").write_bytes(b"")
     assert run(["calibrate", str(tmp_path / "h.csv"), "--out", str(tmp_path / "m")]) == 2

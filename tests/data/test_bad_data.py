@@ -19,7 +19,9 @@ NAMES = ["time", "a", "b", "valve"]
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     tmp_path = tmp_path_factory.mktemp("history")
     valve = ["ON" if (k // 90) % 2 else "OFF" for k in range(900)]
-    return calibrate(write_csv(tmp_path / "h.csv", NAMES, [clock(900), *signals(900, 2).T.tolist(), valve]))
+    return calibrate(
+        write_csv(tmp_path / "h.csv", NAMES, [clock(900), *signals(900, 2).T.tolist(), valve]), window="1min"
+    )
 
 
 def columns(rows: int = 120) -> list[list[object]]:

@@ -160,9 +160,9 @@ def test_a_model_remembers_its_zone_and_new_data_are_read_in_it(tmp_path: Path) 
     numbers = signals(len(moments), 2).T.tolist()
     naive = write_csv(tmp_path / "h.csv", ["time", "a", "b"], [local(moments, "Europe/Berlin"), *numbers])
     exact = write_csv(tmp_path / "e.csv", ["time", "a", "b"], [[m.isoformat(" ") for m in moments], *numbers])
-    model = calibrate(naive, timezone="Europe/Berlin")
+    model = calibrate(naive, timezone="Europe/Berlin", window="1min")
     assert model.n_windows == 480
-    assert np.array_equal(model.covariance.dense(), calibrate(exact).covariance.dense())
+    assert np.array_equal(model.covariance.dense(), calibrate(exact, window="1min").covariance.dense())
     model.save(tmp_path / "m")
     again = load_model(tmp_path / "m")
     assert again.reading["timezone"] == "Europe/Berlin"

@@ -36,7 +36,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(file: Path) -> Model:
-    return calibrate(file)
+    return calibrate(file, window="1min")
 
 
 def forms() -> dict[str, Any]:
@@ -57,7 +57,7 @@ def forms() -> dict[str, Any]:
 @pytest.mark.parametrize("form", forms())
 def test_the_same_rows_are_the_same_model_and_windows(form: str, file: Path, model: Model) -> None:
     data = forms()[form]
-    other = calibrate(data)
+    other = calibrate(data, window="1min")
     assert other.names == model.names
     assert [column.as_dict() for column in other.columns] == [column.as_dict() for column in model.columns]
     np.testing.assert_array_equal(other.covariance.dense(), model.covariance.dense())
@@ -92,7 +92,7 @@ def test_times_with_a_zone_are_kept() -> None:
 
 
 def test_rows_without_times_are_counted_or_so_far_apart() -> None:
-    by_rows, by_time = calibrate(VALUES, window="60rows"), calibrate(VALUES, row_interval="1s")
+    by_rows, by_time = calibrate(VALUES, window="60rows"), calibrate(VALUES, row_interval="1s", window="1min")
     np.testing.assert_array_equal(by_rows.covariance.dense(), by_time.covariance.dense())
     assert by_rows.names == ("c1", "c2", "c3")
     assert by_rows.clock.counted
@@ -127,7 +127,7 @@ def test_a_bad_value_is_a_missing_one() -> None:
     good[10:20, 1] = False
     lacking = np.where(good, VALUES[:120], np.nan)
     spoilt = np.where(good, VALUES[:120], 1e300)
-    some = calibrate(as_source(VALUES, times=TIMES, names=NAMES))
+    some = calibrate(as_source(VALUES, times=TIMES, names=NAMES), window="1min")
     told = [Arrays(spoilt, TIMES[:120], NAMES, quality=good), Arrays(lacking, TIMES[:120], NAMES)]
     one, two = (some.prepare(source) for source in told)
     np.testing.assert_array_equal(one.values, two.values)
@@ -155,7 +155,7 @@ def test_a_bad_value_is_a_missing_one() -> None:
 )
 def test_what_cannot_be_read_is_one_clear_line(data: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words) as error:
-        calibrate(data)
+        calibrate(data, window="1min")
     assert "\n" not in str(error.value)
 
 
@@ -193,5 +193,5 @@ def test_a_gzip_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeyp
 
 def test_arrays_need_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    model = calibrate(Arrays(VALUES, TIMES, NAMES), estimator="empirical")
+    model = calibrate(Arrays(VALUES, TIMES, NAMES), estimator="empirical", window="1min")
     assert len(model.prepare(Arrays(VALUES, TIMES, NAMES)).starts) == 15

@@ -44,7 +44,7 @@ def write(path: Path, values: Array, kept: NDArray[np.bool_] | None = None) -> P
 
 def calibrated(path: Path, memory: float = 0.3, rows: int = 9000) -> Model:
     """The model of a normal history."""
-    return calibrate([write(path / "history.csv", readings(rows, 0, memory))])
+    return calibrate([write(path / "history.csv", readings(rows, 0, memory))], window="1min")
 
 
 def prepared(model: Model, path: Path, values: Array, kept: NDArray[np.bool_] | None = None) -> Windows:

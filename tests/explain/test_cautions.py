@@ -121,7 +121,7 @@ def test_a_silent_sensor_that_was_silent_before_may_be_one_of_the_wrong_ones(
     k = NAMES.index(truth[0])
     history[1000:1300, k] = np.nan  # 50 minutes, so that an hour is no news
     values[:, k] = np.nan
-    calibrate([write(tmp_path / "history.csv", history)]).save(tmp_path / "plant.model")
+    calibrate([write(tmp_path / "history.csv", history)], window="1min").save(tmp_path / "plant.model")
     data = ["--model", str(tmp_path / "plant.model"), "--data", str(write(tmp_path / "new.csv", values))]
     assert run(["identify", *data, "--anomalies", "2", "--shift", "1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -36,7 +36,7 @@ def test_a_small_history_by_hand(tmp_path: Path) -> None:
             [3] * rows,
         ],
     )
-    model = calibrate(path, estimator="empirical")
+    model = calibrate(path, estimator="empirical", window="1min")
     a[7] = (a[6] + a[8]) / 2
     codes = [float(text == "ON") for text in valve]
     pump = [float(k == 5) for k in range(rows)]
@@ -74,7 +74,7 @@ def test_columns_that_are_no_sensors_are_dropped_with_a_reason(tmp_path: Path) -
         *signals(rows, 2).T.tolist(),
     ]
     path = write_csv(tmp_path / "h.csv", ["time", "Row", "remark", "second", "a", "b"], columns)
-    model = calibrate(path)
+    model = calibrate(path, window="1min")
     reasons = {column.name: column.reason for column in model.columns}
     assert reasons == {
         "time": "time",
@@ -84,13 +84,13 @@ def test_columns_that_are_no_sensors_are_dropped_with_a_reason(tmp_path: Path) -
         "a": "",
         "b": "",
     }
-    assert {c.name: c.reason for c in calibrate(path, exclude=["Row"]).columns}["Row"] == "excluded"
+    assert {c.name: c.reason for c in calibrate(path, exclude=["Row"], window="1min").columns}["Row"] == "excluded"
 
 
 def test_windows_with_few_rows_do_not_count(tmp_path: Path) -> None:
     rows = 60 * 12 + 20
     path = write_csv(tmp_path / "h.csv", ["time", "a", "b"], [clock(rows), *signals(rows, 2).T.tolist()])
-    model = calibrate(path)
+    model = calibrate(path, window="1min")
     assert model.n_windows == 12
     assert model.reading["notes"] == ["1 window with less than half of the usual rows was left out"]
 
@@ -98,7 +98,7 @@ def test_windows_with_few_rows_do_not_count(tmp_path: Path) -> None:
 def test_a_gap_in_time_makes_no_windows(tmp_path: Path) -> None:
     t = [*clock(600), *(str(np.datetime64("2017-09-30T00:00:00") + np.timedelta64(k, "s")) for k in range(600))]
     path = write_csv(tmp_path / "h.csv", ["time", "a", "b"], [t, *signals(1200, 2).T.tolist()])
-    model = calibrate(path)
+    model = calibrate(path, window="1min")
     assert model.n_windows == 20
     assert model.last == np.datetime64("2017-09-30T00:09")
 
@@ -106,7 +106,9 @@ def test_a_gap_in_time_makes_no_windows(tmp_path: Path) -> None:
 def test_start_and_stop_and_progress(tmp_path: Path) -> None:
     seen: list[tuple[float, str]] = []
     path = history(tmp_path / "h.csv", 1800)
-    model = calibrate(path, start="2017-09-25T18:05", stop="2017-09-25T18:25", progress=lambda *now: seen.append(now))
+    model = calibrate(
+        path, window="1min", start="2017-09-25T18:05", stop="2017-09-25T18:25", progress=lambda *now: seen.append(now)
+    )
     assert (model.first, model.n_windows) == (np.datetime64("2017-09-25T18:05"), 20)
     assert [share for share, _ in seen] == sorted(share for share, _ in seen)
 
@@ -125,7 +127,9 @@ def model(tmp_path: Path) -> Model:
     rows = 1200
     names = ["time", "a", "b", "valve"]
     valve = ["ON" if (k // 100) % 3 else "OFF" for k in range(rows)]
-    return calibrate(write_csv(tmp_path / "h.csv", names, [clock(rows), *signals(rows, 2).T.tolist(), valve]))
+    return calibrate(
+        write_csv(tmp_path / "h.csv", names, [clock(rows), *signals(rows, 2).T.tolist(), valve]), window="1min"
+    )
 
 
 def test_the_history_itself_prepared_again_has_the_model_s_mean(model: Model, tmp_path: Path) -> None:
@@ -208,7 +212,7 @@ def test_rows_without_times_are_counted(tmp_path: Path) -> None:
 def test_windows_of_rows_where_nothing_is_known_of_time(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "h.csv", ["a", "b"], signals(600, 2).T.tolist())
     with pytest.raises(ValueError, match=r"no time column found .*--window 60rows"):
-        calibrate(path)
+        calibrate(path, window="10s")
     counted = calibrate(path, window="10rows")
     timed = calibrate(path, row_interval="1s", window="10s")
     assert np.array_equal(counted.covariance.dense(), timed.covariance.dense())

@@ -29,7 +29,9 @@ HEADER = "time,a,b\n"
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """A model that leaves readings as they are."""
     path = tmp_path_factory.mktemp("history") / "h.csv"
-    calibrated = calibrate(write_csv(path, ["time", "a", "b"], [clock(900), *signals(900, 2).T.tolist()]))
+    calibrated = calibrate(
+        write_csv(path, ["time", "a", "b"], [clock(900), *signals(900, 2).T.tolist()]), window="1min"
+    )
     return replace(calibrated, center=np.zeros(2), scale=np.ones(2))
 
 

@@ -26,7 +26,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     values = signals(6000, 4, seed=1)
     values[1000:1150, 3] = np.nan  # it drops out now and then
     values[3000:3020, 2] = values[3000, 2]  # and this one stands still
-    return calibrate([write(tmp_path_factory.mktemp("history") / "h.csv", values)])
+    return calibrate([write(tmp_path_factory.mktemp("history") / "h.csv", values)], window="1min")
 
 
 def told(model: Model, values: Array, path: Path) -> list[tuple[str, str, str]]:

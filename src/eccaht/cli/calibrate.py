@@ -38,7 +38,9 @@ def calibrate(
     ] = None,
     decimal_comma: DecimalComma = None,
     no_header: Annotated[bool, option(None, "There are no column names: call them c1, c2, ...", "--no-header")] = False,
-    window: Annotated[str, option("TIME", "Length of the windows, as 30s, 1min, 2h; 60rows without times.")] = "1min",
+    window: Annotated[
+        str | None, option("TIME", "Length of the windows, as 30s, 2h; 60rows without times. [default: from the rows]")
+    ] = None,
     estimator: Annotated[
         str,
         option("NAME", "Of the covariance: ledoit-wolf, empirical, oas, graphical-lasso, min-cov-det or factor."),

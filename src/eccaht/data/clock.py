@@ -130,7 +130,7 @@ class Clock:
         >>> Clock().length(60.0), Clock(row_interval=1.0, counted=True).length(60.0)
         ('1min', '60 rows')
         """
-        return f"{seconds:g} rows" if self.counted else show_duration(seconds)
+        return f"{seconds:g} row{'' if seconds == 1.0 else 's'}" if self.counted else show_duration(seconds)
 
     @property
     def said(self) -> str:

@@ -143,7 +143,7 @@ class Recorded:
         """Whether no file has a column of this name."""
         return all(layout.place(name) is None for layout in self.layouts)
 
-    def rule(self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool) -> TimeRule:
+    def rule(self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool | None) -> TimeRule:
         """How to get the time of each row, by the options of `read_table`."""
         if self._arrays is None:
             return time_rule(self.layouts[0], time_column, interval, counted=counted)
@@ -153,6 +153,8 @@ class Recorded:
             raise ValueError(f"{self._arrays.label} has times: give the window as a length of time")
         if interval is None and not counted and self._arrays.times is None:
             interval = self._arrays.row_interval
+        if counted is None:
+            counted = interval is None and self._arrays.times is None
         if interval is not None or counted:
             return TimeRule((), (), 1.0 if interval is None else interval, counted)
         if self._arrays.times is None:
@@ -240,7 +242,7 @@ def read_table(
     exclude: Sequence[str] = (),
     time_column: str | Sequence[str] | None = None,
     row_interval: str | float | None = None,
-    count_rows: bool = False,
+    count_rows: bool | None = False,
     timezone: str | None = None,
     decimal_comma: bool | None = None,
     header: bool = True,
@@ -251,7 +253,8 @@ def read_table(
 
     columns, exclude: names, in which * and ? stand for any characters; all columns unless given.
     time_column: its name, or those of a date and a time column; found by itself unless given.
-    row_interval: for files without times, the time between rows. count_rows: for such files if that is unknown.
+    row_interval: for files without times, the time between rows. count_rows: for such files if that is unknown;
+        None: rows are counted if there are no times.
     timezone: where times without an offset are, and where all are shown; as `as_zone` takes it.
     decimal_comma: whether numbers are written as 1,5; found by itself in each file unless given.
     header: whether the files have column names; without them they are called c1, c2, ...

@@ -39,6 +39,7 @@ _PARTS = {
 }
 EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this number on: its unit in microseconds
 
+_NO_TIMES = "no time column found: rows are counted; name it with --time-column if there is one"
 _LARGEST = 1e19
 SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
 
@@ -72,19 +73,21 @@ def counted_stamps(interval: float, before: int, rows: int) -> Stamps:
 
 
 def time_rule(
-    layout: Layout, time_column: str | Sequence[str] | None, row_interval: float | None, *, counted: bool = False
+    layout: Layout, time_column: str | Sequence[str] | None, row_interval: float | None, *, counted: bool | None = False
 ) -> TimeRule:
     """Find the time columns of a file: the given ones, or by their names and contents.
 
-    counted: there must be none, and rows are counted.
+    counted: there must be none, and rows are counted; None: rows are counted if there are none, with a note.
     """
     if row_interval is not None:
-        return TimeRule((), (), row_interval, counted)
+        return TimeRule((), (), row_interval, bool(counted))
     places = _given(layout, time_column) if time_column is not None else _found(layout)
     if counted and places:
         raise ValueError(f"{layout.path} has times in {layout.names[places[0]]!r}: give --window as a length of time")
     if counted:
         return TimeRule((), (), 1.0, counted)
+    if not places and counted is None:
+        return TimeRule((), (), 1.0, True, (_NO_TIMES,))
     if not places:
         raise ValueError(
             f"no time column found in {layout.path}: name it with --time-column, give --row-interval if the rows are "

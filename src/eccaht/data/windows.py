@@ -118,6 +118,12 @@ class Cut:
         rows = np.diff(first, append=len(times))
         return Cut(starts[first].astype("datetime64[us]"), first, rows)
 
+    @property
+    def full(self) -> NDArray[np.bool_]:
+        """Which windows have at least half of the usual rows."""
+        enough: NDArray[np.bool_] = 2 * self.rows >= np.median(self.rows)
+        return enough
+
     def means(self, readings: Array) -> Array:
         """Mean of each window of a column without gaps, (N,), or of several, (N, K)."""
         return np.add.reduceat(readings, self.first, axis=0) / self._by_window(readings)

@@ -19,6 +19,7 @@ from eccaht.data.source import read_table, recorded_of
 from eccaht.data.table import Table, check_limits
 from eccaht.data.windows import Cut, Windows, rows_that_count
 from eccaht.model.columns import Progress, Sensor, clean
+from eccaht.model.default_window import JITTER, default_window
 from eccaht.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
 from eccaht.model.fitting import check_options, fit_normal
 from eccaht.model.history import MOST_SENSORS, History, summarise
@@ -42,7 +43,7 @@ def calibrate(
     timezone: str | None = None,
     decimal_comma: bool | None = None,
     header: bool = True,
-    window: str | float = "1min",
+    window: str | float | None = None,
     estimator: str = "ledoit-wolf",
     ridge: float | None = None,
     level: str = "auto",
@@ -58,7 +59,7 @@ def calibrate(
     The options about reading are those of `eccaht.data.read_table`.
 
     data: paths of files, a frame, an array or a source, as `eccaht.data.as_source` takes them.
-    window: a length of time, or as many rows as "60rows" says for data without times.
+    window: a length of time, or as many rows as "60rows" says for data without times; see `default_window` if None.
     level, memory, shrink, tails: of normal operation, chosen by predictive score unless given; see `fit_normal`.
     progress: is called with the share that is done and the stage.
     """
@@ -87,7 +88,7 @@ def calibrate(
 def calibrate_with_windows(
     data: Any,
     *,
-    window: str | float = "1min",
+    window: str | float | None = None,
     estimator: str = "ledoit-wolf",
     ridge: float | None = None,
     level: str = "auto",
@@ -103,7 +104,7 @@ def calibrate_with_windows(
 
     The options are those of `calibrate`; reading: the others of them.
     """
-    seconds, count_rows = parse_window(window)
+    given, count_rows = (None, None) if window is None else parse_window(window)
     check_estimator(estimator)
     ridge = default_ridge(estimator, ridge)
     asked: dict[str, Any] = {"level": level, "memory": memory, "shrink": shrink, "tails": tails}
@@ -115,6 +116,7 @@ def calibrate_with_windows(
     if source.size > _LARGE_FILES:
         Thread(target=preload, args=(estimator,)).start()
     table = read_table(source, count_rows=count_rows, **reading)
+    seconds = _length(table, given)
     cut, full = _cut(table, seconds)
     cleaned = clean(table, cut, full, tell, source.layouts[0].named(reading.get("columns") or ()))
     sensors = [column for column in cleaned if isinstance(column, Sensor)]
@@ -235,22 +237,30 @@ def _reading(table: Table, sensors: Sequence[Sensor], header: bool) -> dict[str,
     }
 
 
-def _cut(table: Table, seconds: float) -> tuple[Cut, NDArray[np.bool_]]:
-    """The windows of a table, and which of them have at least half of the usual rows: those count."""
+def _length(table: Table, given: float | None) -> float:
+    """Seconds of a window, which must not be shorter than the time between rows."""
     interval, length = table.interval, table.clock.length
     if interval == 0.0:
         raise ValueError(f"{table.label} has rows of a single moment only: a history needs many")
-    if seconds < 0.999 * interval:
+    if given is None:
+        return default_window(table)
+    if given < (1.0 - JITTER) * interval:
         raise ValueError(
-            f"a window of {length(seconds)} is shorter than the {length(interval)} between rows: "
+            f"a window of {length(given)} is shorter than the {length(interval)} between rows: "
             f"use at least {length(interval)}"
         )
+    return given
+
+
+def _cut(table: Table, seconds: float) -> tuple[Cut, NDArray[np.bool_]]:
+    """The windows of a table, and which of them have at least half of the usual rows: those count."""
     cut = Cut.of(table.times, seconds, table.clock)
-    full = 2 * cut.rows >= np.median(cut.rows)
+    full = cut.full
     if (windows := int(full.sum())) < FEWEST_WINDOWS:
+        shorter = " or shorter windows" if seconds >= 2 * table.interval else ""
         raise ValueError(
-            f"{table.label} has only {len(table.times)} rows in {windows} windows of {length(seconds)}: "
-            f"a model needs at least {FEWEST_WINDOWS} windows; give a longer history or shorter windows"
+            f"{table.label} has only {len(table.times)} rows in {windows} windows of {table.clock.length(seconds)}: "
+            f"a model needs at least {FEWEST_WINDOWS} windows; give a longer history{shorter}"
         )
     return cut, full
 
