@@ -234,6 +234,7 @@ def _reading(table: Table, sensors: Sequence[Sensor], header: bool) -> dict[str,
         "interval": table.interval,
         "kinds": {sensor.report.name: sensor.report.kind for sensor in sensors},
         "levels": {sensor.report.name: list(sensor.levels) for sensor in sensors if sensor.levels is not None},
+        "decimals": {sensor.report.name: sensor.decimals for sensor in sensors},
     }
 
 

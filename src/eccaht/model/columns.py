@@ -22,6 +22,7 @@ from eccaht.data.cleaning import (
     looks_like_label,
     robust_scale,
 )
+from eccaht.data.resolution import decimals
 from eccaht.data.table import Table
 from eccaht.data.windows import Cut
 from eccaht.model.history import longest_run, longest_true
@@ -46,6 +47,7 @@ class Sensor:
     rows: Array  # scaled, of the windows that are looked at row by row
     present: Array  # readings in each window
     flat: NDArray[np.bool_]  # whether they are all the same
+    decimals: int | None  # of the readings as they were written
 
 
 def clean(
@@ -104,4 +106,5 @@ def _clean_column(
     gap = longest_true(np.isnan(column)) if missing else 0.0
     rows = (filled[sampled] - center) / scale
     stuck, present, flat = longest_run(filled), cut.present(column), cut.flat(column)
-    return Sensor(report, levels, center, scale, means, stuck, quartiles, gap, rows, present, flat)
+    places = decimals(column)
+    return Sensor(report, levels, center, scale, means, stuck, quartiles, gap, rows, present, flat, places)

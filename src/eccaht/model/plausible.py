@@ -13,6 +13,7 @@ from eccaht.arrays import Array, as_count, as_number
 from eccaht.data.cleaning import ColumnReport
 from eccaht.data.clock import as_zone
 from eccaht.data.durations import parse_duration
+from eccaht.data.resolution import MOST_DECIMALS
 from eccaht.model.choice import Choice, check_degrees
 from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History, is_covariance
 from eccaht.model.normal import Normal
@@ -25,7 +26,7 @@ _FARTHEST = 40.0  # the normal score of a probability beyond what a computer kno
 _SMALLEST, _WIDEST = 1e-30, 10_000  # spread in robust units, and windows of a level
 _EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
 NORMAL_ARRAYS = ("profile", "memory", "spread", "knots", "knot_scores", "scatter")
-_USUAL = {"timezone": None, "counted": False, "header": True}  # of data that do not say
+_USUAL: dict[str, Any] = {"timezone": None, "counted": False, "header": True, "decimals": {}}  # of data that do not say
 _READING = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
 
 
@@ -95,7 +96,7 @@ def checked_reading(reading: Any, names: set[str]) -> dict[str, Any]:
     if reading["row_interval"] is not None:
         parse_duration(as_number(reading["row_interval"], "row_interval"), "row_interval")
     parse_duration(as_number(reading["interval"], "interval"), "interval")
-    for key in ("kinds", "levels"):
+    for key in ("kinds", "levels", "decimals"):
         if not isinstance(reading[key], dict) or not set(reading[key]) <= names:
             raise ValueError(f"{key} must be about the columns of the history")
     if not all(kind in ("continuous", "status") for kind in reading["kinds"].values()):
@@ -104,7 +105,10 @@ def checked_reading(reading: Any, names: set[str]) -> dict[str, Any]:
         _texts(levels, "levels")
         if len(set(levels)) != len(levels):
             raise ValueError("levels must be distinct")
-    return reading
+    known = (None, *range(MOST_DECIMALS + 1))
+    if not all(type(places) in (int, type(None)) and places in known for places in reading["decimals"].values()):
+        raise ValueError(f"decimals must be whole numbers from 0 to {MOST_DECIMALS}, or null")
+    return reading | {"decimals": dict(reading["decimals"])}  # a dict of its own
 
 
 def checked_normal(header: Any, arrays: dict[str, Array], choice: Choice) -> Normal:
