@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -51,6 +52,7 @@ def incidents(
     """
     chosen, notes = check_methods(None if methods is None else [name.strip() for name in methods.split(",")])
     settings = Settings(runs, seed, chosen)
+    find_spec("sklearn")  # charts need it: if it is missing, that is reported before the work starts
     found = find_collections(directory)
     notes += found.notes
     recorded: list[Entity | Testbed] = [*found.entities, *found.testbeds]
