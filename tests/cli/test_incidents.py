@@ -11,10 +11,12 @@ from matplotlib.figure import Figure
 from eccaht.cli.main import run
 from eccaht.datasets.labelled import find_entities
 from eccaht.experiments import incidents, incidents_figure, incidents_methods
+from eccaht.experiments.detection import DETECTORS
 from eccaht.experiments.incidents import Settings
 from eccaht.experiments.incidents_summary import as_entry, summarise
 from tests.cli import commands
 from tests.datasets.labelled_format import write_collection
+from tests.datasets.testbed_format import write_batadal, write_skab, write_tep
 from tests.experiments.incident_methods import z_scores
 
 METHODS = ("eccaht", "eccaht-diagonal", "z-mean", "z-max", "z-local")
@@ -48,6 +50,7 @@ def test_json_is_as_promised_and_holds_what_the_library_computes(
         assert all(set(numbers) == {"1", "3"} for numbers in entry["replayed"].values())
         assert set(entry["quiet"]) == {"alarms", "stretches", "promise"}
         assert set(entry["sure_and_wrong"]) == {"wrong", "sure"}
+        assert list(entry["detection"]) == list(DETECTORS)
     trials = incidents.run(find_entities(directory), Settings(4, 5, METHODS)).trials
     expected = {name: as_entry(summary) for name, summary in summarise(trials, seed=5).items()}
     assert told["collections"]["one"]["labelled"] == expected["one"]["labelled"]
@@ -63,7 +66,33 @@ def test_the_table_fits_a_terminal_and_the_files_are_written(directory: Path, tm
     assert "of quiet stretches of 20 windows; promised 5 %" in text
     assert "of the sure answers to steps and replays" in text
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == ["precision.pdf", "precision.png", "summary.csv", "trials.csv"]
+    assert names == ["detection.csv", "precision.pdf", "precision.png", "summary.csv", "trials.csv"]
+
+
+def test_testbeds_are_watched(tmp_path: Path) -> None:
+    write_batadal(tmp_path / "data" / "batadal")
+    write_skab(tmp_path / "data" / "skab")
+    write_tep(tmp_path / "data" / "tep")
+    arguments = [str(tmp_path / "data"), *QUICK, "--out", str(tmp_path / "out")]
+    collections = document(*arguments)["collections"]
+    assert [*map(list, collections.values())] == [["detection"]] * 3
+    assert all(list(entry["detection"]) == list(DETECTORS) for entry in collections.values())
+    text = invoke(*arguments)
+    assert max(map(len, text.partition("Saved ")[0].splitlines())) <= 100
+    assert "batadal: 2 incidents; false-alarm rate given: 0.0333 a day" in text
+    assert f"{collections['batadal']['detection']['T2']['S']:.3f}" in text
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["detection.csv", "summary.csv"]
+    assert 'tep,detection,T2,"flagged, fault-01",' in (tmp_path / "out" / "summary.csv").read_text()
+
+
+def test_directories_of_another_layout_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_batadal(tmp_path / "data" / "batadal")
+    (tmp_path / "data" / "papers").mkdir()
+    assert run(["incidents", str(tmp_path / "data"), *QUICK, "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == "Note: papers is skipped: its layout is none of the known ones\n"
+    assert run(["incidents", str(tmp_path / "data" / "papers"), *QUICK, "--out", str(tmp_path / "new")]) == 2
+    assert "no labelled collection in" in capsys.readouterr().err
 
 
 def test_the_former_name_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,9 @@ import pytest
 from matplotlib.axes import Axes
 
 from eccaht.datasets.labelled import Entity, find_entities
+from eccaht.datasets.testbeds import Testbed
 from eccaht.experiments import incidents, incidents_methods
+from eccaht.experiments.detection import DETECTORS, watch
 from eccaht.experiments.incidents import Finished, Piece, Settings, jobs_of, run
 from eccaht.experiments.incidents_cases import Case, Readings, Tier, World, spread
 from eccaht.experiments.incidents_figure import draw
@@ -94,13 +96,16 @@ def test_an_error_names_its_entity(tmp_path: Path) -> None:
         run(short, QUICK)
 
 
-def test_a_world_without_labels_has_one_part(entities: list[Entity]) -> None:
-    assert [job.name for job in jobs_of([entities[0], World()])] == [
+def test_parts_are_those_that_the_labels_allow(entities: list[Entity]) -> None:
+    testbed = Testbed("tep", "faults", "tep", Path("normal.csv"), ())
+    assert [job.name for job in jobs_of([entities[0], World(), testbed])] == [
         "small/a labelled",
         "small/a last-third",
+        "small/a detection",
         "water/net3 last-third",
+        "tep/faults detection",
     ]
-    assert [job.part for job in jobs_of([replace(entities[0], segments=())])] == ["last-third"]
+    assert [job.part for job in jobs_of([replace(entities[0], segments=())])] == ["last-third", "detection"]
 
 
 def test_an_interrupted_run_goes_on(entities: list[Entity], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +115,7 @@ def test_an_interrupted_run_goes_on(entities: list[Entity], tmp_path: Path, monk
 
     def judge(job: incidents.Job, *arguments: object) -> Piece:
         asked.append(job.name)
-        if len(asked) == 3:
+        if len(asked) == 5:
             raise ValueError("interrupted")
         return work(job, *arguments)  # type: ignore[arg-type]
 
@@ -118,7 +123,8 @@ def test_an_interrupted_run_goes_on(entities: list[Entity], tmp_path: Path, monk
     with pytest.raises(ValueError, match="interrupted"):
         run(entities, QUICK, finished=finished)
     assert run(entities, QUICK, finished=finished) == whole
-    assert len(asked) == len(set(asked)) + 1 == 5
+    assert len(asked) == len(set(asked)) + 1 == 7
+    assert len(whole.outcomes) == 2 * len(DETECTORS)
     finished.clear()
     assert not (tmp_path / "unfinished").exists()
 
@@ -126,7 +132,7 @@ def test_an_interrupted_run_goes_on(entities: list[Entity], tmp_path: Path, monk
 def test_what_was_made_otherwise_is_not_taken_over(
     entities: list[Entity], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, piece = jobs_of(entities)[0], Piece([judged((0,), (1, 0, 2, 3, 4, 5), {1})], ["why"])
+    job, piece = jobs_of(entities)[0], Piece([judged((0,), (1, 0, 2, 3, 4, 5), {1})], ["why"], watch(entities[0], 0))
     finished = Finished(tmp_path, QUICK)
     assert finished.get(job) is None
     finished.put(job, piece)

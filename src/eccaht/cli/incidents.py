@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
@@ -13,18 +14,21 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 from eccaht.cli.options import Jobs, Json, Seed, option
 from eccaht.cli.output import deliver, note, show_lines, show_mean, shown_progress
 from eccaht.cli.real_data import output_directory
-from eccaht.datasets.labelled import Entity, find_entities
+from eccaht.datasets.labelled import Entity
+from eccaht.datasets.testbeds import Testbed, find_collections
 from eccaht.datasets.water import load_wntr
 from eccaht.experiments import incidents as bench
+from eccaht.experiments.detection_outcomes import Detection, Measures, outcomes_table, summarise_detection
 from eccaht.experiments.incidents import Finished, Piece, Settings
 from eccaht.experiments.incidents_cases import NUMBERS, QUIET, World
 from eccaht.experiments.incidents_methods import PROMISE, check_methods
 from eccaht.experiments.incidents_summary import BOTH, OUR_METHOD, Count, Summary, as_entry, summarise, summary_table
 from eccaht.experiments.incidents_trials import trials_table
 from eccaht.experiments.tables import save_table
+from eccaht.presentation.text import counted
 from eccaht.statistics import Estimate
 
-_FILES = ("summary.csv", "trials.csv", "precision.pdf", "precision.png")
+_FILES = ("summary.csv", "trials.csv", "detection.csv", "precision.pdf", "precision.png")
 _UNFINISHED = "unfinished"
 
 
@@ -38,17 +42,22 @@ def incidents(
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
-    """Count how often the wrong sensors of known incidents are named.
+    """Measure how well alarms find known incidents and how often their sensors are named.
 
-    Four kinds of incidents: labelled ones; steps and replayed readings put into the last third of the training rows,
-    after a fit on the first two; and quiet stretches. All methods have their default options. A run that was
-    interrupted goes on where it was if the same command is given again.
+    Detection: recordings of servers and testbeds (BATADAL, SKAB, Tennessee Eastman) are watched beside control charts,
+    all with thresholds by one rule from the history. Naming, where sensors are labelled: labelled incidents; steps and
+    replayed readings put into the last third of the training rows, after a fit on the first two; and quiet stretches.
+    All methods have their default options; --methods chooses among those that name. A run that was interrupted goes on
+    where it was if the same command is given again.
     """
     chosen, notes = check_methods(None if methods is None else [name.strip() for name in methods.split(",")])
     settings = Settings(runs, seed, chosen)
-    recorded = find_entities(directory)
-    inputs = {"DIR": [path for each in recorded for path in (each.train, each.test, each.truth)]}
-    entities: list[Entity | World] = [*recorded]
+    find_spec("sklearn")  # charts need it: if it is missing, that is reported before the work starts
+    found = find_collections(directory)
+    notes += found.notes
+    recorded: list[Entity | Testbed] = [*found.entities, *found.testbeds]
+    inputs = {"DIR": [path for each in recorded for path in each.files]}
+    entities: list[Entity | World | Testbed] = [*recorded]
     if water:
         load_wntr()
         entities.append(World(seed=seed))
@@ -59,30 +68,43 @@ def incidents(
         with shown_progress() as bar:
             bar.total(len(bench.jobs_of(entities)), "parts of entities")
             outcome = bench.run(entities, settings, jobs=jobs or cpu_count(), progress=bar.advance, finished=finished)
-        summaries = summarise(outcome.trials, seed=seed)
+        results = _Results(summarise(outcome.trials, seed=seed), summarise_detection(outcome.outcomes))
         deliver(
-            [_save(place, outcome, summaries, finished)],
-            tell=lambda: _show(summaries, outcome),
-            document=lambda files: _document(summaries, outcome, settings, notes, files),
+            [_save(place, outcome, results, finished)],
+            tell=lambda: _show(results, outcome),
+            document=lambda files: _document(results, outcome, settings, notes, files),
             as_json=as_json,
         )
 
 
-def _save(place: Path, outcome: Piece, summaries: Mapping[str, Summary], finished: Finished) -> Iterator[Path]:
+class _Results(NamedTuple):
+    """By collection: what was named, and what was detected."""
+
+    naming: dict[str, Summary]
+    detection: Detection
+
+
+def _save(place: Path, outcome: Piece, results: _Results, finished: Finished) -> Iterator[Path]:
     from eccaht.experiments.incidents_figure import draw
     from eccaht.presentation.style import saving_figure
 
-    yield save_table(summary_table(summaries), place / "summary.csv")
-    yield save_table(trials_table(outcome.trials), place / "trials.csv")
-    yield from saving_figure(draw(summaries), place / "precision")
+    yield save_table(summary_table(*results), place / "summary.csv")
+    if outcome.outcomes:
+        yield save_table(outcomes_table(outcome.outcomes), place / "detection.csv")
+    if outcome.trials:
+        yield save_table(trials_table(outcome.trials), place / "trials.csv")
+        yield from saving_figure(draw(results.naming), place / "precision")
     finished.clear()
 
 
 def _document(
-    summaries: Mapping[str, Summary], outcome: Piece, settings: Settings, notes: list[str], files: list[str]
+    results: _Results, outcome: Piece, settings: Settings, notes: list[str], files: list[str]
 ) -> dict[str, Any]:
+    entries: dict[str, dict[str, Any]] = {name: as_entry(summary) for name, summary in results.naming.items()}
+    for name, methods in results.detection.items():
+        entries.setdefault(name, {})["detection"] = methods
     return {
-        "collections": {name: as_entry(summary) for name, summary in summaries.items()},
+        "collections": entries,
         "settings": asdict(settings),
         "left_out": outcome.left_out,
         "notes": notes,
@@ -90,7 +112,60 @@ def _document(
     }
 
 
-def _show(summaries: Mapping[str, Summary], outcome: Piece) -> None:
+def _show(results: _Results, outcome: Piece) -> None:
+    _show_detection(results.detection)
+    _show_naming(results.naming)
+    if outcome.left_out:
+        typer.echo("\nLeft out:")
+    for line in outcome.left_out:
+        typer.echo(f"  {line}")
+
+
+# -- what was detected ---------------------------------------------------------------------------------
+
+_COLUMNS = {  # of every collection, then of the one kind that has them: key, decimal places
+    "found": ("found", 2),
+    "begun": ("begun", 2),
+    "delay": ("median_delay_rows", 1),
+    "false/day": ("false_alarms_a_day", 2),
+    "quiet on": ("quiet_time_in_alarm", 3),
+    **{key: (key, 3) for key in ("S", "S_TTD", "S_CM", "TPR", "TNR")},
+    "F1": ("f1", 3),
+    "FAR": ("false_alarm_rate", 3),
+    "MAR": ("missed_alarm_rate", 3),
+    "files": ("files_found", 0),
+    "NAB": ("nab", 1),
+    "flagged": ("flagged_mean", 3),
+    "normal-test": ("flagged_normal_test", 3),
+}
+
+
+def _show_detection(detection: Detection) -> None:
+    if not detection:
+        return
+    typer.echo("found: share of incidents with an alarm on; begun: with an alarm that begins; delay: median, in rows")
+    typer.echo("false/day: alarms that begin outside of incidents; quiet on: share of the other rows in alarm")
+    for name, methods in detection.items():
+        first = next(iter(methods.values()))
+        given = f"false-alarm rate given: {first['given_false_alarms_a_day']:.3g} a day"
+        typer.echo(f"\n{name}: {counted(first['incidents'], 'incident')}; {given}")
+        shown = {title: column for title, column in _COLUMNS.items() if column[0] in first}
+        rows = [[method, *(_cell(each, *column) for column in shown.values())] for method, each in methods.items()]
+        show_lines([["method", *shown], *rows])
+    typer.echo("")
+
+
+def _cell(measures: Measures, key: str, places: int) -> str:
+    value = measures[key]
+    return "-" if value is None else f"{value:.{places}f}"
+
+
+# -- what was named ------------------------------------------------------------------------------------
+
+
+def _show_naming(summaries: Mapping[str, Summary]) -> None:
+    if not summaries:
+        return
     typer.echo("P@n: share of the n wrong sensors among the first n, mean [95 % interval over incidents]")
     typer.echo("@150: among the first 1.5 n; top3: any among the first 3; F1: of those named with nothing told")
     typer.echo("steps, replayed: of one and of three sensors; quiet: stretches in which something was named")
@@ -100,10 +175,6 @@ def _show(summaries: Mapping[str, Summary], outcome: Piece) -> None:
         show_lines(list(_lines(summary)))
         for line in _promises(summary):
             typer.echo(line)
-    if outcome.left_out:
-        typer.echo("\nLeft out:")
-    for line in outcome.left_out:
-        typer.echo(f"  {line}")
 
 
 def _lines(summary: Summary) -> Iterator[list[str]]:

@@ -44,7 +44,7 @@ COMMANDS = {
     "example": "Write sensor data of a small simulated plant, to try with.",
     "wadi": "Name the attacked points of the WaDi testbed.",
     "water": "Attack sensors of a simulated water network and find them.",
-    "incidents": "Count how often the wrong sensors of known incidents are named.",
+    "incidents": "Measure how well alarms find known incidents and how often their sensors are named.",
 }
 _RENAMED = {"calibration": "count-errors", "smd": "incidents"}
 _SETTINGS: dict[str, Any] = {

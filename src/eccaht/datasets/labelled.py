@@ -46,6 +46,11 @@ class Entity:
         return self.train.parent.parent / "truth.json"
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """All that is read."""
+        return self.train, self.test, self.truth
+
+    @property
     def label(self) -> str:
         """Collection and name."""
         return f"{self.collection}/{self.name}"
@@ -55,17 +60,19 @@ def find_entities(directory: Path) -> list[Entity]:
     """Read the layout of a collection, or of all collections directly below a directory."""
     if not directory.is_dir():
         raise ValueError(f"{directory} is not a directory: give one that holds train, test and truth.json")
-    places = [directory] if _is_collection(directory) else sorted(filter(_is_collection, directory.iterdir()))
+    places = [directory] if is_labelled(directory) else sorted(filter(is_labelled, directory.iterdir()))
     if not places:
         raise ValueError(f"no labelled collection in {directory}: it has no truth.json, nor has a directory below it")
-    return [entity for place in places for entity in _entities(place)]
+    return [entity for place in places for entity in entities_of(place)]
 
 
-def _is_collection(path: Path) -> bool:
-    return (path / "truth.json").is_file()
+def is_labelled(path: Path) -> bool:
+    """Does the directory have the layout? Other collections have a truth.json too, but no train."""
+    return (path / "truth.json").is_file() and (path / "train").is_dir()
 
 
-def _entities(directory: Path) -> list[Entity]:
+def entities_of(directory: Path) -> list[Entity]:
+    """All entities of a collection, in the order of their names."""
     path = directory / "truth.json"
     try:
         truth = json.loads(path.read_text(encoding="utf-8"))

@@ -16,6 +16,9 @@ from typing import Any, Literal, NamedTuple
 import eccaht
 from eccaht.arrays import as_count
 from eccaht.datasets.labelled import Entity
+from eccaht.datasets.testbeds import Testbed
+from eccaht.experiments.detection import watch
+from eccaht.experiments.detection_outcomes import Outcome, outcome_as_row, outcome_from_row
 from eccaht.experiments.incidents_cases import (
     TIERS,
     Case,
@@ -32,7 +35,8 @@ from eccaht.experiments.incidents_trials import Trial, as_row, from_row, trial_o
 from eccaht.experiments.tables import save_json
 from eccaht.experiments.workers import local
 
-Part = Literal["labelled", "last-third"]
+Part = Literal["labelled", "last-third", "detection"]
+Subjects = Sequence[Entity | World | Testbed]
 
 
 @dataclass(frozen=True)
@@ -49,16 +53,20 @@ class Settings:
 
 
 class Piece(NamedTuple):
-    """What is known of one part of an entity: records, and the segments that are left out with the reason."""
+    """What is known of one part of an entity: records, and the segments that are left out with the reason.
+
+    trials: of naming sensors. outcomes: of detection.
+    """
 
     trials: list[Trial]
     left_out: list[str]
+    outcomes: list[Outcome]
 
 
 class Job(NamedTuple):
     """One part of an entity: each needs one model."""
 
-    entity: Entity | World
+    entity: Entity | World | Testbed
     part: Part
 
     @property
@@ -67,18 +75,23 @@ class Job(NamedTuple):
         return f"{self.entity.label} {self.part}"
 
 
-def jobs_of(entities: Sequence[Entity | World]) -> list[Job]:
-    """All parts of all entities; of a simulated world there is nothing labelled."""
-    return [
-        Job(entity, part)
-        for entity in entities
-        for part in ("labelled", "last-third")
-        if part == "last-third" or (isinstance(entity, Entity) and entity.segments)
-    ]
+def jobs_of(entities: Subjects) -> list[Job]:
+    """All parts of all entities."""
+    return [Job(entity, part) for entity in entities for part in _parts(entity)]
+
+
+def _parts(entity: Entity | World | Testbed) -> Iterator[Part]:
+    """Sensors are labelled in servers only, and of a simulated world there is nothing labelled at all."""
+    if isinstance(entity, Entity) and entity.segments:
+        yield "labelled"
+    if not isinstance(entity, Testbed):
+        yield "last-third"
+    if not isinstance(entity, World):
+        yield "detection"
 
 
 def run(
-    entities: Sequence[Entity | World],
+    entities: Subjects,
     settings: Settings,
     *,
     jobs: int = 1,
@@ -102,24 +115,38 @@ def run(
                 finished.put(job, piece)
             progress(1)
     pieces = [done[job.name] for job in wanted]
-    trials = [trial for piece in pieces for trial in piece.trials]
-    return Piece(trials, [line for piece in pieces for line in piece.left_out])
+    return Piece(
+        [trial for piece in pieces for trial in piece.trials],
+        [line for piece in pieces for line in piece.left_out],
+        [outcome for piece in pieces for outcome in piece.outcomes],
+    )
 
 
 def _size(job: Job) -> int:
-    entity = job.entity
-    return entity.train.stat().st_size if isinstance(entity, Entity) else 1 << 30
+    """About how long it takes; watching takes seconds, naming minutes."""
+    if isinstance(job.entity, World):
+        return 1 << 30
+    return 0 if job.part == "detection" else max(path.stat().st_size for path in job.entity.files)
 
 
 def _work(job: Job, settings: Settings) -> tuple[Job, Piece]:
     try:
-        return job, judge(job, load(job.entity), settings)
+        return job, judge(job, settings)
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{job.entity.label}: {error}") from None
 
 
-def judge(job: Job, subject: Subject, settings: Settings) -> Piece:
-    """Let all methods judge all cases of a part of an entity."""
+def judge(job: Job, settings: Settings) -> Piece:
+    """Let all methods judge a part of an entity."""
+    if job.part == "detection":
+        assert not isinstance(job.entity, World)
+        return Piece([], [], watch(job.entity, settings.seed))
+    assert not isinstance(job.entity, Testbed)
+    return name_sensors(job, load(job.entity), settings)
+
+
+def name_sensors(job: Job, subject: Subject, settings: Settings) -> Piece:
+    """Let all methods name the sensors of all cases of a part of an entity."""
     check_length(subject)
     label, names = job.entity.label, (job.entity.collection, job.entity.name)
     cases: Iterable[Case]
@@ -131,7 +158,7 @@ def judge(job: Job, subject: Subject, settings: Settings) -> Piece:
         cases, reasons = _last_third(subject, settings, label), []
     judges = learn(settings.methods, history, subject.known, settings.seed)
     trials = [trial_of(*names, case, name, method(case)) for case in cases for name, method in judges.items()]
-    return Piece(trials, [f"{label}, {reason}" for reason in reasons])
+    return Piece(trials, [f"{label}, {reason}" for reason in reasons], [])
 
 
 def _last_third(subject: Subject, settings: Settings, label: str) -> Iterable[Case]:
@@ -155,16 +182,21 @@ class Finished:
             stored = json.loads(self._path(job).read_text(encoding="utf-8"))
             if stored["made"] != self._key(job):
                 return None
-            return Piece([from_row(row) for row in stored["trials"]], list(stored["left_out"]))
+            trials = [from_row(row) for row in stored["trials"]]
+            return Piece(trials, list(stored["left_out"]), [outcome_from_row(row) for row in stored["outcomes"]])
         except (OSError, ValueError, KeyError, TypeError):  # none, or damaged
             return None
 
     def put(self, job: Job, piece: Piece) -> None:
         """Keep what a job has found, if there is room: a full disk must not end a run."""
-        rows = [as_row(trial) for trial in piece.trials]
+        found = {
+            "trials": [as_row(trial) for trial in piece.trials],
+            "left_out": piece.left_out,
+            "outcomes": [outcome_as_row(outcome) for outcome in piece.outcomes],
+        }
         with suppress(OSError):
             self._directory.mkdir(exist_ok=True)
-            save_json({"made": self._key(job), "trials": rows, "left_out": piece.left_out}, self._path(job))
+            save_json({"made": self._key(job), **found}, self._path(job))
 
     def clear(self) -> None:
         """Forget all: once a run is complete, the next one begins anew."""
@@ -181,11 +213,11 @@ class Finished:
         return json.loads(json.dumps({**self._made, "job": job.name, "data": list(_data(job.entity))}))
 
 
-def _data(entity: Entity | World) -> Iterator[Any]:
+def _data(entity: Entity | World | Testbed) -> Iterator[Any]:
     if isinstance(entity, World):
         yield asdict(entity)
         return
-    for path in (entity.train, entity.test, entity.truth):
+    for path in entity.files:
         found = path.stat()
         yield [str(path.resolve()), found.st_size, found.st_mtime_ns]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eccaht.experiments.detection_outcomes import Detection, detection_rows
 from eccaht.experiments.incidents_cases import NUMBERS, Tier
 from eccaht.experiments.incidents_methods import OURS, PROMISE
 from eccaht.experiments.incidents_trials import Trial
@@ -186,10 +187,11 @@ def _count(count: Count) -> dict[str, Any]:
     return {"count": count.happened, "trials": count.trials, "interval": count.interval}
 
 
-def summary_table(summaries: Mapping[str, Summary]) -> Table:
+def summary_table(summaries: Mapping[str, Summary], detection: Detection | None = None) -> Table:
     """One row for each number: collection, tier, method, what it is, mean or share, interval, incidents."""
     columns = ("collection", "tier", "method", "measure", "mean", "low", "high", "incidents")
     rows = [(name, *row) for name, summary in summaries.items() for row in _rows(summary)]
+    rows += detection_rows(detection or {})
     return from_rows([dict(zip(columns, row, strict=True)) for row in rows], columns)
 
 
