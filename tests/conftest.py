@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Generator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -42,14 +41,6 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     from eccaht.statistics import bca_interval
 
     monkeypatch.setattr(bca_interval, "__kwdefaults__", {**(bca_interval.__kwdefaults__ or {}), "resamples": 200})
-
-
-@pytest.fixture
-def few_simulated_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules simulated from 800 windows, where a test asks whether they are and not how well they hold."""
-    from eccaht.watch import kept
-
-    monkeypatch.setattr(kept, "simulated_windows", partial(kept.simulated_windows, count=800))
 
 
 @pytest.fixture

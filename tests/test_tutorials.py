@@ -25,7 +25,6 @@ def test_a_tutorial_prints_what_it_shows(page: str, tmp_path: Path, monkeypatch:
     text = (TUTORIALS / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("eccaht.policies.catalogue.CATALOGUE", dict(CATALOGUE))
-    monkeypatch.setattr("eccaht.incident.quiet.STRETCHES", 20)  # fewer quiet stretches take less time
     names: dict[str, object] = {"__name__": "__main__"}
     printed = ""  # by the block before
     for number, (kind, block) in enumerate(BLOCK.findall(text)):

@@ -19,6 +19,8 @@ import numpy as np
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
 from eccaht.checks.policy import require_sound
 from eccaht.diagnose import diagnose
+from eccaht.incident.drill import drill_history, keeping, kept
+from eccaht.incident.naming import name_sensors
 from eccaht.measurements import (
     AtMost,
     Available,
@@ -32,7 +34,7 @@ from eccaht.measurements import (
     Readout,
     Signs,
 )
-from eccaht.model.calibration import calibrate
+from eccaht.model.calibration import calibrate_with_windows
 from eccaht.model.model import Model, load_model
 from tests.checks.archives import Arrays, packed, unpacked
 from tests.model.histories import history
@@ -84,10 +86,11 @@ def _searches(folder: Path, name: str, problem: Problem, **options: Any) -> Iter
 
 
 def models(folder: Path) -> Iterator[bytes]:
-    """Files of models, both forms of a covariance."""
+    """Files of models with drills, both forms of a covariance."""
     history(folder / "h.csv")
     for estimator in ("ledoit-wolf", "factor"):
-        calibrate(folder / "h.csv", estimator=estimator).save(folder / "sound")
+        model, windows = calibrate_with_windows(folder / "h.csv", estimator=estimator)
+        keeping(model, drill_history(model, windows, runs=150)).save(folder / "sound")
         yield (folder / "sound").read_bytes()
 
 
@@ -210,13 +213,17 @@ def use_model(path: Path) -> None:
     problem = model.problem(shift=3.0, n_anomalies=1, budget=2.0)
     assert np.isfinite(make_policy("ecc-aht", problem).ask()).all()
     diagnose(model)
+    drilled = kept(model)
+    assert drilled is None or isinstance(drilled.holds, bool)
     if model.normal is not None:
-        size = len(model.names)
-        assert np.isfinite(model.normal.scores(np.full((2, size), 3.0))).all()
-        assert np.isfinite(model.normal.innovations(np.zeros(size), np.full((2, size), 3.0))).all()
-        assert np.isfinite(model.normal.precision).all()
-        level = model.normal.level_at(np.zeros((70, size)), np.zeros(1))
-        assert np.isfinite(level).all()
+        assert model.normal.local is not None
+        windows = np.full((3, len(model.names)), 3.0)
+        shown = model.normal.residuals(windows, np.vstack([windows[:1] * np.nan, windows[:2]]))
+        assert np.isfinite(shown.r).all()
+        assert np.isfinite(model.normal.tails(shown.r)).all()
+        assert np.isfinite(np.concatenate(model.normal.peaks.limits(1000.0))).all()
+        naming = name_sensors(model.normal.local, model.normal.local.before(windows), windows)
+        assert np.isfinite(naming.rarity).all()
     model.prepare(path.parent / "h.csv")
 
 

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
+from eccaht.incident.drill import kept
 from eccaht.model.model import load_model
 from tests.model.histories import clock, history, signals, write_csv
 
@@ -25,7 +26,8 @@ def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.Capture
     path = write_csv(tmp_path / "h.csv", ["time", "a", "b", "alarm", "same"], columns)
     assert run(["calibrate", str(path), "--out", str(tmp_path / "m.eccaht"), "--window", "1min"]) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("Note: not drilled: drills need 600 windows of history, and there are 15")
+    assert said.err.startswith("Note: not drilled: the history has 15 windows, and drills need 100; ")
+    assert said.err.count("\n") == 1
     assert [line.split("  ")[0].strip() for line in said.out.splitlines()[:6]] == [
         "column",
         "time",
@@ -65,6 +67,9 @@ def test_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     options = ["--window", "30s", "--estimator", "empirical", "--exclude", "s3", "--start", "2017-09-25T18:05"]
     assert run(["calibrate", str(path), "--out", str(out), *options, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
+    assert "choice" not in told
+    assert told["drill"] is None
+    assert told["false_alarm_every"] == 60.0
     assert told["sensors"] == ["s0", "s1", "s2"]
     assert (told["n_windows"], told["window_seconds"], told["ridge"]) == (20, 30.0, 1e-6)
     assert told["columns"][-1] == {
@@ -77,43 +82,35 @@ def test_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     }
 
 
-def test_the_candidates_are_shown_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, out = history(tmp_path / "h.csv", rows=2000), tmp_path / "m.eccaht"
-    command = ["calibrate", str(path), "--out", str(out), "--window", "10s", "--no-drill"]
-    assert run([*command, "--shrink", "0.1", "--tails", "t"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    choice = load_model(out).choice
-    assert choice is not None
-    assert f"Chosen: {choice.said}" in said
-    at = next(k for k, line in enumerate(said) if line.startswith("tails"))
-    assert [line.rsplit(maxsplit=1)[0].strip() for line in said[at : at + 5]] == [
-        "tails  shrink",
-        "t 30",
-        "t 10",
-        "t 5",
-        "t 3",
-    ]
-    assert sum(line.count("*") for line in said) == 4  # the legend, and one for each part
-    assert run([*command, "--level", "local", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["choice"]
-    assert [row["part"] for row in told] == ["level", "memory", "memory"] + 25 * ["shrink and tails"]
-    assert set(told[0]) == {"part", "candidate", "score", "error", "chosen"}
+def test_drills_and_the_default_rate_are_in_the_last_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = history(tmp_path / "h.csv", rows=600, step=60), tmp_path / "m"
+    assert run(["calibrate", str(path), "--out", str(out), "--drills", "70"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    drills, rate, saved = said.out.splitlines()[-3:]
+    assert re.match(
+        r"On your own history: \d\d faults drilled, .* in 10 hours without a fault \(0.33 expected\)", drills
+    )
+    assert rate == "Default false-alarm rate: one in 30 hours, which is what a history of this length can carry"
+    assert saved == f"Saved {out}"
+    drilled = kept(load_model(out))
+    assert drilled is not None
+    assert 50 < drilled.counts.drills <= 70
+    assert drilled.counts.line(60.0) == drills
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--level", "weekly"], "unknown level 'weekly'"),
-        (["--shrink", "1.5"], "below 1, not 1.5"),
-        (["--tails", "nan"], "tails must be finite"),
-        (["--tails", "thick"], "'gaussian', 't'"),
-    ],
-)
-def test_options_of_normal_operation_are_checked_first(
-    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["calibrate", str(tmp_path / "none.csv"), "--out", str(tmp_path / "m"), *options]) == 2
-    assert words in capsys.readouterr().err
+def test_long_histories_carry_one_false_alarm_a_month(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = history(tmp_path / "h.csv", rows=300, step=3600)
+    assert run(["calibrate", str(path), "--out", str(tmp_path / "m"), "--no-drill"]) == 0
+    assert "one in 30 days, which" in capsys.readouterr().out.splitlines()[-2]
+    assert kept(load_model(tmp_path / "m")) is None
+
+
+def test_options_that_are_gone_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = history(tmp_path / "h.csv")
+    for option in ("--level", "--memory", "--shrink", "--tails"):
+        assert run(["calibrate", str(path), "--out", str(tmp_path / "m"), option, "local"]) == 2
+        assert f"has no option {option}" in capsys.readouterr().err
 
 
 LINES = "\n".join(

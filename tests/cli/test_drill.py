@@ -3,143 +3,151 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from eccaht.cli.drill import drill
-from eccaht.data.windows import Windows
+from eccaht.cli.main import run
 from eccaht.datasets.example import STATUS, write_example
-from eccaht.incident.counts import Counts
-from eccaht.model.calibration import calibrate
-from eccaht.model.model import Model, load_model
-from tests.incident.judges import example_counts
+from eccaht.incident.counts import AT_ALARM, HEADINGS
+from eccaht.incident.drill import drill_history, keeping, kept
+from eccaht.incident.faults import KINDS
+from eccaht.model.calibration import calibrate, calibrate_with_windows
+from eccaht.model.model import load_model
 
-
-@dataclass(frozen=True)
-class Drilled:
-    counts: Counts
-    factor: float
-
-
-class Work:
-    """Stands in for the drills: remembers what it was asked, and gives known counts."""
-
-    def __init__(self) -> None:
-        self.options: dict[str, Any] = {}
-        self.windows: Windows | None = None
-        self.result: Drilled | None = Drilled(example_counts(), 0.3)
-        self.keeps: Drilled | None = None
-
-    def drilled(self, _: Model, windows: Windows, *, progress: Callable[[int], object], **options: Any) -> Any:
-        progress(1)
-        self.windows, self.options = windows, options
-        return self.result
-
-    def kept(self, _: Model) -> Drilled | None:
-        return self.keeps
-
-    def keeping(self, model: Model, drilled: Drilled) -> Model:
-        self.keeps = drilled
-        return model
-
-
-@pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    stand_in, module = Work(), ModuleType("eccaht.incident.drill")
-    for name in ("drilled", "kept", "keeping"):
-        setattr(module, name, getattr(stand_in, name))
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return stand_in
+FEW = ["--runs", "40"]
 
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("plant")
     history, *_ = write_example(directory)
-    calibrate([history], exclude=[STATUS]).save(directory / "plant.model")
+    model, windows = calibrate_with_windows([history], exclude=[STATUS])
+    keeping(model, drill_history(model, windows, runs=60)).save(directory / "plant.model")
+    model.save(directory / "plain.model")
     return directory
 
 
-def test_new_drills_get_the_data_and_the_options(plant: Path, work: Work, capsys: pytest.CaptureFixture[str]) -> None:
-    drill(plant / "plant.model", data=[plant / "incident.csv"], runs=40, seed=7)
-    assert work.options == {"runs": 40, "seed": 7, "alpha": 0.05}
-    assert work.windows is not None
-    assert work.windows.names == load_model(plant / "plant.model").names
-    output = capsys.readouterr()
-    assert output.out.startswith(example_counts().line(60.0))
-    for row in example_counts().rows():
-        assert all(cell in output.out for cell in row)
-    assert "multiplies the evidence by 0.3, which is fitted to all drills" in output.out
-    assert output.err == ""
+def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    capsys.readouterr()
+    assert run(["drill", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
 
 
-def test_data_of_the_history_are_told(plant: Path, work: Work, capsys: pytest.CaptureFixture[str]) -> None:
-    drill(plant / "plant.model", data=[plant / "history.csv"])
-    assert work.options["runs"] == 200
-    assert "lie in the time of the history" in capsys.readouterr().err
+def test_without_data_what_the_model_keeps_is_shown(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, plant / "plant.model").splitlines()
+    drilled = kept(load_model(plant / "plant.model"))
+    assert drilled is not None
+    assert lines[0] == drilled.counts.line(60.0)
+    assert "in 47.8 hours without a fault" in lines[0]  # those of the history, however many stretches were drilled
+    assert lines[2].split("  ")[0] == "fault"
+    assert [name for name in HEADINGS if name not in lines[2]] == []
+    assert {line.split()[0] for line in lines[3:] if line.split() and line.split()[0] in KINDS} == set(KINDS)
+    assert "False alarms: " in lines[-3]
+    assert "one in 5.97 days was asked for, 0.33 expected. Time in alarm: " in lines[-3]
+    assert lines[-1].endswith("Give --data QUIET to drill quiet data that the model has not seen.")
 
 
-def test_without_data_what_the_model_keeps_is_shown(
-    plant: Path, work: Work, capsys: pytest.CaptureFixture[str]
+def test_watch_prints_the_same_table_with_the_sets_at_the_alarm(
+    plant: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    work.keeps = Drilled(example_counts(1.0), 1.0)
-    drill(plant / "plant.model")
-    assert work.windows is None
-    output = capsys.readouterr().out
-    assert output.startswith(example_counts(1.0).line(60.0))
-    assert "multiplies" not in output
+    plain = printed(capsys, plant / "plant.model").splitlines()
+    watched = printed(capsys, plant / "plant.model", "--watch").splitlines()
+    assert watched[2].endswith(AT_ALARM)
+    assert all(more.startswith(less.rstrip()) for less, more in zip(plain, watched, strict=True))
 
 
-def test_files_and_documents(plant: Path, work: Work, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plot, out, data = tmp_path / "drills.png", tmp_path / "new.model", [plant / "incident.csv"]
-    drill(plant / "plant.model", data=data, alpha=0.1, plot=plot, out=out, as_json=True)
-    document, counts = json.loads(capsys.readouterr().out), example_counts()
-    assert document["files"] == [str(plot), str(out)]
+def test_new_drills_are_counted_in_the_data(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--data", plant / "incident.csv"]
+    one = json.loads(printed(capsys, plant / "plain.model", *data, *FEW, "--json"))
+    again = json.loads(printed(capsys, plant / "plain.model", *data, *FEW, "--json"))
+    other = json.loads(printed(capsys, plant / "plain.model", *data, *FEW, "--seed", 3, "--json"))
+    assert one == again
+    assert one["trials"] != other["trials"]
+    assert one["settings"] == {
+        "data": [str(plant / "incident.csv")], "runs": 40, "seed": 0, "alpha": 0.05, "every": 8604.0,
+    }  # fmt: skip
+    assert one["faults"] == len(one["trials"]) == sum(cell["faults"] for cell in one["kinds"])
+    assert one["found"] == sum(trial["found"] for trial in one["trials"])
+    assert one["sets_right"] == sum(trial["right"] for trial in one["trials"])
+    names = set(load_model(plant / "plain.model").names)
+    assert all(set(trial["sensors"]) <= names for trial in one["trials"])
+    assert one["alarms"] == len(one["quiet_alarms"])
+    assert one["quiet_hours"] == pytest.approx(one["quiet_windows"] / 60.0)
+    assert set(one["confidence"]) == {"afterwards", "standing", "at_alarm"}
+
+
+def test_the_rate_sets_the_thresholds(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--data", plant / "incident.csv", *FEW, "--json"]
+    often = json.loads(printed(capsys, plant / "plain.model", *data, "--false-alarms", "1/1h"))
+    seldom = json.loads(printed(capsys, plant / "plain.model", *data, "--false-alarms", "1/100000w"))
+    assert (often["false_alarm_every"], seldom["false_alarm_every"]) == (60.0, 100_000.0)
+    assert often["alarms"] > seldom["alarms"]
+    assert often["alarms_expected"] == pytest.approx(often["quiet_windows"] / 60.0)
+
+
+def test_data_of_the_history_are_noted_and_alarms_are_listed(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rate = ["--false-alarms", "1/100w"]
+    assert run(["drill", str(plant / "plain.model"), "--data", str(plant / "history.csv"), *FEW, *rate]) == 0
+    said = capsys.readouterr()
+    assert "lie in the time of the history" in said.err
+    assert "check whether these were false:" in said.out
+    assert "more, which --json lists" in said.out
+
+
+def test_files_are_written(plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plot, out = tmp_path / "drills.png", tmp_path / "new.model"
+    data = ["--data", plant / "incident.csv", *FEW]
+    said = json.loads(printed(capsys, plant / "plain.model", *data, "--plot", plot, "--out", out, "--json"))
+    assert said["files"] == [str(plot), str(out)]
     assert plot.stat().st_size > 1000
-    assert work.keeps is work.result
-    assert load_model(out).names == load_model(plant / "plant.model").names
-    assert document["settings"] == {"data": [str(data[0])], "runs": 200, "seed": 0, "alpha": 0.1}
-    assert (document["faults"], document["sets_right"]) == (counts.faults, counts.right)
-    assert document["quiet_hours"] == pytest.approx(counts.quiet_windows / 60)
-    assert len(document["kinds"]) == len(counts.cells)
-    assert document["factor"] == 0.3
+    assert kept(load_model(plant / "plain.model")) is None
+    drilled = kept(load_model(out))
+    assert drilled is not None
+    assert drilled.counts.line(60.0) == said["line"]
+    assert "Saved" in printed(capsys, out, "--plot", plot)
 
 
-def test_the_model_itself_may_be_replaced(plant: Path, work: Work, tmp_path: Path) -> None:
+def test_the_model_itself_may_be_replaced(plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "plant.model"
-    model.write_bytes((plant / "plant.model").read_bytes())
-    drill(model, data=[plant / "incident.csv"], out=model)
-    assert load_model(model).names
-    assert work.keeps is not None
+    model.write_bytes((plant / "plain.model").read_bytes())
+    printed(capsys, model, "--data", plant / "incident.csv", *FEW, "--out", model)
+    assert kept(load_model(model)) is not None
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "has no drills: give --data QUIET, or calibrate it without --no-drill"),
-        ({"runs": 10}, "--runs needs new drills: give --data QUIET"),
-        ({"out": Path("new.model")}, "--out needs new drills"),
-        ({"data": ["incident.csv"], "alpha": 1.0}, "alpha is an error probability"),
-        ({"data": ["incident.csv"], "plot": Path("drills.txt")}, "must end in .png"),
-        ({"data": ["incident.csv"], "plot": Path("plant.model.png"), "out": Path("plant.model.png")}, "overwrite"),
-        ({"data": ["incident.csv"], "out": Path("incident.csv")}, "would overwrite --data"),
+        ([], "has no drills: give --data QUIET, or calibrate it without --no-drill"),
+        (["--runs", "10"], "--runs needs new drills: give --data QUIET"),
+        (["--false-alarms", "1/30d"], "--false-alarms needs new drills"),
+        (["--out", "new.model"], "--out needs new drills"),
+        (["--data", "incident.csv", "--alpha", "1"], "alpha is an error probability"),
+        (["--data", "incident.csv", "--false-alarms", "seldom"], "'seldom' is no rate"),
+        (["--data", "incident.csv", "--plot", "drills.txt"], "must end in .png"),
+        (["--data", "incident.csv", "--plot", "a.png", "--out", "a.png"], "overwrite"),
+        (["--data", "incident.csv", "--out", "incident.csv"], "would overwrite --data"),
     ],
 )
-@pytest.mark.usefixtures("work")
-def test_what_cannot_be_drilled_is_said_in_one_line(
-    plant: Path, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_drilled_is_one_line(
+    plant: Path, options: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(plant)
-    if "data" in options:
-        options = options | {"data": [Path(name) for name in options["data"]]}
     before = sorted(path.name for path in plant.iterdir())
-    with pytest.raises(ValueError, match=message) as error:
-        drill(Path("plant.model"), **options)
-    assert "\n" not in str(error.value)
+    assert run(["drill", "plain.model", *options]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
     assert sorted(path.name for path in plant.iterdir()) == before
+
+
+def test_rows_without_times_are_counted_in_windows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.model.histories import signals, write_csv
+
+    names: list[Any] = ["a", "b", "c"]
+    path = write_csv(tmp_path / "h.csv", names, signals(300, 3).T.tolist())
+    calibrate(path).save(tmp_path / "m")
+    said = printed(capsys, tmp_path / "m", "--data", path, *FEW)
+    assert "in 300 windows without a fault" in said
+    assert "one in 900 windows was asked for" in said

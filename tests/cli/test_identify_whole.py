@@ -88,7 +88,10 @@ def test_json_page_and_picture(plant: Path, asked: Asked, tmp_path: Path, capsys
     assert document["files"] == files
     assert "a note of its own" in document["notes"]
     assert document["settings"]["start"] == ONSET
-    assert {"onset", "confidence", "sure", "cautions", "drill", "rankings", "timezone"} <= document.keys()
+    keys = {"verdict", "incidents", "onset", "end", "confidence", "sure", "cautions", "drill", "rankings", "timezone"}
+    assert keys <= document.keys()
+    assert document["verdict"] == "wrong"
+    assert document["incidents"][0]["named"] == document["named"]
     page = Path(files[1]).read_text(encoding="utf-8")
     assert document["headline"] in page
     assert "plant.model" in page

@@ -1,9 +1,8 @@
-"""History in, incident in, the right sensors out: calibrate, drill and identify as users call them."""
+"""History in, incident in, the right sensors out, with their dates: `eccaht identify` as users call it."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ import pytest
 
 from eccaht.arrays import Array
 from eccaht.cli.main import run
-from eccaht.incident import drill as drills
-from eccaht.incident.counts import HEADINGS
+from eccaht.incident.drill import drill_history, keeping
+from eccaht.model.calibration import calibrate_with_windows
 from tests.model.histories import write_csv
 
 NAMES = [f"T-{k}" for k in range(1, 7)]
 START = np.datetime64("2024-03-04T00:00:00")
-ONSET = 90  # minutes after the beginning of the incident
+ONSET, END = 90, 130  # minutes after the beginning of the recording
 BIAS = {"T-2": 6.0, "T-5": -4.0}  # raw units
 
 
@@ -47,13 +46,12 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "valve.csv", incident, later, valve=5.0)
     lacking = [line.split(",") for line in (folder / "incident.csv").read_text().splitlines()]
     (folder / "lacking.csv").write_text("".join(",".join([*cells[:6], *cells[7:]]) + "\n" for cells in lacking))
-    write(folder / "quiet.csv", readings(600, 2), later)
-    fast = ["--level", "fixed", "--memory", "none", "--tails", "gaussian", "--shrink", "0"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drills, "drill_history", partial(drills.drill_history, runs=24))
-        patch.setattr(drills, "total", partial(drills.total, runs=24))
-        assert run(["calibrate", str(history), "--out", str(folder / "plant.model"), *fast]) == 0
-    assert run(["calibrate", str(history), "--out", str(folder / "plain.model"), "--no-drill", *fast]) == 0
+    over = incident.copy()
+    over[END:] = readings(150, 1)[END:]
+    write(folder / "over.csv", over, later)
+    model, windows = calibrate_with_windows(history)
+    model.save(folder / "plain.model")
+    keeping(model, drill_history(model, windows, runs=80)).save(folder / "plant.model")
     return folder
 
 
@@ -68,8 +66,9 @@ def identified(
 
 def test_the_sensors_that_were_moved_are_named(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = identified(plant, capsys)
-    keys = {"named", "sensors", "onset", "confidence", "sure", "cautions", "drill", "rankings"}
-    assert keys <= document.keys()
+    keys = {"verdict", "incidents", "named", "sensors", "onset", "end", "confidence", "sure", "cautions", "drill"}
+    assert {*keys, "rankings"} <= document.keys()
+    assert document["verdict"] == "wrong"
     assert {each["sensor"] for each in document["named"]} == set(BIAS)
     assert {each["sensor"] for each in document["sensors"]} == set(NAMES)
     for each in document["sensors"]:
@@ -79,8 +78,20 @@ def test_the_sensors_that_were_moved_are_named(plant: Path, capsys: pytest.Captu
         assert each["kind"] == "step"
         assert each["size_raw"] == pytest.approx(BIAS[each["sensor"]], abs=0.6)
     assert {"z_local", "mahalanobis"} <= document["rankings"].keys()
-    assert document["drill"]["text"].startswith("On your own history: 12 faults drilled")
+    assert document["drill"]["text"].startswith("On your own history: ")
     assert document["confidence"] is None or 0.0 <= document["confidence"] < 1.0
+
+
+def test_an_incident_has_a_beginning_and_an_end(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = identified(plant, capsys, data="over")
+    (incident,) = document["incidents"]
+    assert {"onset", "end", "named", "sensors", "confidence", "kinds"} <= incident.keys()
+    assert {each["sensor"] for each in incident["named"]} == set(BIAS)
+    assert incident["kinds"] == ["step", "step"]
+    began, ended = (np.datetime64(incident[name]) - START - np.timedelta64(1, "D") for name in ("onset", "end"))
+    assert abs(began / np.timedelta64(1, "m") - ONSET) <= 2
+    assert abs(ended / np.timedelta64(1, "m") - END) <= 5
+    assert identified(plant, capsys)["end"] is None
 
 
 def test_a_start_and_a_number_may_be_given(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +99,7 @@ def test_a_start_and_a_number_may_be_given(plant: Path, capsys: pytest.CaptureFi
     document = identified(plant, capsys, "--start", start, "--anomalies", "1")
     assert [each["sensor"] for each in document["named"]] == ["T-2"]  # the larger of the two
     assert document["confidence"] is None
-    assert any("drills were counted with nothing told" in caution for caution in document["cautions"])
+    assert any("drills were run without a given number" in caution for caution in document["cautions"])
 
 
 def test_what_was_constant_in_the_history_and_moves_is_named_too(
@@ -107,13 +118,14 @@ def test_without_a_sensor_of_the_drills_no_confidence_is_given(plant: Path, caps
     assert {each["sensor"] for each in document["named"]} == set(BIAS)
     assert document["settings"]["sensors"] == 5
     assert (document["confidence"], document["sure"]) == (None, False)
-    assert "drills were counted with all sensors; without T-6 no confidence was counted" in document["cautions"]
+    assert "drills were run with all sensors; without T-6 no confidence was estimated" in document["cautions"]
 
 
 def test_before_the_onset_nothing_is_wrong(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stop = str(START + np.timedelta64(1, "D") + np.timedelta64(ONSET, "m"))
     document = identified(plant, capsys, "--stop", stop)
-    assert document["named"] == []
+    assert document["verdict"] != "wrong"
+    assert (document["named"], document["incidents"]) == ([], [])
     assert document["onset"] is None
 
 
@@ -131,25 +143,18 @@ def test_without_drills_there_is_a_caution_and_no_confidence(plant: Path, capsys
     assert {each["sensor"] for each in document["named"]} == set(BIAS)
     assert document["confidence"] is None
     assert document["sure"] is False
-    assert any("calibrate without --no-drill" in caution for caution in document["cautions"])
+    assert any("drill the model" in caution for caution in document["cautions"])
 
 
-def test_the_drills_of_a_model_are_shown(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_the_data_differ_from_the_history_is_printed_before_the_answer(
+    plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [line.split(",") for line in (plant / "incident.csv").read_text().splitlines()]
+    short = [[row[0], *(f"{float(cell):.1f}" for cell in row[1:])] for row in rows[1:]]
+    coarse = tmp_path / "coarse.csv"
+    coarse.write_text("".join(",".join(row) + "\n" for row in [rows[0], *short]))
     capsys.readouterr()
-    assert run(["drill", str(plant / "plant.model")]) == 0
+    assert run(["identify", "--model", str(plant / "plant.model"), "--data", str(coarse)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("On your own history: 12 faults drilled")
-    assert all(heading in out for heading in HEADINGS)
-    assert run(["drill", str(plant / "plain.model")]) == 2
-    assert "has no drills: give --data QUIET" in capsys.readouterr().err
-
-
-def test_quiet_data_may_be_drilled_and_kept(plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "new.model"
-    model, quiet = str(plant / "plain.model"), str(plant / "quiet.csv")
-    capsys.readouterr()
-    assert run(["drill", model, "--data", quiet, "--runs", "12", "--out", str(out), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["faults"] == 6  # one half is counted, the other one fitted
-    assert run(["drill", str(out)]) == 0
-    assert capsys.readouterr().out.startswith(document["line"])
+    assert out.startswith("CAUTION: the new data are rounded more than the history (T-1, T-2, T-3")
+    assert "2 of 6 sensors " in out

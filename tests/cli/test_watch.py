@@ -22,7 +22,7 @@ from eccaht.cli.watch_outlets import Commands, Log, variables
 from eccaht.cli.watch_view import sparkline, suspects
 from eccaht.model.model import load_model
 from eccaht.watch.events import Event
-from eccaht.watch.rates import promised, said_promise
+from eccaht.watch.rates import false_alarm_every, rate_line
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
 from tests.checks.archives import Change, edit
@@ -74,7 +74,7 @@ def test_what_goes_wrong_is_told_in_order(place: Path) -> None:
     assert [event["count"] for event in events if event["event"] == "gap"] == [MISSING[1] - MISSING[0]]
     assert events[5]["onset"] == str(begun + SILENT[1] * np.timedelta64(5, "s"))
     (size,) = events[0]["sizes"]
-    assert 4.0 < size < 12.0
+    assert 3.0 < size < 5.0
 
 
 def test_json_is_one_document_a_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -362,9 +362,9 @@ def test_a_state_of_another_model_is_refused(place: Path, tmp_path: Path, capsys
         lambda header, _: header["watcher"].update(standing=[[9, "stuck", 1]]),
         lambda header, _: header["watcher"].update(counts=[1]),
         lambda _, arrays: arrays.update({"recent.times": arrays["recent.times"][:1]}),
-        lambda _, arrays: arrays.update({"streams.onsets": arrays["streams.onsets"] + 10**6}),
-        lambda _, arrays: arrays.update(_repeats=arrays["_repeats"][:1].copy()),
-        lambda _, arrays: arrays.pop("_still"),
+        lambda _, arrays: arrays.update({"engine.count": arrays["engine.count"] - 10**6}),
+        lambda _, arrays: arrays.update({"engine.repeats": arrays["engine.repeats"][:, :1].copy()}),
+        lambda _, arrays: arrays.pop("engine.still"),
         lambda _, arrays: arrays.update(more=np.zeros(3)),
     ],
 )
@@ -381,20 +381,17 @@ def test_a_damaged_state_is_refused(
     assert err.count("\n") == 1
 
 
-def test_the_promise_in_windows(place: Path) -> None:
+def test_the_rate_in_windows(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
-    assert promised(None, model) == 30 * 86400 / 5
-    assert promised("2/1h", model) == 360
-    assert promised("1/500w", model) == 500
+    assert false_alarm_every(None, model) == 3 * model.n_windows
+    assert false_alarm_every("2/1h", model) == 360
+    assert false_alarm_every("1/500w", model) == 500
 
 
-@pytest.mark.usefixtures("few_simulated_windows")
-def test_the_promise_says_what_it_rests_on(place: Path) -> None:
+def test_the_rate_says_what_it_rests_on_and_what_it_costs(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
-    counted = WatchedPlant.of(model, 20.0).watch
-    assert (
-        said_promise(counted)
-        == "at most one false alarm in 20 windows in the mean, counted on 800 windows of the history"
-    )
-    assert "extrapolated from 800 windows" in said_promise(WatchedPlant.of(model, 1e6).watch)
-    assert "simulated from the model" in said_promise(WatchedPlant.of(replace(model, watched=None), 20.0).watch)
+    usual = rate_line(WatchedPlant.of(model, 20.0).watch)
+    assert usual == "at most one false alarm in 100 seconds in the mean, estimated on 800 windows of the history"
+    rare = rate_line(WatchedPlant.of(model, 1e6).watch)
+    assert "extrapolated from 800 windows of the history, which can carry one in 3.33 hours" in rare
+    assert "spreads beyond what the others predict would still be found" in rare

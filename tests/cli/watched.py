@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from eccaht.cli.main import run
-from eccaht.model import calibrate_with_windows
-from eccaht.watch.kept import count_watch
+from eccaht.model import calibrate
 from tests.model.histories import START, history
 
 NAMES = ["s0", "s1", "s2", "s3"]
@@ -26,8 +25,7 @@ def make_model(directory: Path) -> Path:
     """The file of a model of quiet operation."""
     path = directory / "plant.eccaht"
     record = history(directory / "history.csv", rows=4000)
-    model, windows = calibrate_with_windows(record, window=WINDOW, level="fixed", tails="gaussian")
-    count_watch(model, windows).save(path)
+    calibrate(record, window=WINDOW).save(path)
     return path
 
 
@@ -38,7 +36,7 @@ def lines(seed: int = 1) -> list[str]:
     mixing = rng.standard_normal((4, 4))  # as in the history
     values = np.random.default_rng(seed).standard_normal((WINDOWS * ROWS, 4)) @ mixing + 10.0
     for name, (first, last) in FAULTS.items():
-        values[first * ROWS : last * ROWS, NAMES.index(name)] += 8.0
+        values[first * ROWS : last * ROWS, NAMES.index(name)] += 4.0
     cells = np.char.mod("%.3f", values).astype(object)
     name, first, last = SILENT
     cells[first * ROWS : last * ROWS, NAMES.index(name)] = ""

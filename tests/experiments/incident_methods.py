@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from eccaht.arrays import Index
 from eccaht.experiments.incidents_cases import Case, Readings
 from eccaht.experiments.incidents_methods import Judge, Judgement
 from eccaht.experiments.rivals import z_mean
 
 
-def z_scores(names: Sequence[str], history: Readings, known: Index, seed: int) -> dict[str, Judge]:  # noqa: ARG001
+def z_scores(history: Readings, known: Index, seed: int) -> Judge:  # noqa: ARG001
     """Name what is farther than two standard deviations; be sure if something is farther than three."""
     score = z_mean(history.rows[:, known])
 
@@ -19,4 +17,4 @@ def z_scores(names: Sequence[str], history: Readings, known: Index, seed: int) -
         order, named = known[(-scores).argsort(kind="stable")], known[scores > 2.0]
         return Judgement(tuple(order.tolist()), frozenset(named.tolist()), 0.9, bool(scores.max() > 3.0))
 
-    return dict.fromkeys(names, judge)
+    return judge

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 from eccaht.arrays import Array
 from eccaht.experiments.charts import CHARTS, held_on, held_out, mewma, pca_q, ridge, t2, threshold
-from eccaht.experiments.detection import Alarms
+from eccaht.experiments.detection_alarms import Alarms
 from tests.datasets.testbed_format import plant_rows
 
 

@@ -13,8 +13,10 @@ from eccaht.datasets.labelled import find_entities
 from eccaht.datasets.testbeds import Testbed, find_collections
 from eccaht.experiments import detection
 from eccaht.experiments.charts import Flags
-from eccaht.experiments.detection import DETECTORS, Alarms, outcome_of, watch
+from eccaht.experiments.detection import DELIVERED, DETECTORS, OURS, outcome_of, watch
+from eccaht.experiments.detection_alarms import Alarms
 from eccaht.experiments.detection_cases import Labelled, Task, load_task
+from eccaht.experiments.detection_ours import Ours
 from eccaht.experiments.detection_outcomes import (
     Measures,
     Outcome,
@@ -27,7 +29,7 @@ from eccaht.experiments.detection_outcomes import (
 from eccaht.experiments.incidents_cases import Readings
 from eccaht.experiments.nab import nab_points, nab_score
 from tests.datasets.labelled_format import write_collection
-from tests.datasets.testbed_format import write_batadal, write_skab, write_tep
+from tests.datasets.testbed_format import SENSORS, plant_rows, write_batadal, write_skab, write_tep
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -182,23 +184,46 @@ def test_nab_by_hand() -> None:
 def test_records_survive_as_rows() -> None:
     outcome = judged("servers", [(40, 50), (150, 160)], [(45, 60)])
     assert outcome_from_row(json.loads(json.dumps(outcome_as_row(outcome)))) == outcome
+    more = replace(outcome, dated=(3.0, -40.0), named=(0.5, 1.0), places=(2, 1))
+    assert outcome_from_row(json.loads(json.dumps(outcome_as_row(more)))) == more
+    assert outcomes_table([more])["named"].tolist() == ["0.5;1"]
     table = outcomes_table([outcome, judged("servers", [], [])])
     assert table["delays"].tolist() == ["5;", ""]
     assert table["begun"].tolist() == ["1;0", ""]
 
 
-def test_charts_find_what_breaks_a_correlation(tmp_path: Path) -> None:
+def test_all_find_what_breaks_a_correlation(tmp_path: Path) -> None:
     write_batadal(tmp_path / "batadal")
     write_skab(tmp_path / "skab")
     write_tep(tmp_path / "tep")
     found = summarise_detection([each for bed in find_collections(tmp_path).testbeds for each in watch(bed, 0)])
     assert list(found) == ["batadal", "skab", "tep"]
-    assert all(list(methods) == list(DETECTORS) for methods in found.values())
-    for name in ("T2", "MEWMA", "PCA-Q", "ridge"):
+    assert [len(methods) - len(DETECTORS) for methods in found.values()] == [1, 0, 0]
+    for name in ("eccaht", "T2", "MEWMA", "PCA-Q", "ridge"):
         assert found["batadal"][name]["S"] > 0.85
         assert found["skab"][name]["files_found"] == 2
         assert found["tep"][name]["flagged"]["fault-01"] > 0.95
         assert found["tep"][name]["flagged"]["fault-02"] < 0.2
+    assert found["batadal"][DELIVERED]["S"] > 0.85
+    assert (found["batadal"][OURS]["altered_at_n"], found["batadal"][OURS]["first_place"]) == (1.0, 1.0)
+    assert (found["skab"][OURS]["dated_within_60s"], found["skab"][OURS]["dated_at_end"]) == (2, 0)
+    assert "first_place" not in found["batadal"]["T2"]
+
+
+def test_alarms_of_windows_are_alarms_of_their_rows() -> None:
+    """Rows of 10 s in windows of 30 s: an alarm is on in all rows of a window, and the rate is that of rows."""
+    rng = np.random.default_rng(0)
+    times = np.datetime64("2024-01-01T00:00:00", "s") + 10 * np.arange(3000)
+    history, new = (Readings(plant_rows(3000, seed=seed)[:, :3], SENSORS[:3], times) for seed in (0, 1))
+    ours = Ours(history, 1 / 5000, 0)
+    assert ours.model.seconds == 30.0
+    assert ours.every == pytest.approx(5000 / 3)
+    new.rows[1200:1320, 1] += 8.0 + rng.standard_normal(120)
+    alarms = ours(new)
+    assert alarms.on[1200:1320].all()
+    assert 1200 in alarms.begins
+    assert (alarms.begins % 3 == 0).all()
+    assert (ours.onset(new), ours.ranked(new, 1200, 1320)[0]) == (1200, "flow")
 
 
 def test_a_method_that_answers_for_other_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Counts are those of the drills one by one, and survive a file unless it was damaged."""
+"""Counts are those of the trials one by one, and survive a file unless it was damaged."""
 
 from __future__ import annotations
 
@@ -6,101 +6,107 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from eccaht.incident.counts import ALL, BINS, HEADINGS, Counts, count
-from eccaht.incident.drilling import Drill, run_drills
-from eccaht.incident.faults import KINDS, SIZED
-from tests.incident.judges import Guessing, Perfect, believing, drill_of, example_counts, plant
+from eccaht.incident.counts import AT_ALARM, BANDS, HEADINGS, Cell, Counts
+from eccaht.incident.faults import KINDS
+from eccaht.incident.trials import Given, Quiet, Trial
 
-ALPHA = 0.05
-
-
-def drills_by(judge: Any, runs: int = 120) -> list[Drill]:
-    quiet = plant()
-    return run_drills(judge or Perfect(quiet), quiet, np.zeros(len(quiet)), runs=runs)
+QUIET = Quiet(2880, 2, 36, (100, 900))
+SURE, UNSURE = 0.97, 0.6
 
 
-def test_a_perfect_judge_has_all_right() -> None:
-    counts = count(drills_by(None), believing(), ALPHA)
-    assert counts.faults == counts.right == 60
-    assert counts.sure == counts.faults + counts.quiet == 90
-    assert (counts.sure_and_wrong, counts.falsely_named, counts.alarms) == (0, 0, 0)
-    assert counts.found == counts.present
-    assert all(cell.share in (1.0, None) for cell in counts.cells)
+def trial(kind: str = "step", size: float = 3.0, **outcome: Any) -> Trial:
+    return Trial(kind, size if kind in ("step", "drift", "noise", "concealed") else 0.0, (1, 4), 20, **outcome)
 
 
-def test_counts_are_those_of_the_drills_one_by_one() -> None:
-    drills = drills_by(Guessing())
-    counts, half = count(drills, believing(), ALPHA), drills[::2]
-    faulty = [drill for drill in half if drill.kind != "quiet"]
-    assert counts.faults == len(faulty)
-    assert counts.present == sum(len(drill.sensors) for drill in faulty)
-    assert counts.found == sum(drill.named[0] in drill.sensors for drill in faulty)
-    assert counts.falsely_named == len(faulty) - counts.found
-    assert counts.alarms == counts.quiet == len(half) - len(faulty)
-    assert counts.quiet_windows == sum(drill.length for drill in half if drill.kind == "quiet")
-    assert counts.sure_and_wrong == sum(set(drill.named) != set(drill.sensors) for drill in half)
-    for kind in KINDS:
-        of_kind = counts.of_kind(kind)
-        assert of_kind.faults == sum(drill.kind == kind for drill in half)
-        assert of_kind.found == sum(drill.found for drill in half if drill.kind == kind)
+def found(delay: int, named: tuple[int, ...], onset: int, end: int | None, raised: tuple[int, ...]) -> dict[str, Any]:
+    right = set(named) == {1, 4}
+    sets = {"named": named, "raised": raised, "answers": (Given(3.0, False, right),)}
+    return {"found": True, "delay": delay, "onset_error": onset, "end_error": end, **sets}
 
 
-def test_every_size_belongs_to_one_range() -> None:
-    sizes = [1.0, 1.999, 2.0, 2.5, 3.0, 4.999, 5.0, 10.0]
-    counts = count([drill_of(True, 9.0, "count", size=size) for size in sizes], believing(), ALPHA)
-    steps = [cell for cell in counts.cells if cell.kind == "step"]
-    assert [(cell.low, cell.high) for cell in steps] == list(BINS)
-    assert [cell.faults for cell in steps] == [2, 2, 2, 2]
+TRIALS = [
+    trial(**found(0, (4, 1), 0, 3, (1,))),
+    trial(**found(3, (1, 4), -2, None, (1, 4))),
+    trial(**found(10, (1,), 5, -6, (2,))),
+    trial(found=False),
+    trial(size=7.0, **found(0, (1, 4, 5), 1, 0, (1, 4, 5))),
+    trial("stuck", **found(4, (1, 4), 0, 0, (1, 4))),
+    trial("replay", found=False, answers=(Given(1.0, False, False),)),
+]
+CONFIDENCES: list[list[float | None]] = [[SURE], [UNSURE], [SURE], [], [None], [SURE], [SURE]]
 
 
-def test_intervals_are_those_of_clopper_and_pearson() -> None:
-    for cell in example_counts().cells:
-        assert cell.interval is not None
-        expected = stats.binomtest(cell.found, cell.present).proportion_ci(0.95, method="exact")
+@pytest.fixture
+def counts() -> Counts:
+    return Counts.of(TRIALS, QUIET, 8640.0, 0.05, CONFIDENCES)
+
+
+def test_counts_by_hand(counts: Counts) -> None:
+    middle, large, stuck, replay = counts.cells
+    expected = {"drills": 4, "found": 3, "right": 2, "at_alarm": 1, "onset": 2, "end": 1, "sensors": 8, "named": 5}
+    assert middle == Cell("step", 2.0, 5.0, **expected, sure=2, wrong=1, delay=3.0)
+    assert (large.kind, large.low, large.drills, large.right, large.named, large.sure) == ("step", 5.0, 1, 0, 2, 0)
+    assert (stuck.kind, stuck.right, stuck.sure, stuck.wrong) == ("stuck", 1, 1, 0)
+    assert (replay.found, replay.sure, replay.wrong) == (0, 1, 1)  # a false alarm that was confident
+    assert (counts.drills, counts.total("found"), counts.sure) == (7, 5, (4, 2))
+    assert counts.found_share == pytest.approx(5 / 7)
+
+
+def test_every_size_belongs_to_one_band() -> None:
+    sizes = [1.0, 1.999, 2.0, 4.999, 5.0, 10.0]
+    cells = Counts.of([trial(size=size, found=False) for size in sizes], QUIET, 100.0, 0.05).cells
+    assert [(cell.low, cell.high) for cell in cells] == list(BANDS)
+    assert [cell.drills for cell in cells] == [2, 2, 2]
+
+
+def test_intervals_are_those_of_clopper_and_pearson(counts: Counts) -> None:
+    for cell in counts.cells:
+        expected = stats.binomtest(cell.found, cell.drills).proportion_ci(0.95, method="exact")
         assert_allclose(cell.interval, (expected.low, expected.high), rtol=1e-9, atol=1e-12)
 
 
-def test_without_drills_there_is_no_share() -> None:
-    empty = count([], believing(), ALPHA)
-    assert all(cell.share is None and cell.interval is None for cell in empty.cells)
-    assert empty.line(60.0).startswith("On your own history: 0 faults drilled, 0 sets right, no answer sure; 0 alarms")
-    assert all(len(row) == len(HEADINGS) for row in empty.rows())
+def test_false_alarms_stand_beside_what_was_asked_for(counts: Counts) -> None:
+    alarms, expected = counts.false_alarms
+    assert alarms == 2
+    assert expected == pytest.approx(1 / 3)
+    assert counts.share_in_alarm == pytest.approx(0.0125)
 
 
-def test_the_line_says_what_was_counted() -> None:
-    quiet: dict[str, Any] = {"kind": "quiet", "sensors": (), "length": 60}
-    drills = [drill_of(k > 2, 9.0 if k < 30 else 1.0, "count") for k in range(40)]
-    drills += [drill_of(True, 1.0, "count", **quiet, named=(), alarm=False)] * 9
-    drills += [drill_of(False, 1.0, "count", **quiet)]
-    counts = count(drills, believing(), ALPHA)
-    said = (
-        "On your own history: 40 faults drilled, 37 sets right, 3 of 39 sure answers wrong (8 %); 1 alarm in 10 quiet"
+def test_the_line_says_what_was_counted(counts: Counts) -> None:
+    start = (
+        "On your own history: 7 faults drilled, 5 found, 3 sets right, 2 of 4 confident answers wrong; 2 false alarms"
     )
-    assert counts.line(60.0) == f"{said} hours"
-    assert counts.line(None) == f"{said.removesuffix('10 quiet')}600 quiet windows"
+    end = "without a fault (0.33 expected), 1 % of the time in alarm"
+    assert counts.line(60.0) == f"{start} in 48 hours {end}"  # of history, however many stretches were drilled
+    assert counts.line(None) == f"{start} in 2880 windows {end}"
 
 
-def test_the_table_has_every_kind_and_size_and_all_of_them() -> None:
-    rows = list(example_counts().rows())
+def test_without_drills_there_is_no_share() -> None:
+    empty = Counts.of([], Quiet(10, 0, 0), 30.0, 0.05)
+    assert empty.found_share is None
+    assert empty.holds
+    assert list(empty.rows()) == []
+    assert "0 faults drilled, 0 found, 0 sets right, no answer confident; 0 false alarms" in empty.line(60.0)
+
+
+def test_the_table_has_a_row_for_each_kind_and_size(counts: Counts) -> None:
+    rows = list(counts.rows())
+    assert rows[0] == ("step", "2-5", "4", "75 %", "3", "67 %", "67 %", "33 %", "2", "1")
+    assert rows[-1] == ("replay", "", "1", "0 %", "", "", "", "", "1", "1")
     assert all(len(row) == len(HEADINGS) for row in rows)
-    assert {row[0] for row in rows} == {*KINDS, ALL}
-    assert [row[1] for row in rows if row[0] == "drift"] == ["1-2", "2-3", "3-5", "5-10"]
-    assert [sum(row[0] == kind for row in rows) for kind in KINDS] == [4 if kind in SIZED else 1 for kind in KINDS]
-    assert rows[-1][2:4] == ("240", str(example_counts().right))
+    assert [row[-1] for row in counts.rows(at_alarm=True)] == ["33 %", "0 %", "100 %", ""]
+    assert "alarm" in AT_ALARM
 
 
-@pytest.mark.parametrize("factor", [0.3, 1.0])
-def test_counts_survive_a_file(factor: float) -> None:
-    counts = example_counts(factor)
+def test_counts_survive_a_file(counts: Counts) -> None:
     again = Counts.build(json.loads(json.dumps(counts.header(), allow_nan=False)))
     assert again.header() == counts.header()
+    assert again.cells == counts.cells
     assert list(again.rows()) == list(counts.rows())
-    assert again.factor == factor
 
 
 def put(name: str, value: object) -> Callable[[dict[str, Any]], object]:
@@ -114,34 +120,39 @@ def in_cell(place: int, value: object) -> Callable[[dict[str, Any]], object]:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda header: header.pop("sure"),
+        lambda header: header.pop("quiet"),
         put("more", 1),
-        *(put("factor", value) for value in (0.0, 1.5, -1.0, "1", True, float("nan"), float("inf"))),
         *(put("alpha", value) for value in (0.0, 1.0, None, "0.05")),
-        *(put("sure", value) for value in (-1, 1.0, True, "3", 10**30, 281)),
-        put("sure_and_wrong", 280),
-        put("alarms", 41),
-        put("quiet_windows", 39),
-        put("quiet", 10**12),
-        *(put("cells", value) for value in (None, [], [[1, 1, 1, 1]], "cells")),
-        lambda header: header["cells"].append([0, 0, 0, 0]),
+        *(put("every", value) for value in (0.0, -1.0, None, float("inf"), float("nan"), 1e300)),
+        *(put("quiet", value) for value in (None, [1, 2], [10, 11, 0], [10, 0, 11], [10**12, 0, 0], [1.5, 0, 0])),
+        *(put("cells", value) for value in (None, [[1, 1]], "cells", 3)),
+        lambda header: header["cells"].append(header["cells"][0]),
         lambda header: header["cells"][0].append(0),
-        *(in_cell(place, value) for place in range(4) for value in (-1, 0.5, None, True, 10**12)),
-        in_cell(1, 100),
-        in_cell(3, 100),
-        in_cell(2, 1),
+        *(in_cell(0, value) for value in (None, "burst", "stuck", 3, [1])),
+        *(in_cell(1, value) for value in (None, 3.0, float("nan"))),
+        *(in_cell(place, value) for place in range(3, 13) for value in (-1, 0.5, None, True, 10**12)),
+        in_cell(4, 5),
+        in_cell(5, 4),
+        in_cell(12, 3),
+        *(in_cell(13, value) for value in (-1.0, None, "1", float("inf"))),
     ],
 )
-def test_damaged_counts_are_refused(damage: Callable[[dict[str, Any]], object]) -> None:
-    header = json.loads(json.dumps(example_counts().header()))
+def test_damaged_counts_are_refused(counts: Counts, damage: Callable[[dict[str, Any]], object]) -> None:
+    header = json.loads(json.dumps(counts.header()))
     damage(header)
-    with pytest.raises(ValueError, match=r"count|factor|alpha|sure|quiet|cell"):
+    with pytest.raises(ValueError, match=r"count|drills") as error:
         Counts.build(header)
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("sure", "wrong"), [(0, 0), (20, 3), (20, 4), (100, 9), (100, 10), (3, 3)])
-def test_a_promise_holds_unless_the_binomial_law_says_otherwise(sure: int, wrong: int) -> None:
-    drills = [drill_of(k >= wrong, 9.0, "count") for k in range(sure)]
-    counts = count(drills, believing(), ALPHA)
-    assert (counts.sure, counts.sure_and_wrong) == (sure, wrong)
-    assert counts.holds is bool(not sure or stats.binom.sf(wrong - 1, sure, ALPHA) >= 0.05)
+@pytest.mark.parametrize(("sure", "wrong"), [(0, 0), (20, 3), (20, 4), (100, 9), (100, 12), (3, 3)])
+def test_confidence_holds_unless_the_binomial_law_says_otherwise(sure: int, wrong: int) -> None:
+    given = [trial(found=True, delay=0, answers=(Given(3.0, False, k >= wrong),)) for k in range(sure)]
+    counts = Counts.of(given, QUIET, 100.0, 0.05, [[SURE]] * sure)
+    assert counts.sure == (sure, wrong)
+    assert counts.holds is bool(not sure or stats.binom.sf(wrong - 1, sure, 0.05) >= 0.025)
+
+
+def test_kinds_without_a_size_have_one_row() -> None:
+    every = [trial(kind, found=False) for kind in KINDS]
+    assert [cell.kind for cell in Counts.of(every, QUIET, 100.0, 0.05).cells] == list(KINDS)

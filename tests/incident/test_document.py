@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from eccaht.data.clock import Clock
 from eccaht.incident.document import as_document
-from tests.incident.example_answers import answer_of
+from tests.incident.example_answers import MINUTE, START, answer_of, with_incidents
 
 
 def read(**changes: Any) -> dict[str, Any]:
@@ -28,11 +29,32 @@ def test_all_sensors_best_first_and_the_named_ones_apart() -> None:
     assert {"belief", "evidence", "z_alone", "z_given", "predictors", "why"} <= first.keys()
 
 
+def test_the_top_is_that_of_the_largest_incident() -> None:
+    large, small = answer_of(("step", "silent")), answer_of(("range",), end=START + 20 * MINUTE, evidence=3.0)
+    early = replace(small.incidents[0], onset=START)
+    document = json.loads(json.dumps(as_document(with_incidents(large, early)), allow_nan=False))
+    assert document["verdict"] == "wrong"
+    first, second = document["incidents"]
+    assert (first["kinds"], first["end"], first["changed"]) == (["range"], "2024-03-07 07:20:00", False)
+    assert (second["kinds"], second["end"]) == (["step", "silent"], None)
+    for name in ("named", "sensors", "onset", "end", "confidence", "sure", "kinds"):
+        assert document[name] == second[name]
+    assert {"onset", "end", "named", "sensors", "confidence", "kinds"} <= first.keys()
+
+
+def test_without_an_incident_no_sensor_is_named_and_there_is_no_date() -> None:
+    for verdict in ("nothing", "undecided"):
+        document = json.loads(json.dumps(as_document(answer_of((), verdict=verdict, doubts=("why",)))))
+        assert (document["verdict"], document["named"], document["incidents"]) == (verdict, [], [])
+        assert (document["onset"], document["onset_interval"], document["end"]) == (None, None, None)
+        assert len(document["sensors"]) == len(document["rankings"]["z_local"]) == 24
+        assert ("Nothing is wrong" in document["headline"]) == (verdict == "nothing")
+
+
 def test_what_is_not_known_is_null() -> None:
-    assert read()["onset_searched"] is False
-    document = read(confidence=None, drill="", onset=None, onset_interval=None, posterior=np.nan, runner_up=None)
-    unknown = ("confidence", "drill", "onset", "onset_interval", "posterior", "runner_up")
-    assert [document[name] for name in unknown] == [None] * 6
+    document = read(confidence=None, drill="", evidence=np.nan)
+    assert [document[name] for name in ("confidence", "drill", "end")] == [None] * 3
+    assert document["sure"] is False
     assert document["named"][1]["size_raw"] is None
 
 
@@ -43,4 +65,5 @@ def test_times_rankings_and_drill_are_those_of_the_answer() -> None:
     assert document["drill"] == {"text": answer.drill}
     assert (document["confidence"], document["sure"]) == (answer.confidence, True)
     for name in ("z_local", "mahalanobis"):
-        assert [(row["sensor"], row["score"]) for row in document["rankings"][name]] == [*answer.rankings[name]]
+        ranking = answer.largest.rankings[name]
+        assert [(row["sensor"], row["score"]) for row in document["rankings"][name]] == [*ranking]

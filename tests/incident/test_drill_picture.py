@@ -1,4 +1,4 @@
-"""The picture of drills shows what was counted, tells kinds apart without colour, and nothing lies on anything else."""
+"""The picture of drills shows what was counted, kinds differ without colour, and nothing lies on anything else."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ import pytest
 from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose
 
-from eccaht.incident.counts import Counts, count
+from eccaht.incident.counts import BANDS, Cell, Counts
 from eccaht.incident.drill_picture import LOOKS, draw
 from eccaht.incident.faults import KINDS, SIZED
+from eccaht.incident.trials import Quiet
 from eccaht.presentation.style import figure_style
 from tests.explain.test_picture import overlapping
-from tests.incident.judges import believing, drill_of, example_counts
+
+
+def example_counts() -> Counts:
+    """Drills of which more are found, and sooner, the larger they are."""
+    cells = []
+    for place, kind in enumerate(KINDS):
+        for band, (low, high) in enumerate(BANDS if kind in SIZED else [(0.0, 0.0)]):
+            found = 12 + 3 * band + place
+            counts = {"right": found - 3, "at_alarm": found - 6, "onset": found - 4, "end": found - 5}
+            sensors = {"sensors": 60, "named": 50, "sure": 8, "wrong": 1}
+            cells.append(Cell(kind, low, high, 30, found, **counts, **sensors, delay=9.0 - 3.0 * band + place / 2))
+    return Counts(tuple(cells), Quiet(2880, 1, 30), 8640.0, 0.05)
 
 
 @pytest.fixture(scope="module")
@@ -20,18 +32,20 @@ def counts() -> Counts:
     return example_counts()
 
 
-def test_a_curve_a_kind_shows_the_shares(counts: Counts) -> None:
-    left, right = draw(counts).axes
+def test_a_curve_a_kind_shows_the_shares_and_the_delays(counts: Counts) -> None:
+    share, unsized, delay, unsized_delay = draw(counts).axes
     for kind in SIZED:
-        [curve] = [line for line in left.lines if line.get_label() == kind]
-        expected = [cell.share for cell in counts.cells if cell.kind == kind]
-        assert_allclose(np.asarray(curve.get_ydata(), dtype=float), expected)  # type: ignore[arg-type]
+        [curve] = [line for line in share.lines if line.get_label() == kind]
+        cells = counts.of_kind(kind)
+        assert_allclose(np.asarray(curve.get_ydata(), dtype=float), [cell.share for cell in cells])
         places = np.asarray(curve.get_xdata(), dtype=float)
-        assert ((places > [1, 2, 3, 5]) & (places < [2, 3, 5, 10])).all()
-    shown = {tick.get_text() for tick in right.get_xticklabels()}
-    assert shown == set(KINDS) - set(SIZED)
-    heights = [float(line.get_ydata()[0]) for line in right.lines if len(line.get_xdata()) == 1]  # type: ignore[arg-type, index]
-    assert_allclose(heights, [counts.of_kind(kind).share for kind in ("stuck", "replay", "silent")])  # type: ignore[arg-type]
+        assert ((places > [low for low, _ in BANDS]) & (places < [high for _, high in BANDS])).all()
+    delays = {tuple(np.asarray(line.get_ydata(), dtype=float)) for line in delay.lines}
+    assert delays == {tuple(cell.delay for cell in counts.of_kind(kind)) for kind in SIZED}
+    assert {tick.get_text() for tick in unsized_delay.get_xticklabels()} == set(KINDS) - set(SIZED)
+    marks = [np.asarray(line.get_ydata(), dtype=float) for line in unsized.lines]
+    heights = [float(mark[0]) for mark in marks if len(mark) == 1]
+    assert_allclose(heights, [counts.of_kind(kind)[0].share for kind in ("stuck", "replay", "silent")])
 
 
 def test_intervals_are_drawn(counts: Counts) -> None:
@@ -41,10 +55,11 @@ def test_intervals_are_drawn(counts: Counts) -> None:
         for line in axes.lines
         if len(np.asarray(line.get_xdata())) == 2
     }
-    assert {tuple(np.round(cell.interval or (), 9)) for cell in counts.cells} <= drawn
+    assert {tuple(np.round(cell.interval, 9)) for cell in counts.cells} <= drawn
 
 
 def test_kinds_differ_without_colour() -> None:
+    assert set(LOOKS) == set(KINDS)
     assert len({look.marker for look in LOOKS.values()}) == len(KINDS)
     assert len({LOOKS[kind].dash for kind in SIZED}) == len(SIZED)
     luminance = [np.dot(to_rgb(look.colour), (0.299, 0.587, 0.114)) for look in LOOKS.values()]
@@ -56,9 +71,10 @@ def test_nothing_lies_on_anything_else(counts: Counts) -> None:
         assert overlapping(draw(counts, line=counts.line(60.0))) == []
 
 
-def test_kinds_that_were_not_drilled_leave_a_gap() -> None:
-    few = count([drill_of(True, 9.0, "count"), drill_of(False, 9.0, "count", size=7.0)], believing(), 0.05)
-    left, right = draw(few).axes
+def test_kinds_that_were_not_drilled_leave_a_gap(counts: Counts) -> None:
+    few = Counts(counts.of_kind("step"), counts.quiet, counts.every, counts.alpha)
+    left, right, *_ = draw(few).axes
     assert {str(line.get_label()) for line in left.lines} & set(KINDS) == {"step"}
     assert [text.get_text() for text in right.texts] == ["none"] * 3
-    draw(count([], believing(), 0.05), line="On your own history: nothing").draw_without_rendering()
+    empty = Counts((), Quiet(10, 0, 0), 30.0, 0.05)
+    draw(empty, line="On your own history: nothing").draw_without_rendering()

@@ -10,17 +10,31 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from eccaht.arrays import Array
-from eccaht.incident.faults import KINDS, SIZED, Fault, delivering, draw_fault, draw_number, inject, varying
-from tests.incident.judges import plant
+from eccaht.incident.faults import (
+    KINDS,
+    REPLAYED,
+    SIZED,
+    Fault,
+    correlations,
+    draw_fault,
+    draw_number,
+    inject,
+    varying,
+)
+from tests.incident.worlds import quiet as windows_of
 
 START, STOP = 100, 140
 STRETCH = slice(START, STOP)
 
 
+def plant(windows: int) -> Array:
+    return windows_of(6, windows).copy()
+
+
 def injected(kind: str, seed: int = 0) -> tuple[Array, Array]:
     """Quiet windows, and the same with a fault of size 3, or without a size, in sensors 1 and 4."""
     quiet, fault = plant(300), Fault(kind, (1, 4), 3.0 if kind in SIZED else 0.0)
-    return quiet, inject(quiet, START, STOP, fault, np.random.default_rng(seed), donor=200)
+    return quiet, inject(quiet, START, STOP, fault, np.random.default_rng(seed), quiet[200:240])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,11 +84,40 @@ def test_a_replay_shows_own_readings_of_another_time() -> None:
     assert_array_equal(shown[STRETCH][:, [1, 4]], quiet[200:240][:, [1, 4]])
 
 
+def test_a_concealed_fault_moves_its_first_sensor_and_replays_the_others() -> None:
+    quiet, shown = injected("concealed")
+    assert_allclose(np.abs(shown - quiet)[STRETCH, 1], 3.0)
+    assert_array_equal(shown[STRETCH, 4], quiet[200:240, 4])
+    assert set(REPLAYED) == {"replay", "concealed"}
+
+
+def test_a_fault_is_concealed_by_the_sensors_nearest_to_it() -> None:
+    quiet = plant(2000)
+    quiet[:, 3] = quiet[:, 0] + 0.1 * quiet[:, 1]
+    quiet[:, 5] = 0.5 * quiet[:, 2] - quiet[:, 0]
+    near = correlations(quiet)
+    assert_allclose(near, np.abs(np.corrcoef(quiet.T)), atol=1e-12)
+    rng = np.random.default_rng(0)
+    found = {fault.sensors for fault in (draw_fault(rng, "concealed", np.arange(6), 1, near) for _ in range(60))}
+    assert (0, 3, 5) in found
+    assert all(len(sensors) == 3 for sensors in found)
+    assert draw_fault(rng, "concealed", np.array([0, 3]), 1, near).sensors in {(0, 3), (3, 0)}
+
+
+def test_correlations_leave_out_what_is_missing() -> None:
+    quiet = plant(500)
+    quiet[:, 2] = np.nan
+    quiet[::3, 1] = np.nan
+    near = correlations(quiet)
+    assert np.isfinite(near).all()
+    assert not near[2].any()
+
+
 def test_silence_is_nothing_and_gaps_stay_gaps() -> None:
     assert np.isnan(injected("silent")[1][STRETCH][:, [1, 4]]).all()
     quiet = plant(300)
     quiet[110, 1] = np.nan
-    for kind in SIZED:
+    for kind in ("step", "drift", "noise"):
         shown = inject(quiet, START, STOP, Fault(kind, (1,), 2.0), np.random.default_rng(0))
         assert_array_equal(np.flatnonzero(np.isnan(shown[:, 1])), [110])
 
@@ -103,7 +146,6 @@ def test_sensors_that_stand_still_or_say_nothing_do_not_vary() -> None:
     values[:, 2] = np.nan
     values[:60, 3] = np.nan
     values[::4, 5] = np.nan
-    assert_array_equal(delivering(values), [0, 1, 4, 5])
     assert_array_equal(varying(values), [1, 4, 5])
 
 
@@ -118,8 +160,7 @@ def test_sensors_that_stand_still_or_say_nothing_do_not_vary() -> None:
         (lambda: Fault("noise", (1,), -1.0), "cannot have the size -1"),
         (lambda: draw_fault(np.random.default_rng(0), "step", np.array([1]), 2), "ask for fewer"),
         (lambda: inject(plant(50), 0, 10, Fault("silent", (1,)), np.random.default_rng(0)), "after the first of 50"),
-        (lambda: inject(plant(50), 20, 30, Fault("replay", (1,)), np.random.default_rng(0)), "as donor"),
-        (lambda: inject(plant(50), 20, 30, Fault("replay", (1,)), np.random.default_rng(0), 11), "overlap"),
+        (lambda: inject(plant(50), 20, 30, Fault("replay", (1,)), np.random.default_rng(0)), "give them as replayed"),
     ],
 )
 def test_what_is_no_fault_is_refused(fault: Callable[[], object], message: str) -> None:

@@ -1,153 +1,243 @@
-"""A confidence is given where drills have counted it, and nowhere else; what was constant and moves is named."""
+"""A recording is answered by its incidents, dated at both ends, and by what drills on the history say of them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from eccaht.arrays import Array
 from eccaht.data.windows import Windows
 from eccaht.incident.answer import Answer
-from eccaht.incident.drill import drill_history, keeping, kept
-from eccaht.incident.investigate import investigate_incident
-from eccaht.incident.promise import ConfidenceTable, Promise
-from eccaht.incident.quiet import FEWEST_STRETCHES
-from eccaht.model.calibration import calibrate_with_windows
+from eccaht.incident.drill import drill_history, keeping
+from eccaht.incident.investigate import investigate_incident, usual_rate
+from eccaht.incident.words import lines
 from eccaht.model.constants import Moved
 from eccaht.model.model import Model
-from tests.incident.judges import believing
-from tests.model.histories import history
+from tests.incident.worlds import MINUTE, SCALE, START, frame_of, model_of, quiet
 
-START, STOP = 600, 640
-STRICT = 1e-12  # an error level at which nothing is an alarm
-FAULTY = ("s1", "s3")
-COUNTED = 0.95  # by the promise of this model, for evidence that says so and for nothing named
-VALVE = Moved("valve", 3.0, 5.0, np.datetime64("2017-09-26T04:07:30", "us"))
+T, ONSET, END = 300, 120, 180
+FAULTY = ("S1", "S3")
+VALVE = Moved("valve", 3.0, 5.0, START + (ONSET + 5) * MINUTE)
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Windows]:
-    """A model with drills whose promise is known, and its quiet windows."""
-    path = history(tmp_path_factory.mktemp("history") / "h.csv", rows=700, step=60)
-    model, windows = calibrate_with_windows(
-        path, window="1min", level="fixed", memory="none", shrink=0.0, tails="gaussian"
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eccaht.incident.quiet.STRETCHES", FEWEST_STRETCHES)
-        drilled = drill_history(model, windows, runs=6)
-    counts = replace(drilled.counts, factor=1.0, sure=0, sure_and_wrong=0)
-    return keeping(model, replace(drilled, promise=believing(), counts=counts)), windows
+def model() -> Model:
+    """A model with drills."""
+    fitted, windows = model_of()
+    return keeping(fitted, drill_history(fitted, windows, runs=150))
 
 
-@pytest.fixture(scope="module")
-def incident(plant: tuple[Model, Windows]) -> Windows:
-    windows = plant[1]
-    values = windows.values.copy()
-    values[START:STOP, [windows.names.index(name) for name in FAULTY]] += 8.0
-    return replace(windows, values=values)
+def recording(faults: dict[int, float] | None = None, *, seed: int = 1, end: int = END, windows: int = T) -> Array:
+    """Quiet windows in which sensors are off by these standard deviations from the onset to the end."""
+    values = quiet(6, windows, seed)
+    for sensor, size in (faults or {}).items():
+        values[ONSET:end, sensor] += size
+    return values
 
 
-def asked(plant: tuple[Model, Windows], windows: Windows, **options: Any) -> Answer:
-    return investigate_incident(plant[0], windows, **{"start": START, "stop": STOP, **options})
+def asked(model: Model, values: Array, **options: Any) -> Answer:
+    return investigate_incident(model, model.prepare(frame_of(values)), **options)
+
+
+def minute(time: np.datetime64 | None) -> int:
+    assert time is not None
+    return int((time - START) / MINUTE)
+
+
+def text_of(answer: Answer) -> str:
+    return " ".join(" ".join(lines(answer)).lower().split())
+
+
+@pytest.mark.parametrize("size", [-8.0, 3.0, 5.0])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_fault_is_dated_at_both_ends_and_not_at_its_recovery(model: Model, size: float, seed: int) -> None:
+    answer = asked(model, recording({2: size}, seed=seed))
+    assert answer.verdict == "wrong"
+    assert answer.named == ("S2",)
+    assert abs(minute(answer.onset) - ONSET) <= 2
+    assert abs(minute(answer.end) - END) <= 5
+    assert np.sign(answer.sensors[0].size_raw) == np.sign(size)
+    assert answer.sensors[0].size_raw == pytest.approx(SCALE * size, abs=0.8 * SCALE)
+    assert all(abs(minute(incident.onset) - END) > 5 for incident in answer.incidents)
+
+
+def test_a_fault_that_goes_on_has_no_end(model: Model) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}, end=T))
+    assert set(answer.named) == set(FAULTY)
+    assert answer.end is None
+    assert "still going on at the end of the data" in text_of(answer)
+
+
+def test_several_incidents_are_several_answers_in_order_of_time(model: Model) -> None:
+    values = recording({2: 6.0}, end=150)
+    values[240:270, 4] -= 3.0
+    first, second = asked(model, values).incidents
+    assert (first.named, second.named) == (("S2",), ("S4",))
+    assert first.onset < first.end < second.onset  # type: ignore[operator]
+    assert asked(model, values).named == ("S2",)  # the largest
+
+
+def test_with_a_start_the_rows_before_are_used_and_not_answered(model: Model) -> None:
+    values = recording({2: 6.0}, end=150)
+    assert asked(model, values, start=200).verdict != "wrong"
+    late = asked(model, recording({2: 6.0}, end=T), start=ONSET)
+    assert abs(minute(late.onset) - ONSET) <= 2
+    assert late.n_windows == T - ONSET
+    assert asked(model, values, stop=ONSET).verdict != "wrong"
+
+
+def test_nothing_is_said_of_most_quiet_stretches(model: Model) -> None:
+    verdicts = Counter(asked(model, quiet(6, 240, seed)).verdict for seed in range(10, 50))
+    assert verdicts["nothing"] >= 28
+    assert verdicts["wrong"] <= 6  # 40 stretches of 240 windows, one alarm in 4500 asked for
+
+
+def test_between_nothing_and_wrong_lies_undecided(model: Model) -> None:
+    verdicts = []
+    for size in np.linspace(0.0, 6.0, 49):
+        values = quiet(6, 60, 10)
+        values[-1, 2] += size
+        answer = asked(model, values)
+        verdicts.append(answer.verdict)
+        assert (answer.verdict == "undecided") == bool(answer.doubts)
+        assert ("nothing is wrong" in text_of(answer)) == (answer.verdict == "nothing")
+        if answer.verdict == "nothing":
+            assert max(suspect.belief for suspect in answer.sensors) <= 0.5
+        if answer.verdict == "undecided":
+            assert (answer.confidence, answer.named, answer.onset) == (None, (), None)
+    order = ["nothing", "undecided", "wrong"]
+    assert list(dict.fromkeys(verdicts)) == order
+    assert verdicts == sorted(verdicts, key=order.index)
+
+
+@pytest.mark.parametrize("windows", [1, 2, 10, 240])
+@pytest.mark.parametrize("size", [-1000.0, 15.0, 60.0])
+def test_nothing_is_never_said_while_a_sensor_is_out_of_range(model: Model, windows: int, size: float) -> None:
+    values = quiet(6, 240, 10)
+    values[-windows:, 5] += size
+    answer = asked(model, values)
+    assert answer.verdict != "nothing"
+    if windows >= 10:
+        assert answer.verdict == "wrong"
+        assert answer.named == ("S5",)
+        assert any(incident.kinds == ("range",) for incident in answer.incidents)
+        assert "s5 (out of range)" in text_of(answer)
+
+
+def test_stuck_and_silent_sensors_are_named_as_such_with_the_dates_of_their_standstill(model: Model) -> None:
+    values = recording()
+    values[ONSET:END, 0], values[200:210, 4] = values[ONSET, 0], np.nan
+    answer = investigate_incident(model, model.prepare(frame_of(values).fill_nan(None)))
+    found = {each.named: (each.kinds, minute(each.onset), minute(each.end)) for each in answer.incidents}
+    assert found == {("S0",): (("stuck",), ONSET, END), ("S4",): (("silent",), 200, 210)}
+
+
+def test_named_sensors_are_believed_and_others_are_not(model: Model) -> None:
+    for seed in range(1, 6):
+        answer = asked(model, recording({1: 2.5, 3: -2.5}, seed=seed))
+        assert all(suspect.belief >= 0.5 for suspect in answer.sensors if suspect.named)
+        assert all(suspect.belief < 0.7 for suspect in answer.sensors if not suspect.named)
+
+
+def test_the_confidence_is_that_of_drills(model: Model) -> None:
+    answer = asked(model, recording({1: 8.0}))
+    assert answer.confidence is not None
+    assert 0.3 < answer.confidence < 1.0
+    assert answer.sure == (answer.confidence >= 0.95)
+    assert asked(model, recording({1: 8.0}), alpha=0.7).sure
+    assert answer.drill.startswith("On your own history: ")
+    assert answer.cautions == ()
 
 
 def uncounted(answer: Answer) -> str:
     """The caution that says why there is no confidence."""
     assert (answer.confidence, answer.sure) == (None, False)
-    (caution,) = (each for each in answer.cautions if "no confidence was counted" in each)
+    (caution,) = answer.cautions
+    assert "Confidence: none was estimated (see the cautions)." in " ".join(lines(answer))
     return caution
 
 
-def test_an_answer_as_drilled_has_the_counted_confidence(plant: tuple[Model, Windows], incident: Windows) -> None:
-    answer = asked(plant, incident)
+@pytest.mark.parametrize("options", [{"number": 2}, {"number": (1, 3)}, {"least": 0.5}])
+def test_what_drills_were_not_given_leaves_no_confidence(model: Model, options: dict[str, Any]) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}), **options)
+    assert set(FAULTY) == set(answer.named)
+    assert "without a given number or smallest size, with which no confidence was estimated" in uncounted(answer)
+
+
+def test_without_drills_there_is_a_caution_and_no_confidence(model: Model) -> None:
+    answer = asked(replace(model, drilled=None), recording({1: 5.0}))
+    assert "no drills, so how often such an answer is right is not known" in uncounted(answer)
+
+
+def test_without_a_sensor_of_the_drills_there_is_no_confidence(model: Model) -> None:
+    windows = model.prepare(frame_of(recording({1: 5.0, 3: -5.0})))
+    answer = investigate_incident(model, windows.of(("S0", "S1", "S3", "S4", "S5")))
     assert set(answer.named) == set(FAULTY)
-    assert (answer.confidence, answer.sure, answer.searched) == (COUNTED, True, False)
-    assert answer.cautions == ()
-    nothing = asked(plant, plant[1])
-    assert (nothing.named, nothing.confidence, nothing.sure) == ((), COUNTED, True)
-
-
-def test_that_a_search_found_nothing_has_no_confidence(plant: tuple[Model, Windows]) -> None:
-    nothing = asked(plant, plant[1], start=None)
-    assert (nothing.named, nothing.searched) == ((), True)
-    assert "drills were told where to look" in uncounted(nothing)
-
-
-@pytest.mark.parametrize(
-    ("told", "words"),
-    [
-        ({"number": 2}, "with nothing told; with a given number of sensors"),
-        ({"number": (1, 3)}, "with nothing told; with a given number of sensors"),
-        ({"least": 0.5}, "with nothing told; with a smallest deviation that matters"),
-        ({"correlation": False}, "with what the sensors share; without it"),
-    ],
-)
-def test_what_drills_were_not_told_leaves_no_confidence(
-    plant: tuple[Model, Windows], incident: Windows, told: dict[str, Any], words: str
-) -> None:
-    answer = asked(plant, incident, **told)
-    assert set(FAULTY) <= set(answer.named)
-    assert f"drills were counted {words} no confidence was counted" in uncounted(answer)
-
-
-def test_another_error_level_matters_only_where_it_may_change_the_answer(
-    plant: tuple[Model, Windows], incident: Windows
-) -> None:
-    for windows, alpha in ((incident, 0.04), (incident, 0.5), (plant[1], STRICT)):
-        assert asked(plant, windows, alpha=alpha).confidence == COUNTED
-    missed = asked(plant, incident, alpha=STRICT)
-    assert missed.named == ()
-    assert "with an error level of 0.05; with 1e-12 the answer may be another one" in uncounted(missed)
-    assert uncounted(asked(plant, plant[1], alpha=STRICT, start=None)) == uncounted(missed)  # other places were seen
-    answers = (asked(plant, plant[1], alpha=0.5, start=start, stop=start + 20) for start in range(100, 600, 20))
-    loose = next(answer for answer in answers if answer.named)
-    assert "with an error level of 0.05; with 0.5 the answer may be another one" in uncounted(loose)
-
-
-def test_a_searched_stretch_is_told(plant: tuple[Model, Windows], incident: Windows) -> None:
-    answer = asked(plant, incident, start=None)
-    assert answer.searched
-    assert (set(answer.named), answer.confidence) == (set(FAULTY), COUNTED)
-    assert asked(plant, incident, start=100).searched  # a long stretch is searched even if its start is given
-    assert not asked(plant, incident, start=100, locate=False).searched
-
-
-def test_without_a_sensor_of_the_drills_there_is_no_confidence(plant: tuple[Model, Windows], incident: Windows) -> None:
-    answer = asked(plant, incident.of(("s0", "s1", "s3")))
-    assert set(answer.named) == set(FAULTY)
-    assert "drills were counted with all sensors; without s2 no confidence was counted" in uncounted(answer)
-    assert len(answer.sensors) == 3
+    assert "drills were run with all sensors; without S2 no confidence was estimated" in uncounted(answer)
+    assert len(answer.sensors) == 5
     with pytest.raises(ValueError, match="in its order"):
-        asked(plant, incident.of(("s1", "s0")))
+        investigate_incident(model, windows.of(("S1", "S0")))
 
 
-def test_where_no_drill_named_anything_there_is_no_confidence(plant: tuple[Model, Windows], incident: Windows) -> None:
-    drilled = kept(plant[0])
-    assert drilled is not None
-    promise = Promise(1.0, ConfidenceTable(np.zeros(0), np.zeros(0)), drilled.promise.shares)
-    model = keeping(plant[0], replace(drilled, promise=promise))
-    assert "no drill had such an answer" in uncounted(asked((model, plant[1]), incident))
+@pytest.mark.parametrize(("number", "named"), [(1, 1), (2, 2), (3, 3), ((0, 1), 1), ((1, 4), 2), ((3, 4), 3)])
+def test_a_given_number_of_sensors_is_named(model: Model, number: Any, named: int) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}), number=number)
+    assert len(answer.named) == named
 
 
-def test_a_constant_that_moved_is_named_first_and_changes_nothing_else(
-    plant: tuple[Model, Windows], incident: Windows
-) -> None:
-    without, answer = asked(plant, incident), asked(plant, incident, moved=[VALVE])
+def test_a_number_from_none_on_names_no_sensor_of_a_quiet_stretch(model: Model) -> None:
+    values = quiet(6, 240, 10)
+    assert asked(model, values, number=(0, 3)).verdict == "nothing"
+    assert len(asked(model, values, number=(1, 3)).named) == 1
+    assert len(asked(model, values, number=2).named) == 2
+
+
+def test_deviations_that_are_too_small_to_matter_are_left_out(model: Model) -> None:
+    values = recording({1: 8.0, 3: -2.5})
+    assert set(asked(model, values).named) == set(FAULTY)
+    assert asked(model, values, least=3.0).named == ("S1",)
+    assert asked(model, values, least=30.0).verdict == "nothing"
+
+
+def test_the_stretch_itself_may_be_the_incident(model: Model) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}), start=ONSET, stop=END, locate=False)
+    (incident,) = answer.incidents
+    assert set(incident.named) == set(FAULTY)
+    assert minute(incident.onset) == ONSET
+    assert incident.end is None
+
+
+def test_a_constant_that_moved_is_named_first_and_changes_nothing_else(model: Model) -> None:
+    values = recording({1: 5.0, 3: -5.0})
+    without, answer = asked(model, values), asked(model, values, moved=[VALVE])
     first, *others = answer.sensors
     assert (first.sensor, first.named, first.kind, first.size_raw) == ("valve", True, "moved", 2.0)
     assert (first.reason.expected, first.reason.read, first.since) == (3.0, 5.0, VALVE.since)
     assert [each.sensor for each in others] == [each.sensor for each in without.sensors]
     assert (answer.confidence, answer.onset) == (without.confidence, without.onset)
-    alone = asked(plant, plant[1], moved=[VALVE])
-    assert (alone.named, alone.onset, alone.confidence) == (("valve",), VALVE.since, COUNTED)
+    alone = asked(model, quiet(6, 240, 10), moved=[VALVE])
+    assert (alone.verdict, alone.named, alone.onset, alone.end) == ("wrong", ("valve",), VALVE.since, None)
+    assert "drills have too few answers of this kind, so no confidence was estimated" in uncounted(alone)
+    assert asked(model, values, moved=[VALVE], number=1).named == ("valve",)
+    assert len(asked(model, values, moved=[VALVE], number=2).named) == 2
 
 
-@pytest.mark.parametrize(("number", "named"), [(1, 1), (2, 2), ((1, 2), 2), ((0, 1), 1)])
-def test_a_constant_that_moved_is_one_of_the_given_number(
-    plant: tuple[Model, Windows], incident: Windows, number: int | tuple[int, int], named: int
-) -> None:
-    answer = asked(plant, incident, moved=[VALVE], number=number)
-    assert answer.named[0] == "valve"
-    assert len(answer.named) == named
+def test_there_must_be_a_window_to_look_at(model: Model) -> None:
+    with pytest.raises(ValueError, match="there is no window to look at"):
+        asked(model, quiet(6, 50, 1), start=60)
+
+
+def test_the_default_rate_is_what_the_history_carries() -> None:
+    assert usual_rate(1000, 60.0) == 3000
+    assert usual_rate(100_000, 60.0) == 30 * 1440
+    assert usual_rate(100_000, None) == 300_000
+
+
+def test_windows_of_another_order_are_refused(model: Model) -> None:
+    windows: Windows = model.prepare(frame_of(quiet(6, 50, 1)))
+    with pytest.raises(ValueError, match="in its order"):
+        investigate_incident(model, windows.of(model.names[::-1]))

@@ -1,4 +1,4 @@
-"""The kind of a fault is told by its course."""
+"""The kind of a fault is seen in its course."""
 
 from __future__ import annotations
 

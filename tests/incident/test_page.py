@@ -9,10 +9,10 @@ import pytest
 from eccaht.incident.page import write
 from eccaht.incident.why import disagreements
 from eccaht.incident.words import confidence, headline, reasons
-from tests.incident.example_answers import answer_of
+from tests.incident.example_answers import MINUTE, START, answer_of, with_incidents
 from tests.paper.test_report import Page
 
-pytestmark = pytest.mark.usefixtures("plain_pictures")  # what they look like is told elsewhere
+pytestmark = pytest.mark.usefixtures("plain_pictures")  # what they look like is tested elsewhere
 
 
 def test_the_page_needs_nothing_else() -> None:
@@ -23,8 +23,8 @@ def test_the_page_needs_nothing_else() -> None:
     assert "<script" not in text
     assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?(?!#|["'])""", re.sub(r'xmlns(:\w+)?="[^"]*"', "", text))
     assert "<b>&" in page.text  # a sensor's name is text
-    told = [headline(answer), confidence(answer), *reasons(answer), *disagreements(answer), *answer.cautions]
-    for line in (*told, answer.drill, "Model: plant.model", "40"):
+    shown = [headline(answer), confidence(answer), *reasons(answer), *disagreements(answer.largest), *answer.cautions]
+    for line in (*shown, answer.drill, "Model: plant.model", "40"):
         assert line in page.text
     assert len(page.ids) == len(set(page.ids))
     assert page.tags.count("svg") == 2  # for wide and narrow screens
@@ -46,3 +46,19 @@ def test_the_same_answer_gives_the_same_page() -> None:
     text = write(quiet)
     assert text == write(quiet)
     assert "Why" not in Page(text).text
+
+
+def test_several_incidents_are_listed_in_order_of_time() -> None:
+    other = answer_of(("stuck",), windows=70, evidence=1.0, end=START + 50 * MINUTE, onset=START + 20 * MINUTE)
+    page = Page(write(with_incidents(answer_of(("step",), windows=70), *other.incidents)))
+    listed = page.text.partition("2 incidents in order of time:")[2].partition("What the sensors read")[0]
+    early, _, late = listed.partition("until 07:50: LT-101 (stuck)")
+    assert "from 2024-03-07 07:20" in early
+    assert "still going on at the end of the data: LT-101 (step up), confidence 96.3 %" in late
+
+
+def test_an_undecided_page_does_not_say_that_nothing_is_wrong() -> None:
+    page = Page(write(answer_of((), windows=70, verdict="undecided", doubts=("PT-101 may be wrong",), quiet=None)))
+    assert "Undecided: PT-101 may be wrong." in page.text
+    assert "othing is wrong" not in page.text
+    assert "nothing wrong" not in page.text

@@ -1,17 +1,22 @@
-"""Normal operation that is known exactly, and windows of it."""
+"""Simulated plants: windows of normal operation, faults in them, and models fitted to them."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
-from scipy.special import ndtri
+import polars as pl
+from scipy.signal import lfilter
 
 from eccaht.arrays import Array
-from eccaht.incident.quiet import Quiet, longest_repeats, quiet_of, sample_quiet
-from eccaht.incident.usual import simulated
-from eccaht.incident.views import Evidence
-from eccaht.model.normal import Normal
+from eccaht.data.windows import Windows
+from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.model import Model
+from eccaht.model.normal import Normal, fit_normal
 
-KNOT_SCORES = np.asarray(ndtri(np.linspace(0.55, 0.9995, 12)))
+START = np.datetime64("2024-01-01T00:00:00", "us")
+MINUTE = np.timedelta64(60, "s")
+CENTER, SCALE = 50.0, 4.0  # of raw readings
 
 
 def scatter_of(sensors: int, seed: int = 0) -> Array:
@@ -22,40 +27,26 @@ def scatter_of(sensors: int, seed: int = 0) -> Array:
     return np.asarray(R / np.outer(deviations, deviations))
 
 
-def normal_of(
-    sensors: int = 5, *, tails: float = np.inf, memory: float = 0.0, seed: int = 0, scatter: Array | None = None
-) -> Normal:
-    """Normal operation around 0 whose scores, up to the largest knot, are the deviations themselves."""
-    return Normal(
-        level="fixed",
-        profile=np.zeros((1, sensors)),
-        width=60,
-        memory=np.full(sensors, memory),
-        spread=np.full(sensors, np.sqrt(1.0 - memory**2)),
-        knots=np.tile(KNOT_SCORES[:, None], sensors),
-        knot_scores=KNOT_SCORES,
-        scatter=scatter_of(sensors, seed) if scatter is None else scatter,
-        tails=tails,
-    )
+def quiet(sensors: int = 6, windows: int = 1500, seed: int = 0, memory: float = 0.6) -> Array:
+    """Windows of normal operation of one plant, (T, K), with unit variance, common causes and memory."""
+    noise = np.random.default_rng([seed, 1]).multivariate_normal(np.zeros(sensors), scatter_of(sensors), windows + 50)
+    return np.asarray(lfilter([np.sqrt(1.0 - memory**2)], [1.0, -memory], noise, axis=0)[50:])
 
 
-def evidence_of(normal: Normal, scores: Array, *, correlation: bool = True, inflation: Array | None = None) -> Evidence:
-    """The views of windows with these scores, (L, K)."""
-    return Evidence(
-        normal=normal,
-        deviations=scores,
-        innovations=normal.innovations(np.full(normal.size, np.nan), scores),
-        scores=scores,
-        level=np.zeros_like(scores),
-        recent=np.ones(normal.size),
-        given=np.ones(normal.size),
-        inflation=np.ones(normal.size) if inflation is None else inflation,
-        correlation=correlation,
-    )
+@lru_cache(maxsize=4)
+def normal_of(sensors: int = 6, memory: float = 0.6) -> Normal:
+    """Normal operation as fitted to a long history."""
+    return fit_normal(quiet(sensors, 3000, 0, memory))
 
 
-def quiet_worlds(normal: Normal, worlds: int = 3, windows: int = 1500) -> Quiet:
-    """The yardstick of several histories that fit the model."""
-    values = [simulated(normal, windows, seed) for seed in range(worlds)]
-    samples = [sample_quiet(normal, each, np.zeros(windows)) for each in values]
-    return quiet_of(samples, longest_repeats(values[0]))
+def frame_of(values: Array, first: int = 0, decimals: int = 6, step: np.timedelta64 = MINUTE) -> pl.DataFrame:
+    """Windows as raw readings S0, S1, ..., from minute `first` on."""
+    times = START + first * MINUTE + np.arange(len(values)) * step
+    readings = np.round(CENTER + SCALE * values, decimals)
+    return pl.DataFrame({"time": times, **{f"S{k}": readings[:, k] for k in range(values.shape[1])}})
+
+
+@lru_cache(maxsize=2)
+def model_of(sensors: int = 6, windows: int = 1500) -> tuple[Model, Windows]:
+    """A model of a history of such windows, and the windows."""
+    return calibrate_with_windows(frame_of(quiet(sensors, windows)), window="1min")

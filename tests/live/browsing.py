@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,9 @@ from eccaht.data.source import Arrays
 from eccaht.live.security import tokens
 from eccaht.live.store import Store
 from eccaht.live.store.store import now
-from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
-from eccaht.watch.kept import count_watch
 from tests.live.source_tools import free_port
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -45,20 +43,17 @@ def _readings(rows: int, *place: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     return 10.0 + rng.standard_normal((rows, len(SENSORS))) + 1.5 * rng.standard_normal((rows, 1))
 
 
-def _calibrated(window: str, times: Any, zone: str | None) -> tuple[Model, Any]:
-    history = Arrays(_readings(_HISTORY, "history"), times, SENSORS, zone=zone)
-    return calibrate_with_windows(history, window=window, level="fixed", tails="gaussian")
+def _calibrated(window: str, times: Any, zone: str | None) -> Model:
+    return calibrate(Arrays(_readings(_HISTORY, "history"), times, SENSORS, zone=zone), window=window)
 
 
 @lru_cache(maxsize=1)
 def _model() -> Model:
-    times = _START - _HISTORY * _SECOND + np.arange(_HISTORY) * _SECOND
-    return count_watch(*_calibrated("1s", times, "UTC"))
+    return _calibrated("1s", _START - _HISTORY * _SECOND + np.arange(_HISTORY) * _SECOND, "UTC")
 
 
 def _model_without_times() -> Model:
-    model, _ = _calibrated("1row", None, None)
-    return replace(model, watched=_model().watched)  # whose count takes seconds, and knows nothing of times
+    return _calibrated("1row", None, None)
 
 
 class Service:

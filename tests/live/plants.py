@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from eccaht.arrays import Array
 from eccaht.data.source import Arrays
 from eccaht.live.rows import Rows
-from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
-from eccaht.watch.kept import count_watch
 
 NAMES = ("a", "b", "c", "d", "e")
 STEP = np.timedelta64(500_000, "us")
@@ -29,10 +28,10 @@ def readings(rows: int, seed: int) -> Array:
 
 @lru_cache(maxsize=1)
 def model() -> Model:
-    """The model of a history, with the rule of its watch."""
+    """The model of a history."""
     rows = WINDOWS * ROWS
     history = Arrays(readings(rows, 0), START - rows * STEP + np.arange(rows) * STEP, NAMES, zone="UTC")
-    return count_watch(*calibrate_with_windows(history, window="2s", level="fixed", tails="gaussian"))
+    return calibrate(history, window="2s")
 
 
 @lru_cache(maxsize=1)
@@ -45,7 +44,7 @@ def recording(windows: int, seed: int = 1, wrong: slice | None = None) -> tuple[
     """Rows of new windows; sensor b moves in some of them."""
     values = readings(windows * ROWS, seed)
     if wrong is not None:
-        values[wrong.start * ROWS : wrong.stop * ROWS, 1] += 8.0
+        values[wrong.start * ROWS : wrong.stop * ROWS, 1] += 6.0
     return START + np.arange(len(values)) * STEP, values
 
 

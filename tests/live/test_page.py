@@ -159,7 +159,7 @@ def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages,
     page.get_by_role("link", name="Open the incident").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("LT-101")
     expect(page.locator(".why li").first).to_be_visible()
-    expect(page.locator(".timeline-name")).to_have_text(["LT-101", HOSTILE])
+    expect(page.locator(".timeline-name")).to_have_text([HOSTILE, "LT-101"])
     page.get_by_role("textbox", name="Comment").fill("valve <b>V-12</b> was stuck")
     page.get_by_role("button", name="Comment").click()
     expect(page.locator(".people")).to_contain_text("valve <b>V-12</b> was stuck")

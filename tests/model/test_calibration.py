@@ -11,6 +11,7 @@ import pytest
 from eccaht.data.clock import Clock
 from eccaht.model.calibration import calibrate, calibrate_with_windows
 from eccaht.model.model import Model, load_model
+from eccaht.model.normal import FEWEST_NORMAL
 from tests.model.histories import START, clock, history, signals, write_csv
 
 
@@ -262,17 +263,19 @@ def test_the_windows_handed_out_are_those_that_new_data_give(tmp_path: Path) -> 
     assert windows.model is model
 
 
-def test_normal_operation_is_fitted_as_asked(tmp_path: Path) -> None:
-    path = history(tmp_path / "h.csv", rows=2000)
-    model = calibrate(path, window="10s", level="local", memory="ar", shrink=0.1, tails=4.0)
+def test_a_history_that_is_too_short_has_a_covariance_alone(tmp_path: Path) -> None:
+    model = calibrate(history(tmp_path / "h.csv", rows=FEWEST_NORMAL - 1, step=60))
+    assert model.normal is None
+    assert model.covariance.size == 4
+
+
+@pytest.mark.parametrize("rows", [FEWEST_NORMAL, 60, 100, 333])
+def test_normal_operation_is_fitted_to_short_histories(rows: int, tmp_path: Path) -> None:
+    model = calibrate(history(tmp_path / "h.csv", rows=rows, step=60))
+    assert model.n_windows == rows
     assert model.normal is not None
-    assert model.choice is not None
-    assert model.choice.said == "level local, memory ar, shrink 0.1, tails t with 4 degrees of freedom"
-    assert (model.normal.level, model.normal.tails) == ("local", 4.0)
-    with pytest.raises(ValueError, match="'daily' needs a history with times of at least 3 days"):
-        calibrate(path, level="daily")
-    with pytest.raises(ValueError, match="unknown memory 'arr'"):
-        calibrate(tmp_path / "there is no such file.csv", memory="arr")
+    assert model.normal.local is not None
+    assert np.isfinite(model.normal.residuals(np.ones((2, 4)), np.zeros((2, 4))).r).all()
 
 
 def test_what_is_odd_about_sensors_is_noted(tmp_path: Path) -> None:

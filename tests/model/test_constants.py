@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_columns_that_are_not_there_have_not_moved(tmp_path: Path) -> None:
 # -- labels: columns that say which rows are anomalous ---------------------------------------------------
 
 
-def labelled(path: Path, name: str, label: list[object]) -> Path:
+def labelled(path: Path, name: str, label: Sequence[object]) -> Path:
     columns = [clock(ROWS), *signals(ROWS, 2).T.tolist(), label, [3] * ROWS]
     return write_csv(path, ["time", "a", "b", name, "same"], columns)
 

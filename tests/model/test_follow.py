@@ -106,7 +106,7 @@ def test_a_window_counts_once_a_later_row_has_arrived_and_the_last_one_at_the_en
 
 def test_many_small_pieces_give_the_windows_of_the_whole_file(model: Model, tmp_path: Path) -> None:
     path = tmp_path / "grow.csv"
-    whole = HEADER + "".join(row(7 * k, a=np.sin(k), b=k) for k in range(120))
+    whole = HEADER + "".join(row(7 * k, a=round(np.sin(k)), b=k) for k in range(120))
     path.write_text("")
     growing = Growing(model, path)
     cuts = np.sort(np.random.default_rng(0).integers(0, len(whole), 60))

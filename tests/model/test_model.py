@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from eccaht.covariance import LowRankPlusDiagonal
-from eccaht.model.calibration import calibrate
+from eccaht.incident.drill import drill_history, keeping, kept
+from eccaht.model.calibration import calibrate, calibrate_with_windows
+from eccaht.model.counted import Counted
 from eccaht.model.model import Model, load_model
-from eccaht.model.normal import Normal
 from tests.checks.archives import Change, edit, packed, unpacked
 from tests.model.histories import history
 
@@ -46,25 +47,26 @@ def test_a_model_survives(estimator: str, folder: Path, tmp_path: Path) -> None:
         assert np.array_equal(after.summary.arrays()[name], array)
     assert before.normal is not None
     assert after.normal is not None
-    for field in fields(Normal):
-        assert np.array_equal(getattr(after.normal, field.name), getattr(before.normal, field.name))
-    assert after.choice == before.choice
+    for name, array in before.normal.arrays().items():
+        assert np.array_equal(after.normal.arrays()[name], array), name
     assert np.array_equal(after.prepare(folder / "h.csv").values, before.prepare(folder / "h.csv").values)
 
 
-@pytest.mark.parametrize("tails", ["gaussian", 5.0])
-def test_a_saved_model_is_the_same_byte_for_byte(tails: str | float, folder: Path, tmp_path: Path) -> None:
-    calibrate(folder / "h.csv", tails=tails, window="3s", level="local", memory="ar").save(tmp_path / "m")
+def test_a_saved_model_is_the_same_byte_for_byte(folder: Path, tmp_path: Path) -> None:
+    model, windows = calibrate_with_windows(folder / "h.csv", window="3s")
+    keeping(model, drill_history(model, windows, runs=100)).save(tmp_path / "m")
     load_model(tmp_path / "m").save(tmp_path / "again")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "again").read_bytes()
 
 
 def test_some_sensors_of_normal_operation(model: Model) -> None:
     part = model.of(["s3", "s1"])
+    assert part.names == ("s1", "s3")
     assert part.normal is not None
     assert model.normal is not None
-    assert np.array_equal(part.normal.scatter, model.normal.scatter[np.ix_([1, 3], [1, 3])])
-    assert part.choice == model.choice
+    chosen = np.array([1, 3])
+    assert np.array_equal(part.normal.precision, model.normal.of(chosen).precision)
+    assert np.array_equal(part.normal.scale, model.normal.scale[chosen])
 
 
 def test_a_model_poses_problems(model: Model) -> None:
@@ -116,8 +118,8 @@ def column(key: str, value: Any) -> Change:
     return lambda header, _: header["columns"][1].__setitem__(key, value)
 
 
-def chosen(key: str, value: Any) -> Change:
-    return lambda header, _: header["choice"].__setitem__(key, value)
+def scaled(name: str, factor: float) -> Change:
+    return lambda _, arrays: arrays.update({name: arrays[name] * factor})
 
 
 WRONG: dict[str, Change] = {
@@ -172,27 +174,55 @@ WRONG: dict[str, Change] = {
     "decimal comma a text": read_by("decimal_comma", "yes"),
     "constant of a sensor": column("constant", 1.0),
     "constant a text": lambda header, _: header["columns"][0].__setitem__("constant", "1"),
-    "no normal operation": put("normal", None),
-    "no choice": put("choice", None),
-    "another level than chosen": lambda header, _: header["normal"].__setitem__("level", "local"),
-    "other tails than chosen": lambda header, _: header["normal"].__setitem__("tails", 3.5),
-    "an unknown level": chosen("level", "weekly"),
-    "an unknown memory": chosen("memory", "long"),
-    "all shrunk": chosen("shrink", 1.0),
-    "scores a number": chosen("rows", 1),
-    "a score of no part": lambda header, _: header["choice"]["rows"][0].__setitem__(0, "x"),
-    "a score a text": lambda header, _: header["choice"]["rows"][0].__setitem__(2, "1"),
-    "memory that was not chosen": put("normal.memory", np.full(4, 0.5)),
-    "a memory without end": put("normal.memory", np.full(4, 1.5)),
-    "no spread": spoil("normal.spread", 0.0),
-    "hardly any spread": spoil("normal.spread", 1e-300),
-    "knots that fall": spoil("normal.knots", 1e9),
-    "scores that fall": spoil("normal.knot_scores", 1e9),
-    "asymmetric scatter": spoil("normal.scatter", 0.9),
-    "indefinite scatter": put("normal.scatter", -np.eye(4)),
-    "a profile of others": put("normal.profile", np.zeros((1, 5))),
+    "normal operation in the header": put("normal", None),
+    "a choice": put("choice", None),
+    "no centre of normal operation": drop("normal.centre"),
+    "no precision": drop("normal.precision"),
+    "no tails": drop("normal.tails.edge"),
+    "no levels": drop("normal.local.middle"),
     "more of normal operation": put("normal.more", np.zeros(3)),
+    "more tails": put("normal.tails.more", np.zeros(3)),
+    "more parts": put("normal.more.edge", np.zeros(3)),
+    "no spread": spoil("normal.scale", 0.0),
+    "hardly any spread": spoil("normal.scale", 1e-300),
+    "NaN spread": spoil("normal.scale", np.nan),
+    "a range upside down": spoil("normal.high", -1e9),
+    "repeats of nothing": spoil("normal.repeats", 0.0),
+    "an asymmetric precision": spoil("normal.precision", 0.9),
+    "an indefinite precision": put("normal.precision", -np.eye(8)),
+    "a singular precision": put("normal.precision", np.ones((8, 8))),
+    "a nearly singular precision": put("normal.precision", np.ones((8, 8)) + 1e-15 * np.eye(8)),
+    "a huge precision": scaled("normal.precision", 1e40),
+    "a small precision": put("normal.precision", np.eye(7)),
+    "an edge at 0": spoil("normal.tails.edge", 0.0),
+    "an edge without end": spoil("normal.drifts.edge", np.inf),
+    "a shape of nothing": spoil("normal.tails.shape", 0.0),
+    "tails that fall": spoil("normal.tails.table", 1e3),
+    "tails of others": put("normal.tails.edge", np.ones(3)),
+    "an edge that is one number": put("normal.tails.edge", np.ones(())),
+    "a base that is several": put("normal.tails.base", np.ones(4)),
+    "a negative base": put("normal.tails.base", np.array(-1.0)),
+    "distances of sensors": put("normal.distances.edge", np.ones(4)),
+    "peaks that rise": put("normal.peaks.heights", np.tile(np.arange(3.0), (5, 1))),
+    "peaks of four detectors": put("normal.peaks.heights", np.ones((4, 3))),
+    "no peaks": put("normal.peaks.heights", np.ones((5, 0))),
+    "NaN peaks": spoil("normal.peaks.heights", np.nan),
+    "peaks of no windows": put("normal.peaks.windows", np.array(0.0)),
+    "peaks of NaN windows": put("normal.peaks.windows", np.array(np.nan)),
+    "knots that fall": spoil("normal.local.knots", 1e9),
+    "knots that begin elsewhere": spoil("normal.local.knots", -1.0),
+    "scores that fall": spoil("normal.local.heights", 1e9),
+    "a memory without end": put("normal.local.memory", np.full(4, 1.5)),
+    "a negative memory": put("normal.local.memory", np.full(4, -0.5)),
+    "no innovations": spoil("normal.local.unit", 0.0),
+    "a width of several": put("normal.local.width", np.full(2, 11.0)),
+    "a width of nothing": put("normal.local.width", np.array(0.0)),
+    "lengths that fall": spoil("normal.local.lengths", 0.0),
+    "a slope of nothing": spoil("normal.local.slope", 0.0),
+    "indefinite scores": put("normal.local.others", -np.eye(4)),
+    "levels of others": put("normal.local.both", np.eye(6)),
     "drills of nothing": put("drilled.more", np.zeros(3)),
+    "drills a list": put("drilled", [1]),
 }
 
 
@@ -206,9 +236,22 @@ def test_wrong_contents_are_refused(name: str, folder: Path, tmp_path: Path) -> 
     assert "\n" not in str(error.value)
 
 
+def test_drills_are_kept_and_checked(folder: Path) -> None:
+    model, windows = calibrate_with_windows(folder / "h.csv")
+    assert kept(model) is None
+    found = drill_history(model, windows, runs=80)
+    again = kept(keeping(model, found))
+    assert again is not None
+    assert again.header() == found.header()
+    assert again.counts.cells == found.counts.cells
+    for header in ({}, {"counts": 1}, found.header() | {"more": 1}, found.header() | {"afterwards": {"edges": [1]}}):
+        with pytest.raises(ValueError, match=r"its (drills|confidence|counts of drills) "):
+            kept(replace(model, drilled=Counted(header)))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"version": 2}, "version is 2, .* 3: calibrate again"), ({"format": "eccaht-policy"}, "but as 'policy'")],
+    [({"version": 3}, "version is 3, .* 4: calibrate again"), ({"format": "eccaht-policy"}, "but as 'policy'")],
 )
 def test_another_version_or_kind(change: dict[str, Any], words: str, folder: Path, tmp_path: Path) -> None:
     told, arrays = unpacked((folder / "model.eccaht").read_bytes())

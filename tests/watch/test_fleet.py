@@ -11,7 +11,6 @@ import pytest
 from eccaht.data.windows import Sample
 from eccaht.model.model import load_model
 from eccaht.watch.fleet import Models, Plant, Shared, lean, replay
-from eccaht.watch.kept import keeping
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
 from tests.watch.plants import plant, readings, scaled
@@ -21,10 +20,9 @@ EVERY = 300.0
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a model that keeps its rule."""
-    model, _, rule = plant()
+    """The file of a model."""
     file = tmp_path_factory.mktemp("model") / "plant.model"
-    keeping(model, rule).save(file)
+    plant()[0].save(file)
     return file
 
 
@@ -68,11 +66,8 @@ def test_what_is_constant_is_there_once(path: Path, tmp_path: Path) -> None:
     watches = [session.watcher.watch for session in sessions if isinstance(session.watcher, WatchedPlant)]
     assert len(watches) == 3
     for watch in watches:
-        assert watch.rule is shared.rule
         assert watch.model is shared.model
-        assert watch.namer is watches[0].namer
-        tables = {id(part) for part in vars(watch.streams).values()} & set(map(id, shared.tables))
-        assert len(tables) == len(shared.tables) > 0
+        assert watch.normal is shared.model.normal
 
 
 def test_copies_of_a_model_file_are_one_model(path: Path, tmp_path: Path) -> None:
@@ -83,14 +78,15 @@ def test_copies_of_a_model_file_are_one_model(path: Path, tmp_path: Path) -> Non
     assert len(models) == 1
 
 
-def test_a_lean_model_is_watched_by_the_same_rule(path: Path) -> None:
+def test_a_lean_model_is_watched_by_the_same_thresholds(path: Path) -> None:
     model = load_model(path)
     small = lean(model)
     assert sum(array.nbytes for array in small.summary.arrays().values()) < sum(
         array.nbytes for array in model.summary.arrays().values()
     )
-    one, other = Shared(model, ""), WatchedPlant.of(model, EVERY).watch
-    assert one.rule.passes.threshold(EVERY) == other.threshold
+    one, other = Shared(model, "").session(EVERY).watcher, WatchedPlant.of(model, EVERY)
+    assert isinstance(one, WatchedPlant)
+    np.testing.assert_array_equal(one.watch.engine.limits, other.watch.engine.limits)
 
 
 def test_a_recording_that_cannot_be_read_is_said(path: Path, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from eccaht import Alarm, Problem, Watch
 from eccaht.archive import read_archive, write_archive
 from eccaht.arrays import Array
-from eccaht.watch import steps as module
-from eccaht.watch.thresholds import calibrated
-from tests.watch.worlds import quiet, toeplitz
+from eccaht.streams import steps as module
+from eccaht.streams.thresholds import calibrated
+from tests.streams.worlds import quiet, toeplitz
 
 SIZE = 5
 NOISE = toeplitz(SIZE, 0.6)
@@ -126,7 +126,7 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
     for row in incident()[:75]:
         watch.update(row)
     watch.save(tmp_path / "good")
-    header, arrays = read_archive(tmp_path / "good", "watch", 2, lambda header, arrays: (header["state"], arrays))
+    header, arrays = read_archive(tmp_path / "good", "watch", 3, lambda header, arrays: (header["state"], arrays))
     alarm = header["alarm"]
     for changed in (
         {"threshold": "guessed"},
@@ -140,7 +140,7 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
         {"alarm": None},
         {"more": 1},
     ):
-        write_archive(tmp_path / "bad", "watch", 2, {"state": {**header, **changed}, "model": None}, arrays)
+        write_archive(tmp_path / "bad", "watch", 3, {"state": {**header, **changed}, "model": None}, arrays)
         with pytest.raises(ValueError, match="not a valid watch file"):
             Watch.load(tmp_path / "bad")
     for name, value in (
@@ -158,6 +158,6 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
         ("rule.more", np.zeros(1)),
         ("past.sizes", np.zeros(1)),
     ):
-        write_archive(tmp_path / "bad", "watch", 2, {"state": header, "model": None}, {**arrays, name: value})
+        write_archive(tmp_path / "bad", "watch", 3, {"state": header, "model": None}, {**arrays, name: value})
         with pytest.raises(ValueError, match="not a valid watch file"):
             Watch.load(tmp_path / "bad")

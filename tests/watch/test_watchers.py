@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from eccaht.data.windows import Sample
-from eccaht.watch.kept import keeping
 from eccaht.watch.plant import PlantWatch
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
@@ -18,12 +17,11 @@ START = np.datetime64("1970-01-05T00:00:00", "us")
 
 
 def test_a_plant_is_told_of_by_the_same_events(tmp_path: Path) -> None:
-    model, _, rule = plant()
-    model = keeping(model, rule)
+    model = plant()[0]
     values = scaled(readings(420, 3))
     values[100:150, 0] += 8.0
     values[250:300, 2] = np.nan
-    session = Session(model, WatchedPlant(PlantWatch(model, rule)))
+    session = Session(model, WatchedPlant(PlantWatch(model)))
     second = np.timedelta64(round(model.seconds * 1e6), "us")
     events = []
     for t, row in enumerate(values):

@@ -13,14 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from eccaht import model as models
-from eccaht.cli.candidates import blocks
 from eccaht.cli.options import DecimalComma, Json, option
 from eccaht.cli.output import Bar, check_outputs, deliver, note, saved, show_lines, shown_progress
 from eccaht.data.cleaning import ColumnReport
 from eccaht.data.windows import Windows
-from eccaht.incident.drill import kept
-from eccaht.model.choice import Choice
+from eccaht.incident.drill import RUNS, kept
+from eccaht.incident.investigate import usual_rate
+from eccaht.incident.trials import FEWEST_WINDOWS
 from eccaht.model.model import Model
+from eccaht.presentation.text import counted, lasting
 
 _HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
 _SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
@@ -46,11 +47,8 @@ def calibrate(
         option("NAME", "Of the covariance: ledoit-wolf, empirical, oas, graphical-lasso, min-cov-det or factor."),
     ] = "ledoit-wolf",
     ridge: Annotated[float | None, option("X", "Added to the diagonal. [default: 1e-6 for empirical, else 0]")] = None,
-    level: Annotated[str, option("NAME", "What readings vary about: fixed, daily or local (windows before).")] = "auto",
-    memory: Annotated[str, option("NAME", "Of a sensor for the window before: none or ar.")] = "auto",
-    shrink: Annotated[str, option("S", "Of correlations, by a share of at least 0 and below 1.")] = "auto",
-    tails: Annotated[str, option("NAME", "gaussian, t, or the degrees of freedom of a t.")] = "auto",
-    no_drill: Annotated[bool, option(None, "Do not count how well faults would be found.", "--no-drill")] = False,
+    drills: Annotated[int, option("N", "Faults to put into the history.", min=1)] = RUNS,
+    no_drill: Annotated[bool, option(None, "Do not estimate how well faults would be found.", "--no-drill")] = False,
     start: Annotated[str | None, option("TIME", "Leave out rows before then, as 2017-09-25T18:00.")] = None,
     stop: Annotated[str | None, option("TIME", "Leave out rows from then on.")] = None,
     as_json: Json = False,
@@ -61,10 +59,9 @@ def calibrate(
     columns and labels dropped, the others scaled by median and interquartile range and averaged over windows, whose
     mean and covariance are estimated. The model file carries all that new data needs to be prepared the same way.
 
-    Level, memory, shrinkage and tails are chosen by what predicts the last third of the history best from the first
-    two, unless they are given. Then faults are put into stretches of the history and searched for, so that 'eccaht
-    identify' can say how often it was right. Last, it is counted how rarely the history shows what 'eccaht watch' looks
-    for.
+    What each sensor should read follows from all others now and all sensors in the window before; how rare a deviation
+    is, is counted on halves of the history by fits to the other half. Then faults are put into stretches of the history
+    and searched for, so that 'eccaht identify' can say how often such an answer is right.
     """
     check_outputs({"--out": out}, {"FILE": files})
     with shown_progress("reading", 1.0) as bar:
@@ -80,55 +77,30 @@ def calibrate(
             window=window,
             estimator=estimator,
             ridge=ridge,
-            level=level,
-            memory=memory,
-            shrink=_number(shrink),
-            tails=_number(tails),
             start=start,
             stop=stop,
             progress=lambda share, stage: bar.stage(stage, share),
         )
         if not no_drill:
-            model = _drilled(model, windows, bar)
-        model = _watched(model, windows, bar)
+            model = _drilled(model, windows, drills, bar)
     deliver(
         [saved(out, model.save)],
-        tell=lambda: _tell(model),
+        tell=lambda: _print(model),
         document=lambda written: document(model, *written),
         as_json=as_json,
     )
 
 
-def _number(text: str) -> str | float:
-    """A number, or the name that stands in its place."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _drilled(model: Model, windows: Windows, bar: Bar) -> Model:
+def _drilled(model: Model, windows: Windows, runs: int, bar: Bar) -> Model:
     """The model with what was counted on faults in its own history; without, and a note, where it is too short."""
-    from eccaht.incident.drill import drill_history, keeping, total
+    from eccaht.incident.drill import drill_history, keeping
 
-    bar.total(total(), "drilling")
-    try:
-        return keeping(model, drill_history(model, windows, progress=bar.advance))
-    except ValueError as error:
-        note(f"not drilled: {error}")
+    if len(windows.values) < FEWEST_WINDOWS:
+        many = f"the history has {len(windows.values)} windows, and drills need {FEWEST_WINDOWS}"
+        note(f"not drilled: {many}; 'eccaht identify' cannot say how often its answers are right")
         return model
-
-
-def _watched(model: Model, windows: Windows, bar: Bar) -> Model:
-    """The model with the rule of a watch, counted on its history; without, and a note, where it is too short."""
-    from eccaht.watch.kept import count_watch
-
-    bar.stage("counting what is rare")
-    try:
-        return count_watch(model, windows)
-    except ValueError as error:
-        note(f"'eccaht watch' will simulate its thresholds: {error}")
-        return model
+    bar.total(runs, "drilling")
+    return keeping(model, drill_history(model, windows, runs=runs, progress=bar.advance))
 
 
 def document(model: Model, out: str | None = None) -> dict[str, Any]:
@@ -144,14 +116,14 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
         "timezone": model.clock.zone,
         "estimator": model.estimator,
         "ridge": model.ridge,
-        "choice": [] if model.choice is None else model.choice.table(),
         "columns": [column.as_dict() for column in model.columns],
         "drill": None if (drills := kept(model)) is None else drills.counts.line(seconds),
+        "false_alarm_every": usual_rate(model.n_windows, seconds),
         "notes": model.reading["notes"],
     }
 
 
-def _tell(model: Model) -> None:
+def _print(model: Model) -> None:
     rows = [_cells(column) for column in model.columns]
     if sys.stdout.isatty():
         _print_rich(rows)
@@ -166,20 +138,16 @@ def _tell(model: Model) -> None:
     )
     for text in model.reading["notes"]:
         typer.echo(f"Note: {text}")
-    if model.choice is not None:
-        _tell_choice(model.choice)
-    if (drills := kept(model)) is not None:
-        typer.echo(drills.counts.line(None if clock.counted else model.seconds))
+    seconds = None if clock.counted else model.seconds
+    if (found := kept(model)) is not None:
+        typer.echo(found.counts.line(seconds))
+    typer.echo(_rate(usual_rate(model.n_windows, seconds), seconds))
 
 
-def _tell_choice(choice: Choice) -> None:
-    """The candidates, a block for each part, and what was chosen."""
-    typer.echo("\nNormal operation: log density of the last third of the windows by what the first two thirds say,")
-    typer.echo("nats per window (memory: and sensor), * chosen")
-    for block in blocks(choice):
-        typer.echo()
-        show_lines(block)
-    typer.echo(f"\nChosen: {choice.said}")
+def _rate(every: float, seconds: float | None) -> str:
+    """The false-alarm rate that is used unless another is asked for."""
+    length = counted(round(every), "window") if seconds is None else lasting(every * seconds)
+    return f"Default false-alarm rate: one in {length}, which is what a history of this length can carry"
 
 
 def _cells(column: ColumnReport) -> tuple[str, ...]:

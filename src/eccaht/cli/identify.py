@@ -71,9 +71,9 @@ def identify(
     """Name the sensors that are wrong, with the evidence.
 
     The data are cleaned, scaled and cut into windows exactly as the model's history was, matched by the names of the
-    sensors. All windows from --start to --stop are read whole, and those before tell what was normal just then: which
-    sensors are wrong, since when, how, by how much and why needs no number, size or sign. A robust unit is the
-    interquartile range of a sensor in the history.
+    sensors, and compared with the history. All windows from --start to --stop are read whole, and those before show
+    what was normal just then. The answer is the incidents: which sensors are wrong, from when to when, how, by how much
+    and why. It needs no number, size or sign. A robust unit is the interquartile range of a sensor in the history.
 
     --sums is for those who pay for each reading: a policy chooses weights, their weighted sum is read from the next
     window, until the evidence is strong enough or the data end. It needs --anomalies and --shift.

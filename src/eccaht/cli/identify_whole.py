@@ -1,4 +1,4 @@
-"""`eccaht identify` on whole windows: which sensors are wrong, with nothing to guess."""
+"""`eccaht identify` on whole windows: which sensors are wrong, from when to when."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def identify_whole(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Look at the stretch and tell which sensors are wrong."""
+    """Look at the stretch and print which sensors are wrong."""
     inputs: Inputs = {"--model": stretch.model, "--data": stretch.data}
     check_outputs({"--plot": plot, "--html": html}, inputs, {"--plot": PLOTS, "--html": _PAGES})
     if html is not None:
-        find_spec("matplotlib")  # if it is missing, that is said before the work starts
+        find_spec("matplotlib")  # if it is missing, that is reported before the work starts
     options: dict[str, Any] = {"alpha": check_alpha(alpha)}
     options |= {} if least is None else {"least": as_positive(least, "--least")}
     options |= {} if anomalies is None else {"number": parse_number(anomalies)}
@@ -101,7 +101,7 @@ def identify_whole(
         model, windows, first, moved = stretch.read()
         sensors = len(windows.names)
         _check_number(options.get("number"), sensors)
-        bar.stage(f"weighing sets of {sensors} sensors", _READ)
+        bar.stage(f"looking for incidents of {sensors} sensors", _READ)
         answer = investigate_incident(model, windows, start=first, moved=moved, **options)
     clock, notes = windows.clock, list(dict.fromkeys([*windows.notes, *answer.notes]))
     for text in notes:
@@ -113,13 +113,13 @@ def identify_whole(
         contents = {"settings": settings, **as_document(answer, clock), "timezone": clock.zone}
         return contents | {"notes": notes, "files": files}
 
-    def tell() -> None:
+    def show() -> None:
         for line in lines(answer, clock):
             typer.echo(line)
 
     writes = [saved(plot, lambda path: _draw(answer, windows, path))]
     writes.append(saved(html, lambda path: _write_page(replace(answer, notes=tuple(notes)), windows, stretch, path)))
-    deliver(writes, tell=tell, document=document, as_json=as_json)
+    deliver(writes, tell=show, document=document, as_json=as_json)
 
 
 def _check_number(number: int | tuple[int, int] | None, sensors: int) -> None:

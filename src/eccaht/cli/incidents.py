@@ -129,12 +129,15 @@ _COLUMNS = {  # of every collection, then of the one kind that has them: key, de
     "delay": ("median_delay_rows", 1),
     "false/day": ("false_alarms_a_day", 2),
     "quiet on": ("quiet_time_in_alarm", 3),
-    **{key: (key, 3) for key in ("S", "S_TTD", "S_CM", "TPR", "TNR")},
+    **{key: (key, 3) for key in ("S", "S_TTD", "TPR", "TNR")},
     "F1": ("f1", 3),
     "FAR": ("false_alarm_rate", 3),
     "MAR": ("missed_alarm_rate", 3),
     "files": ("files_found", 0),
     "NAB": ("nab", 1),
+    "dated": ("dated_within_60s", 0),
+    "P@n": ("altered_at_n", 2),
+    "place": ("first_place", 1),
     "flagged": ("flagged_mean", 3),
     "normal-test": ("flagged_normal_test", 3),
 }
@@ -145,6 +148,8 @@ def _show_detection(detection: Detection) -> None:
         return
     typer.echo("found: share of incidents with an alarm on; begun: with an alarm that begins; delay: median, in rows")
     typer.echo("false/day: alarms that begin outside of incidents; quiet on: share of the other rows in alarm")
+    typer.echo("dated: files whose beginning is found within 60 s; P@n: of n altered sensors, among the first n;")
+    typer.echo("place: of the first of them, mean over incidents; unrounded: with the history as it was delivered")
     for name, methods in detection.items():
         first = next(iter(methods.values()))
         given = f"false-alarm rate given: {first['given_false_alarms_a_day']:.3g} a day"
@@ -156,7 +161,7 @@ def _show_detection(detection: Detection) -> None:
 
 
 def _cell(measures: Measures, key: str, places: int) -> str:
-    value = measures[key]
+    value = measures.get(key)
     return "-" if value is None else f"{value:.{places}f}"
 
 
@@ -167,13 +172,13 @@ def _show_naming(summaries: Mapping[str, Summary]) -> None:
     if not summaries:
         return
     typer.echo("P@n: share of the n wrong sensors among the first n, mean [95 % interval over incidents]")
-    typer.echo("@150: among the first 1.5 n; top3: any among the first 3; F1: of those named with nothing told")
+    typer.echo("@150: among the first 1.5 n; top3: any among the first 3; F1: of those named with nothing given")
     typer.echo("steps, replayed: of one and of three sensors; quiet: stretches in which something was named")
     for name, summary in summaries.items():
         entities = "1 entity" if summary.entities == 1 else f"{summary.entities} entities"
         typer.echo(f"\n{name}: {entities}; {', '.join(f'{many} {tier}' for tier, many in summary.incidents.items())}")
         show_lines(list(_lines(summary)))
-        for line in _promises(summary):
+        for line in _error_rates(summary):
             typer.echo(line)
 
 
@@ -198,11 +203,11 @@ def _numbers(estimates: Mapping[str, Estimate]) -> str:
     return "/".join(f"{estimates[str(n)].mean:.2f}" if str(n) in estimates else "-" for n in NUMBERS)
 
 
-def _promises(summary: Summary) -> Iterator[str]:
-    """What our method promises, and what was counted."""
+def _error_rates(summary: Summary) -> Iterator[str]:
+    """The error rates of our method, given and measured."""
     alarms, sure = summary.alarms.get(OUR_METHOD), summary.sure.get(OUR_METHOD)
     if alarms is not None:
-        yield f"alarms: {_counted(alarms)} of quiet stretches of {QUIET} windows; promised {100 * PROMISE:g} %"
+        yield f"alarms: {_counted(alarms)} of quiet stretches of {QUIET} windows; at most {100 * PROMISE:g} % are meant"
     if sure is not None:
         yield f"sure and wrong: {_counted(sure)} of the sure answers to steps and replays"
 

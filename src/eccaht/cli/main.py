@@ -33,7 +33,7 @@ COMMANDS = {
     "report": "Write the report on the results in DIR.",
     "calibrate": "Turn a history of normal operation into a model.",
     "diagnose": "Check whether a model can carry a search, and what to do.",
-    "drill": "Count how well faults would be found, on your own quiet data.",
+    "drill": "Estimate how well faults would be found, on your own quiet data.",
     "limits": "Say how few measurements any search could need.",
     "count-errors": "Count how often a stopping rule errs on your problem.",
     "identify": "Name the sensors that are wrong, with the evidence.",

@@ -13,7 +13,7 @@ from eccaht.cli.options import DecimalComma, Missing, NoHeader, Timezone, option
 from eccaht.cli.output import check_outputs, note
 from eccaht.cli.watch_fleet import Fleet, watch_fleet
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
-from eccaht.cli.watch_session import Watching, check_promise
+from eccaht.cli.watch_session import Watching, check_rate
 from eccaht.cli.watch_windows import Growing, Recording
 from eccaht.cli.watching import ended_by_signals
 from eccaht.data.durations import parse_duration
@@ -22,7 +22,7 @@ from eccaht.model.model import Model, load_model
 from eccaht.model.prepare import Notation
 from eccaht.presentation.text import counted
 from eccaht.watch.events import Event
-from eccaht.watch.rates import BY_TIME, promised, said_promise
+from eccaht.watch.rates import false_alarm_every, rate_line
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
 
@@ -33,7 +33,7 @@ def watch(
     follow: Annotated[bool, option(None, "Go on as the CSV file grows, until Ctrl-C or SIGTERM.", "--follow")] = False,
     false_alarms: Annotated[
         str | None,
-        option("RATE", f"How many are bearable: 1/30d, or 1/5000w for windows. [default: {BY_TIME}]"),
+        option("RATE", "1/30d for one a month, 1/5000w for windows. [default: what the history can carry]"),
     ] = None,
     state: Annotated[
         Path | None, option("FILE", "Keep the state here, and go on from it. With --fleet: a directory.")
@@ -87,14 +87,14 @@ def watch(
         raise ValueError("give --model and --data, or --fleet DIR for many plants")
     check_outputs({"--state": state, "--log": log}, {"--model": model, "--data": data, "--orders": orders})
     calibrated = load_model(model)
-    every = promised(false_alarms, calibrated)
+    every = false_alarm_every(false_alarms, calibrated)
     shelved = [_order(text, calibrated) for text in shelve or ()]
     for path in data:
         regular_file(path, "data file").close()
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
     session = None
     if state is not None and state.exists():
-        session = check_promise(Session.load(state, calibrated, WatchedPlant.restored, digest), every, state)
+        session = check_rate(Session.load(state, calibrated, WatchedPlant.restored, digest), every, state)
     after = None if session is None else session.position
     windows = (
         Growing(calibrated, data, after, poll=poll, timeout=timeout, **reading)
@@ -103,7 +103,7 @@ def watch(
     )
     outlets = Outlets(None if log is None else Log(log), commands, as_json=as_json)
     resumed = session is not None
-    session = session or Session(calibrated, WatchedPlant.of(calibrated, every), digest)
+    session = session or Session(calibrated, WatchedPlant.of(calibrated, every, windows.decimals), digest)
     for text in windows.notes:
         note(text)
     with ended_by_signals(windows.end), outlets.shown(session):
@@ -132,7 +132,7 @@ def _started(session: Session, path: Path, resumed: bool) -> Event:
     model = session.model
     assert isinstance(session.watcher, WatchedPlant)
     windows = f"windows of {model.clock.length(model.seconds)}"
-    promise = said_promise(session.watcher.watch)
+    promise = rate_line(session.watcher.watch)
     text = f"started: {path.name}, {counted(len(model.names), 'sensor')}, {windows}, {promise}"
     if resumed and session.position is not None:
         text = f"{text}; goes on after {model.clock.show(session.position)}"

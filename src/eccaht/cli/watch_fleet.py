@@ -14,14 +14,14 @@ import typer
 
 from eccaht.cli.output import Bar, check_outputs, note, shown_progress, writable_directory
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, OutletsOfPlant, of_program
-from eccaht.cli.watch_session import Watching, check_promise
+from eccaht.cli.watch_session import Watching, check_rate
 from eccaht.cli.watch_windows import Growing, Recording
 from eccaht.cli.watching import ended_by_signals
 from eccaht.files import NotWritten
 from eccaht.model.model import Model
 from eccaht.presentation.text import counted
 from eccaht.watch.fleet import Models, Plant, Replayed, Shared, plants_in, replay
-from eccaht.watch.rates import promised
+from eccaht.watch.rates import false_alarm_every
 from eccaht.watch.session import Session
 
 _HELD = 500  # files that stay open; of more plants each is opened when it has changed
@@ -65,7 +65,7 @@ class Member:
         """Where an earlier program ended, or from the beginning."""
         if self.state is None or not self.state.exists():
             return shared.session(self.every)
-        return check_promise(shared.restored(self.state), self.every, self.state)
+        return check_rate(shared.restored(self.state), self.every, self.state)
 
 
 def watch_fleet(fleet: Fleet) -> None:
@@ -116,7 +116,7 @@ def watch_fleet(fleet: Fleet) -> None:
 
 def _checked(fleet: Fleet, plant: Plant, model: Model) -> Member:
     """The plant, if its data can be read as the model's history was, as far as their first lines tell."""
-    every = promised(plant.false_alarms or fleet.false_alarms, model)
+    every = false_alarm_every(plant.false_alarms or fleet.false_alarms, model)
     notation, missing = fleet.reading["notation"], fleet.reading["missing"]
     if fleet.waits is not None:
         if len(plant.data) > 1:

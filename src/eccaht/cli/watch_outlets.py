@@ -28,7 +28,7 @@ from eccaht.files import NotWritten
 from eccaht.watch.events import Event
 from eccaht.watch.session import Session
 
-URGENT = ("alarm", "stuck", "silent")  # events on which the command runs
+URGENT = ("alarm", "stuck", "silent", "range", "moved")  # events on which the command runs
 
 LONGEST_RUN = 60.0  # seconds that a command may take
 _AT_ONCE = 8  # commands that may run side by side

@@ -1,4 +1,4 @@
-"""One plant watched: what is promised, where it goes on, and the loop over its windows."""
+"""One plant watched: its false-alarm rate, where it goes on, and the loop over its windows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from eccaht.cli.watch_outlets import Outlets, OutletsOfPlant
 from eccaht.cli.watch_windows import Growing, Recording
 from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample
+from eccaht.model.constants import Moved
 from eccaht.watch.events import Event
 from eccaht.watch.session import Session
 
 
-def check_promise(session: Session, every: float, path: Path) -> Session:
-    """Refuse a state that was begun with another promise."""
+def check_rate(session: Session, every: float, path: Path) -> Session:
+    """Refuse a state that was begun with another false-alarm rate."""
     before = session.watcher.false_alarm_every
     if abs(before - every) > 1e-9 * every:
         raise ValueError(
@@ -53,7 +54,7 @@ class Watching:
         self.begin()
         first = list(orders)
         for sample, late in windows:
-            self.take(sample, late, windows.clock, first)
+            self.take(sample, late, windows.clock, first, windows.moved)
             first = []
         self.save()
 
@@ -64,11 +65,13 @@ class Watching:
             self.session.settle()
             self.save()
 
-    def take(self, sample: Sample, late: int, clock: Clock, orders: Sequence[str] = ()) -> None:
-        """Take a window; events are in the state before they are told, and crossed out there afterwards."""
+    def take(
+        self, sample: Sample, late: int, clock: Clock, orders: Sequence[str] = (), moved: Sequence[Moved] = ()
+    ) -> None:
+        """Take a window; events are in the state before they are given out, and crossed out there afterwards."""
         session, given = self.session, [*orders, *self._new_orders()]
         events = [event for order in given for event in self._obey(order, sample.start, clock)]
-        events += session.take(sample, clock, late=late)
+        events += session.take(sample, clock, late=late, moved=_moved(moved, sample, session, clock))
         self.unsaved = True
         self.outlets.see(sample.start, sample.values, clock)
         if events:
@@ -104,3 +107,9 @@ class Watching:
         except ValueError as error:
             note(f"the order {order.strip()!r} was not obeyed: {error}")
             return []
+
+
+def _moved(moved: Sequence[Moved], sample: Sample, session: Session, clock: Clock) -> dict[str, str]:
+    """The constants of the history that have moved by the end of a window, with what is to say of each."""
+    end = sample.start + np.timedelta64(round(session.model.seconds * 1e6), "us")
+    return {each.name: each.text(clock) for each in moved if each.since < end}

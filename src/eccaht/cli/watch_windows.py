@@ -14,6 +14,8 @@ from eccaht.data.clock import Clock
 from eccaht.data.source import Missing
 from eccaht.data.tail import Note
 from eccaht.data.windows import Sample, Windows
+from eccaht.incident.comparison import compare
+from eccaht.model.constants import Moved, moved_constants
 from eccaht.model.model import Model
 from eccaht.model.prepare import Follower, Notation, followed
 
@@ -26,10 +28,13 @@ class Recording:
     def __init__(
         self, model: Model, data: list[Path], after: np.datetime64 | None, *, whole: bool, **reading: Any
     ) -> None:
-        self._windows: Windows = model.prepare(data, bad="skip", **reading)
+        source = reading["notation"].recorded(model, data)
+        self._windows: Windows = model.prepare(source, bad="skip", **reading)
         self._after, self._whole, self._ended = after, whole, Flag()
         self.clock: Clock = self._windows.clock
-        self.notes = self._windows.notes
+        self.decimals = self._windows.decimals
+        self.notes = (*self._windows.notes, *compare(model, self._windows)[1])
+        self.moved = moved_constants(model, source, notation=reading["notation"])
         self.end = self._ended.set
 
     def __iter__(self) -> Iterator[tuple[Sample, int]]:
@@ -48,7 +53,11 @@ class Growing:
     """The complete windows after the start `after` of a CSV file that grows, until `end` or a time without rows.
 
     The last window, which more rows may follow, is left to the next program. broken: whether an error ended it.
+    decimals, moved: only known of recordings.
     """
+
+    decimals: dict[str, int | None] | None = None
+    moved: list[Moved] = []  # noqa: RUF012
 
     def __init__(
         self,

@@ -57,7 +57,8 @@ class Windows:
     seconds: length of a window.
     rows: (T, K), readings that each mean is of; flat: (T, K), whether they were all the same; None if not counted.
     model: what prepared them, for those who ask it what is usual. clock: what the times mean.
-    notes: what a user should know of how the data were read.
+    notes: what a user should know of how the data were read. interval: seconds between rows; decimals: of the readings,
+    by sensor; None where they are not known.
     """
 
     starts: Times
@@ -69,6 +70,8 @@ class Windows:
     model: Any = None
     clock: Clock = PLAIN
     notes: tuple[str, ...] = ()
+    interval: float | None = None
+    decimals: dict[str, int | None] | None = None
 
     def between(self, start: Any = None, stop: Any = None) -> Windows:
         """Return the windows that start at or after `start` and before `stop`."""
@@ -219,3 +222,9 @@ def rows_that_count(rows: Array, flat: NDArray[np.bool_]) -> Array:
     """Readings that each mean is of, (T, K), where a window in which nothing moves counts as one row."""
     still = (flat | (rows == 0)).all(axis=1)
     return np.where(still[:, None], np.minimum(rows, 1.0), rows)
+
+
+def follows(windows: Windows) -> NDArray[np.bool_]:
+    """Whether each window but the first follows the one before it, (T - 1,); a single missing one is no gap."""
+    steps = np.diff(windows.starts) / np.timedelta64(1, "us") * 1e-6
+    return np.asarray(steps < 2.5 * windows.seconds)

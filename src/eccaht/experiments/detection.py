@@ -6,43 +6,22 @@ what watches new rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from eccaht.arrays import Index
+from eccaht.arrays import Array, Index
 from eccaht.datasets.labelled import Entity
 from eccaht.datasets.testbeds import Testbed
-from eccaht.experiments.charts import CHARTS, Chart, Flags, held_on, held_out, threshold
-from eccaht.experiments.detection_cases import Labelled, Task, load_task, runs
+from eccaht.experiments.charts import CHARTS, Chart, held_on, held_out, threshold
+from eccaht.experiments.detection_alarms import Alarms, Detector, Watcher
+from eccaht.experiments.detection_cases import Labelled, Task, load_task
+from eccaht.experiments.detection_ours import Ours
 from eccaht.experiments.detection_outcomes import Outcome
 from eccaht.experiments.incidents_cases import Readings
 from eccaht.experiments.nab import nab_points
-
-
-@dataclass(frozen=True)
-class Alarms:
-    """What a method makes of a recording: is an alarm on, by row, and the rows in which alarms begin."""
-
-    on: Flags
-    begins: Index
-
-    @classmethod
-    def where(cls, on: Flags) -> Alarms:
-        """One alarm for each run of rows."""
-        return cls(on, np.array([start for start, _ in runs(on)], dtype=np.intp))
-
-    @property
-    def changes(self) -> Index:
-        """The rows in which alarms begin or have just ended."""
-        ends = np.array([stop for _, stop in runs(self.on) if stop < len(self.on)], dtype=np.intp)
-        return np.union1d(self.begins, ends)
-
-
-Watcher = Callable[[Readings], Alarms]
-Detector = Callable[[Readings, float, int], Watcher]  # history, false alarms per row, seed
 
 
 def charted(chart: Chart, history: Readings, rate: float, seed: int) -> Watcher:
@@ -52,20 +31,51 @@ def charted(chart: Chart, history: Readings, rate: float, seed: int) -> Watcher:
     return lambda new: Alarms.where(held_on(statistic(new.rows) > level))
 
 
-DETECTORS: dict[str, Detector] = {name: partial(charted, chart) for name, chart in CHARTS.items()}
+OURS = "eccaht"
+DELIVERED = f"{OURS}, unrounded"  # with the history as it was delivered, not rounded to the recording's decimals
+DETECTORS: dict[str, Detector] = {OURS: Ours} | {name: partial(charted, chart) for name, chart in CHARTS.items()}
 
 
 def watch(entity: Entity | Testbed, seed: int) -> list[Outcome]:
     """Let all methods watch all recordings of a server or a testbed."""
     task, outcomes = load_task(entity), []
-    for name, detector in DETECTORS.items():
-        watcher = detector(task.history, task.rate, seed)
+    for name, detector, history in _methods(task):
+        watcher = detector(history, task.rate, seed)
         for recording in task.recordings:
             alarms = watcher(recording.readings)
             if alarms.on.shape != (len(recording.readings.rows),):
                 raise ValueError(f"{name} must say of each row whether an alarm is on")
-            outcomes.append(outcome_of(entity, task, recording, name, alarms))
+            outcome = outcome_of(entity, task, recording, name, alarms)
+            outcomes.append(_with_answers(outcome, recording, watcher) if isinstance(watcher, Ours) else outcome)
     return outcomes
+
+
+def _methods(task: Task) -> Iterator[tuple[str, Detector, Readings]]:
+    """All methods with the history that each learns from."""
+    for name, detector in DETECTORS.items():
+        yield name, detector, task.history
+        if name == OURS and task.delivered is not None:
+            yield DELIVERED, detector, task.delivered
+
+
+def _with_answers(outcome: Outcome, recording: Labelled, ours: Ours) -> Outcome:
+    """The same with what `identify` says: the date of a single incident, and the sensors where they are labelled."""
+    readings, spans = recording.readings, recording.incidents
+    if recording.changes is not None and len(spans) == 1:
+        onset, times = ours.onset(readings), _seconds(readings)
+        (start, stop), last = spans[0], len(times) - 1
+        off = None if onset is None else tuple(float(times[onset] - times[min(row, last)]) for row in (start, stop))
+        outcome = replace(outcome, dated=off)
+    known = set(ours.model.names)
+    hits, places = [], []
+    for (start, stop), altered in zip(spans, recording.altered or (), strict=False):
+        truth = known.intersection(altered)
+        if not truth:
+            continue
+        order = ours.ranked(readings, start, stop)
+        hits.append(len(truth.intersection(order[: len(truth)])) / len(truth))
+        places.append(1 + min(order.index(name) for name in truth))
+    return replace(outcome, named=tuple(hits), places=tuple(places))
 
 
 def outcome_of(entity: Entity | Testbed, task: Task, recording: Labelled, method: str, alarms: Alarms) -> Outcome:
@@ -104,8 +114,8 @@ def outcome_of(entity: Entity | Testbed, task: Task, recording: Labelled, method
     )
 
 
-def _seconds(readings: Readings) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _seconds(readings: Readings) -> Array:
     """Of each row since the first; rows without times are a second apart."""
     if readings.times is None:
         return np.arange(len(readings.rows), dtype=np.float64)
-    return (readings.times - readings.times[0]) / np.timedelta64(1, "s")
+    return np.asarray((readings.times - readings.times[0]) / np.timedelta64(1, "s"))

@@ -5,7 +5,9 @@ The rate is the same for all methods of a collection, and nothing of it comes fr
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -27,23 +29,31 @@ _DAY = 86_400.0  # seconds
 
 @dataclass(frozen=True)
 class Labelled:
-    """A recording, its incidents as rows (start, stop), stop not included, and its change points if it has labels."""
+    """A recording, its incidents as rows (start, stop), stop not included, and its change points if it has labels.
+
+    altered: the sensors that were altered in each incident, if that is known.
+    """
 
     name: str
     readings: Readings
     incidents: tuple[tuple[int, int], ...]
     changes: tuple[int, ...] | None = None
+    altered: tuple[tuple[str, ...], ...] | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is learnt from, and what is watched then; `rate` is of false alarms, per row."""
+    """What is learnt from, and what is watched then; `rate` is of false alarms, per row.
+
+    delivered: the history as it was before it was rounded to the decimals of the recordings, if it was.
+    """
 
     kind: Kind
     history: Readings
     rate: float
     rows_a_day: float
     recordings: tuple[Labelled, ...]
+    delivered: Readings | None = None
 
 
 def load_task(entity: Entity | Testbed) -> Task:
@@ -75,10 +85,18 @@ def _batadal(testbed: Testbed) -> Task:
     learnt = Readings(history.rows.round(decimals(rows)), history.names, history.times)
     spans = [np.flatnonzero((attacks.times >= first) & (attacks.times <= last)) for first, last in read_attacks(truth)]
     incidents = tuple((int(span[0]), int(span[-1]) + 1) for span in spans if span.size)
+    altered = tuple(names for names, span in zip(_altered(truth), spans, strict=True) if span.size)
     if not incidents:
         raise ValueError(f"none of the attacks of {truth} lies in {path}")
-    recording = Labelled(stem(path), Readings(rows, history.names, attacks.times), incidents)
-    return Task("batadal", learnt, 1.0 / _MONTH, rows_a_day(history), (recording,))
+    recording = Labelled(stem(path), Readings(rows, history.names, attacks.times), incidents, altered=altered)
+    delivered = Readings(history.rows, history.names, history.times)
+    return Task("batadal", learnt, 1.0 / _MONTH, rows_a_day(history), (recording,), delivered)
+
+
+def _altered(truth: Path) -> list[tuple[str, ...]]:
+    """The sensors of each attack; none where the file does not list them."""
+    attacks = json.loads(truth.read_text(encoding="utf-8"))["attacks"]
+    return [tuple(map(str, attack.get("altered", ()))) for attack in attacks]
 
 
 def _skab(testbed: Testbed) -> Task:

@@ -13,7 +13,8 @@ from eccaht.experiments.nab import nab_score
 from eccaht.experiments.tables import Table, from_rows
 from eccaht.statistics import f1_score
 
-_LISTS = ("lengths", "delays", "begun")
+_LISTS = ("lengths", "delays", "begun", "named", "places")
+WITHIN = 60.0  # seconds: an incident is dated right if its beginning is no farther off
 Measures = dict[str, Any]  # by name: a number, None where there is none, or numbers by recording
 Detection = dict[str, dict[str, Measures]]  # by collection and method
 
@@ -25,7 +26,9 @@ class Outcome:
     rate: of false alarms per row, as given to the method. lengths, delays, begun: of each incident its rows, the rows
     until an alarm was on, None if none was, and whether an alarm began in it. false_alarms: those that began outside
     of incidents. changes: change points; nab_points: what beginnings and ends of alarms earn as detections of them,
-    nab_points_begins: what beginnings alone earn.
+    nab_points_begins: what beginnings alone earn. Of methods that answer more than alarms: dated: seconds from the true
+    beginning, and from the true end, to the beginning that is given; None if none is. named, places: of each incident
+    the share of its n altered sensors among the first n, and the place of the first of them.
     """
 
     collection: str
@@ -46,6 +49,9 @@ class Outcome:
     changes: int
     nab_points: float
     nab_points_begins: float
+    dated: tuple[float, ...] | None = None
+    named: tuple[float, ...] = ()
+    places: tuple[int, ...] = ()
 
 
 def outcome_as_row(outcome: Outcome) -> dict[str, Any]:
@@ -55,17 +61,20 @@ def outcome_as_row(outcome: Outcome) -> dict[str, Any]:
 
 def outcome_from_row(row: Mapping[str, Any]) -> Outcome:
     """The record that `outcome_as_row` has written, after JSON too."""
-    return Outcome(**{**row, **{key: tuple(row[key]) for key in _LISTS}})
+    dated = row["dated"]
+    lists = {key: tuple(row[key]) for key in _LISTS}
+    return Outcome(**{**row, **lists, "dated": None if dated is None else tuple(dated)})
 
 
 def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
     """One row for each recording and method; of several incidents with semicolons between."""
-    texts = ({key: ";".join(map(_text, getattr(outcome, key))) for key in _LISTS} for outcome in outcomes)
+    keys = (*_LISTS, "dated")
+    texts = ({key: ";".join(map(_text, getattr(outcome, key) or ())) for key in keys} for outcome in outcomes)
     return from_rows([asdict(outcome) | each for outcome, each in zip(outcomes, texts, strict=True)])
 
 
 def _text(value: float | None) -> str:
-    return "" if value is None else str(int(value))
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(int(value))
 
 
 # -- measures ------------------------------------------------------------------------------------------
@@ -82,7 +91,19 @@ def summarise_detection(outcomes: Sequence[Outcome]) -> Detection:
 def measures(outcomes: Sequence[Outcome]) -> Measures:
     """All measures of one method on one collection: those of every kind, and those of its own."""
     kind = outcomes[0].kind
-    return _common(outcomes) | (_OWN[kind](outcomes) if kind in _OWN else {})
+    return _common(outcomes) | (_OWN[kind](outcomes) if kind in _OWN else {}) | _answers(outcomes)
+
+
+def _answers(outcomes: Sequence[Outcome]) -> Measures:
+    """Those of methods that date incidents and rank sensors: none of others."""
+    found: Measures = {}
+    if dated := [each.dated for each in outcomes if each.dated is not None]:
+        found["dated_within_60s"] = sum(abs(beginning) <= WITHIN for beginning, _ in dated)
+        found["dated_at_end"] = sum(abs(end) <= WITHIN for _, end in dated)
+    if named := [share for each in outcomes for share in each.named]:
+        found["altered_at_n"] = float(np.mean(named))
+        found["first_place"] = float(np.mean([place for each in outcomes for place in each.places]))
+    return found
 
 
 def _common(outcomes: Sequence[Outcome]) -> Measures:

@@ -1,7 +1,7 @@
 """Incidents whose truth is known: labelled ones, steps and replays put into quiet rows, and stretches left quiet.
 
 All but the labelled ones lie in the last third of the training rows, after a fit on the first two thirds. Sensors that
-never vary in the training rows are left out of every truth: nobody can rank them.
+never vary in the training rows are left out of every truth: no method can rank them.
 """
 
 from __future__ import annotations

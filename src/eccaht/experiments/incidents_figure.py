@@ -60,17 +60,16 @@ def _label_rows(ax: Axes, rows: list[tuple[str, str]]) -> None:
     ax.set_yticks(range(len(rows)), [method or collection for collection, method in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     for label, (_, method) in zip(ax.get_yticklabels(), rows, strict=True):
-        label.set_fontweight("bold" if method in ("", *OURS) else "normal")
+        label.set_fontweight("bold" if method in ("", OURS) else "normal")
         if not method:
             label.set_fontsize(7.5)
 
 
 def _look(method: str) -> dict[str, Any]:
-    """Ours are round, hollow without correlation; rivals are square and grey."""
-    if method not in OURS:
+    """Ours is round; rivals are square and grey."""
+    if method != OURS:
         return {"color": _RIVAL, "marker": "s", "markersize": 3.2}
-    blue = PALETTE["blue"]
-    return {"color": blue, "marker": "o", "markersize": 4.4, "markerfacecolor": blue if OURS[method] else "white"}
+    return {"color": PALETTE["blue"], "marker": "o", "markersize": 4.4}
 
 
 def _draw_mean(ax: Axes, y: float, value: Estimate, method: str) -> None:

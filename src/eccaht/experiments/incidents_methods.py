@@ -1,6 +1,6 @@
-"""The methods that are compared on incidents: ours, with and without correlation, and the rivals.
+"""The methods that are compared on incidents: ours and the rivals.
 
-Each learns from a history of normal operation and then judges cases, told where the incident starts and nothing else.
+Each learns from a history of normal operation and then judges cases, given where the incident starts and nothing else.
 A rival only ranks; to name sensors it gets the threshold that its largest score passes in 5 % of the history's own
 stretches, about as long as the incident.
 """
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from functools import cache
 
 import numpy as np
 
@@ -23,10 +22,11 @@ from eccaht.model.calibration import calibrate_with_windows
 from eccaht.naming import unknown
 
 PROMISE = 0.05  # alarms in quiet stretches, and sure answers that are wrong
-OURS = {"eccaht": True, "eccaht-diagonal": False}  # by name: is correlation used?
-METHODS = (*OURS, *RIVALS)
+OURS = "eccaht"
+METHODS = (OURS, *RIVALS)
 _LENGTHS = (QUIET, CHANGED, LONGEST)  # of the stretches that thresholds are taken from
 _STRETCHES = 60
+_RECENT = 500  # rows before an incident that are handed over with it
 
 
 @dataclass(frozen=True)
@@ -66,26 +66,31 @@ def check_methods(names: Sequence[str] | None) -> tuple[tuple[str, ...], list[st
 def learn(names: Sequence[str], history: Readings, known: Index, seed: int) -> dict[str, Judge]:
     """Let the methods learn from a history; `known` are the sensors that they rank."""
     rows = history.rows[:, known]
-    judges = our_judges([name for name in names if name in OURS], history, known, seed)
+    judges = {OURS: our_judge(history, known, seed)} if OURS in names else {}
     return judges | {name: _rival(RIVALS[name](rows), rows, known) for name in names if name in RIVALS}
 
 
-def our_judges(names: Sequence[str], history: Readings, known: Index, seed: int) -> dict[str, Judge]:
-    """Ours with one model for both: default options, and drills on the history."""
-    if not names:
-        return {}
+def our_judge(history: Readings, known: Index, seed: int) -> Judge:
+    """Ours with default options, and drills on the history.
+
+    An incident is given, and its sensors are named. In a quiet stretch nothing is given: sensors are named if an
+    incident that begins in it is found.
+    """
     model, windows = calibrate_with_windows(history.source(), window=history.window)
     model = keeping(model, drill_history(model, windows, seed=seed))
 
-    def judge(case: Case, correlation: bool) -> Judgement:
-        windows = model.prepare(case.readings.source())
-        how: dict[str, Any] = {} if correlation else {"correlation": False}
-        stop = len(case.readings.rows)
-        answer = investigate_incident(model, windows, start=case.start, stop=stop, locate=False, **how)
-        ranked = [suspect.sensor for suspect in answer.sensors]
-        return judgement_of(history.names, known, ranked, answer.named, answer.confidence, answer.sure)
+    def judge(case: Case) -> Judgement:
+        first = max(0, case.start - _RECENT)
+        recording = model.prepare(case.readings.after(first).source())
+        start, quiet = case.start - first, case.tier == "quiet"
+        answer = investigate_incident(model, recording, start, locate=quiet)
+        begun = [each for each in answer.incidents if not quiet or each.onset >= recording.starts[start]]
+        largest = max(begun, key=lambda each: each.evidence, default=answer.looked_at)
+        confidence, sure = (largest.confidence, largest.sure) if begun else (answer.confidence, answer.sure)
+        ranked, named = [suspect.sensor for suspect in largest.sensors], largest.named if begun else ()
+        return judgement_of(history.names, known, ranked, named, confidence, sure)
 
-    return {name: partial(judge, correlation=OURS[name]) for name in names}
+    return judge
 
 
 def judgement_of(

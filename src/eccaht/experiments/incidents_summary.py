@@ -16,7 +16,7 @@ from eccaht.experiments.tables import Table, from_rows
 from eccaht.randomness import rng_for
 from eccaht.statistics import Estimate, bca_interval, clopper_pearson
 
-OUR_METHOD = next(iter(OURS))
+OUR_METHOD = OURS
 BOTH = "both"  # incidents of one and of three sensors together
 MEASURES: dict[str, Callable[[Trial], float]] = {
     "precision_at_n": lambda trial: trial.precision,

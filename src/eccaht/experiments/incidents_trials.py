@@ -20,7 +20,7 @@ _SENSORS = ("truth", "named", "first")
 class Trial:
     """What a method made of a case.
 
-    truth, named: the sensors that are wrong, and those that are said to be. first: the n that were ranked first.
+    truth, named: the sensors that are wrong, and those that are named. first: the n that were ranked first.
     hits, hits_150: how many of the n that are wrong are among the first n, and among the first 1.5 n, rounded up.
     top_3: is any of them among the first three?
     """
@@ -58,7 +58,7 @@ class Trial:
 
     @property
     def f1(self) -> float:
-        """F1 of the named sensors, with nothing told."""
+        """F1 of the named sensors, with nothing given."""
         return float(f1_score(len(set(self.named) & set(self.truth)), len(self.named), self.n))
 
     @property

@@ -1,4 +1,4 @@
-"""What an investigation of an incident answers, as numbers; words, pictures and pages are made of it elsewhere."""
+"""What an investigation of a recording answers, as numbers; words, pictures and pages are made of it elsewhere."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
+from eccaht.streams.alarm import Kind
 
-Kind = Literal["step", "drift", "noise", "replay", "stuck", "silent", "moved", "free"]
+Verdict = Literal["wrong", "nothing", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,9 @@ class Interval:
 class Reason:
     """Why a sensor is where it is: what it reads alone, and what the others say it should read.
 
-    z_alone: its mean deviation from its level before the onset, in usual deviations of one window in the history.
-    z_given: its mean deviation from what the sensors that are not named predict, in usual deviations of one window
-    from that.
-    predictors: the sensors whose readings say most about it, with their weights in robust units, largest first.
+    z_alone: its mean distance from its level before the onset, in spreads of the sensor in the history.
+    z_given: its mean distance from what the sensors that are not named predict, in units of what that leaves open.
+    predictors: the sensors whose readings say most about it, with their weights in spreads, largest first.
     read, expected: its mean reading since the onset and what the others predict for it, in raw units.
     """
 
@@ -41,14 +41,14 @@ class Reason:
 
 @dataclass(frozen=True)
 class Suspect:
-    """One sensor in the light of the incident.
+    """One sensor in the light of an incident.
 
-    kind: "moved" is a column that never changed in the history and does now; no evidence weighs it. "replay" has
-    nothing to do with what the others predict, as if it were of another time. belief: the probability that it is
-    wrong. evidence: log-likelihood that the named set loses without it, or wins with it; needed: what it takes to
-    be named, as sound sensors seldom reach it. size, size_raw: its mean deviation since the onset from what the
-    others predict (if it is named, the end of a drift, the spread of noise or a replay), in robust and in raw
-    units, with a 95 % interval of the latter. since: the window from which on it deviates.
+    kind: "range" is beyond everything in the history by as much as its whole range; "moved" is a column that never
+    changed in the history and does now; "replay" has nothing to do with what the others predict, as if it were of
+    another time. belief: the probability that it is wrong. evidence: -log of the share of quiet stretches of that
+    length that show as much of it, given the sensors named before it, in nats; needed: what it takes to be named.
+    size, size_raw: its mean deviation since the onset from what the others predict (the end of a drift, the spread of
+    noise or a replay), in robust and in raw units, with a 95 % interval of the latter; NaN below its resolution.
     """
 
     sensor: str
@@ -77,47 +77,106 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Which sensors are wrong.
+class Incident:
+    """One incident of a recording.
 
-    sensors: all of them, the most suspect first, the named ones before the others.
-    onset, onset_interval: None if nothing is wrong; the interval holds the onset with 95 % by the evidence.
-    first, last: the stretch that was looked at; n_windows of it.
-    evidence: how unusual the stretch is, as -log of the share of quiet stretches that are as unusual.
-    threshold: evidence beyond which something is said to be wrong.
-    confidence: the counted probability that exactly the named sensors are wrong (or that nothing is), those of kind
-    "moved" taken for granted; None where no drill has counted it, and a caution then says why. sure: is it at least
-    the promised one? searched: whether the stretch that was judged had to be found, which drills were told.
-    posterior: the same within the model, before drills corrected it.
-    runner_up: the strongest sensor that was not named.
-    rankings: all sensors with their score, best first, by "z_local" (the largest deviation from the hour before) and
-    "mahalanobis" (contribution to the Mahalanobis distance).
-    cautions: what a user should know. drill: one line that says what drills on the history counted, "" without.
+    onset, onset_interval: its first window, with 95 % by the evidence. end: the first window after it, None if it goes
+    on. changed: whether it ended because its deviation lasts as a change. sensors: all of them, the most suspect
+    first, the named ones before the others. evidence: how rare the readings of the named sensors are, beyond what is
+    usual, summed over its windows, in nats: by which incidents are compared.
+    confidence: the probability that exactly the named sensors are wrong, as estimated in drills, None where no drill
+    says. starts, evidence_course, courses: of the windows shown, from some before the onset to some after the end.
     """
 
+    onset: np.datetime64
+    onset_interval: tuple[np.datetime64, np.datetime64]
+    end: np.datetime64 | None
+    changed: bool
     sensors: tuple[Suspect, ...]
-    onset: np.datetime64 | None
-    onset_interval: tuple[np.datetime64, np.datetime64] | None
-    first: np.datetime64
-    last: np.datetime64
-    n_windows: int
     evidence: float
-    threshold: float
     confidence: float | None
     sure: bool
-    posterior: float
-    alpha: float
-    runner_up: str | None
     rankings: dict[str, tuple[tuple[str, float], ...]]
-    starts: NDArray[np.datetime64]  # of the windows shown, some of them before the stretch, (T,)
-    evidence_course: Array  # (T,), cumulated evidence of the named set; 0 before the onset
+    starts: NDArray[np.datetime64]  # (T,)
+    evidence_course: Array  # (T,), cumulated since the onset
     courses: tuple[Course, ...] = ()  # of the named sensors and the runner-up
-    cautions: tuple[str, ...] = ()
-    drill: str = ""
-    notes: tuple[str, ...] = field(default=())
-    searched: bool = False
 
     @property
     def named(self) -> tuple[str, ...]:
         """The sensors that are wrong, the most suspect first."""
         return tuple(suspect.sensor for suspect in self.sensors if suspect.named)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """How each of them is wrong."""
+        return tuple(suspect.kind for suspect in self.sensors if suspect.named)
+
+    @property
+    def runner_up(self) -> str | None:
+        """The strongest sensor that was not named."""
+        return next((suspect.sensor for suspect in self.sensors if not suspect.named), None)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Which sensors are wrong in a recording.
+
+    verdict: "wrong", "nothing" or "undecided"; doubts: why it is undecided. incidents: in order of time. looked_at: the
+    stretch as a whole, in which no sensor is named: what `largest` is where there is no incident. first, last: the
+    stretch that was looked at; n_windows of it. evidence: the largest value of a detector beyond its threshold, in
+    nats: above 0 there is an alarm. alpha: 1 less the confidence that makes an answer sure. every: windows to a false
+    alarm. quiet: the share of drilled faults that were found where nothing is wrong, None where it is not known.
+    cautions: what a user should know; compared: those of them that compare the data with the history.
+    drill: one line that says what drills on the history found, "" without.
+    """
+
+    verdict: Verdict
+    incidents: tuple[Incident, ...]
+    looked_at: Incident
+    first: np.datetime64
+    last: np.datetime64
+    n_windows: int
+    evidence: float
+    alpha: float
+    every: float
+    quiet: float | None = None
+    doubts: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    drill: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def largest(self) -> Incident:
+        """The incident with the most evidence; the whole stretch if there is none."""
+        return max(self.incidents, key=lambda each: each.evidence, default=self.looked_at)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The sensors of the largest incident that are wrong, the most suspect first; none if there is no incident."""
+        return self.largest.named if self.incidents else ()
+
+    @property
+    def sensors(self) -> tuple[Suspect, ...]:
+        """All sensors in the light of the largest incident."""
+        return self.largest.sensors
+
+    @property
+    def onset(self) -> np.datetime64 | None:
+        """When the largest incident began."""
+        return self.largest.onset if self.incidents else None
+
+    @property
+    def end(self) -> np.datetime64 | None:
+        """When the largest incident was over, None if it goes on."""
+        return self.largest.end if self.incidents else None
+
+    @property
+    def confidence(self) -> float | None:
+        """That exactly the named sensors are wrong in the largest incident, or that nothing is; see `quiet`."""
+        return self.largest.confidence if self.incidents else self.quiet
+
+    @property
+    def sure(self) -> bool:
+        """Is the confidence at least the one that was asked for?"""
+        return self.confidence is not None and self.confidence >= 1.0 - self.alpha

@@ -1,203 +1,222 @@
-"""What drills counted: right sets, sensors found, sure answers that were wrong, alarms in quiet stretches."""
+"""The counts of drills: faults found, how soon, how well dated and named, and alarms while nothing was wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from eccaht.archive import check_keys
-from eccaht.arrays import as_count, as_number, check_alpha
-from eccaht.incident.drilling import Drill
-from eccaht.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
-from eccaht.incident.promise import Promise
-from eccaht.presentation.text import counted, percent, rounded
-from eccaht.statistics import chance_of_as_many, clopper_pearson
+import numpy as np
 
-BINS = ((SMALLEST, 2.0), (2.0, 3.0), (3.0, 5.0), (5.0, LARGEST))  # sizes of faults, robust units
-HEADINGS = ("fault", "size", "drilled", "sets right", "sensors found", "share", "95 % interval")
-SIGNIFICANCE = 0.05  # of the test whether the promise holds
-_MOST = 10**9  # of anything counted: a file with more is damaged
-_TALLY = 4  # numbers of a cell
-ALL = "all"
-_WHOLE = ("sure", "sure_and_wrong", "falsely_named", "quiet", "alarms", "quiet_windows")
-LAYOUT = tuple((kind, *sizes) for kind in KINDS for sizes in (BINS if kind in SIZED else ((0.0, 0.0),)))
+from eccaht.archive import check_keys
+from eccaht.arrays import as_count, as_number
+from eccaht.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
+from eccaht.incident.trials import Quiet, Trial
+from eccaht.presentation.text import counted, percent
+from eccaht.statistics import clopper_pearson
+
+BANDS = ((SMALLEST, 2.0), (2.0, 5.0), (5.0, LARGEST))  # of sizes, in robust units
+HEADINGS = ("fault", "size", "drills", "found", "delay", "right set", "onset within 2", "end within 5", "sure", "wrong")
+AT_ALARM = "right set at alarm"  # heading of a further column for a watch
+NEAR_ONSET, NEAR_END = 2, 5  # windows
+MOST = 10**9  # drills or windows that a file may hold
 
 
 class Cell(NamedTuple):
-    """Drills of one kind and range of sizes: how many, sets right, faulty sensors and how many of them were found.
+    """Drills of one kind and band of sizes: counts, and the median delay in windows of those found.
 
-    low, high: robust units, 0 for all sizes or a kind without.
+    right, at_alarm: those whose set was exactly right, with hindsight and at the alarm. onset, end: those that were
+    dated within NEAR_ONSET and NEAR_END windows. named: faulty sensors that were named, of `sensors`. sure, wrong:
+    confident answers, of all incidents that were reported, and how many of them were not right.
     """
 
     kind: str
     low: float
     high: float
-    faults: int
-    right: int
-    present: int
+    drills: int
     found: int
+    right: int
+    at_alarm: int
+    onset: int
+    end: int
+    sensors: int
+    named: int
+    sure: int
+    wrong: int
+    delay: float
 
     @property
-    def share(self) -> float | None:
-        """The share of the faulty sensors that was found; None without drills."""
-        return self.found / self.present if self.present else None
+    def share(self) -> float:
+        """Of the faults that were found."""
+        return self.found / self.drills if self.drills else 0.0
 
     @property
-    def interval(self) -> tuple[float, float] | None:
-        """Its 95 % interval (Clopper-Pearson), as if sensors that fail together were found one by one."""
-        return clopper_pearson(self.found, self.present) if self.present else None
-
-    def row(self) -> tuple[str, ...]:
-        """The cell as a line of the table."""
-        sizes = f"{self.low:g}-{self.high:g}" if self.high else ""
-        counts = (str(self.faults), str(self.right), f"{self.found}/{self.present}")
-        if self.share is None or self.interval is None:
-            return self.kind, sizes, *counts, "-", "-"
-        low, high = self.interval
-        return self.kind, sizes, *counts, f"{self.share:.2f}", f"{low:.2f} to {high:.2f}"
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of it."""
+        return clopper_pearson(self.found, self.drills) if self.drills else (0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted on drills that nothing was fitted to.
+    """All drills of a history. quiet: its windows without a fault. every: windows to a false alarm, as asked for."""
 
-    alpha: the promise: sure answers, those with a confidence of at least 1 - alpha, are wrong at most so often.
-    factor: on the evidence, which makes confidences honest: the one that is kept, fitted to all drills.
-    sure, sure_and_wrong: of all drills, quiet ones included. falsely_named: sensors named beside the faulty ones.
-    quiet, alarms, quiet_windows: stretches without a fault, alarms in them, and their windows.
-    cells: faults by kind and size, one a range of sizes for kinds that have some.
-    """
-
-    alpha: float
-    factor: float
-    sure: int
-    sure_and_wrong: int
-    falsely_named: int
-    quiet: int
-    alarms: int
-    quiet_windows: int
     cells: tuple[Cell, ...]
+    quiet: Quiet
+    every: float
+    alpha: float
 
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha)
-        if not 0.0 < as_number(self.factor, "factor") <= 1.0:
-            raise ValueError(f"the factor on the evidence must lie between 0 and 1, not {self.factor!r}")
-        for name in _WHOLE:
-            checked_number(getattr(self, name), name.replace("_", " "))
-        if tuple(cell[:3] for cell in self.cells) != LAYOUT:
-            raise ValueError("the counts must have a cell for each kind and range of sizes")
-        for cell in self.cells:
-            faults, right, present, found = (checked_number(number, "a count") for number in cell[3:])
-            if not (right <= faults <= present and right <= found <= present):  # a fault has at least one sensor
-                raise ValueError(f"the counts of {cell.kind} do not agree with each other")
-        wrong = min(self.sure, self.faults - self.right + self.quiet)
-        good = self.sure <= self.faults + self.quiet and self.sure_and_wrong <= wrong
-        if not good or self.alarms > self.quiet or self.quiet > self.quiet_windows:
-            raise ValueError("the counts do not agree with each other")
+    @staticmethod
+    def of(
+        trials: Sequence[Trial],
+        quiet: Quiet,
+        every: float,
+        alpha: float,
+        confidences: Sequence[Sequence[float | None]] = (),
+    ) -> Counts:
+        """Count trials; confidences: of the answers of each, None where there is none."""
+        given = confidences or [()] * len(trials)
+        places = [(kind, low, high) for kind in KINDS for low, high in (BANDS if kind in SIZED else ((0.0, 0.0),))]
+        cells = []
+        for place in places:
+            inside = [k for k, trial in enumerate(trials) if _belongs(trial, place)]
+            cells.append(_cell(place, [trials[k] for k in inside], [given[k] for k in inside], alpha))
+        return Counts(tuple(cell for cell in cells if cell.drills), quiet, every, alpha)
 
-    @property
-    def faults(self) -> int:
-        """Faults drilled."""
-        return sum(cell.faults for cell in self.cells)
-
-    @property
-    def right(self) -> int:
-        """Faults of which exactly the faulty sensors were named."""
-        return sum(cell.right for cell in self.cells)
+    def total(self, name: str) -> int:
+        """The sum of a count over all cells."""
+        return sum(int(getattr(cell, name)) for cell in self.cells)
 
     @property
-    def present(self) -> int:
-        """Faulty sensors in all drills."""
-        return sum(cell.present for cell in self.cells)
+    def drills(self) -> int:
+        """How many there were."""
+        return self.total("drills")
 
     @property
-    def found(self) -> int:
-        """Faulty sensors that were named."""
-        return sum(cell.found for cell in self.cells)
+    def found_share(self) -> float | None:
+        """Of all faults that were found, None without drills."""
+        return self.total("found") / self.drills if self.drills else None
+
+    @property
+    def sure(self) -> tuple[int, int]:
+        """Confident answers, and how many of them were wrong."""
+        return self.total("sure"), self.total("wrong")
 
     @property
     def holds(self) -> bool:
-        """Whether so many sure answers are wrong as the promise allows, but for chance (one-sided test at 5 %)."""
-        return not self.sure or chance_of_as_many(self.sure_and_wrong, self.sure, self.alpha) >= SIGNIFICANCE
+        """Whether confident answers were wrong no more often than alpha says, but for chance."""
+        sure, wrong = self.sure
+        return not sure or clopper_pearson(wrong, sure)[0] <= self.alpha
 
-    def of_kind(self, kind: str) -> Cell:
-        """All faults of a kind, whatever their size; of kind "all", all of them."""
-        chosen = [cell for cell in self.cells if kind in (cell.kind, ALL)]
-        return Cell(kind, 0.0, 0.0, *(sum(numbers) for numbers in zip(*(cell[3:] for cell in chosen), strict=True)))
+    @property
+    def false_alarms(self) -> tuple[int, float]:
+        """Alarms in the history, and how many were asked for at most."""
+        return self.quiet.alarms, self.quiet.windows / self.every
+
+    def of_kind(self, kind: str) -> tuple[Cell, ...]:
+        """The cells of a kind, small sizes first."""
+        return tuple(cell for cell in self.cells if cell.kind == kind)
+
+    @property
+    def share_in_alarm(self) -> float:
+        """Of the quiet windows."""
+        return self.quiet.in_alarm / self.quiet.windows if self.quiet.windows else 0.0
 
     def line(self, seconds: float | None) -> str:
-        """What was counted in one line; seconds: length of a window, None where windows have none."""
-        sets = f"{counted(self.faults, 'fault')} drilled, {counted(self.right, 'set')} right"
-        if not self.sure:
-            sure = "no answer sure"
-        else:
-            share = percent(self.sure_and_wrong / self.sure)
-            sure = f"{self.sure_and_wrong} of {counted(self.sure, 'sure answer')} wrong ({share})"
-        unit = "window" if seconds is None else "hour"
-        time = self.quiet_windows if seconds is None else self.quiet_windows * seconds / 3600.0
-        quiet = f"{counted(self.alarms, 'alarm')} in {_amount(time)} quiet {unit}{'' if time == 1 else 's'}"
-        return f"On your own history: {sets}, {sure}; {quiet}"
+        """One line for people; seconds: length of a window, None where rows have no times."""
+        sure, wrong = self.sure
+        alarms, asked = self.false_alarms
+        hours = "" if seconds is None else f"{self.quiet.windows * seconds / 3600.0:.3g} hours"
+        said = f"{wrong} of {sure} confident answers wrong" if sure else "no answer confident"
+        return (
+            f"On your own history: {self.drills} faults drilled, {self.total('found')} found, {self.total('right')} "
+            f"sets right, {said}; {counted(alarms, 'false alarm')} in {hours or counted(self.quiet.windows, 'window')} "
+            f"without a fault ({asked:.2g} expected), {percent(self.share_in_alarm)} of the time in alarm"
+        )
 
-    def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table: each kind and range of sizes, then all faults together; HEADINGS stand above it."""
-        for kind in KINDS:
-            yield from (cell.row() for cell in self.cells if cell.kind == kind)
-        yield self.of_kind(ALL).row()
+    def rows(self, *, at_alarm: bool = False) -> Iterator[tuple[str, ...]]:
+        """The table, a row a cell; at_alarm: with a column more."""
+        for cell in self.cells:
+            size = "" if cell.high == 0.0 else f"{cell.low:g}-{cell.high:g}"
+            delay = "" if not cell.found else f"{cell.delay:g}"
+            shares = [_percent(count, cell.found) for count in (cell.right, cell.onset, cell.end)]
+            start = (cell.kind, size, str(cell.drills), _percent(cell.found, cell.drills), delay)
+            end = (_percent(cell.at_alarm, cell.found),) if at_alarm else ()
+            yield (*start, *shares, str(cell.sure), str(cell.wrong), *end)
 
     def header(self) -> dict[str, Any]:
-        """The counts as plain numbers, for a file."""
-        numbers: dict[str, Any] = {name: getattr(self, name) for name in _WHOLE}
-        return {"alpha": self.alpha, "factor": self.factor, **numbers, "cells": [list(cell[3:]) for cell in self.cells]}
+        """As values of JSON."""
+        quiet = [self.quiet.windows, self.quiet.alarms, self.quiet.in_alarm]
+        return {"cells": [list(cell) for cell in self.cells], "quiet": quiet, "every": self.every, "alpha": self.alpha}
 
     @staticmethod
     def build(header: Any) -> Counts:
-        """The counts that `header` describes, which a stranger may have written."""
-        check_keys(header, {field.name for field in fields(Counts)}, "counts of drills")
-        cells = header["cells"]
-        good = isinstance(cells, list) and len(cells) == len(LAYOUT)
-        if not good or not all(isinstance(numbers, list) and len(numbers) == _TALLY for numbers in cells):
+        """From what `header` gave; whatever is not counts is refused."""
+        check_keys(header, {"cells", "quiet", "every", "alpha"}, "counts of drills")
+        cells, quiet = header["cells"], header["quiet"]
+        if not isinstance(cells, list) or not isinstance(quiet, list) or len(quiet) != 3:
             raise ValueError("its counts of drills are damaged")
-        built = tuple(Cell(*place, *numbers) for place, numbers in zip(LAYOUT, cells, strict=True))
-        return Counts(**{**header, "cells": built})
+        windows, alarms, on = (as_count(number, "a count of quiet windows", least=0) for number in quiet)
+        every, alpha = (as_number(header[name], f"{name} in the counts of drills") for name in ("every", "alpha"))
+        built = tuple(map(_built, cells))
+        good = max(alarms, on) <= windows <= MOST and 1.0 <= every <= 1e15 and 0.0 < alpha < 1.0
+        if not good or len({cell[:2] for cell in built}) != len(built):
+            raise ValueError("its counts of drills are damaged")
+        return Counts(built, Quiet(windows, alarms, on), every, alpha)
 
 
-def count(drills: Sequence[Drill], promise: Promise, alpha: float) -> Counts:
-    """Count the drills whose part is "count", which the promise was not fitted to."""
-    counted_on = [drill for drill in drills if drill.part == "count"]
-    quiet, faulty = ([drill for drill in counted_on if drill.quiet is wanted] for wanted in (True, False))
-    sure = [drill for drill in counted_on if promise.confidence(drill) >= 1.0 - check_alpha(alpha)]
-    return Counts(
-        alpha=alpha,
-        factor=promise.factor,
+def _belongs(trial: Trial, place: tuple[str, float, float]) -> bool:
+    kind, low, high = place
+    return trial.kind == kind and (high == 0.0 or low <= trial.size < high or trial.size == high == LARGEST)
+
+
+def _cell(
+    place: tuple[str, float, float],
+    trials: Sequence[Trial],
+    confidences: Sequence[Sequence[float | None]],
+    alpha: float,
+) -> Cell:
+    found = [trial for trial in trials if trial.found]
+    sure = [
+        answer
+        for trial, given in zip(trials, confidences, strict=True)
+        for answer, confidence in zip(trial.answers, given, strict=False)
+        if confidence is not None and confidence >= 1.0 - alpha
+    ]
+    delays = [trial.delay for trial in found if trial.delay is not None]
+    return Cell(
+        *place,
+        drills=len(trials),
+        found=len(found),
+        right=sum(trial.right for trial in found),
+        at_alarm=sum(trial.right_at_alarm for trial in found),
+        onset=sum(_near(trial.onset_error, NEAR_ONSET) for trial in found),
+        end=sum(_near(trial.end_error, NEAR_END) for trial in found),
+        sensors=sum(len(trial.truth) for trial in trials),
+        named=sum(len(set(trial.named) & set(trial.truth)) for trial in found),
         sure=len(sure),
-        sure_and_wrong=sum(not drill.right for drill in sure),
-        falsely_named=sum(drill.falsely_named for drill in faulty),
-        quiet=len(quiet),
-        alarms=sum(drill.alarm for drill in quiet),
-        quiet_windows=sum(drill.length for drill in quiet),
-        cells=tuple(_cell(place, faulty) for place in LAYOUT),
+        wrong=sum(not answer.right for answer in sure),
+        delay=float(np.median(delays)) if delays else 0.0,
     )
 
 
-def _cell(place: tuple[str, float, float], drills: Sequence[Drill]) -> Cell:
-    inside = [drill for drill in drills if belongs(drill.kind, drill.size, place)]
-    right, present = sum(d.right for d in inside), sum(len(d.sensors) for d in inside)
-    return Cell(*place, len(inside), right, present, sum(d.found for d in inside))
+def _near(error: int | None, windows: int) -> bool:
+    return error is not None and abs(error) <= windows
 
 
-def belongs(kind: str, size: float, place: tuple[str, float, float]) -> bool:
-    """Whether a fault is counted in this cell of LAYOUT; the largest size belongs to the last range."""
-    return kind == place[0] and (place[1] <= size < place[2] or size == place[2] in (0.0, LARGEST))
+def _built(numbers: Any) -> Cell:
+    if not isinstance(numbers, list) or len(numbers) != len(Cell._fields):
+        raise ValueError("its counts of drills are damaged")
+    kind, low, high, *counts, delay = numbers
+    sizes = [as_number(size, "a size in the counts of drills") for size in (low, high)]
+    whole = [as_count(count, "a count of drills", least=0) for count in counts]
+    cell = Cell._make([kind, *sizes, *whole, as_number(delay, "a delay in the counts of drills")])
+    known = kind in KINDS and ((low, high) in BANDS if kind in SIZED else not any(sizes))
+    good = cell.found <= cell.drills <= MOST and max(cell.right, cell.at_alarm, cell.onset, cell.end) <= cell.found
+    good = good and cell.wrong <= cell.sure <= MOST and cell.named <= cell.sensors <= MOST
+    if not known or not good or not 0.0 <= cell.delay <= MOST:
+        raise ValueError("its counts of drills are damaged")
+    return cell
 
 
-def checked_number(number: Any, what: str) -> int:
-    """A count that a file may hold."""
-    if as_count(number, what, least=0) > _MOST:
-        raise ValueError(f"{what} must be at most {_MOST}")
-    return int(number)
-
-
-def _amount(number: float) -> str:
-    """A length of time with two digits at least, so that a short one is not shown as none."""
-    return rounded(number) if number >= 1.0 else f"{number:.2g}"
+def _percent(count: int, of: int) -> str:
+    return f"{100 * count / of:.0f} %" if of else ""

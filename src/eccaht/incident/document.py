@@ -8,42 +8,63 @@ from typing import Any
 import numpy as np
 
 from eccaht.data.clock import PLAIN, Clock
-from eccaht.incident.answer import Answer, Suspect
+from eccaht.incident.answer import Answer, Incident, Suspect
 from eccaht.incident.why import disagreements, why
 from eccaht.incident.words import headline
 
 
 def as_document(answer: Answer, clock: Clock = PLAIN) -> dict[str, Any]:
-    """Everything that the lines say and the rest of the numbers; None stands for what is not known."""
-    sensors = [_sensor(answer, suspect, clock) for suspect in answer.sensors]
+    """Everything that the lines say and the rest of the numbers; None stands for what is not known.
+
+    What stands at the top is that of the largest incident. Where there is none, `sensors` and `rankings` are those of
+    the whole stretch.
+    """
+    largest = answer.largest
+    shown = _incident(largest, clock)
+    if not answer.incidents:
+        shown |= {"onset": None, "onset_interval": None, "end": None, "changed": False, "kinds": []}
     return {
         "headline": headline(answer, clock),
-        "named": [sensor for sensor in sensors if sensor["named"]],
-        "onset": _time(answer.onset, clock),
-        "onset_searched": bool(answer.searched),
-        "onset_interval": None if answer.onset_interval is None else [_time(t, clock) for t in answer.onset_interval],
+        "verdict": answer.verdict,
+        **shown,
         "confidence": _number(answer.confidence),
         "sure": bool(answer.sure),
-        "posterior": _number(answer.posterior),
         "alpha": _number(answer.alpha),
         "evidence": _number(answer.evidence),
-        "threshold": _number(answer.threshold),
-        "runner_up": answer.runner_up,
+        "false_alarm_every": _number(answer.every),
+        "doubts": list(answer.doubts),
         "cautions": list(answer.cautions),
         "drill": {"text": answer.drill} if answer.drill else None,
         "start": _time(answer.first, clock),
         "stop": _time(answer.last, clock),
         "windows": int(answer.n_windows),
-        "sensors": sensors,
+        "incidents": [_incident(incident, clock) for incident in answer.incidents],
         "rankings": {
             name: [{"sensor": sensor, "score": _number(score)} for sensor, score in ranking]
-            for name, ranking in answer.rankings.items()
+            for name, ranking in largest.rankings.items()
         },
-        "disagreements": disagreements(answer),
+        "disagreements": disagreements(largest),
     }
 
 
-def _sensor(answer: Answer, suspect: Suspect, clock: Clock) -> dict[str, Any]:
+def _incident(incident: Incident, clock: Clock) -> dict[str, Any]:
+    sensors = [_sensor(incident, suspect, clock) for suspect in incident.sensors]
+    return {
+        "onset": _time(incident.onset, clock),
+        "onset_interval": [_time(time, clock) for time in incident.onset_interval],
+        "end": _time(incident.end, clock),
+        "changed": bool(incident.changed),
+        "named": [sensor for sensor in sensors if sensor["named"]],
+        "kinds": list(incident.kinds),
+        "runner_up": incident.runner_up,
+        "confidence": _number(incident.confidence),
+        "sure": bool(incident.sure),
+        "evidence": _number(incident.evidence),
+        "sensors": sensors,
+    }
+
+
+def _sensor(incident: Incident, suspect: Suspect, clock: Clock) -> dict[str, Any]:
     reason, interval = suspect.reason, suspect.size_raw_interval
     numbers = {
         "belief": suspect.belief,
@@ -58,11 +79,11 @@ def _sensor(answer: Answer, suspect: Suspect, clock: Clock) -> dict[str, Any]:
         "read": reason.read,
         "expected": reason.expected,
     }
-    told: dict[str, Any] = {"sensor": suspect.sensor, "named": bool(suspect.named)}
-    told |= {"kind": suspect.kind if suspect.named else None, "since": _time(suspect.since, clock)}
-    told |= {name: _number(value) for name, value in numbers.items()}
-    told["predictors"] = [{"sensor": sensor, "weight": _number(weight)} for sensor, weight in reason.predictors]
-    return told | {"why": why(answer, suspect, clock) if suspect.named else None}
+    found: dict[str, Any] = {"sensor": suspect.sensor, "named": bool(suspect.named)}
+    found |= {"kind": suspect.kind if suspect.named else None, "since": _time(suspect.since, clock)}
+    found |= {name: _number(value) for name, value in numbers.items()}
+    found["predictors"] = [{"sensor": sensor, "weight": _number(weight)} for sensor, weight in reason.predictors]
+    return found | {"why": why(incident, suspect, clock) if suspect.named else None}
 
 
 def _time(time: np.datetime64 | None, clock: Clock) -> str | None:

@@ -1,4 +1,4 @@
-"""The picture of drills: the share of faulty sensors that were found against the size of the fault."""
+"""The picture of drills: the share of faults that were found and how soon, against the size of the fault."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from eccaht.incident.counts import Cell, Counts
+from eccaht.incident.counts import BANDS, Cell, Counts
 from eccaht.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
 from eccaht.presentation.style import PALETTE, TEXT_WIDTH, figure_style
 
 _UNSIZED = tuple(kind for kind in KINDS if kind not in SIZED)
-_HEIGHT = 2.9
+_HEIGHT = 4.4
 _APART = 1.05  # ratio of the places of two curves, so that their intervals stand side by side
 
 
 class Look(NamedTuple):
-    """How a kind is drawn: shapes and dashes tell kinds apart where colours do not."""
+    """How a kind is drawn: shapes and dashes distinguish kinds where colours do not."""
 
     colour: str
     marker: str
@@ -31,6 +30,7 @@ LOOKS = {
     "step": Look(PALETTE["blue"], "o"),
     "drift": Look(PALETTE["vermillion"], "s", "--"),
     "noise": Look(PALETTE["black"], "^", ":", filled=False),
+    "concealed": Look(PALETTE["purple"], "X", "-."),
     "stuck": Look(PALETTE["green"], "D"),
     "replay": Look(PALETTE["purple"], "v"),
     "silent": Look(PALETTE["black"], "P", filled=False),
@@ -39,19 +39,25 @@ LOOKS = {
 
 @figure_style()
 def draw(counts: Counts, *, line: str = "", width: float = TEXT_WIDTH) -> Figure:
-    """Draw a curve for each kind that has a size and a mark for each that has none, with 95 % intervals.
+    """Draw the share found, with 95 % intervals, and below it the median delay.
 
-    line: what stands above, as `Counts.line` says it. width: in inches.
+    A curve for each kind that has a size, and a mark for each that has none. line: what stands above, as `Counts.line`
+    gives it. width: in inches.
     """
     above = broken(line, round(17 * width))
     figure = Figure(figsize=(width, _HEIGHT + 0.16 * len(above)))
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[2.6, 1.0])
+    grid = figure.subplots(2, 2, sharex="col", sharey="row", width_ratios=[2.6, 1.0], height_ratios=[1.5, 1.0])
     for place, kind in enumerate(SIZED):
-        _draw_curve(left, counts, kind, _APART ** (place - (len(SIZED) - 1) / 2))
+        cells = counts.of_kind(kind)
+        shift = _APART ** (place - (len(SIZED) - 1) / 2)
+        _draw_cells(grid[:, 0], cells, [shift * float(np.sqrt(cell.low * cell.high)) for cell in cells])
     for place, kind in enumerate(_UNSIZED):
-        _draw_mark(right, counts.of_kind(kind), place)
-    _label_sizes(left)
-    _label_kinds(right)
+        cells = counts.of_kind(kind)
+        _draw_cells(grid[:, 1], cells, [float(place)] * len(cells))
+        if not cells:
+            grid[0, 1].annotate("none", (place, 0.02), ha="center", va="bottom", fontsize=6.5)
+    _label_sizes(grid[:, 0])
+    _label_kinds(grid[:, 1])
     if above:
         figure.suptitle("\n".join(above), x=0.01, ha="left", fontsize=7.5)
     return figure
@@ -63,59 +69,44 @@ def broken(line: str, most: int) -> list[str]:
     return [short for part in parts for short in textwrap.wrap(part, most)]
 
 
-def _draw_curve(axes: Axes, counts: Counts, kind: str, shift: float) -> None:
-    cells = [cell for cell in counts.cells if cell.kind == kind and cell.present]
+def _draw_cells(axes: Any, cells: tuple[Cell, ...], places: list[float]) -> None:
+    """The shares and the delays of one kind."""
     if not cells:
         return
-    x = [shift * float(np.sqrt(cell.low * cell.high)) for cell in cells]
-    shares = [cell.found / cell.present for cell in cells]
-    axes.plot(x, shares, **_drawn(kind), linestyle=LOOKS[kind].dash, label=kind)
-    for place, cell in zip(x, cells, strict=True):
-        _draw_interval(axes, place, cell)
-
-
-def _draw_mark(axes: Axes, cell: Cell, place: int) -> None:
-    if cell.share is None:
-        axes.annotate("none", (place, 0.02), ha="center", va="bottom", fontsize=6.5)
-        return
-    axes.plot([place], [cell.share], **_drawn(cell.kind))
-    axes.hlines(cell.share, place - 0.35, place + 0.35, color=LOOKS[cell.kind].colour, linewidth=1.2, zorder=3)
-    _draw_interval(axes, place, cell)
-
-
-def _drawn(kind: str) -> dict[str, Any]:
-    look = LOOKS[kind]
+    kind, look = cells[0].kind, LOOKS[cells[0].kind]
     mark = {"marker": look.marker, "markersize": 5, "markerfacecolor": look.colour if look.filled else "white"}
-    return {"color": look.colour, **mark, "zorder": 4, "clip_on": False}
+    drawn: dict[str, Any] = {"color": look.colour, "linestyle": look.dash, **mark, "zorder": 4, "clip_on": False}
+    axes[0].plot(places, [cell.share for cell in cells], **drawn, label=kind)
+    for place, cell in zip(places, cells, strict=True):
+        axes[0].plot([place, place], cell.interval, color=look.colour, linewidth=0.9, zorder=1)
+    found = [(place, cell.delay) for place, cell in zip(places, cells, strict=True) if cell.found]
+    if found:
+        axes[1].plot(*zip(*found, strict=True), **drawn)
 
 
-def _draw_interval(axes: Axes, place: float, cell: Cell) -> None:
-    if cell.interval is not None:
-        axes.plot([place, place], cell.interval, color=LOOKS[cell.kind].colour, linewidth=0.9, zorder=1)
+def _label_sizes(axes: Any) -> None:
+    top, bottom = axes
+    ticks = sorted({end for band in BANDS for end in band})  # the ends of the ranges in which drills were counted
+    top.set(xscale="log", xlim=(SMALLEST, LARGEST), ylim=(-0.03, 1.03))
+    top.set_ylabel("faults found, 95 % interval")
+    top.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+    top.set_title("Faults that have a size", fontweight="bold", loc="left")
+    bottom.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    bottom.minorticks_off()
+    bottom.set_xlabel("size of the fault (robust units, logarithmic)")
+    bottom.set_ylabel("median delay (windows)")
+    bottom.set_ylim(bottom=0.0)
+    for one in axes:
+        one.grid(axis="x", color="#E4E4E4", linewidth=0.6, zorder=0)
+    if top.lines:
+        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+        top.legend(ncols=len(SIZED), handlelength=2.4, columnspacing=1.0, borderpad=0.2, fontsize=6.5, **place)
 
 
-def _label_sizes(axes: Axes) -> None:
-    axes.set(xscale="log", xlim=(SMALLEST, LARGEST), ylim=(-0.03, 1.03))
-    ticks = [1, 2, 3, 5, 10]  # the ends of the ranges in which drills were counted
-    axes.set_xticks(ticks, [f"{tick}" for tick in ticks])
-    axes.minorticks_off()
-    axes.set_xlabel("size of the fault (robust units, logarithmic)")
-    axes.set_ylabel("faulty sensors found, 95 % interval")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
-    axes.grid(axis="x", color="#E4E4E4", linewidth=0.6, zorder=0)
-    axes.set_title("Faults that have a size", fontweight="bold")
-    if axes.lines:
-        above: dict[str, Any] = {
-            "loc": "lower right",
-            "bbox_to_anchor": (1.0, 1.025),
-            "borderaxespad": 0.0,
-        }  # on the line of the title
-        axes.legend(ncols=len(SIZED), handlelength=2.4, columnspacing=1.2, borderpad=0.2, **above)
-
-
-def _label_kinds(axes: Axes) -> None:
-    axes.set_xlim(-0.6, len(_UNSIZED) - 0.4)
-    axes.set_xticks(range(len(_UNSIZED)), _UNSIZED)
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlabel("kind of fault")
-    axes.set_title("Faults that have none", fontweight="bold")
+def _label_kinds(axes: Any) -> None:
+    top, bottom = axes
+    top.set_title("Faults that have none", fontweight="bold", loc="left")
+    bottom.set_xlim(-0.6, len(_UNSIZED) - 0.4)
+    bottom.set_xticks(range(len(_UNSIZED)), _UNSIZED)
+    bottom.tick_params(axis="x", length=0)
+    bottom.set_xlabel("kind of fault")

@@ -1,46 +1,50 @@
-"""An incident, investigated: windows in, an answer out, with nothing to guess."""
+"""A recording, investigated: windows in, an answer out, with nothing to guess."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eccaht.arrays import Array, check_alpha
 from eccaht.data.windows import Windows
-from eccaht.incident.answer import Answer, Interval, Reason, Suspect
-from eccaht.incident.describe import Case, courses, evidence_course, rankings, suspect
-from eccaht.incident.drill import Drilled, kept, moments_of
-from eccaht.incident.judge import Judge, Judgement
-from eccaht.incident.onset import LONGEST, Onset, onset_of, scan
-from eccaht.incident.usual import simulated_quiet
+from eccaht.incident.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
+from eccaht.incident.comparison import compare, outside_of
+from eccaht.incident.describe import SEEN, Case, gaps_before, incident_of
+from eccaht.incident.drill import Drilled, kept
+from eccaht.incident.naming import unnamed
+from eccaht.incident.recording import Found, Run, incidents_of, run_engine, stretch_of
 from eccaht.model.constants import Moved
 from eccaht.model.model import Model
-from eccaht.model.normal import FEWEST_BEFORE, Normal
-from eccaht.presentation.text import listed
+from eccaht.model.normal import Normal
+from eccaht.presentation.text import listed, percent
 
+SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
 _MANY = 0.5  # share of the sensors; where more are named, it may be the plant that changed
+_SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
+_LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
 Progress = Callable[[float], object]
 Number = int | tuple[int, int] | None
 
 
+def usual_rate(windows: float, seconds: float | None) -> float:
+    """Windows to a false alarm that a history of so many windows can carry: three times its length, at most 30 days."""
+    most = np.inf if seconds is None else 30 * 86_400.0 / seconds
+    return float(max(min(3.0 * windows, most), 1.0))
+
+
 @dataclass(frozen=True)
 class _Asked:
-    """What was asked of windows [first, last); lacking: sensors of the model without a column in the data.
-
-    searched: whether the stretch to judge had to be found among them.
-    """
+    """What was asked of windows [first, last); lacking: sensors of the model without a column in the data."""
 
     first: int
     last: int
     number: Number
     least: float | None
     alpha: float
-    correlation: bool
+    located: bool
     lacking: tuple[str, ...]
-    moved: tuple[Moved, ...]
-    searched: bool
 
 
 def investigate_incident(
@@ -53,50 +57,66 @@ def investigate_incident(
     number: Number = None,
     least: float | None = None,
     alpha: float = 0.05,
-    correlation: bool = True,
+    every: float | None = None,
     moved: Sequence[Moved] = (),
     progress: Progress = lambda share: None,  # noqa: ARG005
 ) -> Answer:
-    """Name the sensors that are wrong in windows [start, stop), with the kind of fault, its onset and why.
+    """Find the incidents in windows [start, stop): when each began and ended, which sensors are wrong, how and why.
 
-    windows: of the sensors of the model, in its order; those before `start` say what was normal just before. If some
-    sensors are left out, the others are judged without them, and without a confidence: drills had all of them.
-    start: None: found. locate: look for the onset after `start` too; otherwise it is the start.
-    number: how many sensors are wrong, or at least and at most, if that is known. least: the smallest deviation that
-    matters, in robust units. alpha: the share of quiet stretches in which something may be named.
-    correlation: use what the sensors share. moved: columns that never changed in the history and do now, as
-    `eccaht.model.constants.moved_constants` finds them; they are named before all others.
-    The confidence is that of the drills, which were told nothing but the stretch: where more is told, there is none.
+    windows: of the sensors of the model, in its order; those before `start` say what was normal just before. Sensors
+    that are left out are integrated out. locate: False: the stretch itself is one incident. number: how many sensors
+    are wrong, or at least and at most, if that is known. least: the smallest deviation that matters, in robust units.
+    alpha: 1 less the confidence that makes an answer sure. every: windows to a false alarm; what the history can carry
+    if not given. moved: columns that never changed in the history and do now, see `model.constants.moved_constants`.
     """
     whole, model = model, _of_windows(model, windows)
-    normal, drilled = _normal_of(model), kept(whole)
-    values, moments = windows.values, moments_of(windows)
-    first, last = start or 0, len(values) if stop is None else min(stop, len(values))
+    first, last = start or 0, len(windows.values) if stop is None else min(stop, len(windows.values))
     if last <= first:
         raise ValueError("there is no window to look at: move the start or the stop")
-    quiet = simulated_quiet(normal) if drilled is None else drilled.quiet.of(whole.places(model.names))
-    judge = Judge(normal, quiet, check_alpha(alpha), correlation)
-    searched = locate and (start is None or last - first > LONGEST)
+    seconds = None if model.clock.counted else model.seconds
+    every = usual_rate(model.n_windows, seconds) if every is None else every
     lacking = tuple(name for name in whole.names if name not in model.names)
-    asked = _Asked(first, last, number, least, alpha, correlation, lacking, tuple(moved), searched)
-    begin, passed = first, None
-    if searched:
-        begin, passed = scan(judge, values, moments, first, last, progress)
-    end = min(last, begin + LONGEST)
-    judgement = _judged(judge, values, moments, (begin, end), _less(number, len(moved)))
-    if passed is not None and number is None and passed <= 0.0:
-        judgement = judgement.without_alarm()
-    onset = Onset(begin, begin, begin)
-    if judgement.named and (locate or start is None):
-        onset = onset_of(judgement, values, begin)
-    if least is not None:
-        judgement = _large(judgement, least)
-    case = Case(model, windows, judge, judgement, onset, begin, end)
-    return _answer(case, drilled, asked)
+    asked = _Asked(first, last, _others(number, len(moved)), least, check_alpha(alpha), not locate, lacking)
+    normal, compared = compare(model, windows, first, last)
+    seen = replace(windows, values=windows.values[:last], starts=windows.starts[:last])
+    run = run_engine(normal, seen.values, every, gaps=_gaps(model), missing=gaps_before(seen).tolist())
+    progress(0.6)
+    found = _found(normal, run, asked)
+    drilled = kept(whole)
+    uncounted = tuple(_uncounted(drilled, asked, model))
+    drills = None if uncounted else drilled
+    cases = [_large(Case(model, normal, seen, run, each), least) for each in found]
+    incidents = [_answered(case, drills, asked) for case in cases if case.found.naming.named]
+    progress(0.9)
+    looked_at = incident_of(Case(model, normal, seen, run, _unnamed(normal, run, asked)), None, False)
+    if moved:
+        incidents = _with_moved(incidents, moved, looked_at)
+    evidence = float(run.passed[first:last].max())
+    expected = _alarm_rate(every, drilled) * (last - first) * float(np.exp(-evidence))
+    doubts = [] if found or incidents else list(_doubts(model, run.values[first:], evidence, expected, looked_at))
+    verdict: Verdict = "wrong" if incidents else "undecided" if doubts else "nothing"
+    return Answer(
+        verdict=verdict,
+        incidents=tuple(incidents),
+        looked_at=looked_at,
+        first=windows.starts[first],
+        last=windows.starts[last - 1],
+        n_windows=last - first,
+        evidence=evidence,
+        alpha=asked.alpha,
+        every=every,
+        quiet=None if drills is None or verdict != "nothing" else drills.quiet_share(last - first),
+        doubts=tuple(doubts),
+        cautions=(*compared, *uncounted, *_cautions(incidents, drills is not None, len(model.names))),
+        compared=tuple(compared),
+        drill="" if drilled is None else drilled.counts.line(seconds),
+    )
 
 
 def _of_windows(model: Model, windows: Windows) -> Model:
     """The model of the sensors that the windows have."""
+    if model.normal is None or model.normal.local is None:
+        raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
     if windows.names == model.names:
         return model
     part = model.of(windows.names)
@@ -105,84 +125,88 @@ def _of_windows(model: Model, windows: Windows) -> Model:
     return part
 
 
-def _normal_of(model: Model) -> Normal:
-    if model.normal is None:
-        raise ValueError("the model does not describe normal operation: calibrate it again")
-    return model.normal
+def _gaps(model: Model) -> np.ndarray:
+    """For how many windows each sensor was silent in the history, (K,)."""
+    return np.asarray(model.summary.gaps * model.n_windows)
 
 
-def _less(number: Number, already: int) -> Number:
-    """How many sensors are left to name once some are."""
-    if number is None or not already:
+def _found(normal: Normal, run: Run, asked: _Asked) -> list[Found]:
+    """The incidents that lie in the stretch, at least in part; with a given number each names so many."""
+    if asked.located:
+        return [stretch_of(normal, run, asked.first, asked.last, _within(asked.number, None))]
+    found = [each for each in incidents_of(normal, run) if (each.dates.end or asked.last) > asked.first]
+    if asked.number is None:
+        return found
+    if not found and _within(asked.number, 0):
+        found = [stretch_of(normal, run, asked.first, asked.last)]
+    return [_renumbered(normal, run, each, asked) for each in found]
+
+
+def _others(number: Number, moved: int) -> Number:
+    """The number of sensors that are wrong besides columns that moved."""
+    if number is None or isinstance(number, int):
+        return None if number is None else max(number - moved, 0)
+    return max(number[0] - moved, 0), max(number[1] - moved, 0)
+
+
+def _renumbered(normal: Normal, run: Run, found: Found, asked: _Asked) -> Found:
+    number = _within(asked.number, len(found.naming.named))
+    if number == len(found.naming.named):
+        return found
+    stop = asked.last if found.dates.end is None else found.dates.end
+    again = stretch_of(normal, run, found.dates.onset, stop, number)
+    return replace(again, dates=found.dates, changed=found.changed)
+
+
+def _within(number: Number, named: int | None) -> int | None:
+    """The number of sensors to name: a range moves it to its nearest end."""
+    if number is None or isinstance(number, int):
         return number
-    if isinstance(number, int):
-        return max(number - already, 0)
-    return max(number[0] - already, 0), max(number[1] - already, 0)
+    return number[0] if named is None else min(max(named, number[0]), number[1])
 
 
-def _judged(judge: Judge, values: Array, moments: Array, place: tuple[int, int], number: Number) -> Judgement:
-    """Judge a stretch; a range for the number moves the answer to its nearest end."""
-    if not isinstance(number, tuple):
-        return judge(values, moments, *place, number=number)
-    found = judge(values, moments, *place)
-    nearest = min(max(len(found.named), number[0]), number[1])
-    return found if nearest == len(found.named) else judge(values, moments, *place, number=nearest)
+def _large(case: Case, least: float | None) -> Case:
+    """The incident without sensors whose deviation from what the others predict is below what matters."""
+    if least is None:
+        return case
+    naming, wrong = case.found.naming, case.found.wrong
+    sizes = {suspect.sensor: abs(suspect.size) for suspect in incident_of(case, None, False).sensors}
+    named = tuple(k for k in naming.named if k in wrong or sizes[case.model.names[k]] >= least)
+    order = (*named, *(k for k in naming.order if k not in named))
+    return replace(case, found=replace(case.found, naming=replace(naming, named=named, order=order)))
 
 
-def _large(judgement: Judgement, least: float) -> Judgement:
-    """The judgement without sensors whose deviation is below what matters."""
-    sizes = np.sqrt(np.nanmean(np.square(judgement.evidence.deviations), axis=0))
-    small = [k for k in judgement.named if k not in judgement.standing and sizes[k] < least]
-    return judgement.without(small)
+def _answered(case: Case, drilled: Drilled | None, asked: _Asked) -> Incident:
+    confidence = None if drilled is None else drilled.confidence(case.found, case.stop)
+    return incident_of(case, confidence, confidence is not None and confidence >= 1.0 - asked.alpha)
 
 
-def _answer(case: Case, drilled: Drilled | None, asked: _Asked) -> Answer:
-    judgement, windows = case.judgement, case.windows
-    factor = 1.0 if drilled is None else drilled.factor
-    beliefs = judgement.beliefs(factor)
-    judged = [suspect(case, k, float(beliefs[k])) for k in judgement.order]
-    suspects = (*(_moved(each, len(judged)) for each in asked.moved), *judged)
-    uncounted = list(_uncounted(case, drilled, asked))
-    confidence = None if uncounted or drilled is None else drilled.promise.confidence(judgement)
-    named = [each for each in suspects if each.named]
-    others = [each for each in suspects if not each.named]
-    starts = windows.starts
-    onset, interval = None, None
-    if judgement.named:
-        onset, interval = starts[case.onset.best], (starts[case.onset.first], starts[case.onset.last])
-    elif asked.moved:
-        onset = min(each.since for each in asked.moved)
-    return Answer(
-        sensors=suspects,
-        onset=onset,
-        onset_interval=interval,
-        first=starts[asked.first],
-        last=starts[asked.last - 1],
-        n_windows=asked.last - asked.first,
-        evidence=judgement.statistic,
-        threshold=judgement.threshold,
-        confidence=confidence,
-        sure=confidence is not None and confidence >= 1.0 - asked.alpha,
-        posterior=judgement.posterior(factor),
-        alpha=asked.alpha,
-        runner_up=others[0].sensor if others else None,
-        rankings=rankings(case),
-        starts=case.shown_starts,
-        evidence_course=evidence_course(case),
-        courses=courses(case, [each.sensor for each in judged if each.named] + [each.sensor for each in others[:1]]),
-        cautions=(*uncounted, *_cautions(case, named, len(suspects))),
-        drill="" if drilled is None else drilled.counts.line(None if windows.clock.counted else windows.seconds),
-        searched=asked.searched,
-    )
+def _unnamed(normal: Normal, run: Run, asked: _Asked) -> Found:
+    """The whole stretch, ranked, as if nothing were wrong."""
+    found = stretch_of(normal, run, asked.first, asked.last)
+    return replace(found, naming=unnamed(found.naming), wrong={})
 
 
-def _moved(column: Moved, sensors: int) -> Suspect:
-    """A column that never changed in the history, among `sensors` others: no evidence weighs it, it is seen."""
+def _with_moved(incidents: list[Incident], moved: Sequence[Moved], looked_at: Incident) -> list[Incident]:
+    """The incidents with columns that never changed in the history and do now: in the one that they fall into."""
+    suspects = tuple(map(_moved, moved))
+    since = min(each.since for each in moved)
+    for place, incident in enumerate(incidents):
+        if incident.onset_interval[0] <= since and (incident.end is None or since < incident.end):
+            incidents[place] = replace(incident, sensors=(*suspects, *incident.sensors))
+            return incidents
+    sensors_then = (*suspects, *looked_at.sensors)
+    alone = replace(looked_at, onset=since, onset_interval=(since, since), sensors=sensors_then, end=None, courses=())
+    return sorted([*incidents, alone], key=lambda incident: incident.onset)
+
+
+def _moved(column: Moved) -> Suspect:
+    """A column that never changed in the history: no evidence weighs it, it is seen."""
     by, unknown = column.read - column.usual, float("nan")
     return Suspect(
         sensor=column.name,
         named=True,
-        belief=1.0 - 1.0 / sensors,  # as that of a sensor that stands still
+        belief=SEEN,
         evidence=unknown,
         needed=unknown,
         kind="moved",
@@ -194,52 +218,62 @@ def _moved(column: Moved, sensors: int) -> Suspect:
     )
 
 
-def _uncounted(case: Case, drilled: Drilled | None, asked: _Asked) -> Iterator[str]:
+def _alarm_rate(every: float, drilled: Drilled | None) -> float:
+    """False alarms a window: those that are asked for, or those of drills on the history if they were more."""
+    measured = 0.0 if drilled is None else drilled.counts.quiet.alarms / max(drilled.counts.quiet.windows, 1)
+    return max(1.0 / every, measured)
+
+
+def _doubts(model: Model, values: Array, evidence: float, expected: float, looked_at: Incident) -> Iterator[str]:
+    """Why it is not certain that nothing is wrong in windows without an alarm, (T, K), each with what would decide.
+
+    evidence: of the detectors; expected: how many such peaks so many quiet windows show.
+    """
+    if expected < _SUSPICIOUS:
+        yield (
+            f"a detector came within {max(-evidence, 0.0):.1f} nats of its threshold, which {percent(expected)} of "
+            "quiet stretches as long show; a longer recording would decide"
+        )
+    likely = [each.sensor for each in looked_at.sensors if each.belief > _LIKELY]
+    if likely:
+        yield f"{listed(likely)} may be wrong, but too little for an alarm; a longer recording would decide"
+    assert model.normal is not None
+    low, high = model.normal.low, model.normal.high
+    far = np.any((values < 2.0 * low - high) | (values > 2.0 * high - low), axis=0).tolist()
+    mostly = outside_of(model, values)
+    away = [name for name, once in zip(model.names, far, strict=True) if once or name in mostly]
+    if away:
+        yield (
+            f"readings of {listed(away)} lie outside of everything in the history; look at the sensor, or calibrate on "
+            "a history that has this operating point"
+        )
+
+
+def _uncounted(drilled: Drilled | None, asked: _Asked, model: Model) -> Iterator[str]:
     """Why no drill has counted how often such an answer is right; nothing where drills have."""
-    none = "no confidence was counted"
+    none = "no confidence was estimated"
     if drilled is None:
-        yield (
-            "no drills: what is usual was simulated from the model, which life exceeds, and no confidence can be given;"
-            " calibrate without --no-drill"
+        why = (
+            "the history is too short for them"
+            if model.n_windows < SHORT_HISTORY
+            else "drill the model, as 'eccaht calibrate' does"
         )
+        yield f"no drills, so how often such an answer is right is not known: {why}"
         return
-    if not drilled.counts.holds:
-        yield f"on drills of the history sure answers were wrong more often than promised, so {none} that could be kept"
+    if not drilled.holds:
+        yield f"in drills on the history confident answers were wrong too often, so {none}"
     if asked.lacking:
-        yield f"drills were counted with all sensors; without {listed(asked.lacking)} {none}"
-    if asked.number is not None:
-        yield f"drills were counted with nothing told; with a given number of sensors {none}"
-    if asked.least is not None:
-        yield f"drills were counted with nothing told; with a smallest deviation that matters {none}"
-    if not asked.correlation:
-        yield f"drills were counted with what the sensors share; without it {none}"
-    if _another_answer(case, drilled.counts.alpha, asked):
-        levels = f"{drilled.counts.alpha:g}; with {asked.alpha:g}"
-        yield f"drills were counted with an error level of {levels} the answer may be another one, for which {none}"
-    elif asked.searched and case.judgement.basis == "nothing":
-        yield f"drills were told where to look; a search of more windows finds less, so {none} for nothing found"
-    if np.isnan(drilled.promise.confidence(case.judgement)):
-        yield f"no drill had such an answer, so {none}"
+        yield f"drills were run with all sensors; without {listed(asked.lacking)} {none}"
+    if asked.number is not None or asked.least is not None:
+        yield f"drills were run without a given number or smallest size, with which {none}"
 
 
-def _another_answer(case: Case, drilled: float, asked: _Asked) -> bool:
-    """Whether the error level of the drills may have given another answer: the level decides what is an alarm."""
-    alarm, stricter = case.judgement.alarm, asked.alpha < drilled
-    if asked.alpha == drilled or alarm is stricter:  # an alarm of the stricter level is one of the other
-        return False
-    if asked.searched:  # the other level would have looked for the stretch by other thresholds
-        return True
-    yardstick = case.judge.quiet.yardstick(case.end - case.begin)
-    return alarm != (case.judgement.statistic > yardstick.threshold(drilled))
-
-
-def _cautions(case: Case, named: list[Suspect], sensors: int) -> Iterator[str]:
-    if case.judge.normal.level == "local" and case.begin < FEWEST_BEFORE:
-        yield (
-            f"only {case.begin} windows come before: their level is that of the history; begin the data an hour earlier"
-        )
-    if len(named) > _MANY * sensors:
-        yield (
-            f"{len(named)} of {sensors} sensors left their normal operation: the plant may have changed, rather than so"
-            " many sensors failed"
-        )
+def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int) -> Iterator[str]:
+    largest = max(incidents, key=lambda incident: incident.evidence, default=None)
+    if drilled and largest is not None and largest.confidence is None:
+        yield "drills have too few answers of this kind, so no confidence was estimated"
+    for incident in incidents:
+        if len(incident.named) > _MANY * sensors:
+            many = f"{len(incident.named)} of {sensors} sensors are named"
+            yield f"{many}: it may be the plant that changed, not its sensors"
+            return

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.arrays import Array
-from eccaht.incident.answer import Kind
+from eccaht.streams.alarm import Kind
 
 SPREADS = ("noise", "replay")  # kinds whose size is a spread, which has no sign
-_FEWEST = 5  # windows to tell a course from a step
+_FEWEST = 5  # windows of a course that is known from a step
 _MOST = 0.6  # share of the power that a course must explain
 _MORE = 0.05  # by which a drift must explain more than a step
 _UNRELATED = 0.85  # share of the power of the course that readings of another time stay below

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eccaht.incident.answer import Answer
+from eccaht.incident.answer import Answer, Incident
 
 _LEAST = 8  # characters: a shorter common part is no burden
 _SEPARATORS = "\\/.:|"
@@ -30,22 +30,23 @@ def shown_briefly(answer: Answer) -> tuple[Answer, str]:
     part = common_part([suspect.sensor for suspect in answer.sensors])
     if not part:
         return answer, ""
+    incidents = tuple(_cut(incident, part) for incident in answer.incidents)
+    return replace(answer, incidents=incidents, looked_at=_cut(answer.looked_at, part)), part
 
-    def cut(name: str) -> str:
-        return name.removeprefix(part)
+
+def _cut(incident: Incident, part: str) -> Incident:
+    """The same incident without the common part of all names."""
+
+    def cut(ranking: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+        return tuple((name.removeprefix(part), number) for name, number in ranking)
 
     suspects = []
-    for suspect in answer.sensors:
-        told = tuple((cut(name), weight) for name, weight in suspect.reason.predictors)
-        reason = replace(suspect.reason, predictors=told)
-        suspects.append(replace(suspect, sensor=cut(suspect.sensor), reason=reason))
-    brief = replace(
-        answer,
+    for suspect in incident.sensors:
+        reason = replace(suspect.reason, predictors=cut(suspect.reason.predictors))
+        suspects.append(replace(suspect, sensor=suspect.sensor.removeprefix(part), reason=reason))
+    return replace(
+        incident,
         sensors=tuple(suspects),
-        courses=tuple(replace(course, sensor=cut(course.sensor)) for course in answer.courses),
-        rankings={
-            name: tuple((cut(sensor), score) for sensor, score in ranking) for name, ranking in answer.rankings.items()
-        },
-        runner_up=None if answer.runner_up is None else cut(answer.runner_up),
+        courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
+        rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
     )
-    return brief, part

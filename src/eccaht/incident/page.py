@@ -9,7 +9,7 @@ from eccaht.incident import picture
 from eccaht.incident.answer import Answer
 from eccaht.incident.names import shown_briefly
 from eccaht.incident.why import disagreements
-from eccaht.incident.words import LEGEND, confidence, evidence, headline, reasons, runner_up, table
+from eccaht.incident.words import LEGEND, confidence, evidence, headline, incidents, reasons, runner_up, table
 from eccaht.presentation.document import Badge, Block, Drawing, Grid, Heading, Items, Paragraph, Text, html
 from eccaht.presentation.style import TEXT_WIDTH, embedded_svg
 from eccaht.version import __version__
@@ -23,9 +23,10 @@ _COLOURS = {
     picture.ONSET: "var(--ink)",
 }
 _CAPTION = (
-    "What the named sensors read, in their own units, before and after the onset (dotted line; hatched: where it may "
-    "be, 95 %). The grey band holds 95 % of the readings that the other sensors predict; rings are readings outside "
-    "it. Below them the strongest sensor that was not named, for comparison, and the evidence as it adds up."
+    "What the named sensors read, in their own units, around the incident (dotted lines: its onset and its end; "
+    "hatched: where the onset may be, 95 %). The grey band holds 95 % of the readings that the other sensors predict; "
+    "rings are readings outside it. Below them the strongest sensor that was not named, for comparison, and the "
+    "evidence as it adds up."
 )
 _SHORT = {"z_local": "by z-score", "mahalanobis": "by Mahalanobis"}
 _PLACES = 10  # of each ranking
@@ -53,6 +54,10 @@ def _blocks(answer: Answer, clock: Clock, about: Sequence[str], drills: Sequence
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
     for caution in answer.cautions:
         yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
+    if several := incidents(answer, clock):
+        yield Heading("Incidents", "incidents")
+        yield Paragraph(several[0])
+        yield Items(_joined(several[1:]))
     yield Heading("What the sensors read", "readings")
     yield _drawing(answer, clock)
     if answer.named:
@@ -63,7 +68,7 @@ def _blocks(answer: Answer, clock: Clock, about: Sequence[str], drills: Sequence
     header, *rows = table(answer, others=_OTHERS, width=_WIDEST)
     yield Grid(" ".join(LEGEND), ["sensor", "named", *header[2:]], [_row(row) for row in rows])
     yield Heading("Beside plain rankings", "rankings")
-    yield Items(disagreements(answer))
+    yield Items(disagreements(answer.largest))
     yield _rankings(answer)
     yield Heading("Drills on the history", "drills")
     yield Paragraph(f"{answer.drill}." if answer.drill else "None: no fault was injected into this history so far.")
@@ -74,9 +79,23 @@ def _blocks(answer: Answer, clock: Clock, about: Sequence[str], drills: Sequence
 
 
 def _verdict(answer: Answer) -> tuple[str, str]:
-    if not answer.sure:
-        return "not sure", "open" if answer.confidence is None else "partly"
-    return ("wrong", "no") if answer.named else ("nothing wrong", "yes")
+    """The verdict and its colour."""
+    if answer.verdict == "undecided":
+        return "undecided", "open"
+    if answer.verdict == "nothing":
+        return "nothing wrong", "yes" if answer.sure else "partly"
+    return "wrong", "no" if answer.sure else "partly"
+
+
+def _joined(wrapped: Sequence[str]) -> list[str]:
+    """Lines that were wrapped for a terminal, as they were before."""
+    found: list[str] = []
+    for line in wrapped:
+        if line.startswith("      ") and found:
+            found[-1] += f" {line.strip()}"
+        else:
+            found.append(line.strip())
+    return found
 
 
 def _drawing(answer: Answer, clock: Clock) -> Drawing:
@@ -95,10 +114,10 @@ def _row(row: Sequence[str]) -> list[Text]:
 
 def _rankings(answer: Answer) -> Grid:
     """The first places of the answer and of the plain rankings beside each other; named sensors are marked."""
-    named = set(answer.named)
+    named, rankings = set(answer.named), answer.largest.rankings
     ours = [(suspect.sensor, suspect.belief) for suspect in answer.sensors]
     beside: Mapping[str, Sequence[tuple[str, float]]] = {"by belief": ours} | {
-        title: answer.rankings[name] for name, title in _SHORT.items() if name in answer.rankings
+        title: rankings[name] for name, title in _SHORT.items() if name in rankings
     }
 
     def cell(ranking: Sequence[tuple[str, float]], place: int) -> Text:

@@ -1,4 +1,4 @@
-"""The small phrases that answers are told with: kinds of fault, sizes, moments, places in a ranking."""
+"""The small phrases of answers: kinds of fault, sizes, beliefs, moments, places in a ranking."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from eccaht.data.clock import Clock
-from eccaht.incident.answer import Answer, Interval, Suspect
+from eccaht.incident.answer import Incident, Interval, Suspect
 
 SIGNED = ("step", "drift", "moved")  # kinds with a direction
-_WORDS = {"moved": "moved", "noise": "noisy", "replay": "as if replayed", "free": "own course"}
+_WORDS = {"noise": "noisy", "replay": "as if replayed", "range": "out of range", "free": "own course"}
 _DIGITS = 1e-4  # of a number is all that is shown of it
 _PLAIN = 1e-4, 1e7  # numbers between are written without an exponent
 
@@ -78,6 +78,15 @@ def amount(evidence: float) -> str:
     return f"{evidence:.1f}" if math.isfinite(evidence) else "unknown"
 
 
+def belief(probability: float) -> str:
+    """A probability with three places, and never certainty.
+
+    >>> belief(0.98765), belief(1.0), belief(1e-9)
+    ('0.988', '>0.999', '<0.001')
+    """
+    return ">0.999" if probability >= 0.9995 else "<0.001" if probability < 0.0005 else f"{probability:.3f}"
+
+
 def ordinal(place: int) -> str:
     """A place in a ranking.
 
@@ -116,7 +125,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def shortened(name: str, most: int) -> str:
-    """The end of a long name, which is what tells sensors apart.
+    """The end of a long name, which is where names differ.
 
     >>> shortened("PLANT/AREA 5/LT-101", 8)
     '…/LT-101'
@@ -124,9 +133,9 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
-def places(answer: Answer) -> dict[str, dict[str, int]]:
+def places(incident: Incident) -> dict[str, dict[str, int]]:
     """By ranking and sensor, the place from 1 on."""
     return {
         name: {sensor: place for place, (sensor, _) in enumerate(ranking, 1)}
-        for name, ranking in answer.rankings.items()
+        for name, ranking in incident.rankings.items()
     }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from eccaht.data.clock import PLAIN, Clock
-from eccaht.incident.answer import Answer, Suspect
+from eccaht.incident.answer import Answer, Incident, Suspect
 from eccaht.incident.names import shown_briefly
-from eccaht.incident.phrases import amount, deviations, kind_of, moment, places, shortened, sized
+from eccaht.incident.phrases import amount, belief, deviations, kind_of, moment, places, shortened, sized
 from eccaht.incident.why import disagreements, why
 from eccaht.presentation.text import columns, confident, counted, listed
 
@@ -18,15 +18,19 @@ LEGEND = (
     "by z, by M: place by z-score against the hour before, by Mahalanobis contribution.",
 )
 _HEADER = ("", "sensor", "belief", "kind", "size (95 %)", "alone", "given", "by z", "by M")
-_NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and sensors whose reasons are told
+_NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and sensors whose reasons are given
 _LISTED = 6  # names in the headline
+_INCIDENTS = 20  # lines of incidents
 
 
 def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
-    """Everything that a person should know, the most important first."""
+    """Everything that a person should know: how the data differ from the history, then the answer in short and long."""
     answer, cut = shown_briefly(answer)
+    others = [text for text in answer.cautions if text not in answer.compared]
     return [
+        *_wrapped(f"CAUTION: {text}" for text in answer.compared),
         *_wrapped([headline(answer, clock)]),
+        *incidents(answer, clock),
         "",
         *columns(table(answer)),
         *LEGEND,
@@ -35,39 +39,51 @@ def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
         *_wrapped([confidence(answer), evidence(answer, clock), runner_up(answer)]),
         *_wrapped(f"Why: {text}" for text in reasons(answer, clock)[:_REASONS]),
         *([f"Why {len(answer.named) - _REASONS} more: see --json or --html"] if len(answer.named) > _REASONS else []),
-        *_wrapped(disagreements(answer)),
-        *_wrapped(f"CAUTION: {text}" for text in answer.cautions),
+        *_wrapped(disagreements(answer.largest)),
+        *_wrapped(f"CAUTION: {text}" for text in others),
         *_wrapped([answer.drill] if answer.drill else []),
     ]
 
 
 def headline(answer: Answer, clock: Clock = PLAIN) -> str:
-    """Which sensors are wrong, how, and since when."""
-    n, total = len(answer.named), len(answer.sensors)
-    if not n:
-        what = "Nothing is wrong" + ("" if answer.sure else ", as far as these windows tell")
-        return f"{what}: {_stretch(answer, clock)}, and no set of sensors reaches the evidence that is needed."
-    seem = ("is" if n == 1 else "are") if answer.sure else "seems to be" if n == 1 else "seem to be"
-    suspects = [suspect for suspect in answer.sensors if suspect.named]
-    named = [f"{suspect.sensor} ({kind_of(suspect)})" for suspect in suspects[:_LISTED]]
-    more = f" and {n - _LISTED} more" if n > _LISTED else ""
-    return f"{n} of {counted(total, 'sensor')} {seem} wrong{onset(answer, clock)}: {', '.join(named)}{more}"
+    """The verdict: which sensors are wrong, how, since when and until when."""
+    if answer.verdict == "undecided":
+        return f"Undecided: {'; '.join(answer.doubts) or 'the data cannot show whether a sensor is wrong'}."
+    if not answer.incidents:
+        what = "Nothing is wrong" + ("" if answer.sure else ", as far as these windows show")
+        return f"{what}: {_stretch(answer, clock)}, and no detector reaches its threshold."
+    largest, n = answer.largest, len(answer.named)
+    many = f"; the largest of {len(answer.incidents)} incidents" if len(answer.incidents) > 1 else ""
+    verdict = f"{n} of {counted(len(answer.sensors), 'sensor')} {_is_wrong(largest)} {when(largest, clock)}"
+    return f"{verdict}: {_suspects(largest)}{many}"
 
 
-def onset(answer: Answer, clock: Clock = PLAIN) -> str:
-    """Since when, with the interval."""
-    if answer.onset is None:
-        return ""
-    since = f" since {moment(clock, answer.onset)}"
-    if answer.onset_interval is None or answer.onset_interval[0] == answer.onset_interval[1]:
-        return since
-    low, high = (moment(clock, end, answer.onset) for end in answer.onset_interval)
-    return f"{since} ({low} to {high})"
+def incidents(answer: Answer, clock: Clock = PLAIN) -> list[str]:
+    """A line an incident, in order of time; none where there is only one."""
+    if len(answer.incidents) < 2:
+        return []
+    found = [f"  {when(each, clock)}: {_suspects(each)}{_estimated(each)}" for each in answer.incidents[:_INCIDENTS]]
+    more = len(answer.incidents) - _INCIDENTS
+    shown = [f"{len(answer.incidents)} incidents in order of time:", *_wrapped(found, "  ")]
+    return [*shown, f"  and {more} more: see --json"] if more > 0 else shown
+
+
+def when(incident: Incident, clock: Clock = PLAIN) -> str:
+    """Since when, with the interval, and until when."""
+    (low, high), onset = incident.onset_interval, incident.onset
+    since = moment(clock, onset)
+    if low != high:
+        since += f" ({moment(clock, low, onset)} to {moment(clock, high, onset)})"
+    if incident.changed:
+        return f"since {since}, a change that lasts"
+    if incident.end is None:
+        return f"since {since}, still going on at the end of the data"
+    return f"from {since} until {moment(clock, incident.end, onset)}"
 
 
 def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[list[str]]:
     """Header and rows: the named sensors, then the next ones; names are shortened until a line fits the width."""
-    ranks, named = places(answer), answer.named
+    ranks, named = places(answer.largest), answer.named
     rows = [list(_HEADER)]
     for place, suspect in enumerate(answer.sensors, 1):
         if place <= min(len(named), _NAMED) or len(named) < place <= len(named) + others:
@@ -81,60 +97,81 @@ def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[lis
 
 
 def confidence(answer: Answer) -> str:
-    """How sure it is, or that nobody can say."""
-    what = _claim(answer)
+    """How confident the answer is, or that no drill says."""
+    if answer.verdict == "undecided":
+        return "Confidence: none, since it is undecided whether anything is wrong."
     if answer.confidence is None:
-        model = f"{confident(answer.posterior)} that {what}"
-        return f"Confidence: none was counted (see the cautions). The model by itself says {model}."
+        return "Confidence: none was estimated (see the cautions)."
     asked = confident(1.0 - answer.alpha)
-    reached = answer.confidence >= 1.0 - answer.alpha
-    doubt = "but see the cautions" if reached else f"not sure: {asked} is asked for"
-    judged = f"{asked} is asked for" if answer.sure else doubt
+    judged = f"{asked} is asked for" if answer.sure else f"not confident: {asked} is asked for"
+    if not answer.incidents:
+        found = f"{confident(answer.confidence)} of the faults in drills on your own history were found"
+        return f"Confidence: {found}, and none was found here ({judged})."
     if answer.confidence == 0.0:
-        none = "no drill with such evidence was right" if answer.named else "no drill that named nothing was right"
-        return f"Confidence: {none} ({judged})."
-    told = ", which were told where to look" if answer.searched else ""
-    return f"Confidence: {confident(answer.confidence)} that {what}, counted in drills{told} ({judged})."
+        return f"Confidence: no drill with such evidence was right ({judged})."
+    claim = f"{confident(answer.confidence)} that {_claim(answer)}"
+    return f"Confidence: {claim}, estimated in drills on your own history ({judged})."
+
+
+def evidence(answer: Answer, clock: Clock = PLAIN) -> str:
+    """By how much the detectors pass their thresholds, and what was looked at."""
+    beyond = f"{amount(abs(answer.evidence))} nats {'beyond' if answer.evidence > 0.0 else 'below'} the threshold"
+    rate = f"of one false alarm in {counted(round(answer.every), 'window')}"
+    return f"Evidence: {beyond} {rate}. Looked at: {_stretch(answer, clock)}{clock.said}."
+
+
+def runner_up(answer: Answer) -> str:
+    """The strongest sensor that was not named; nothing if there is none."""
+    found = next((suspect for suspect in answer.sensors if not suspect.named), None)
+    if found is None:
+        return ""
+    title = "Runner-up" if answer.named else "Closest to being named"
+    given = f"{deviations(found.reason.z_given)} deviations given the others"
+    shown = f"evidence of {amount(found.evidence)} nats"
+    enough = f"where {amount(found.needed)} are needed"
+    if found.evidence > found.needed:
+        enough = f"more than the {amount(found.needed)} that are needed, but " + (
+            "it comes after one that lacks them" if answer.named else "no detector reaches its threshold"
+        )
+    return f"{title}: {found.sensor} (belief {belief(found.belief)}), {given}; {shown}, {enough}."
+
+
+def reasons(answer: Answer, clock: Clock = PLAIN) -> list[str]:
+    """Why each of the named sensors of the largest incident, the most suspect first."""
+    return [why(answer.largest, suspect, clock) for suspect in answer.sensors if suspect.named]
+
+
+def _is_wrong(incident: Incident) -> str:
+    """The verb of a headline: what is over was, what is confident is."""
+    one = len(incident.named) == 1
+    if incident.changed:
+        return ("has changed" if one else "have changed") if incident.sure else f"seem{'s' * one} to have changed"
+    if incident.end is None:
+        return ("is wrong" if one else "are wrong") if incident.sure else f"seem{'s' * one} to be wrong"
+    return ("was wrong" if one else "were wrong") if incident.sure else f"seem{'s' * one} to have been wrong"
+
+
+def _suspects(incident: Incident) -> str:
+    suspects = [suspect for suspect in incident.sensors if suspect.named]
+    named = [f"{suspect.sensor} ({kind_of(suspect)})" for suspect in suspects]
+    return listed(named, _LISTED)
+
+
+def _estimated(incident: Incident) -> str:
+    return "" if incident.confidence is None else f", confidence {confident(incident.confidence)}"
 
 
 def _claim(answer: Answer) -> str:
     """What the confidence is about: sensors that the evidence names, beside those that are seen to have moved."""
     moved = [suspect.sensor for suspect in answer.sensors if suspect.kind == "moved" and suspect.named]
     if not moved:
-        return "exactly these sensors are wrong" if answer.named else "nothing is wrong"
-    others = "exactly the other named sensors are" if len(answer.named) > len(moved) else "nothing else is"
-    return f"{others} wrong, {listed(moved)} aside"
-
-
-def evidence(answer: Answer, clock: Clock = PLAIN) -> str:
-    """How much the readings speak for the named sensors, and how much is needed."""
-    found = f"{amount(answer.evidence)} (-log of the share of quiet stretches as unusual); {amount(answer.threshold)}"
-    return f"Evidence: {found} is needed. Looked at: {_stretch(answer, clock)}{clock.said}."
-
-
-def runner_up(answer: Answer) -> str:
-    """The strongest sensor that was not named; nothing if there is none."""
-    found = next((suspect for suspect in answer.sensors if suspect.sensor == answer.runner_up), None)
-    if found is None:
-        return ""
-    title = "Runner-up" if answer.named else "Closest to being named"
-    given = f"{deviations(found.reason.z_given)} deviations given the others"
-    needed = f"where {amount(found.needed)} are needed"
-    if found.evidence > found.needed:
-        why_not = "too little to tell it from chance" if answer.named else "but the windows as a whole are not unusual"
-        needed = f"more than the {amount(found.needed)} that are needed, {why_not}"
-    gain = f"naming it would add {amount(found.evidence)} nats of evidence, {needed}"
-    return f"{title}: {found.sensor} (belief {found.belief:.3f}), {given}; {gain}."
-
-
-def reasons(answer: Answer, clock: Clock = PLAIN) -> list[str]:
-    """Why each of the named sensors, the most suspect first."""
-    return [why(answer, suspect, clock) for suspect in answer.sensors if suspect.named]
+        return "exactly these sensors are wrong"
+    return f"exactly the other named sensors are wrong, {listed(moved)} aside"
 
 
 def _cells(suspect: Suspect, ranks: dict[str, dict[str, int]]) -> list[str]:
     reason = suspect.reason
-    cells = [suspect.sensor, f"{suspect.belief:.3f}", kind_of(suspect)]
+    cells = [suspect.sensor, belief(suspect.belief), kind_of(suspect)]
     cells += [sized(suspect.size_raw, suspect.size_raw_interval)]
     cells += [deviations(z, "+") for z in (reason.z_alone, reason.z_given)]
     return cells + [str(ranks.get(name, {}).get(suspect.sensor, "-")) for name in ("z_local", "mahalanobis")]
@@ -145,7 +182,6 @@ def _stretch(answer: Answer, clock: Clock) -> str:
     return f"{counted(answer.n_windows, 'window')} {span}"
 
 
-def _wrapped(texts: list[str] | Iterator[str]) -> list[str]:
-    return [
-        line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-    ]
+def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
+    wrap = textwrap.TextWrapper(WIDTH, indent, f"{indent}    ", break_on_hyphens=False)
+    return [line for text in texts for line in wrap.wrap(text.strip())]

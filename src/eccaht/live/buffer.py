@@ -24,14 +24,17 @@ Times = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """Rows in robust units: times in microseconds, increasing, (N,), and values, (N, K), NaN where there is none."""
+    """Rows: times in microseconds, increasing, (N,), and values, (N, M), NaN where there is none.
+
+    The first K columns are the sensors, in robust units; those after them are the buffer's further ones.
+    """
 
     times: Times
     values: Array
 
     @staticmethod
     def none(size: int) -> Readings:
-        """No rows of so many sensors."""
+        """No rows of so many columns."""
         return Readings(np.zeros(0, dtype=np.int64), np.zeros((0, size)))
 
     def pick(self, which: slice | NDArray[Any]) -> Readings:
@@ -52,7 +55,7 @@ class Readings:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Which readings of a window came: times, (N,), increasing, and which sensors, (N, K)."""
+    """Which readings of a window came: times, (N,), increasing, and of which columns, (N, M)."""
 
     times: Times
     present: NDArray[np.bool_]
@@ -95,10 +98,11 @@ class Seen:
 class Released:
     """What rows led to: those that wait, the windows that are complete now and what they are made of, and counts.
 
-    again: windows that were complete and which readings of them have come now.
+    done: the rows of these windows. again: windows that were complete and which readings of them have come now.
     """
 
     new: Readings
+    done: Readings
     windows: Windows
     seen: tuple[bytes, ...]
     late: int
@@ -109,13 +113,17 @@ class Released:
 class Buffer:
     """The rows of a plant whose windows are not complete.
 
-    position: start of the last complete window, microseconds. horizon: the latest time that came.
+    position: start of the last complete window, microseconds. horizon: the latest time that came. further: how many
+    columns rows have beside the sensors `names`: they wait with them, but no window is made of them.
     """
 
-    def __init__(self, names: tuple[str, ...], seconds: float, clock: Clock, lateness: float) -> None:
+    def __init__(
+        self, names: tuple[str, ...], seconds: float, clock: Clock, lateness: float, *, further: int = 0
+    ) -> None:
         self.names, self.seconds, self.clock, self.lateness = names, seconds, clock, round(lateness * 1e6)
+        self.columns = len(names) + further
         self._windower = Windower(names, seconds, clock)
-        self.rows = Readings.none(len(names))
+        self.rows = Readings.none(self.columns)
         self.position: int | None = None
         self.horizon: int | None = None
         self._seen: OrderedDict[int, bytes] = OrderedDict()
@@ -145,11 +153,11 @@ class Buffer:
             rows = rows.pick(~behind)
         self.rows, fresh = _merged(self.rows, rows)
         self._look(rows.times)
-        windows, seen = self._release()
+        done, windows, seen = self._release()
         new = rows.pick(fresh)
         if self.position is not None:
             new = new.pick(self.starts(new.times) > self.position)
-        return Released(new, windows, seen, late, known + len(fresh) - int(fresh.sum()), again)
+        return Released(new, done, windows, seen, late, known + len(fresh) - int(fresh.sum()), again)
 
     def starts(self, times: Times) -> Times:
         """The window of each time."""
@@ -157,7 +165,7 @@ class Buffer:
 
     def _count_known(self, rows: Readings, again: dict[int, bytes]) -> int:
         """How many rows of complete windows came before; the others are known from now on."""
-        known, size = 0, len(self.names)
+        known, size = 0, self.columns
         for start, time, values in zip(self.starts(rows.times).tolist(), rows.times.tolist(), rows.values, strict=True):
             content, present = self._seen.get(start), ~np.isnan(values)
             if content is None:  # of a window too long ago, or without any row
@@ -173,23 +181,23 @@ class Buffer:
             latest = int(times.max())
             self.horizon = latest if self.horizon is None else max(self.horizon, latest)
 
-    def _release(self) -> tuple[Windows, tuple[bytes, ...]]:
-        """The windows that are complete, which leave the buffer, and what each is made of."""
+    def _release(self) -> tuple[Readings, Windows, tuple[bytes, ...]]:
+        """The rows of the windows that are complete, which leave the buffer, these windows and their readings."""
         count = 0
         if self.horizon is not None and len(self.rows.times):
             first_open = self.starts(np.array([self.horizon - self.lateness]))[0]
             count = int(np.searchsorted(self.starts(self.rows.times), first_open))
         done = self.rows.pick(slice(count))
         cut = Cut.of(done.times.astype("datetime64[us]"), self.seconds, self.clock)
-        windows = self._windower.windows(cut, done.values)
+        windows = self._windower.windows(cut, done.values[:, : len(self.names)])
         if not count:
-            return windows, ()
+            return done, windows, ()
         self.rows = self.rows.pick(slice(count, None))
         edges = [*cut.first.tolist(), count]
         seen = tuple(Seen.of(done.pick(slice(a, b))).to_bytes() for a, b in itertools.pairwise(edges))
         for start, content in zip(cut.starts.astype(np.int64).tolist(), seen, strict=True):
             self.remember(start, content)
-        return windows, seen
+        return done, windows, seen
 
 
 def _merged(before: Readings, more: Readings) -> tuple[Readings, NDArray[np.bool_]]:

@@ -1,7 +1,7 @@
 """Sensors over time beside the band that the others predict, in bins that a screen can show.
 
-The band of a bin is that of its last window. Sensors that an alarm of the time names predict nothing, and while it goes
-on their level is the one before it.
+The band of a bin is that of its last window. Sensors that an alarm of that window names, or that are stuck or out of
+range in it, predict nothing.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.incident.predictions import Predictions
-from eccaht.incident.views import Evidence
 from eccaht.live.documents import stamp
 from eccaht.live.plant import PlantView
 from eccaht.live.store import history
 from eccaht.live.store.history import Past, Span
 from eccaht.model.model import Model
-from eccaht.model.normal import local_level
 
 MOST = 20_000  # windows that are read at once; of more, some are left out evenly
-_ALARMS = 50  # that may lie in a span
+_EVENTS, _ALARMS = 500, 50  # that are read, and that may lie in a span
+_ENDED = {"stuck": "moving", "range": "in range"}  # events of sensors that predict nothing, and of their end
 
 
 @dataclass(frozen=True)
 class Incident:
-    """An alarm: from its onset to its end, microseconds, and all sensors that it ever named."""
+    """What was wrong from its onset to its end, microseconds: all sensors that an alarm ever named, or one that stood
+    still or was out of range."""
 
     onset: int
     over: int
@@ -51,7 +51,7 @@ def series(
     width = max(-(-(span.stop - span.start) // points), 1)
     first = np.flatnonzero(np.diff((found.starts - span.start) // width, prepend=-1))
     last = np.append(first[1:], len(found.starts)) - 1
-    low, high = _bands(connection, view, found, last, chosen, whole=step == 1)
+    low, high = _bands(connection, view, found, last, chosen)
     courses = {}
     for n, k in enumerate(chosen.tolist()):
         center, scale = float(model.center[k]), float(model.scale[k])
@@ -71,8 +71,8 @@ def series(
 
 
 def incidents_in(connection: sa.Connection, view: PlantView, span: Span) -> list[Incident]:
-    """The last alarms that lie in a span, at least in part."""
-    events, _ = history.list_events(connection, view.name, None, 500, ("alarm", "joined", "over"))
+    """The last alarms of the present era that lie in a span, at least in part."""
+    events = _events(connection, view, ("alarm", "joined", "over"))
     found: list[Incident] = []
     over, named = 1 << 62, set[str]()
     for event in events:  # the newest first
@@ -93,72 +93,53 @@ def correlation(model: Model, sensors: list[str]) -> list[list[float]]:
     """What these sensors share in normal operation."""
     chosen = model.places(sensors)
     if model.normal is None:
-        raise ValueError("the model does not describe normal operation: calibrate it again")
-    part = model.normal.scatter[np.ix_(chosen, chosen)]
+        raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
+    part = np.linalg.inv(model.normal.others)[np.ix_(chosen, chosen)]
     root = np.sqrt(part.diagonal())
-    return np.asarray(part / np.outer(root, root)).tolist()
+    found: list[list[float]] = (part / np.outer(root, root)).tolist()
+    return found
 
 
 def _bands(
-    connection: sa.Connection,
-    view: PlantView,
-    found: Past,
-    shown: NDArray[np.intp],
-    chosen: NDArray[np.intp],
-    *,
-    whole: bool,
+    connection: sa.Connection, view: PlantView, found: Past, shown: NDArray[np.intp], chosen: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """The ends of the bands of the windows `shown`, in robust units, (B, n) each; NaN where none can be told."""
+    """The ends of the bands of the windows `shown`, in robust units, (B, n) each."""
     normal = view.model.normal
     assert normal is not None
-    none = np.full((len(shown), len(chosen)), np.nan)
-    if normal.level == "local" and not whole:  # the windows just before were not read
-        return none, none.copy()
     span = Span(int(found.starts[0]), int(found.starts[-1]) + 1)
-    incidents = incidents_in(connection, view, span)
-    earlier = history.before(connection, view.name, view.era, span.start, normal.size, normal.width)
-    values = np.vstack([earlier.values, found.values])
-    starts = np.concatenate([earlier.starts, found.starts])
-    places = shown + len(earlier.starts)
-    shifts = view.shifts(starts[places])
-    level = _levels(view, values, starts, places, incidents)
-    deviations = values[places] - shifts - level
-    wrong = {view.model.names.index(name) for incident in incidents for name in incident.named}
-    ones = np.ones(normal.size)
-    evidence = Evidence(
-        normal=normal,
-        deviations=deviations,
-        innovations=np.zeros_like(deviations),
-        scores=normal.scores(deviations),
-        level=level,
-        recent=ones,
-        given=ones,
-        inflation=ones,
-    )
-    predictions = Predictions.of(evidence, tuple(sorted(wrong)))
-    ends = [predictions.deviations(k)[1:] for k in chosen.tolist()]
-    base = (level + shifts)[:, chosen]
+    starts = found.starts[shown]
+    shifts = view.shifts(starts)
+    values = found.values[shown] - shifts
+    for wrong in (*incidents_in(connection, view, span), *_standing_in(connection, view, span)):
+        inside = np.flatnonzero((starts >= wrong.onset) & (starts < wrong.over))
+        values[np.ix_(inside, view.model.places(wrong.named))] = np.nan
+    predictions = Predictions.of(normal, values, ())
+    ends = [predictions.band(k)[1:] for k in chosen.tolist()]
+    base = shifts[:, chosen]
     return base + np.column_stack([low for low, _ in ends]), base + np.column_stack([high for _, high in ends])
 
 
-def _levels(
-    view: PlantView, values: Array, starts: NDArray[np.int64], places: NDArray[np.intp], incidents: list[Incident]
-) -> Array:
-    """The level of each of the windows at `places`, (B, K)."""
-    normal = view.model.normal
-    assert normal is not None
-    if normal.level != "local":
-        moments = view.model.clock.since_midnight(starts[places].astype("datetime64[us]"))
-        return np.array(normal.level_at(values[:0], np.zeros(len(places)) if moments is None else moments))
-    level = np.array([local_level(values[max(p - normal.width, 0) : p], normal.profile[0]) for p in places.tolist()])
-    for incident in incidents:
-        begin = int(np.searchsorted(starts, incident.onset))
-        inside = np.flatnonzero((starts[places] >= incident.onset) & (starts[places] < incident.over))
-        wrong = view.model.places(incident.named)
-        level[np.ix_(inside, wrong)] = local_level(values[max(begin - normal.width, 0) : begin], normal.profile[0])[
-            wrong
-        ]
-    return level
+def _events(connection: sa.Connection, view: PlantView, kinds: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The last events of the present era, the newest first."""
+    found, _ = history.list_events(connection, view.name, None, _EVENTS, kinds)
+    begun = history.begun(connection, view.name, view.era)
+    return [event for event in found if event["number"] > begun]
+
+
+def _standing_in(connection: sa.Connection, view: PlantView, span: Span) -> list[Incident]:
+    """The sensors that were stuck or out of range in a span, at least in part."""
+    events = _events(connection, view, (*_ENDED, *_ENDED.values()))
+    found, ends = list[Incident](), dict[tuple[str, str], int]()
+    for event in events:  # the newest first
+        for name in event["sensors"]:
+            if event["event"] in _ENDED:
+                over = ends.pop((event["event"], name), 1 << 62)
+                onset = _microseconds(view.model, event["onset"], event["at"])
+                if name in view.sensors and onset < span.stop and over > span.start:
+                    found.append(Incident(onset, over, (name,)))
+            else:
+                ends.update({(begun, name): event["at"] for begun, ended in _ENDED.items() if ended == event["event"]})
+    return found
 
 
 def _microseconds(model: Model, text: str | None, otherwise: int) -> int:

@@ -17,10 +17,9 @@ from eccaht.datasets.example import DEVIATION, SHARED, TAGS, USUAL, disturbed
 from eccaht.live.engine import Engine
 from eccaht.live.rows import Busy, Rows, SourceState
 from eccaht.live.settings import PlantOptions
-from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
-from eccaht.watch.kept import count_watch
 
 PLANT, MODEL, SOURCE = "demo", "demo.model", "simulation"
 FALSE_ALARMS = "1/1d"
@@ -76,7 +75,7 @@ def calibrated(seed: int) -> Model:
     """The model of an hour of normal operation."""
     rows = disturbed(rng_for(seed, "demo", "history"), loadings(seed), _HISTORY)
     times = np.datetime64("2026-01-01", "us") + np.arange(_HISTORY) * np.timedelta64(1, "s")
-    return count_watch(*calibrate_with_windows(Arrays(USUAL + DEVIATION * rows, times, TAGS, zone="UTC"), window="1s"))
+    return calibrate(Arrays(USUAL + DEVIATION * rows, times, TAGS, zone="UTC"), window="1s")
 
 
 def readings(seed: int) -> Iterator[Array]:

@@ -13,7 +13,7 @@ from eccaht.data.windows import Windows
 from eccaht.incident.answer import Answer
 from eccaht.incident.describe import SHOWN_BEFORE
 from eccaht.incident.investigate import investigate_incident
-from eccaht.incident.onset import LONGEST
+from eccaht.incident.naming import LONGEST
 from eccaht.incident.words import confidence, reasons
 from eccaht.live.documents import moment
 from eccaht.live.plant import PlantView
@@ -84,8 +84,6 @@ def report(connection: sa.Connection, view: PlantView, number: int) -> str:
 
     alarm, at = alarm_of(connection, view.name, number)
     answer, model, name = _answer(connection, view, alarm, at, _end(*history.course(connection, view.name, number)))
-    if answer is None:
-        raise LookupError(f"the windows of incident {number} are no longer kept")
     told = f"Alarm {number} of {alarm['time']}: {alarm['text']}"
     about = [f"Plant: {view.name}", told, f"Model: {name}", f"Windows of {model.clock.length(model.seconds)}"]
     return write(answer, clock=model.clock, about=about)
@@ -107,9 +105,10 @@ def _end(course: list[dict[str, Any]], times: list[int]) -> int | None:
 
 
 def _why(connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None) -> Iterator[str]:
-    answer, model, _ = _answer(connection, view, alarm, at, end)
-    if answer is None:
-        yield "The windows of this incident are no longer kept."
+    try:
+        answer, model, _ = _answer(connection, view, alarm, at, end)
+    except LookupError as error:
+        yield f"{error}."
         return
     yield from reasons(answer, model.clock)
     if set(answer.named) != set(alarm["named"]):
@@ -121,24 +120,28 @@ def _why(connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: 
 
 def _answer(
     connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None
-) -> tuple[Answer | None, Model, str]:
-    """The windows of an incident, investigated as a whole; None if they are no longer kept."""
+) -> tuple[Answer, Model, str]:
+    """The windows of an incident, investigated as a whole, its model and the name of that."""
     era, digest = history.era_of(connection, view.name, int(alarm["number"]))
     model, name = view.model, ""
     if digest != view.model_digest:
         content, name = history.model_content(connection, digest)
-        model = parse_model(content, name)
+        try:
+            model = parse_model(content, name)
+        except ValueError:
+            raise LookupError(f"An earlier version made the model {name} of this incident") from None
     else:
         name = history.model_name(connection, digest)
     onset = int(model.clock.parse(alarm["onset"]).astype(np.int64))
     step = round(model.seconds * 1e6)
     assert model.normal is not None
+    assert model.normal.local is not None
     stop = min(end if end is not None else 1 << 62, onset + LONGEST * step, at + LONGEST * step)
-    span = Span(onset - (SHOWN_BEFORE + model.normal.width) * step, max(stop, at + step))
+    span = Span(onset - (SHOWN_BEFORE + int(model.normal.local.width)) * step, max(stop, at + step))
     past, _ = history.past(connection, view.name, era, span, len(model.names), 10 * LONGEST)
     first = int(np.searchsorted(past.starts, onset))
     if first >= len(past.starts):
-        return None, model, name
+        raise LookupError("The windows of this incident are no longer kept")
     starts = past.starts.astype("datetime64[us]")
     windows = Windows(starts, past.values, model.names, model.seconds, clock=model.clock)
     return investigate_incident(model, windows, first, locate=False), model, name

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from eccaht.arrays import Array
 from eccaht.data.windows import Sample
 from eccaht.live.buffer import REMEMBERED, Buffer, Readings
+from eccaht.live.moved import Constants
 from eccaht.live.rows import Rows, SourceState, Taken
 from eccaht.live.settings import PlantOptions
 from eccaht.live.store.schema import STATES, checkpoints, counts, events, pending, windows
 from eccaht.model.model import Model
-from eccaht.watch.events import Event, Fault, microseconds
-from eccaht.watch.rates import promised, said_promise
+from eccaht.watch.events import STILL, Event, Fault, microseconds
+from eccaht.watch.rates import false_alarm_every, rate_line
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
 
@@ -92,21 +93,24 @@ class LivePlant:
     ) -> None:
         self.name, self.model, self.digest, self.era, self.options = name, model, digest, era, options
         self.session, self._most = session, most
-        self.buffer = Buffer(model.names, model.seconds, model.clock, options.lateness)
+        self._constants = Constants(model.constants, len(model.names), model.clock)
+        self._places = {sensor: k for k, sensor in enumerate(model.names)} | self._constants.places
+        self._decimals = _by_decimals(model)
+        further = len(self._constants.places)
+        self.buffer = Buffer(model.names, model.seconds, model.clock, options.lateness, further=further)
         if session.position is not None:
             self.buffer.position = microseconds(session.position)
         self.late = self.duplicate = self.ahead = self.waiting = 0
         self.renewed: int | None = None  # when an operator last called a state normal
         self._number = 0  # of the next pending rows
-        self._places = {sensor: k for k, sensor in enumerate(model.names)}
         self._offset = crc32(name.encode()) % EVERY  # plants do not all write their checkpoints at once
-        self._promise = said_promise(self.watcher.watch)
+        self._promise = rate_line(self.watcher.watch)
         self._look()
 
     @staticmethod
     def session_for(model: Model, digest: str, options: PlantOptions) -> Session:
         """A watch that begins."""
-        every = promised(options.false_alarms, model, "false_alarms")
+        every = false_alarm_every(options.false_alarms, model, "false_alarms")
         return Session(model, WatchedPlant.of(model, every), digest)
 
     @staticmethod
@@ -138,7 +142,7 @@ class LivePlant:
     def _restore_rows(self, connection: sa.Connection) -> None:
         waiting = sa.select(pending).where(pending.c.plant == self.name).order_by(pending.c.number)
         for entry in connection.execute(waiting):
-            self.buffer.put(Readings.parse(entry.content, len(self.model.names)))
+            self.buffer.put(Readings.parse(entry.content, self.buffer.columns))
             self._number = entry.number + 1
         normal = (events.c.plant == self.name) & (events.c.kind == "new-normal")
         self.renewed = connection.execute(sa.select(sa.func.max(events.c.time)).where(normal)).scalar()
@@ -174,8 +178,9 @@ class LivePlant:
         )  # fmt: skip
         self.waiting += released.late
         step.again = [{"p": self.name, "s": start, "r": seen} for start, seen in released.again.items()]
+        moved = self._constants.moved(released.done, self.session.told.moved)
         for sample, seen in zip(released.windows.samples(), released.seen, strict=True):
-            self._window(step, sample, seen)
+            self._window(step, sample, seen, moved)
         if len(released.new.times):
             step.pending = {
                 "plant": self.name,
@@ -214,12 +219,13 @@ class LivePlant:
             "content": self.session.to_bytes(),
         }
 
-    def _window(self, step: Step, sample: Sample, seen: bytes) -> None:
-        session, late = self.session, self.waiting
-        told = session.take(sample, self.model.clock, late=late)
+    def _window(self, step: Step, sample: Sample, seen: bytes, moved: Mapping[str, tuple[int, str]]) -> None:
+        session, late, start = self.session, self.waiting, microseconds(sample.start)
+        end = start + round(self.model.seconds * 1e6)
+        until = {name: text for name, (since, text) in moved.items() if since < end}
+        told = session.take(sample, self.model.clock, late=late, moved=until)
         self.waiting = 0
         self._look()
-        start = microseconds(sample.start)
         step.events += told
         step.times += [start] * len(told)
         step.windows.append(
@@ -237,7 +243,8 @@ class LivePlant:
             }
         )
         session.settle()
-        if (session.windows + self._offset) % EVERY == 0:
+        moves = any(event.event == "moved" for event in told)  # stored windows, which are taken again, do not show it
+        if moves or (session.windows + self._offset) % EVERY == 0:
             step.checkpoint = self.checkpoint()
 
     def _look(self) -> None:
@@ -254,16 +261,19 @@ class LivePlant:
         }
 
     def _scaled(self, rows: Rows) -> tuple[Readings, tuple[str, ...]]:
-        """The readings of the model's sensors in robust units, and the columns that it does not have."""
-        model = self.model
-        scaled: Array = np.full((len(rows.times), len(model.names)), np.nan)
+        """The readings of the model's sensors in robust units, its constants, and the columns that it does not have."""
+        model, K = self.model, len(self.model.names)
+        values: Array = np.full((len(rows.times), self.buffer.columns), np.nan)
         known = [k for k, name in enumerate(rows.names) if name in self._places]
-        places = [self._places[rows.names[k]] for k in known]
-        scaled[:, places] = (rows.values[:, known] - model.center[places]) / model.scale[places]
-        with np.errstate(invalid="ignore"):
-            scaled[~(np.abs(scaled) <= FARTHEST)] = np.nan
+        values[:, [self._places[rows.names[k]] for k in known]] = rows.values[:, known]
+        with np.errstate(invalid="ignore", over="ignore"):
+            for places, columns in self._decimals.items():
+                values[:, columns] = np.round(values[:, columns], places)
+            values[:, :K] = (values[:, :K] - model.center) / model.scale
+            values[:, :K][~(np.abs(values[:, :K]) <= FARTHEST)] = np.nan
+        values[np.isinf(values)] = np.nan
         unknown = tuple(name for name in rows.names if name not in self._places)
-        return Readings(rows.times.astype(np.int64), scaled), unknown
+        return Readings(rows.times.astype(np.int64), values), unknown
 
     # -- what is shown ---------------------------------------------------------------------------------
 
@@ -285,7 +295,7 @@ class LivePlant:
             windows=self.session.windows,
             fault=fault,
             acknowledged=fault is not None and bool(operator.acknowledged == fault.raised),
-            still={kind: tuple(watcher.still(kind)) for kind in ("stuck", "silent")},
+            still={kind: tuple(watcher.still(kind)) for kind in STILL},
             shelved=dict(operator.shelved),
             suspects=self._suspects(fault),
             late=self.late,
@@ -312,6 +322,15 @@ class LivePlant:
                 kind, size = named.get(self.model.names[k], (standing.get(k), None))
                 found.append({"sensor": self.model.names[k], "belief": float(beliefs[k]), "kind": kind, "size": size})
         return tuple(found)
+
+
+def _by_decimals(model: Model) -> dict[int, list[int]]:
+    """The sensors of each number of decimals: finer readings are rounded as the history was, see `Model.rounded`."""
+    found: dict[int, list[int]] = {}
+    for k, name in enumerate(model.names):
+        if (places := model.reading.get("decimals", {}).get(name)) is not None:
+            found.setdefault(places, []).append(k)
+    return found
 
 
 def _sample(window: Any, size: int) -> Sample:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from eccaht.live.documents import overview, window_document
@@ -180,19 +181,21 @@ class Worker:
         self._resolve([(job.future, result, None)])
 
     def put(self, connection: sa.Connection, name: str, digest: str, options: PlantOptions, who: str) -> None:
-        """Write a plant; a new era begins where the model, or what is promised, is another one."""
+        """Write a plant; a new era begins where the model or the false-alarm rate is another one.
+
+        So it does where an earlier version wrote what the store has of the plant.
+        """
         model, plants = self._model(connection, digest), schema.plants
         row = connection.execute(sa.select(plants).where(plants.c.name == name)).one_or_none()
         era = 1 if row is None else row.era
         document = options.model_dump(mode="json")
-        renewed = row is None or row.digest != digest or row.options["false_alarms"] != document["false_alarms"]
-        if renewed:
+        position, readable = self._position(connection, name) if row is not None else (None, True)
+        same = row is not None and (row.digest, row.options["false_alarms"]) == (digest, document["false_alarms"])
+        if not same or not readable:
             era += row is not None
             number = queries.last_number(connection, name)
             session = LivePlant.session_for(model, digest, options)
-            session.number = number
-            if row is not None:
-                session.position = self._plant(name, connection).session.position
+            session.number, session.position = number, position
             plant = LivePlant(name, model, digest, era, options, session, self.settings.limits.pending)
             queries.upsert(connection, schema.checkpoints, [plant.checkpoint()])
             begun = {"plant": name, "era": era, "digest": digest, "number": number, "created": now()}
@@ -203,6 +206,15 @@ class Worker:
         queries.upsert(connection, plants, [known])
         record = queries.audit_row(who, "plant", name, {"model": digest, "options": masked(document)})
         queries.insert(connection, schema.audit, [record])
+
+    def _position(self, connection: sa.Connection, name: str) -> tuple[np.datetime64 | None, bool]:
+        """The last window of a plant, and whether the rest of what the store has of it can be read."""
+        try:
+            return self._plant(name, connection).session.position, True
+        except ValueError:
+            kept = schema.checkpoints.c
+            found = connection.execute(sa.select(kept.position).where(kept.plant == name)).scalar()
+            return None if found is None else np.datetime64(found, "us"), False
 
     def _model(self, connection: sa.Connection, digest: str) -> Model:
         if digest not in self._models:
@@ -244,12 +256,15 @@ class Worker:
             self.hub.publish_soon(self._looked(self._plants[name]))
 
     def load_all(self) -> None:
-        """Read all plants from the store."""
+        """Read all plants from the store; what an earlier version wrote of one does not hold up the others."""
         self.store.prepare()
         with self.store.read() as connection:
             names = list(connection.execute(sa.select(schema.plants.c.name)).scalars())
         for name in names:
-            self._refresh(name)
+            try:
+                self._refresh(name)
+            except ValueError as error:
+                _LOG.error("plant %s is not watched until it has a new model: %s", name, error)
 
     def keep_all(self) -> None:
         """A checkpoint of every plant that is as the store has it."""

@@ -17,13 +17,13 @@ from eccaht.data.cleaning import LABEL, ColumnReport
 from eccaht.data.durations import parse_window
 from eccaht.data.source import read_table, recorded_of
 from eccaht.data.table import Table, check_limits
-from eccaht.data.windows import Cut, Windows, rows_that_count
+from eccaht.data.windows import Cut, Windows, follows, rows_that_count
 from eccaht.model.columns import Progress, Sensor, clean
 from eccaht.model.default_window import JITTER, default_window
 from eccaht.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
-from eccaht.model.fitting import check_options, fit_normal
 from eccaht.model.history import MOST_SENSORS, History, summarise
 from eccaht.model.model import Model
+from eccaht.model.normal import FEWEST_NORMAL, fit_normal
 from eccaht.model.rows import row_noise
 from eccaht.presentation.text import counted, listed
 
@@ -46,10 +46,6 @@ def calibrate(
     window: str | float | None = None,
     estimator: str = "ledoit-wolf",
     ridge: float | None = None,
-    level: str = "auto",
-    memory: str = "auto",
-    shrink: str | float = "auto",
-    tails: str | float = "auto",
     start: Any = None,
     stop: Any = None,
     progress: Progress | None = None,
@@ -60,7 +56,6 @@ def calibrate(
 
     data: paths of files, a frame, an array or a source, as `eccaht.data.as_source` takes them.
     window: a length of time, or as many rows as "60rows" says for data without times; see `default_window` if None.
-    level, memory, shrink, tails: of normal operation, chosen by predictive score unless given; see `fit_normal`.
     progress: is called with the share that is done and the stage.
     """
     return calibrate_with_windows(
@@ -75,10 +70,6 @@ def calibrate(
         window=window,
         estimator=estimator,
         ridge=ridge,
-        level=level,
-        memory=memory,
-        shrink=shrink,
-        tails=tails,
         start=start,
         stop=stop,
         progress=progress,
@@ -91,10 +82,6 @@ def calibrate_with_windows(
     window: str | float | None = None,
     estimator: str = "ledoit-wolf",
     ridge: float | None = None,
-    level: str = "auto",
-    memory: str = "auto",
-    shrink: str | float = "auto",
-    tails: str | float = "auto",
     decimal_comma: bool | None = None,
     header: bool = True,
     progress: Progress | None = None,
@@ -107,8 +94,6 @@ def calibrate_with_windows(
     given, count_rows = (None, None) if window is None else parse_window(window)
     check_estimator(estimator)
     ridge = default_ridge(estimator, ridge)
-    asked: dict[str, Any] = {"level": level, "memory": memory, "shrink": shrink, "tails": tails}
-    check_options(**asked)
     tell: Progress = progress or (lambda share, stage: None)  # noqa: ARG005
     tell(0.0, "reading")
     check_limits(reading.get("start"), reading.get("stop"))
@@ -144,8 +129,8 @@ def calibrate_with_windows(
         reading=_reading(table, sensors, source.header) | {"notes": notes},
         summary=_summary(values, sensors, cut, covariance),
     )
-    tell(0.95, "comparing levels, memory and tails")
-    model = _with_normal(model, windows, asked)
+    tell(0.95, "counting what is rare")
+    model = _with_normal(model, windows)
     return model, replace(windows, model=model)
 
 
@@ -157,18 +142,11 @@ def _windows(table: Table, sensors: Sequence[Sensor], cut: Cut, full: NDArray[np
     return Windows(cut.starts[full], values, names, seconds, rows_that_count(rows, flat), flat, clock=table.clock)
 
 
-def _with_normal(model: Model, windows: Windows, asked: dict[str, Any]) -> Model:
-    """The model with normal operation fitted to these windows."""
-    steps = np.diff(windows.starts) / np.timedelta64(1, "us") * 1e-6
-    normal, choice = fit_normal(
-        np.ascontiguousarray(windows.values),
-        windows.clock.since_midnight(windows.starts),
-        estimator=model.estimator,
-        ridge=model.ridge,
-        consecutive=steps < 1.5 * windows.seconds,
-        **asked,
-    )
-    return replace(model, normal=normal, choice=choice)
+def _with_normal(model: Model, windows: Windows) -> Model:
+    """The model with normal operation fitted to these windows, if they are enough to say what is rare."""
+    if len(windows.values) < FEWEST_NORMAL:
+        return model
+    return replace(model, normal=fit_normal(np.ascontiguousarray(windows.values), follows(windows)))
 
 
 def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) -> list[str]:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eccaht.data.clock import Clock
 from eccaht.data.reading import Faults
 from eccaht.model.model import Model
 from eccaht.model.prepare import Notation
 
-_ROUNDING = 1e-9  # of the usual value: files round
+ROUNDING = 1e-9  # of the usual value: files round
 
 
 class Moved(NamedTuple):
@@ -21,6 +22,10 @@ class Moved(NamedTuple):
     usual: float
     read: float
     since: np.datetime64
+
+    def text(self, clock: Clock) -> str:
+        """What is reported of it."""
+        return f"{self.read:.6g} since {clock.show(self.since)}, {self.usual:.6g} in all of the history"
 
 
 def moved_constants(
@@ -40,7 +45,7 @@ def moved_constants(
     moved: dict[str, Moved] = {}
     for batch in table.batches({}):
         for k, name in enumerate(table.names):
-            away = np.abs(batch.readings[:, k] - usual[name]) > _ROUNDING * abs(usual[name])  # never for NaN
+            away = np.abs(batch.readings[:, k] - usual[name]) > ROUNDING * abs(usual[name])  # never for NaN
             if name not in moved and away.any():
                 first = int(away.argmax())
                 moved[name] = Moved(name, usual[name], float(batch.readings[first, k]), batch.times[first])

@@ -1,35 +1,26 @@
-"""What was counted on a history, as plain numbers in a model: what they mean is known to the room that counted them."""
+"""What was counted on a history, as values of JSON in a model: whatever counted it knows what they mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from eccaht.arrays import Array, frozen
-
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What was counted (a document) and what was measured (arrays)."""
+    """What was counted, a document."""
 
     counted: dict[str, Any]
-    measured: dict[str, Array]
 
     def header(self) -> dict[str, Any]:
         """What was counted."""
         return self.counted
 
-    def arrays(self) -> dict[str, Array]:
-        """What was measured."""
-        return self.measured
-
     @staticmethod
-    def build(header: Any, arrays: dict[str, Array], what: str) -> Counted | None:
-        """From a file, which a stranger may have written, None where it has none; the room that counted checks more."""
-        if header is None and not arrays:
+    def build(header: Any, what: str) -> Counted | None:
+        """From an untrusted file, None where it has none; whatever counted it checks more."""
+        if header is None:
             return None
-        if not isinstance(header, dict) or not arrays or not all(np.isfinite(array).all() for array in arrays.values()):
+        if not isinstance(header, dict):
             raise ValueError(f"its {what} are damaged")
-        return Counted(header, {name: frozen(np.array(array)) for name, array in arrays.items()})
+        return Counted(header)

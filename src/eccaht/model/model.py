@@ -18,13 +18,11 @@ from eccaht.data.clock import Clock
 from eccaht.data.durations import parse_duration
 from eccaht.data.source import Missing
 from eccaht.data.windows import Windows
-from eccaht.model.choice import Choice
 from eccaht.model.counted import Counted
 from eccaht.model.estimators import check_estimator
 from eccaht.model.history import History
 from eccaht.model.normal import Normal
 from eccaht.model.plausible import (
-    NORMAL_ARRAYS,
     check_names,
     check_scaling,
     check_summary,
@@ -38,12 +36,10 @@ from eccaht.naming import did_you_mean
 from eccaht.problem import Problem
 from eccaht.shifts import Shift
 
-_KIND, _VERSION = "model", 3
+_KIND, _VERSION = "model", 4
 _VECTORS = ("center", "scale", "mean")
 _KEYS = {"names", "seconds", "operator", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"}
-_COUNTED = ("drilled", "watched")
-_PREFIXES = ("covariance.", "summary.", "normal.", *(f"{name}." for name in _COUNTED))
-_PARTS = ("normal", "choice", *_COUNTED)  # null where a model has none
+_PREFIXES = ("covariance.", "summary.", "normal.")
 _OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
 
 
@@ -55,8 +51,8 @@ class Model:
     seconds: length of a window. mean, covariance: of the scaled windows.
     estimator, ridge, n_windows, first, last: how and from what they were estimated.
     columns: what was decided about each column of the history. reading: how to read new data the same way.
-    summary: what `diagnose` needs. normal, choice: what normal windows do, and how that was chosen.
-    drilled: what was counted on faults injected into the history. watched: by what rule a watch of it raises alarms.
+    summary: what `diagnose` needs. normal: what normal windows do, and how rare what is not normal is.
+    drilled: what was counted on faults injected into the history.
     """
 
     names: tuple[str, ...]
@@ -74,9 +70,7 @@ class Model:
     reading: dict[str, Any]
     summary: History
     normal: Normal | None = None
-    choice: Choice | None = None
     drilled: Counted | None = None
-    watched: Counted | None = None
 
     def __post_init__(self) -> None:
         check_names(self.names)
@@ -101,8 +95,6 @@ class Model:
             raise ValueError("the report of the columns does not agree with the sensors")
         if self.normal is not None and self.normal.size != size:
             raise ValueError(f"its normal operation does not fit {size} sensors")
-        if (self.normal is None) != (self.choice is None):
-            raise ValueError("normal operation and how it was chosen belong together")
         self.summary.check(size)
         check_summary(self.summary, self.n_windows, self.mean)
 
@@ -148,7 +140,7 @@ class Model:
     def of(self, names: Sequence[str]) -> Model:
         """The model of some of its sensors, in their order here, as if the others had been excluded.
 
-        It has no drills and no rule of a watch unless it has all sensors: they were counted with all of them.
+        It has no drills unless it has all sensors: they were counted with all of them.
         """
         kept = set(names)
         chosen = self.places([name for name in self.names if name in kept])
@@ -166,7 +158,6 @@ class Model:
             summary=self.summary.of(chosen),
             normal=None if self.normal is None else self.normal.of(chosen),
             drilled=self.drilled if len(chosen) == len(self.names) else None,
-            watched=self.watched if len(chosen) == len(self.names) else None,
         )
 
     def prepare(
@@ -188,6 +179,11 @@ class Model:
         that are no rows and says so in the notes of the windows. notation: how the data are written, if not as usual.
         """
         return prepare(self, data, (start, stop), missing=missing, bad=bad, notation=notation)
+
+    def rounded(self, name: str, readings: Array) -> Array:
+        """Readings of a sensor with no more decimals than its history had: what is finer cannot be judged by it."""
+        decimals = self.reading.get("decimals", {}).get(name)
+        return readings if decimals is None else np.round(readings, decimals)
 
     def unknown_columns(self, data: Any, notation: Notation | None = None) -> tuple[str, ...]:
         """The columns of new data that the history did not have; those that were dropped from it are not listed."""
@@ -229,30 +225,23 @@ class Model:
             "last": _microseconds(self.last),
             "columns": [asdict(column) for column in self.columns],
             "reading": self.reading,
-            **dict.fromkeys(_PARTS),
+            "drilled": None if self.drilled is None else self.drilled.header(),
         }
         arrays = {name: getattr(self, name) for name in _VECTORS}
         arrays |= {f"covariance.{key}": value for key, value in self.covariance.parameters().items()}
         arrays |= {f"summary.{key}": value for key, value in self.summary.arrays().items()}
-        if self.normal is not None and self.choice is not None:
-            tails = self.choice.header()["tails"]
-            header["normal"] = {"level": self.normal.level, "width": self.normal.width, "tails": tails}
-            header["choice"] = self.choice.header()
-            arrays |= {f"normal.{name}": getattr(self.normal, name) for name in NORMAL_ARRAYS}
-        for name in _COUNTED:
-            if (counted := getattr(self, name)) is not None:
-                header[name] = counted.header()
-                arrays |= {f"{name}.{key}": array for key, array in counted.arrays().items()}
+        if self.normal is not None:
+            arrays |= {f"normal.{name}": array for name, array in self.normal.arrays().items()}
         return header, arrays
 
     @staticmethod
     def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
-        """From a header and arrays, which a stranger may have written."""
+        """From a header and arrays of an untrusted file."""
 
         def part(prefix: str) -> dict[str, Array]:
             return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
-        check_keys(header, _KEYS | set(_PARTS), "header")
+        check_keys(header, _KEYS | {"drilled"}, "header")
         operator = _OPERATORS[header["operator"]]
         if not isinstance(header["names"], list):
             raise ValueError("the names of the sensors must be a list")
@@ -276,9 +265,8 @@ class Model:
             columns=columns,
             reading=checked_reading(header["reading"], {column.name for column in columns}),
             summary=History(**part("summary.")),
-            **_normal(header, part("normal.")),
-            drilled=Counted.build(header["drilled"], part("drilled."), "drills"),
-            watched=Counted.build(header["watched"], part("watched."), "rules of a watch"),
+            normal=checked_normal(part("normal.")),
+            drilled=Counted.build(header["drilled"], "drills"),
         )
         check_scaling(model.summary, model.center, model.scale, [column.scaled_by for column in columns if column.kept])
         return model
@@ -292,14 +280,6 @@ def load_model(path: str | PathLike[str]) -> Model:
 def parse_model(content: bytes, name: str) -> Model:
     """The same from the content of a model file; name: what messages call it."""
     return parse_archive(content, _KIND, _VERSION, Model.build, name=name, again="calibrate again")
-
-
-def _normal(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
-    """Normal operation and how it was chosen, or neither."""
-    if header["normal"] is None and header["choice"] is None and not arrays:
-        return {}
-    choice = Choice.build(header["choice"])
-    return {"normal": checked_normal(header["normal"], arrays, choice), "choice": choice}
 
 
 def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:

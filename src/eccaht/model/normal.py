@@ -1,244 +1,275 @@
-"""Normal operation as it is, in robust units: a level that may move, memory, heavy tails, and what sensors share.
+"""Normal operation: what each sensor should read, given all others now and all sensors in the window before.
 
-A window x_t of K sensors is judged in two views of its deviation d_t = x_t - level_t:
+Windows are z = (x - centre) / scale, in units of each sensor's spread. With P the precision of y_t = (z_t, z_{t-1}),
+g = (P y)_now and Q = P_now,now:
 
-- by a sensor's own past: the innovation u_t = d_t - phi d_{t-1}, in units of its spread;
-- by the other sensors: the normal score z of |d_t|, with its sign, whose joint law is a multivariate t with scatter R
-  and nu degrees of freedom (a Gaussian if nu is infinite). Scores keep what sensors share and leave out how heavy
-  the tails of each are; beyond what the history has seen they grow with the logarithm of the deviation.
+- residual: r_k = g_k / sqrt(Q_kk), the distance of sensor k from what all others now and all sensors before predict,
+  in units of what that leaves open; 1 / sqrt(Q_kk) of the sensor's own spread is one unit;
+- drift: the mean of r_k over LONG windows, times sqrt(LONG), which sees small deviations that last;
+- distance: sqrt(g' Q^-1 g), Hotelling's T2 of what the window before does not explain.
+
+How rare each is, is counted on halves of the history by fits to the other half (`tails`). A sensor that is silent is
+integrated out: the others say what it should read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import rank_filter
-from scipy.special import ndtri
 
-from eccaht.arrays import Array, frozen
+from eccaht.archive import check_keys
+from eccaht.arrays import Array, Index, frozen
+from eccaht.model.detectors import LONG, Peaks, peaks_of, running_mean
+from eccaht.model.local import Local, fit_local
+from eccaht.model.shrinkage import check_precision, completed, shrunk_covariance, symmetric
+from eccaht.model.tails import POINTS, Tails
 
-Level = Literal["fixed", "daily", "local"]
-LEVELS: tuple[Level, ...] = get_args(Level)
-WIDTH = 60  # windows before an incident from which a local level is taken
-FEWEST_BEFORE = 10  # fewer tell no level
-BINS = 48  # of a day
-DAY = 86_400.0
-KNOTS = 25
-LONG_MEMORY = 0.999  # the largest phi: a sensor without any return to its level would have no innovations at rest
-_GROWTH = 3.0  # of a score for a deviation e times as large as the largest knot
-_LEAST = 1e-3  # of a sensor's spread in the history: deviations below it are no deviations
+FEWEST_NORMAL = 40  # windows of a history that say what is rare at all
+FARTHEST = 30.0  # spreads: what is farther away says no more
+SMALL, SMALL_DRIFT = 0.05, 0.2  # spreads: a deviation given the others that is too small to matter, and one that lasts
+_RIDGE = 1e-3  # of the mean variance
+_MOSTLY_STILL = 0.2  # a spread that is a smaller share of the standard deviation is that of a sensor that seldom moves
+_ROUNDED = 3.0  # deviations of rounding that are usual
+_REPEATS, _FOREVER = 0.1, 1e9  # a step, in usual moves, from which on rounded readings repeat without being stuck
+_LEAST, _UNKNOWN = 1e-12, 1e30
+
+
+class Residuals(NamedTuple):
+    """What windows show: residuals and what they are made of, (T, K) each, and distances, (T,)."""
+
+    z: Array
+    r: Array
+    distance: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """What normal windows of K sensors do.
+    """What normal windows of K sensors do, in robust units.
 
-    level: "fixed", "daily" (a profile by the time of day) or "local" (the median of the `width` windows before).
-    profile: (1, K), or (BINS, K) for "daily"; for "local" what stands in where too few windows come before.
-    memory, spread: phi, and the standard deviation of the innovations, (K,).
-    knots: deviations whose scores are known, (KNOTS, K), increasing; knot_scores: those scores, (KNOTS,).
-    scatter: R, (K, K). tails: nu, infinite for a Gaussian.
+    centre, scale: (K,). precision: P, (2K, 2K). low, high: the smallest and the largest window of the history, (K,).
+    repeats: for how many windows each sensor repeated one value at most, (K,).
+    tails, drifts, distances: how rare residuals, their long means and distances are. peaks: how high detectors rose.
+    local: normal operation about the level just before, by which sensors are named; None before it is fitted.
     """
 
-    level: Level
-    profile: Array
-    width: int
-    memory: Array
-    spread: Array
-    knots: Array
-    knot_scores: Array
-    scatter: Array
-    tails: float
+    centre: Array
+    scale: Array
+    precision: Array
+    low: Array
+    high: Array
+    repeats: Array
+    tails: Tails
+    drifts: Tails
+    distances: Tails
+    peaks: Peaks
+    local: Local | None = None
 
     def __post_init__(self) -> None:
-        size = len(self.memory)
-        shapes = {
-            "profile": (BINS if self.level == "daily" else 1, size),
-            "memory": (size,),
-            "spread": (size,),
-            "knots": (len(self.knot_scores), size),
-            "scatter": (size, size),
-        }
-        if self.level not in LEVELS:
-            raise ValueError(f"unknown level {self.level!r}: use {', '.join(LEVELS)}")
+        K = np.size(self.centre)
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("centre", "scale", "low", "high", "repeats"), (K,))
+        shapes["precision"] = (2 * K, 2 * K)
         for name, shape in shapes.items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != shape or not np.isfinite(array).all():
                 raise ValueError(f"{name} must hold finite values of shape {shape}")
             object.__setattr__(self, name, frozen(array))
-        scores = np.array(self.knot_scores, dtype=np.float64)
-        if scores.ndim != 1 or len(scores) < 2 or not (np.diff(scores) > 0).all() or not np.isfinite(scores).all():
-            raise ValueError("the scores of the knots must increase")
-        object.__setattr__(self, "knot_scores", frozen(scores))
-        if (self.spread <= 0).any() or (self.knots[0] <= 0).any() or (np.diff(self.knots, axis=0) <= 0).any():
-            raise ValueError("spreads must be positive and knots increase")
-        if (np.abs(self.memory) > LONG_MEMORY).any():
-            raise ValueError(f"memory must be at most {LONG_MEMORY}")
-        if not self.tails > 0 or self.width < 1:
-            raise ValueError("tails and width must be positive")
-        np.linalg.cholesky(self.scatter)  # refuses what is no covariance
+        if (self.scale <= 0).any() or (self.high < self.low).any() or (self.repeats < 1).any():
+            raise ValueError("its spreads or ranges are damaged")
+        if [len(part.edge) for part in (self.tails, self.drifts, self.distances)] != [K, K, 1]:
+            raise ValueError(f"its tails do not fit {K} sensors")
+        if self.local is not None and len(self.local.middle) != K:
+            raise ValueError(f"its levels do not fit {K} sensors")
+        check_precision(self.precision)
 
     @property
     def size(self) -> int:
         """The number of sensors."""
-        return len(self.memory)
+        return len(self.centre)
 
     @cached_property
-    def precision(self) -> Array:
-        """R^-1, symmetric to the last bit."""
-        inverse = np.linalg.inv(self.scatter)
-        return frozen(0.5 * (inverse + inverse.T))
+    def now(self) -> Array:
+        """Q, the precision of a window given the one before, (K, K)."""
+        return frozen(np.ascontiguousarray(self.precision[: self.size, : self.size]))
 
     @cached_property
-    def usual_deviation(self) -> Array:
-        """The deviation of score 1, in robust units, (K,); not below the spread for sensors that mostly stand still."""
-        one = [np.interp(1.0, self.knot_scores, knots) for knots in self.knots.T]
-        return frozen(np.maximum(one, self.spread))
+    def others(self) -> Array:
+        """The precision of a window alone, the one before being integrated out, (K, K)."""
+        K = self.size
+        before, cross = self.precision[K:, K:], self.precision[:K, K:]
+        return frozen(symmetric(self.now - cross @ np.linalg.solve(before, cross.T)))
 
-    def of(self, chosen: NDArray[np.intp]) -> Normal:
-        """Normal operation of some of the sensors."""
-        return Normal(
-            self.level,
-            self.profile[:, chosen],
-            self.width,
-            self.memory[chosen],
-            self.spread[chosen],
-            self.knots[:, chosen],
-            self.knot_scores,
-            self.scatter[np.ix_(chosen, chosen)],
-            self.tails,
+    @cached_property
+    def unit(self) -> Array:
+        """One unit of a residual in spreads of its sensor, (K,)."""
+        return frozen(1.0 / np.sqrt(self.now.diagonal()))
+
+    @cached_property
+    def _products(self) -> tuple[Array, Array]:
+        """P's columns of now, (2K, K), and Q^-1, (K, K)."""
+        columns = np.ascontiguousarray(self.precision[:, : self.size])
+        return columns, symmetric(np.linalg.inv(self.now))
+
+    def scaled(self, values: Array) -> Array:
+        """Windows in robust units, (..., K), as z; NaN stays."""
+        return np.clip((values - self.centre) / self.scale, -FARTHEST, FARTHEST)
+
+    def residuals(self, values: Array, before: Array) -> Residuals:
+        """Residuals and distances of windows, (T, K), given the ones before each, (T, K); NaN where there is none."""
+        return self.residuals_of(self.scaled(values), self.scaled(before))
+
+    def residuals_of(self, z: Array, before: Array) -> Residuals:
+        """The same of windows that are scaled already; residuals of silent sensors are 0."""
+        y = np.concatenate([z, before], axis=1)
+        y = completed(y, self.precision)
+        columns, inverse = self._products
+        g = y @ columns
+        distance = np.sqrt(np.maximum(np.einsum("tk,tk->t", g @ inverse, g), 0.0))
+        return Residuals(y[:, : self.size], g * self.unit, distance)
+
+    def of(self, chosen: Index) -> Normal:
+        """Normal operation of some of the sensors: the others are integrated out, the detectors stay as counted."""
+        K = self.size
+        both = np.concatenate([chosen, chosen + K])
+        covariance = np.linalg.inv(self.precision)[np.ix_(both, both)]
+        parts = {name: getattr(self, name)[chosen] for name in ("centre", "scale", "low", "high", "repeats")}
+        return replace(
+            self,
+            **parts,
+            precision=symmetric(np.linalg.inv(covariance)),
+            tails=self.tails.of_sensors(chosen),
+            drifts=self.drifts.of_sensors(chosen),
+            local=None if self.local is None else self.local.of(chosen),
         )
 
-    def level_at(self, before: Array, moments: Array) -> Array:
-        """The level of windows at `moments` (seconds of the day, (T,)), frozen as it is after the windows `before`."""
-        if self.level == "daily":
-            return self.profile[day_bins(moments)]
-        if self.level == "fixed":
-            return np.broadcast_to(self.profile[0], (len(moments), self.size))
-        return np.broadcast_to(local_level(before[-self.width :], self.profile[0]), (len(moments), self.size))
+    def rounded(self, steps: Array) -> Normal:
+        """The same for readings that are rounded, to steps of this length in robust units, (K,).
 
-    def innovations(self, previous: Array, deviations: Array) -> Array:
-        """Innovations in units of their spread, given the deviation `previous`, (K,), just before the first."""
-        lagged = np.vstack([previous[None, :], deviations[:-1]])
-        known = np.where(np.isnan(lagged), 0.0, lagged)  # after a gap only the level is known
-        return np.asarray((deviations - self.memory * known) / self.spread)
+        Rounding adds noise of variance step^2 / 12 to each window, which relations between sensors that hold to many
+        digits no longer do; residuals as large as it makes them are usual.
+        """
+        noise = np.tile((steps / self.scale) ** 2 / 12.0, 2)
+        precision = symmetric(np.linalg.inv(np.linalg.inv(self.precision) + np.diag(noise)))
+        own = precision.diagonal()[: self.size]
+        usual = _ROUNDED * np.sqrt((precision[: self.size] ** 2 @ noise) / own)
+        local, repeats = self.local, self.repeats
+        if local is not None:
+            repeats = np.where(steps > _REPEATS * local.unit, np.maximum(repeats, _FOREVER), repeats)
+            local = local.rounded(steps)
+        tails, drifts = self.tails.widened(usual), self.drifts.widened(usual)
+        return replace(self, precision=precision, repeats=repeats, tails=tails, drifts=drifts, local=local)
 
-    @cached_property
-    def _lines(self) -> tuple[Array, list[Array]]:
-        """The scores of the knots, with 0 before them, and the knots of each sensor likewise."""
-        return np.concatenate([[0.0], self.knot_scores]), [np.concatenate([[0.0], knots]) for knots in self.knots.T]
+    # -- files -----------------------------------------------------------------------------------------
 
-    def scores(self, deviations: Array) -> Array:
-        """Normal scores of deviations, (T, K), with their sign; NaN stays."""
-        sizes, scores = np.abs(deviations), np.empty_like(deviations)
-        heights, lines = self._lines
-        for k, knots in enumerate(lines):
-            scores[:, k] = np.interp(sizes[:, k], knots, heights)
-        beyond = sizes > self.knots[-1]
-        if beyond.any():
-            ratio = np.where(beyond, sizes / self.knots[-1], 1.0)
-            scores += _GROWTH * np.log(ratio)
-        return np.asarray(np.copysign(scores, deviations))
+    def arrays(self) -> dict[str, Array]:
+        """All of it, by dotted names."""
+        found: dict[str, Array] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                found[field.name] = value
+            elif value is not None:
+                parts = {part.name: np.asarray(getattr(value, part.name), dtype=np.float64) for part in fields(value)}
+                found |= {f"{field.name}.{name}": part for name, part in parts.items()}
+        return found
 
-    def deviations_of(self, scores: Array) -> Array:
-        """The deviations that have these scores, (T, K): the inverse of `scores`."""
-        return np.column_stack([self.deviation_of(k, scores[:, k]) for k in range(self.size)])
-
-    def deviation_of(self, sensor: int, scores: Array) -> Array:
-        """The same for one sensor, (T,)."""
-        sizes = np.abs(scores)
-        heights, lines = self._lines
-        deviations = np.interp(sizes, heights, lines[sensor])
-        deviations *= np.exp(np.maximum(sizes - self.knot_scores[-1], 0.0) / _GROWTH)
-        return np.asarray(np.copysign(deviations, scores))
-
-
-def day_bins(moments: Array) -> NDArray[np.intp]:
-    """The bin of a daily profile for seconds since some midnight."""
-    return np.floor((np.asarray(moments) % DAY) * (BINS / DAY)).astype(np.intp) % BINS
-
-
-def local_level(before: Array, otherwise: Array) -> Array:
-    """The median of the windows before, sensor by sensor; `otherwise` where there are too few of them."""
-    missing = np.isnan(before)
-    if len(before) >= FEWEST_BEFORE and not missing.any():
-        return np.asarray(np.median(before, axis=0))
-    present = (~missing).sum(axis=0)
-    enough = present >= FEWEST_BEFORE
-    level = np.array(otherwise, dtype=np.float64)
-    if enough.any():
-        level[enough] = np.nanmedian(before[:, enough], axis=0)
-    return level
+    @staticmethod
+    def build(arrays: Mapping[str, Array]) -> Normal:
+        """From what `arrays` gave; whatever is not normal operation is refused."""
+        plain: dict[str, Any] = {name: array for name, array in arrays.items() if "." not in name}
+        parts: dict[str, dict[str, Any]] = {}
+        for name, array in arrays.items():
+            if "." in name:
+                part, _, rest = name.partition(".")
+                parts.setdefault(part, {})[rest] = float(array) if array.ndim == 0 else array
+        kinds: dict[str, Any] = dict.fromkeys(("tails", "drifts", "distances"), Tails) | {
+            "peaks": Peaks,
+            "local": Local,
+        }
+        check_keys(parts, set(kinds), "normal operation")
+        for name, kind in kinds.items():
+            check_keys(parts[name], {field.name for field in fields(kind)}, f"normal operation ({name})")
+        check_keys(plain, {field.name for field in fields(Normal)} - set(kinds), "normal operation")
+        return Normal(**plain, **{name: kind(**parts[name]) for name, kind in kinds.items()})
 
 
-def rolling_level(values: Array, width: int) -> Array:
-    """The median of the `width` windows before each window from number `width` on, (T - width, K)."""
-    T, K = values.shape
-    levels = np.empty((max(T - width, 0), K))
-    middle = slice(width // 2, width // 2 + len(levels))  # a filter puts the median of `width` values there
-    ranks = sorted({(width - 1) // 2, width // 2})
-    for k in range(K if len(levels) else 0):
-        column = np.ascontiguousarray(values[:, k])
-        levels[:, k] = sum(rank_filter(column, rank, size=width)[middle] for rank in ranks) / len(ranks)
-    return levels
+# -- fitting ---------------------------------------------------------------------------------------------
 
 
-# -- fitting one candidate -----------------------------------------------------------------------------
+def fit_normal(values: Array, follows: NDArray[np.bool_] | None = None) -> Normal:
+    """Normal operation of a history, (T, K), in robust units and without gaps.
 
-
-def profile_of(values: Array, moments: Array, level: Level) -> Array:
-    """The fixed level, (1, K), or the daily profile, (BINS, K), as medians."""
-    middle = np.median(values, axis=0)
-    if level != "daily":
-        return np.asarray(middle[None, :])
-    bins = day_bins(moments)
-    return np.stack([np.median(values[bins == b], axis=0) if (bins == b).any() else middle for b in range(BINS)])
-
-
-def history_deviations(values: Array, moments: Array, level: Level, profile: Array, width: int = WIDTH) -> Array:
-    """Deviations of the windows of a history from their level; the first `width` windows of a local level have none."""
-    if level == "local":
-        return np.asarray(values[width:] - rolling_level(values, width))
-    if level == "daily":
-        return np.asarray(values - profile[day_bins(moments)])
-    return np.asarray(values - profile[0])
-
-
-def memory_of(deviations: Array, follows: NDArray[np.bool_] | None = None) -> Array:
-    """The lag-one regression of each sensor's deviations, between 0 and LONG_MEMORY.
-
-    follows: (T - 1,), whether each window directly follows the one before it; all do if not given.
+    follows: (T - 1,), whether each window directly follows the one before it; all do if not given. Each half of the
+    history is judged by a fit to the other half, and what is rare is counted there.
     """
-    past, present = deviations[:-1], deviations[1:]
+    T = len(values)
+    follows = np.ones(T - 1, dtype=bool) if follows is None else follows
+    halves = (slice(0, T // 2), slice(T // 2, T))
+    shown = []
+    for held in halves:
+        fitted = _fitted(values, follows, held)
+        centre, scale, precision = fitted
+        judge = _bare(centre, scale, precision, values)
+        shown.append(judge.residuals(values[held], before_of(values[held], follows[held.start : held.stop - 1])))
+    whole = _bare(*_fitted(values, follows, None), values)
+    r = [part.r for part in shown]
+    drifts = [np.sqrt(LONG) * running_mean(part, LONG) for part in r]
+    tails = Tails.of(np.concatenate(r), SMALL / whole.unit)
+    drift_tails = Tails.of(np.concatenate(drifts), SMALL_DRIFT / whole.unit * np.sqrt(LONG))
+    distance = np.concatenate([part.distance for part in shown])[:, None]
+    distances = Tails.of(distance)
+    peaks = peaks_of(tails(np.concatenate(r)), drift_tails(np.concatenate(drifts)), distances(distance)[:, 0])
+    return replace(whole, tails=tails, drifts=drift_tails, distances=distances, peaks=peaks, local=fit_local(values))
+
+
+def before_of(values: Array, follows: NDArray[np.bool_] | None = None, first: Array | None = None) -> Array:
+    """The window before each window, (T, K), NaN where it is missing; first: that before the first one."""
+    before = np.vstack([values[:1] * np.nan if first is None else first[None, :], values[:-1]])
     if follows is not None and not follows.all():
-        past, present = past[follows], present[follows]
-    power = np.einsum("tk,tk->k", past, past)
-    return np.clip(np.einsum("tk,tk->k", past, present) / np.where(power > 0, power, 1.0), 0.0, LONG_MEMORY)
+        before[1:][~follows] = np.nan
+    return before
 
 
-def knots_of(deviations: Array, spread: Array) -> tuple[Array, Array]:
-    """Quantiles of |deviation| that lie denser in the tail, and their normal scores.
-
-    spread: of each sensor's readings in the history, which says what is too little to count.
-    """
-    T = len(deviations)
-    probabilities = 1.0 - 10.0 ** -np.linspace(0.3, max(np.log10(T / 3.0), 0.6), KNOTS)
-    knots = np.column_stack([np.quantile(np.abs(column), probabilities) for column in deviations.T])
-    top = np.maximum(knots[-1], _LEAST * spread)
-    knots[-1] = top
-    steps = np.arange(1, KNOTS + 1)[:, None] * 1e-9 * top  # ties of a sensor that mostly stands still
-    return np.maximum.accumulate(knots, axis=0) + steps, ndtri(0.5 + 0.5 * probabilities)
+def longest_repeats(values: Array) -> Array:
+    """For how many windows each sensor repeated one value at most, (K,)."""
+    T, K = values.shape
+    longest = np.ones(K)
+    for k in range(K):
+        changes = np.flatnonzero(np.diff(values[:, k]) != 0)  # NaN differs from everything
+        longest[k] = np.diff(changes, prepend=-1, append=T - 1).max()
+    return longest
 
 
-def spread_of(innovations: Array, spread: Array) -> Array:
-    """The standard deviation of innovations, not below what counts as a deviation at all."""
-    return np.maximum(innovations.std(axis=0), least_spread(spread))
+def _fitted(values: Array, follows: NDArray[np.bool_], held: slice | None) -> tuple[Array, Array, Array]:
+    """Centre, scale and precision of the windows that are not held back."""
+    kept = np.ones(len(values), dtype=bool)
+    if held is not None:
+        kept[held] = False
+    learnt = values[kept]
+    quartiles = np.percentile(learnt, [25, 50, 75], axis=0)
+    spread, deviation = (quartiles[2] - quartiles[0]) / 1.349, learnt.std(axis=0)
+    scale = np.where(spread > _MOSTLY_STILL * deviation, spread, deviation)
+    scale = np.where(scale > _LEAST, scale, _UNKNOWN)  # still in this half, which cannot say what a move is worth
+    z = np.clip((values - quartiles[1]) / scale, -FARTHEST, FARTHEST)
+    mean = z[kept].mean(axis=0)
+    pairs = follows & kept[1:] & kept[:-1]
+    y = np.hstack([z[1:][pairs], z[:-1][pairs]]) - np.tile(mean, 2)
+    if len(y) < 2:
+        raise ValueError("the history has no two windows that follow each other: give one without so many gaps")
+    covariance = shrunk_covariance(y)
+    ridge = max(_RIDGE * float(np.trace(covariance)) / len(covariance), _LEAST)
+    precision = symmetric(np.linalg.inv(covariance + ridge * np.eye(len(covariance))))
+    return quartiles[1] + mean * scale, scale, precision
 
 
-def least_spread(spread: Array) -> Array:
-    """The least spread of deviations and innovations for sensors whose readings have this one."""
-    return np.asarray(0.1 * _LEAST * spread)
+def _bare(centre: Array, scale: Array, precision: Array, values: Array) -> Normal:
+    """Normal operation before anything was counted."""
+    K = len(centre)
+    none = Tails(np.ones(K), np.ones(K), np.zeros((K, POINTS + 1)), 1.0)
+    one = Tails(np.ones(1), np.ones(1), np.zeros((1, POINTS + 1)), 1.0)
+    low, high, repeats = values.min(axis=0), values.max(axis=0), longest_repeats(values)
+    return Normal(centre, scale, precision, low, high, repeats, none, none, one, Peaks.none())

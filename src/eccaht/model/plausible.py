@@ -8,13 +8,11 @@ from unicodedata import category
 
 import numpy as np
 
-from eccaht.archive import check_keys
-from eccaht.arrays import Array, as_count, as_number
+from eccaht.arrays import Array, as_number
 from eccaht.data.cleaning import ColumnReport
 from eccaht.data.clock import as_zone
 from eccaht.data.durations import parse_duration
 from eccaht.data.resolution import MOST_DECIMALS
-from eccaht.model.choice import Choice, check_degrees
 from eccaht.model.history import MOST_BLOCKS, MOST_LAGS, History, is_covariance
 from eccaht.model.normal import Normal
 from eccaht.stored import check_bounded, check_gram
@@ -22,10 +20,8 @@ from eccaht.stored import check_bounded, check_gram
 _ROUNDING = 1e-6
 _LONGEST = 500  # characters of a name
 _LARGEST = 1e60  # of raw readings, as in calibration
-_FARTHEST = 40.0  # the normal score of a probability beyond what a computer knows
-_SMALLEST, _WIDEST = 1e-30, 10_000  # spread in robust units, and windows of a level
+_SMALLEST = 1e-30  # spread in robust units
 _EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
-NORMAL_ARRAYS = ("profile", "memory", "spread", "knots", "knot_scores", "scatter")
 _USUAL: dict[str, Any] = {"timezone": None, "counted": False, "header": True, "decimals": {}}  # of data that do not say
 _READING = {"time_columns", "time_format", "decimal_comma", "row_interval", "interval", "kinds", "levels", "notes"}
 
@@ -111,23 +107,18 @@ def checked_reading(reading: Any, names: set[str]) -> dict[str, Any]:
     return reading | {"decimals": dict(reading["decimals"])}  # a dict of its own
 
 
-def checked_normal(header: Any, arrays: dict[str, Array], choice: Choice) -> Normal:
-    """Return what a file says about normal operation, or refuse it."""
-    check_keys(header, {"level", "width", "tails"}, "normal operation")
-    check_keys(arrays, set(NORMAL_ARRAYS), "normal operation")
+def checked_normal(arrays: dict[str, Array]) -> Normal | None:
+    """Return what a file says about normal operation, None if nothing, or refuse it."""
+    if not arrays:
+        return None
     for name, array in arrays.items():
         check_bounded(array, name, _LARGEST**2)
-    tails = np.inf if header["tails"] is None else as_number(header["tails"], "tails")
-    width = as_count(header["width"], "the width of the level", least=1)
-    normal = Normal(level=header["level"], width=width, tails=check_degrees(tails), **arrays)
-    check_gram(normal.scatter, "scatters")
-    if normal.spread.min() < _SMALLEST or normal.knots[0].min() < _SMALLEST or normal.width > _WIDEST:
+    normal = Normal.build(arrays)
+    assert normal.local is not None
+    for precision in (normal.precision, normal.local.others, normal.local.both):
+        check_gram(precision, "precisions")
+    if min(normal.scale.min(), normal.local.unit.min(), normal.local.knots[-1].min()) < _SMALLEST:
         raise ValueError("its spreads are smaller than any readings could have made them")
-    if not 0.0 < normal.knot_scores[0] < normal.knot_scores[-1] < _FARTHEST:
-        raise ValueError("the scores of its knots are damaged")
-    told = (choice.level, choice.tails) == (normal.level, normal.tails)
-    if not told or (choice.memory == "none" and normal.memory.any()):
-        raise ValueError("its normal operation is not the one that was chosen")
     return normal
 
 

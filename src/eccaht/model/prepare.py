@@ -13,6 +13,7 @@ from eccaht.arrays import Array
 from eccaht.data.clock import Clock, as_zone
 from eccaht.data.growing import GrowingFile
 from eccaht.data.reading import Faults
+from eccaht.data.resolution import decimals_by_name
 from eccaht.data.source import Expected, Missing, Recorded, recorded_of
 from eccaht.data.table import Limits, Table, between, check_limits
 from eccaht.data.tail import Note
@@ -89,7 +90,7 @@ def _scaled(model: Model, source: Table | GrowingFile, batch: Batch, faults: Fau
     readings, scaled = batch.values, np.full((len(batch.times), len(model.names)), np.nan, order="F")
     for k, name in enumerate(source.names):
         place = model.names.index(name)
-        scaled[:, place] = (readings[:, k] - model.center[place]) / model.scale[place]
+        scaled[:, place] = (model.rounded(name, readings[:, k]) - model.center[place]) / model.scale[place]
         far = np.flatnonzero(np.abs(scaled[:, place]) > _FARTHEST)
         if not far.size:
             continue
@@ -117,7 +118,23 @@ def prepare(
     source = notation.recorded(model, data, strict=bad == "refuse")
     table = source.read_as(expected, missing=missing, limits=limits, faults=faults)
     windows = Windows.joined(list(_Cutter(model, table, faults).all(table.batches(expected.levels))))
-    return replace(windows, model=model, notes=(*table.notes, *(faults.notes() if faults else ())))
+    notes = (*table.notes, *(faults.notes() if faults else ()))
+    return replace(windows, model=model, notes=notes, interval=table.interval, decimals=_decimals(table))
+
+
+def _decimals(table: Table) -> dict[str, int | None]:
+    """The decimals of the readings of each column of numbers.
+
+    A column with few distinct readings proves little by itself: it is taken to be written as finely as the finest.
+    """
+    numbers = [name for name in table.names if name not in table.texts]
+    if not numbers:
+        return {}
+    found = decimals_by_name(numbers, np.column_stack([table.numbers(name) for name in numbers]))
+    if not found:
+        return {}
+    finest = None if None in found.values() else max(places for places in found.values() if places is not None)
+    return {name: found.get(name, finest) for name in numbers}
 
 
 class Follower:

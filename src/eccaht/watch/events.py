@@ -13,14 +13,15 @@ from eccaht.arrays import as_count
 from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample
 from eccaht.incident.kinds import SPREADS
-from eccaht.model.standstill import Kind as Still
 from eccaht.presentation.text import counted, listed
-from eccaht.watch.alarm import State
+from eccaht.streams.alarm import State
 
 Kind = Literal[
-    "started", "alarm", "joined", "left", "over", "silent", "speaking", "stuck", "moving", "gap", "late",
-    "shelved", "unshelved", "acknowledged", "new-normal", "stopped",
+    "started", "alarm", "joined", "left", "over", "back", "silent", "speaking", "stuck", "moving", "range", "in range",
+    "moved", "caution", "gap", "late", "shelved", "unshelved", "acknowledged", "new-normal", "stopped",
 ]  # fmt: skip
+Still = Literal["stuck", "silent", "range"]
+STILL: tuple[Still, ...] = get_args(Still)
 SETTLED = 3  # windows for which a sensor must be in the set, or out of it, until that is told
 
 
@@ -76,7 +77,19 @@ class Watcher(Protocol):
         """How far the sensors of the alarm moved, in robust units."""
 
     def still(self, kind: Still) -> dict[str, np.datetime64]:
-        """Sensors that are stuck or silent now, and since when."""
+        """Sensors that are stuck, silent or out of range now, and since when."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the last alarm was over because its deviation lasts as a change."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether such a change still lasts."""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Ways in which the readings are unlike the history."""
 
     def update(self, sample: Sample) -> None:
         """Take a window of all sensors, in robust units, NaN where a sensor is silent."""
@@ -86,16 +99,23 @@ class Watcher(Protocol):
 class Standing:
     """How things stand after a window.
 
-    time: start of the window. fault: the alarm, if there is one. silent, stuck: sensors that deliver nothing, or stand
-    still, for longer than is usual, and since when. missed: windows without any row just before this one. late: rows,
-    since the window before, that came after their own window was told. thin: whether the window had too few rows to
-    be watched. shelved: sensors left out for a time.
+    time: start of the window. fault: the alarm, if there is one. silent, stuck, range: sensors that deliver nothing, or
+    stand still, for longer than is usual, or lie beyond everything in the history, and since when. changed: whether the
+    last alarm ended as a lasting change; settled: whether that lasts. cautions: how readings are unlike the history.
+    moved: columns that never changed in the history and do now, with what is to say of each. missed: windows without
+    any row just before this one. late: rows, since the window before, that came after their own window was counted.
+    thin: whether the window had too few rows to be watched. shelved: sensors left out for a time.
     """
 
     time: np.datetime64
     fault: Fault | None = None
     silent: Mapping[str, np.datetime64] = field(default_factory=dict)
     stuck: Mapping[str, np.datetime64] = field(default_factory=dict)
+    range: Mapping[str, np.datetime64] = field(default_factory=dict)
+    changed: bool = False
+    settled: bool = False
+    cautions: tuple[str, ...] = ()
+    moved: Mapping[str, str] = field(default_factory=dict)
     missed: int = 0
     late: int = 0
     thin: bool = False
@@ -107,7 +127,8 @@ class Told:
     """What has been told so far, and nothing else that the next events depend on.
 
     raised: of the alarm that goes on, None without one; onset: its onset as last told; named: its set as told.
-    waiting: sensors that are in the set and were not told so, or the reverse, and for how many windows.
+    waiting: sensors that are in the set and were not told so, or the reverse, and for how many windows. lasting: the
+    sensors of a change that lasts. cautions: those that were given.
     late: whether the window before had late rows. thin: windows in a row, up to `SETTLED`, that had too few rows.
     """
 
@@ -117,7 +138,11 @@ class Told:
     waiting: Mapping[str, int] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
     stuck: frozenset[str] = frozenset()
+    range: frozenset[str] = frozenset()
     shelved: frozenset[str] = frozenset()
+    moved: frozenset[str] = frozenset()
+    lasting: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
     late: bool = False
     thin: int = 0
 
@@ -128,7 +153,8 @@ class Told:
             "onset": _stored(self.onset),
             "named": list(self.named),
             "waiting": dict(self.waiting),
-            **{name: sorted(getattr(self, name)) for name in ("silent", "stuck", "shelved")},
+            **{name: sorted(getattr(self, name)) for name in ("silent", "stuck", "range", "shelved", "moved")},
+            **{name: list(getattr(self, name)) for name in ("lasting", "cautions")},
             "late": self.late,
             "thin": self.thin,
         }
@@ -137,19 +163,20 @@ class Told:
     def build(header: Any) -> Told:
         """From what `header` gave."""
         check_keys(header, {part.name for part in fields(Told)}, "list of what was told")
-        lists = ("named", "silent", "stuck", "shelved")
+        lists = ("named", "lasting", "cautions", "silent", "stuck", "range", "shelved", "moved")
         texts = [header["waiting"], *(header[name] for name in lists)]
         if not all(isinstance(text, str) for names in texts for text in names) or type(header["late"]) is not bool:
             raise ValueError("its list of what was told is damaged")
         waiting = header["waiting"]
         if not isinstance(waiting, dict) or not all(type(n) is int and 0 < n < SETTLED for n in waiting.values()):
             raise ValueError("its list of what was told is damaged")
+        parts: dict[str, Any] = {name: tuple(header[name]) for name in lists[:3]}
+        parts |= {name: frozenset(header[name]) for name in lists[3:]}
         return Told(
             raised=_built(header["raised"]),
             onset=_built(header["onset"]),
-            named=tuple(header["named"]),
             waiting=waiting,
-            **{name: frozenset(header[name]) for name in lists[1:]},
+            **parts,
             late=header["late"],
             thin=as_count(header["thin"], "thin", least=0),
         )
@@ -208,19 +235,32 @@ def tell(told: Told, now: Standing, clock: Clock) -> tuple[list[Event], Told]:
     """The events of a window after all that was told before it, and what has been told then.
 
     A sensor joins or leaves an alarm once it has been in its set, or out of it, for `SETTLED` windows in a row.
-    Every alarm has one `over`. Silent and stuck sensors, gaps and late rows are told when they begin.
+    Every alarm has one `over`. Silent and stuck sensors, gaps and late rows are told when they begin. What ends as a
+    lasting change is `back` once it no longer lasts.
     """
     stamp = iso(clock, now.time)
     events = [
+        *(Event("caution", stamp, f"caution: {text}") for text in now.cautions if text not in told.cautions),
+        *(
+            Event("moved", stamp, f"moved: {name}, {now.moved[name]}", sensors=(name,))
+            for name in sorted({*now.moved} - told.moved)
+        ),
         *_of_the_record(told, now, clock),
         *_changes("shelved", "unshelved", told.shelved, now.shelved, stamp),
         *_sensors("silent", "speaking", told.silent, now.silent, now, clock),
         *_sensors("stuck", "moving", told.stuck, now.stuck, now, clock),
+        *_sensors("range", "in range", told.range, now.range, now, clock),
     ]
+    if told.lasting and not now.settled:
+        events.append(Event("back", stamp, f"back: {listed(told.lasting)} as before the change", sensors=told.lasting))
+        told = replace(told, lasting=())
     told = replace(
         told,
         silent=frozenset(now.silent),
         stuck=frozenset(now.stuck),
+        range=frozenset(now.range),
+        cautions=now.cautions,
+        moved=told.moved | frozenset(now.moved),
         shelved=now.shelved,
         late=now.late > 0,
         thin=min(told.thin + 1, SETTLED) if now.thin else 0,
@@ -228,7 +268,8 @@ def tell(told: Told, now: Standing, clock: Clock) -> tuple[list[Event], Told]:
     fault = now.fault
     if told.raised is not None and (fault is None or fault.raised != told.raised):
         events.append(_over(told, now, clock))
-        told = replace(told, raised=None, onset=None, named=(), waiting={})
+        lasting = told.named if now.changed and now.settled else ()
+        told = replace(told, raised=None, onset=None, named=(), waiting={}, lasting=lasting)
     if fault is None:
         return events, told
     if told.raised is None:
@@ -272,12 +313,12 @@ def _sensors(
 ) -> Iterator[Event]:
     """Sensors that stopped or began to deliver or to move, each on its own line with the time."""
     stamp = iso(clock, now.time)
-    what = {"silent": "no reading", "stuck": "one value"}[begun]
+    what = {"silent": "no reading", "stuck": "one value", "range": "beyond everything in the history"}[begun]
     for name in sorted({*since} - before):
         text = f"{begun}: {name}, {what} since {clock.show(since[name])}"
         yield Event(begun, stamp, text, onset=iso(clock, since[name]), sensors=(name,))
     for name in sorted(before - {*since}):
-        yield Event(ended, stamp, f"{ended}: {name} again", sensors=(name,))
+        yield Event(ended, stamp, f"{ended}: {name}{'' if begun == 'range' else ' again'}", sensors=(name,))
 
 
 def _of_fault(
@@ -316,6 +357,11 @@ def _moved(how: str, size: float | None) -> str:
 def _over(told: Told, now: Standing, clock: Clock) -> Event:
     assert told.onset is not None
     text = f"over: {listed(told.named)}, wrong since {clock.show(told.onset)}"
+    still = [name for name in told.named if name in {*now.stuck, *now.silent}]
+    if still:
+        text = f"{text}; now {listed(still)} {'stands' if len(still) == 1 else 'stand'} still"
+    elif now.changed:
+        text = f"{text}; what is left of it lasts as a small change"
     return Event("over", iso(clock, now.time), text, onset=iso(clock, told.onset), named=told.named, sensors=told.named)
 
 

@@ -20,23 +20,19 @@ from eccaht.files import regular_file
 from eccaht.model.model import Model, load_model
 from eccaht.model.prepare import Notation
 from eccaht.watch.events import Event
-from eccaht.watch.kept import plant_watch
 from eccaht.watch.plant import PlantWatch
-from eccaht.watch.scores import Scores
 from eccaht.watch.session import Session
-from eccaht.watch.streams import Lookup
 from eccaht.watch.watchers import WatchedPlant
 
 SETTINGS = "plant.toml"
 MODELS, DATA = (".model", ".eccaht"), (".csv", ".csv.gz", ".parquet", ".pq")
 _LARGEST_SETTINGS = 1 << 20  # bytes
-_ANY = 5000.0  # windows to a false alarm of a watch whose constant parts are shared
 _KEPT = 16  # models that are kept though no plant that is watched now has them
 
 
 @dataclass(frozen=True)
 class Plant:
-    """Where a plant has its model and its data; false_alarms: what is promised, as for `--false-alarms`."""
+    """Where a plant has its model and its data; false_alarms: a rate, as for `--false-alarms`."""
 
     name: str
     model: Path
@@ -108,39 +104,19 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 class Shared:
-    """A model, its rule and the tables made of them, once for all plants that have it; digest: of its file."""
+    """A model once for all plants that have it; digest: of its file."""
 
     def __init__(self, model: Model, digest: str) -> None:
         self.model, self.digest = lean(model), digest
-        first = plant_watch(self.model, _ANY)
-        self.rule, self._confidence, self._namer = first.rule, first.confidence, first.namer
-        self._tables: dict[str, Scores | Lookup] = {}
 
-    @property
-    def tables(self) -> tuple[Scores | Lookup, ...]:
-        """Those made of the model so far."""
-        return tuple(self._tables.values())
-
-    def session(self, every: float) -> Session:
-        """A plant that is watched from now on; every: windows to a false alarm."""
-        watch = PlantWatch(self.model, self.rule, false_alarm_every=every, confidence=self._confidence)
-        return Session(self.model, WatchedPlant(self._sharing(watch)), self.digest)
+    def session(self, every: float, decimals: dict[str, int | None] | None = None) -> Session:
+        """A plant that is watched from now on; every: windows to a false alarm; decimals: of the readings, if known."""
+        watch = PlantWatch(self.model, false_alarm_every=every, decimals=decimals)
+        return Session(self.model, WatchedPlant(watch), self.digest)
 
     def restored(self, path: str | PathLike[str]) -> Session:
         """A plant that is watched on from a kept state."""
-        session = Session.load(path, self.model, WatchedPlant.restored, self.digest)
-        assert isinstance(session.watcher, WatchedPlant)
-        self._sharing(session.watcher.watch)
-        return session
-
-    def _sharing(self, watch: PlantWatch) -> PlantWatch:
-        """The same watch, whose constant parts are those of all plants with this model."""
-        watch.rule, watch.confidence, watch.namer = self.rule, self._confidence, self._namer
-        watch.streams.law = self.rule.law
-        for name, part in list(vars(watch.streams).items()):
-            if isinstance(part, Scores | Lookup):
-                setattr(watch.streams, name, self._tables.setdefault(name, part))
-        return watch
+        return Session.load(path, self.model, WatchedPlant.restored, self.digest)
 
 
 def lean(model: Model) -> Model:
@@ -148,8 +124,7 @@ def lean(model: Model) -> Model:
     K = len(model.names)
     squares = np.zeros((0, K, K))
     summary = replace(model.summary, coarse=np.zeros((0, K)), half_covariances=squares, within=squares)
-    drilled = None if model.watched is not None else model.drilled  # a rule that is simulated goes by it
-    return replace(model, covariance=Diagonal(model.covariance.diagonal()), summary=summary, drilled=drilled)
+    return replace(model, covariance=Diagonal(model.covariance.diagonal()), summary=summary)
 
 
 class Models:
@@ -197,7 +172,7 @@ def replay(plant: Plant, every: float, missing: Missing = "refuse", notation: No
         windows = shared.model.prepare(list(plant.data), missing=missing, bad="skip", notation=notation)
     except (ValueError, OSError) as error:
         return Replayed(error=str(error))
-    session = shared.session(every)
+    session = shared.session(every, windows.decimals)
     events = [event for sample in windows.samples() for event in session.take(sample, windows.clock)]
     return Replayed(tuple(events), session.windows, windows.notes)
 

@@ -1,67 +1,68 @@
 """A plant watched window by window by its model of normal operation.
 
-The statistic of `history` raises the alarm; `suspects` names the sensors by the evidence of `identify`, with kind and
-size of what is wrong. From the onset on the level of the named sensors is frozen; the set is named anew as the alarm
-goes on, which is over once the last windows are normal again. A local level wanders, so that a frozen one says less and
-less: a sensor that is as near to it as the history usually is after as many windows is back, as far as anybody can
-tell, and what has lasted for `streams.LONGEST` windows is its new level.
-
-A sensor that repeats one value for longer than it may, or delivers nothing while others do, is named at once, on no
-evidence but that, and bears none about others until it is back; one that has moved again may stand still for twice as
-long from then on, so that sensors that come to rest often do not raise alarm after alarm. Missing windows say nothing;
-after a long gap the level is taken afresh.
+The engine (`incident.engine`) says when an alarm begins and when it is over. At its beginning the incident is dated and
+its sensors are named by the windows so far, as `identify` does with hindsight, and again as the alarm goes on.
+A sensor that is stuck, silent or out of range is wrong by itself, and bears no evidence about others until it is back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from eccaht.arrays import Array, Index, as_floats, as_number
+from eccaht.arrays import Array, as_floats, as_number
 from eccaht.data.durations import parse_duration
-from eccaht.incident.judge import Basis
-from eccaht.incident.quiet import LONGER
+from eccaht.data.resolution import MOST_DECIMALS
+from eccaht.incident.comparison import resolved
+from eccaht.incident.confidence import Confidence, set_belief
+from eccaht.incident.dating import EARLIER, date
+from eccaht.incident.drill import kept
+from eccaht.incident.engine import HOLD, Engine
+from eccaht.incident.kinds import kind_of
+from eccaht.incident.naming import LONGEST, Naming, name_sensors
+from eccaht.incident.predictions import Predictions
 from eccaht.labels import by_name
+from eccaht.model.detectors import LONG
+from eccaht.model.local import WIDEST, Before
 from eccaht.model.model import Model
-from eccaht.watch.alarm import SUSPICIOUS, Alarm, State, Time
-from eccaht.watch.drill_confidence import WatchConfidence, set_belief
-from eccaht.watch.history import CALM_LENGTHS, Rule
-from eccaht.watch.recent import Followed, Recent
-from eccaht.watch.streams import LONGEST, Streams
-from eccaht.watch.suspects import Courses, Namer, Suspects, described
-from eccaht.watch.wander import SEEN, moves_at
+from eccaht.streams.alarm import SUSPICIOUS, Alarm, State, Time
+from eccaht.watch.recent import Recent
 
-SHORT_GAP = 5  # windows: after a longer gap the watch begins afresh
-FEWEST_SILENT = 5  # windows in a row, while others deliver, that make a sensor silent
-CALM = 10  # windows that must be normal for an alarm to be over, or as many as it took to raise it
-_CALM_LOOKS = 10  # windows in a row that must find them so
-_SAME = 1e-9  # by how much means of the same values differ
-_EARLIER = 10  # windows before a stretch, and as many as it has, in which the onset is looked for
-_FOLLOWED = 30  # windows, the last ones, that say which sensors are in the set
-_EVERY_WINDOW, _LATER = 30, 10  # the set is named in so many windows after the alarm, then every tenth
+_OFTEN, _LATER = 12, 16  # the set is named in each of so many windows after the alarm, then every sixteenth
+_FOLLOWED = 128  # windows since the onset by which sensors are named while the alarm goes on
+_LOOKED = 30  # windows after which the decimals of the readings are known
+KEPT = WIDEST + EARLIER + _FOLLOWED
+Basis = Literal["counted", "extrapolated"]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The alarm that goes on: the windows that raised it and that it began with, and what was before."""
+
+    raised: int
+    onset: int
+    before: Before
 
 
 class PlantWatch:
     """Watch the sensors of a model, whose windows, sizes and alarms are in robust units here.
 
-    rule: see `kept.rule_of`. false_alarm_every: the mean time to a false alarm, in windows, or a length of time such
-    as "1d". confidence: what drills counted of named sets, if there were any.
+    false_alarm_every: the mean time to a false alarm, in windows, or a length of time such as "1d". decimals: of the
+    readings, by sensor, if they are known; else they are found as windows come.
     """
 
     def __init__(
         self,
         model: Model,
-        rule: Rule,
         *,
         false_alarm_every: float | str = 5000,
-        confidence: WatchConfidence | None = None,
+        decimals: dict[str, int | None] | None = None,
     ) -> None:
-        if model.normal is None:
-            raise ValueError("the model does not describe normal operation: calibrate it again")
+        if model.normal is None or model.normal.local is None:
+            raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
         every = false_alarm_every
         if isinstance(every, str):
             every = parse_duration(every, "false_alarm_every") / model.seconds
@@ -69,28 +70,30 @@ class PlantWatch:
         if self.false_alarm_every < 1.0:
             raise ValueError(f"false_alarm_every is at least one window, not {false_alarm_every!r}")
         self.model, self.normal = model, model.normal
-        self.rule, self.confidence = rule, confidence
-        self.threshold = self.rule.passes.threshold(self.false_alarm_every)
-        self.basis = self.rule.basis(self.false_alarm_every)
-        self.streams = Streams(self.normal, self.rule.law, self.rule.second)
-        self.namer = Namer(self.normal, self.rule.quiet)
-        K = self.normal.size
+        drilled = kept(model)
+        self.confidence: Confidence | None = None if drilled is None else drilled.at_alarm
+        self.engine = Engine(self.normal, self.false_alarm_every, gaps=model.summary.gaps * model.n_windows)
         self.time = 0  # windows so far, missing ones counted
         self.n_late = 0  # windows that came again or too late, and were left out
         self.alarm: Alarm | None = None  # as it is now
         self.past: Alarm | None = None  # the last one that is over
-        self.standing: dict[int, tuple[str, int]] = {}  # sensors that are stuck or silent, and since which window
-        self._recent = Recent(K, self.normal.width + LONGEST)
-        self._follow: Followed | None = None
+        self.standing: dict[int, tuple[str, int]] = {}  # sensors that are stuck, silent or out of range, since when
+        self.changed = False  # whether the last alarm was over because its deviation lasts as a change
         self.start: np.datetime64 | None = None  # of the last window
+        self.cautions: tuple[str, ...] = ()  # ways in which the readings are unlike the history
+        self._recent = Recent(self.normal.size, KEPT)
+        self._follow: Followed | None = None
         self._missing = 0  # windows in a row
-        self._statistic = 0.0
-        self._calm = 0
-        self._repeats, self._silent = np.zeros(K), np.zeros(K)
-        self._value = np.full(K, np.nan)  # the last reading
-        self._still = np.array(self.rule.quiet.still)  # windows for which each sensor may repeat a value
-        gap = model.summary.gaps * model.n_windows
-        self._silent_after = np.maximum(2.0 * gap, FEWEST_SILENT)
+        self._passed = -math.inf
+        self._places = np.zeros(self.normal.size, dtype=np.int64)  # decimals of the readings so far
+        self.decimals: dict[str, int | None] | None = None  # once they are known
+        if decimals is not None:
+            self._resolve(decimals)
+
+    @property
+    def basis(self) -> Basis:
+        """Whether the history is long enough to have shown what is as rare as an alarm."""
+        return "counted" if self.normal.peaks.seen(self.false_alarm_every) else "extrapolated"
 
     @property
     def evidence(self) -> float:
@@ -98,7 +101,7 @@ class PlantWatch:
 
         It is the mean time in which chance alone brings windows as unusual, in units of `false_alarm_every`.
         """
-        return math.exp(min(self.rule.passes.log_time(self._statistic) - math.log(self.false_alarm_every), 700.0))
+        return math.exp(min(self._passed, 700.0))
 
     @property
     def state(self) -> State:
@@ -120,27 +123,26 @@ class PlantWatch:
             self._missing += 1
             self.time += 1
             return None
-        self._after_gap()
+        if self._missing:
+            self.engine.gap(self._missing)
+        self._missing = 0
         now, self.time = self.time, self.time + 1
-        moments = None if start is None else self.model.clock.since_midnight(np.array([start]))
-        moment = 0.0 if moments is None else float(moments[0])
-        self._recent.put(window, moment, now if start is None else start)
-        found = self._standing(window, now)
-        shown = window.copy()
-        shown[list(self.standing)] = np.nan
-        if not self.streams.ready:
-            self.streams.follow(shown)
-            return found
-        rarities = self.rule.statistic(self.streams.update(shown, moment, self._back(now)))
-        self._statistic = float(rarities.max())
-        if self.alarm is not None:
-            self._calm = self._calm + 1 if self._is_calm(rarities) else 0
-            self._go_on(now, self.alarm)
-        elif self._statistic >= self.threshold:
-            length = int(self.streams.lengths[int(rarities.max(axis=0).argmax())])
-            self._raise(now, length)
+        self._recent.put(window, now if start is None else start)
+        self._look_at_decimals(window)
+        shown = self.engine.step(window[None, :])
+        self._passed = float(shown.passed[0])
+        found = self._stand(now)
+        if shown.ended[0]:
+            self._end(bool(shown.changed[0]))
+        if shown.began[0]:
+            self._raise(now)
             return self.alarm
-        return found if self.alarm is None else None
+        if self.alarm is not None and self._follow is not None:
+            age = now - self._follow.raised
+            if self._passed > 0.0 and (age <= _OFTEN or age % _LATER == 0):  # what is over says nothing of the fault
+                self._rename(now, self.alarm, self._follow)
+            return None
+        return found
 
     # -- arrival -------------------------------------------------------------------------------------
 
@@ -169,152 +171,141 @@ class PlantWatch:
         self.start = start
         return True
 
-    def _after_gap(self) -> None:
-        if self._missing > SHORT_GAP:
-            if self.normal.level == "local":
-                self.streams.forget()
-            else:
-                self.streams.restart()
-        if self._missing:
-            self.streams.skip()
-            self._value[:], self._repeats[:] = np.nan, 0.0
-        self._missing = 0
+    def _look_at_decimals(self, window: Array) -> None:
+        """Find out to how many decimals readings are rounded: fewer than in the history make all relations coarser."""
+        if self.decimals is not None or self.model.summary.row_counts[0] > 1.5:
+            return
+        raw = self.model.center + self.model.scale * window
+        for places in range(int(self._places.min()), MOST_DECIMALS + 1):
+            open_ = (self._places == places) & (np.abs(raw - np.round(raw, places)) > 1e-9 * (1.0 + np.abs(raw)))
+            self._places[open_] += 1
+        if len(self._recent) == _LOOKED:
+            known = zip(self.model.names, self._places.tolist(), strict=True)
+            self._resolve({name: places if places <= MOST_DECIMALS else None for name, places in known})
 
-    def _standing(self, window: Array, now: int) -> Alarm | None:
-        """Sensors that stand still from this window on raise an alarm of their own; those that are back are free."""
-        silent = np.isnan(window)
-        self._silent = np.where(silent, self._silent + 1, 0)
-        goes_on = np.abs(window - self._value) <= _SAME * (1.0 + np.abs(window))
-        ended = ~goes_on & ~silent
-        self._still = np.where(ended, np.maximum(self._still, LONGER * self._repeats), self._still)
-        self._repeats = np.where(goes_on, self._repeats + 1, np.where(silent, 0, 1))
-        self._value = window
-        stuck = self._repeats > np.floor(self._still)
-        gone = self._silent >= self._silent_after
-        self.standing = {k: what for k, what in self.standing.items() if (stuck[k] or gone[k])}
-        new = [k for k in np.flatnonzero(stuck | gone).tolist() if k not in self.standing]
-        for k in new:
-            lasted = self._silent[k] if gone[k] else self._repeats[k] - 1
-            self.standing[k] = ("silent" if gone[k] else "stuck", now + 1 - int(lasted))
+    def _resolve(self, decimals: dict[str, int | None]) -> None:
+        """Judge readings of so many decimals."""
+        normal, self.decimals = self.normal, decimals
+        self.normal, lines = resolved(self.model, decimals)
+        self.cautions = tuple(lines)
+        if self.normal is not normal:
+            state = self.engine.state()
+            gaps = self.model.summary.gaps * self.model.n_windows
+            self.engine = Engine(self.normal, self.false_alarm_every, gaps=gaps)
+            self.engine.restore(state | {"still": np.maximum(self.engine.still, state["still"])})
+
+    def _stand(self, now: int) -> Alarm | None:
+        """Sensors that are stuck, silent or out of range from this window on raise an alarm of their own."""
+        kinds = {"stuck": self.engine.stuck[0], "silent": self.engine.gone[0], "range": self.engine.ranged[0]}
+        lasted = {"stuck": self.engine.repeats[0], "silent": self.engine.silent[0], "range": self.engine.ranged_for[0]}
+        found = {}
+        for kind, mask in kinds.items():
+            for k in np.flatnonzero(mask).tolist():
+                known = self.standing.get(k)
+                since = known[1] if known is not None and known[0] == kind else now + 1 - int(lasted[kind][k])
+                found[k] = (kind, min(since, now))
+        new = [k for k in found if k not in self.standing]
+        self.standing = found
         if not new:
             return None
-        chosen = np.array(new, dtype=np.intp)
-        onset = min(self.standing[k][1] for k in new)
-        beliefs = np.full(self.normal.size, 1.0 / self.normal.size)
-        beliefs[list(self.standing)] = 1.0 - 1.0 / self.normal.size
+        onset = min(found[k][1] for k in new)
+        size = self.normal.size
+        beliefs = np.full(size, 1.0 / size)
+        beliefs[list(found)] = 1.0 - 1.0 / size
+        moment = self._recent.label(now - onset)
         return Alarm(
             time=self._recent.label(0),
-            onset=self._recent.label(now - onset),
-            onset_interval=(self._recent.label(now - onset), self._recent.label(now - onset)),
-            decision=chosen,
+            onset=moment,
+            onset_interval=(moment, moment),
+            decision=np.array(new, dtype=np.intp),
             names=tuple(self.model.names[k] for k in new),
-            kinds=tuple(self.standing[k][0] for k in new),
+            kinds=tuple(found[k][0] for k in new),
             sizes=np.full(len(new), np.nan),
             beliefs=beliefs,
-            confidence=self._counted("stuck" if stuck[chosen].any() else "silent", beliefs, chosen, 0),
+            confidence=None,
         )
 
     # -- alarms --------------------------------------------------------------------------------------
 
-    def _raise(self, now: int, length: int) -> None:
-        """Name the sensors of an alarm whose evidence is strongest for the last `length` windows."""
-        values, moments, starts = self._recent.all()
+    def _raise(self, now: int) -> None:
+        """Date an alarm and name its sensors by the windows so far."""
+        assert self.normal.local is not None
+        values, usual = self._recent.last(KEPT), self._recent.usual(KEPT)
         T = len(values)
-        start, shown = max(T - length, 0), max(T - min(length, _FOLLOWED), 0)
-        values[start:, list(self.standing)] = np.nan
-        before = self.namer.before(values[:start], moments[start])
-        suspects = self.namer(before, values[shown:], moments[shown:])
-        first = min(max(T - length - min(length, _FOLLOWED) - _EARLIER, min(self.normal.width, start)), start)
-        earlier = self.namer.before(values[:first], moments[first])
-        onset = self.namer.onset(earlier, values[first:], moments[first:], suspects)
-        began = first + onset.best
-        before = self.namer.before(values[:began], moments[began])
-        self._follow = Followed(now, now - (T - 1 - began), length, before)
-        interval = (starts[first + onset.first], starts[first + onset.last])
-        courses = self.namer.courses(before, values[began:], moments[began:], suspects)
-        self.alarm = self._described(suspects, courses, starts[began], interval)
-        self._freeze()
-        self._calm = 0
+        draft = self._named(self.normal.local.before(usual[: max(T - HOLD, 0)]), values[max(T - HOLD, 0) :])
+        z = self.normal.scaled(values)
+        r = self.normal.residuals_of(z, np.vstack([np.full((1, z.shape[1]), np.nan), z[:-1]])).r
+        dates = date(self.normal, r, self.normal.tails(r), T - 1, None, list(draft.named))
+        before = self.normal.local.before(usual[: dates.onset])
+        self._follow = Followed(now, now - (T - 1 - dates.onset), before)
+        interval = (self._recent.label(T - 1 - dates.first), self._recent.label(T - 1 - dates.last))
+        naming = self._named(before, values[dates.onset :])
+        self.alarm = self._described(naming, values, dates.onset, self._recent.label(T - 1 - dates.onset), interval)
 
-    def _is_calm(self, rarities: Array) -> bool:
-        """Whether all stretches of the last windows are normal, up to the length of the one that raised the alarm."""
-        length = CALM if self._follow is None else max(CALM, self._follow.length)
-        looked = np.flatnonzero(self.streams.lengths <= length)[:CALM_LENGTHS]
-        return float(rarities[:, looked].max()) < self.rule.calm
-
-    def _back(self, now: int) -> Sequence[int]:
-        """Sensors of the alarm that are no farther from their frozen level than usual after as many windows."""
-        if self._follow is None:
-            return ()
-        held = np.flatnonzero(~np.isnan(self.streams.frozen[0]))
-        if not held.size:
-            return ()
-        age = now + 1 - self._follow.onset
-        windows = self._recent.last(min(age, SEEN))[0][:, held]
-        present = ~np.isnan(windows)
-        means = np.where(present, windows, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-        away = np.abs(means - self.streams.frozen[0, held])
-        near = present.any(axis=0) & (away <= moves_at(self.rule.moves, age)[held])
-        return tuple(held[near].tolist())
-
-    def _go_on(self, now: int, alarm: Alarm) -> None:
-        """Name the sensors anew, or call the alarm over."""
-        if self._follow is None or self._calm >= _CALM_LOOKS:
-            self.past = replace(alarm, over=self._recent.label(0))
-            self.alarm, self._follow, self._statistic = None, None, 0.0
-            self.streams.frozen[:] = np.nan
-            self.streams.restart()
-            return
-        age = now - self._follow.raised
-        if self._calm == 0 and (age <= _EVERY_WINDOW or age % _LATER == 0):  # what is over says nothing of the fault
-            self._rename(now, alarm, self._follow)
-        if now - self._follow.onset >= LONGEST:
-            self.streams.frozen[:] = np.nan
+    def _named(self, before: Before, rows: Array) -> Naming:
+        """Name sensors: those out of range are wrong by themselves; those that stand still are reported apart."""
+        assert self.normal.local is not None
+        rows, ranged = rows[-LONGEST:].copy(), [k for k, (kind, _) in self.standing.items() if kind == "range"]
+        rows[:, [k for k in self.standing if k not in ranged]] = np.nan
+        return name_sensors(self.normal.local, before, rows, wrong=ranged)
 
     def _rename(self, now: int, alarm: Alarm, follow: Followed) -> None:
-        values, moments, _ = self._recent.last(min(now + 1 - follow.onset, LONGEST))
-        values[:, list(self.standing)] = np.nan
-        known = alarm.decision.tolist()
-        suspects = self.namer(follow.before, values[-_FOLLOWED:], moments[-_FOLLOWED:], known)
-        courses = self.namer.courses(follow.before, values, moments, suspects)
-        found = self._described(suspects, courses, alarm.onset, alarm.onset_interval)
-        if now - follow.onset >= LONGEST:  # how it began is no longer seen
-            known_kinds = dict(zip(known, alarm.kinds, strict=True))
-            kinds = zip(suspects.members, found.kinds, strict=True)
-            found = replace(found, kinds=tuple(known_kinds.get(k, kind) for k, kind in kinds))
+        """Name the sensors of an alarm anew, by at most the last windows."""
+        length = min(now + 1 - follow.onset, _FOLLOWED)
+        values = self._recent.last(KEPT)
+        onset = max(len(values) - length, 0)
+        naming = self._named(follow.before, values[onset:])
+        found = self._described(naming, values, onset, alarm.onset, alarm.onset_interval)
+        if now + 1 - follow.onset > _FOLLOWED:  # how it began is no longer seen
+            known = dict(zip(alarm.names, alarm.kinds, strict=True))
+            kinds = tuple(known.get(name, kind) for name, kind in zip(found.names, found.kinds, strict=True))
+            found = replace(found, kinds=kinds)
         self.alarm = replace(found, time=alarm.time)
-        self._freeze()
 
-    def _described(self, suspects: Suspects, courses: Courses, onset: Time, interval: tuple[Time, Time]) -> Alarm:
-        kinds, sizes = described(courses)
-        beliefs, decision = suspects.beliefs(), np.array(suspects.members, dtype=np.intp)
-        age = 0 if self._follow is None else self.time - 1 - self._follow.raised
+    def _end(self, changed: bool) -> None:
+        if self.alarm is not None and self._follow is not None:
+            self.past = replace(self.alarm, over=self._recent.label(0))
+            self._recent.set_aside(self.time - self._follow.onset, self.alarm.decision)
+        self.alarm, self._follow, self.changed = None, None, changed
+
+    def _described(self, naming: Naming, values: Array, onset: int, began: Time, interval: tuple[Time, Time]) -> Alarm:
+        """An alarm with the kind and size of what is wrong with each sensor, in robust units."""
+        decision = np.array(naming.named, dtype=np.intp)
+        predictions = Predictions.of(self.normal, values, naming.named)
+        residual = predictions.residual * self.normal.scale
+        earlier = residual[max(onset - WIDEST, 0) : onset]
+        kinds, sizes = [], []
+        for k in naming.named:
+            usual = np.nanmedian(earlier[:, k]) if (~np.isnan(earlier[:, k])).sum() > LONG else 0.0
+            course = residual[onset:, k] - usual
+            kind = self.standing[k][0] if k in self.standing else kind_of(course, values[onset:, k])
+            present = course[~np.isnan(course)]
+            spread = kind in ("noise", "replay")
+            size = np.nan if not present.size or kind in ("stuck", "silent") else float(present.mean())
+            size = float(np.sqrt(np.mean(present**2))) if spread and present.size else size
+            sizes.append(size if abs(size) >= 0.5 * self._resolution(k) else np.nan)
+            kinds.append(kind)
         return Alarm(
             time=self._recent.label(0),
-            onset=onset,
+            onset=began,
             onset_interval=interval,
             decision=decision,
-            names=tuple(self.model.names[k] for k in suspects.members),
-            kinds=kinds,
-            sizes=sizes,
-            beliefs=beliefs,
-            confidence=self._counted("evidence", beliefs, decision, age),
+            names=tuple(self.model.names[k] for k in naming.named),
+            kinds=tuple(kinds),
+            sizes=np.array(sizes),
+            beliefs=naming.beliefs,
+            confidence=self._counted(naming),
         )
 
-    def _counted(self, basis: Basis, beliefs: Array, decision: Index, age: int) -> float | None:
-        """The confidence in a set, `age` windows after its alarm; None where no drill has counted it."""
-        if self.confidence is None:
-            return None
-        share = self.confidence.counted(basis, set_belief(beliefs, decision), age)
-        return None if math.isnan(share) else share
+    def _resolution(self, k: int) -> float:
+        """The step of a sensor's readings, in robust units: a smaller size is not given."""
+        name = self.model.names[k]
+        known = [found.get(name) for found in (self.model.reading.get("decimals", {}), self.decimals or {})]
+        places = [number for number in known if number is not None]
+        return 10.0 ** -min(places) / float(self.model.scale[k]) if places else 0.0
 
-    def _freeze(self) -> None:
-        """The level of the named sensors stays as it was before the onset."""
-        if self.normal.level != "local" or self._follow is None or self.alarm is None:
-            return
-        if not len(self._follow.before.values):
-            return
-        chosen = self.alarm.decision
-        level = self.normal.level_at(self._follow.before.values, np.zeros(1))[0]
-        self.streams.frozen[:] = np.nan
-        self.streams.frozen[:, chosen] = level[chosen]
+    def _counted(self, naming: Naming) -> float | None:
+        """The confidence in a set; None where no drill has counted it."""
+        if self.confidence is None or self.standing:
+            return None
+        return self.confidence.counted(set_belief(naming.beliefs, naming.named))

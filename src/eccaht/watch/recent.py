@@ -1,73 +1,68 @@
-"""The last windows of a plant, and those before the onset of an alarm that goes on."""
+"""The last windows of a plant with their times, in constant memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.archive import check_keys
-from eccaht.arrays import Array
-from eccaht.watch.alarm import Time
-from eccaht.watch.alarm_state import number_of
-from eccaht.watch.suspects import Before
-
-
-@dataclass(frozen=True, eq=False)
-class Followed:
-    """The alarm that goes on: when it was raised, its onset, and the windows before that.
-
-    raised, onset: numbers of windows. length: of the stretch that raised it.
-    """
-
-    raised: int
-    onset: int
-    length: int
-    before: Before
+from eccaht.arrays import Array, Index
+from eccaht.streams.alarm import Time
+from eccaht.streams.alarm_state import number_of
 
 
 class Recent:
-    """The last windows with their seconds of the day and their times.
+    """The last windows and their times, and which sensors were wrong in them.
 
     dated: whether times are dates, known from the first window on; else they are numbers of windows.
     """
 
     def __init__(self, size: int, most: int) -> None:
-        self._values, self._moments = np.zeros((most, size)), np.zeros(most)
+        self._values = np.zeros((most, size), dtype=np.float32)
+        self._wrong = np.zeros((most, size), dtype=bool)
         self._times = np.zeros(most, dtype=np.int64)
         self._count = 0
         self.dated = False
 
-    def put(self, x: Array, moment: float, time: Time) -> None:
+    def __len__(self) -> int:
+        return min(self._count, len(self._times))
+
+    def put(self, x: Array, time: Time) -> None:
         """Take a window."""
-        row = self._count % len(self._moments)
+        row = self._count % len(self._times)
         self.dated = isinstance(time, np.datetime64)
-        self._values[row], self._moments[row], self._times[row] = x, moment, number_of(time)
+        self._values[row], self._wrong[row], self._times[row] = x, False, number_of(time)
         self._count += 1
 
     def label(self, ago: int) -> Time:
         """The time of a window, 0 the last one."""
-        known = min(self._count, len(self._moments))
-        number = int(self._times[(self._count - 1 - min(ago, known - 1)) % len(self._moments)])
+        number = int(self._times[(self._count - 1 - min(ago, len(self) - 1)) % len(self._times)])
         return np.datetime64(number, "us") if self.dated else number
 
-    def last(self, number: int) -> tuple[Array, Array, NDArray[Any]]:
-        """The last windows, in order: values, seconds of the day and times."""
-        known = min(number, self._count, len(self._moments))
-        rows = np.arange(self._count - known, self._count) % len(self._moments)
-        times = self._times[rows]
-        return self._values[rows], self._moments[rows], times.astype("datetime64[us]") if self.dated else times
+    def last(self, number: int) -> Array:
+        """The last windows, in order, (T, K)."""
+        return self._values[self._rows(number)].astype(np.float64)
 
-    def all(self) -> tuple[Array, Array, NDArray[Any]]:
-        """All that are kept."""
-        return self.last(len(self._moments))
+    def usual(self, number: int) -> Array:
+        """The same without those of sensors that were wrong, which are NaN."""
+        rows = self._rows(number)
+        return np.where(self._wrong[rows], np.nan, self._values[rows].astype(np.float64))
+
+    def set_aside(self, number: int, sensors: Index) -> None:
+        """These sensors were wrong in the last windows."""
+        self._wrong[np.ix_(self._rows(number), sensors)] = True
+
+    def _rows(self, number: int) -> Index:
+        known = min(number, len(self))
+        return np.arange(self._count - known, self._count) % len(self._times)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What a file must keep."""
         counts = np.array([self._count, self.dated], dtype=np.int64)
-        return {"values": self._values, "moments": self._moments, "times": self._times, "counts": counts}
+        wrong = self._wrong.astype(np.int64)
+        return {"values": self._values.astype(np.float64), "wrong": wrong, "times": self._times, "counts": counts}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from a kept state, or say what is wrong with it."""
@@ -75,13 +70,10 @@ class Recent:
         check_keys(state, set(mine), "windows")
         if any(state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype for name in mine):
             raise ValueError("its windows are damaged")
-        values, moments, (count, dated) = state["values"], state["moments"], state["counts"].tolist()
-        if (
-            np.isinf(values).any()
-            or not ((moments >= 0) & (moments <= 90_000)).all()
-            or count < 0
-            or dated not in (0, 1)
-        ):
+        count, dated = state["counts"].tolist()
+        wrong = state["wrong"]
+        if np.isinf(state["values"]).any() or count < 0 or dated not in (0, 1) or not np.isin(wrong, (0, 1)).all():
             raise ValueError("its windows are damaged")
-        self._values, self._moments, self._times = values, moments, state["times"]
+        self._wrong = wrong.astype(bool)
+        self._values, self._times = state["values"].astype(np.float32), state["times"].copy()
         self._count, self.dated = count, bool(dated)

@@ -7,7 +7,7 @@ no event is lost, and none is made twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -21,12 +21,13 @@ from eccaht.arrays import as_count
 from eccaht.data.clock import PLAIN, Clock
 from eccaht.data.durations import parse_duration
 from eccaht.data.windows import Sample
+from eccaht.incident.engine import SHORT_GAP
 from eccaht.model.model import Model
-from eccaht.model.standstill import KINDS
-from eccaht.watch.events import Event, Kind, Standing, Told, Watcher, iso, microseconds, moment, tell
+from eccaht.watch.events import STILL, Event, Kind, Standing, Told, Watcher, iso, microseconds, moment, tell
 from eccaht.watch.operator import Operator
 
-_KIND, _VERSION = "watch-state", 1
+_KIND, _VERSION = "watch-state", 2
+_FEW = 0.005  # share of the windows of a history: fewer missing ones are no habit
 _KEYS = {"model", "position", "windows", "number", "told", "orders", "obeyed", "pending", "watcher"}
 
 
@@ -57,10 +58,13 @@ class Session:
         self.windows = self.number = self.obeyed = 0
         self.pending: list[Event] = []
 
-    def take(self, sample: Sample, clock: Clock = PLAIN, *, late: int = 0) -> list[Event]:
+    def take(
+        self, sample: Sample, clock: Clock = PLAIN, *, late: int = 0, moved: Mapping[str, str] | None = None
+    ) -> list[Event]:
         """Take a window of all sensors, in robust units; return its events, which are pending from now on.
 
-        late: rows since the window before that came after their own window was counted. A window that was counted
+        late: rows since the window before that came after their own window was counted. moved: columns that never
+        changed in the history and do now, with what is to say of each. A window that was counted
         already is refused. One with less than half of the usual rows, whose means are noisier than the history's,
         is not watched.
         """
@@ -71,10 +75,20 @@ class Session:
         if not thin:
             self.watcher.update(watched)
         shelved = frozenset(self.operator.shelved)
-        still = {kind: _held(self.watcher.still(kind), getattr(self.told, kind), shelved, time) for kind in KINDS}
+        still = {kind: _held(self.watcher.still(kind), getattr(self.told, kind), shelved, time) for kind in STILL}
         now = Standing(
-            time, self.watcher.fault, missed=self._missed(time), late=late, thin=thin, shelved=shelved, **still
-        )  # fmt: skip
+            time,
+            self.watcher.fault,
+            changed=self.watcher.changed,
+            settled=self.watcher.settled,
+            cautions=self.watcher.cautions,
+            moved=moved or {},
+            missed=self._missed(time),
+            late=late,
+            thin=thin,
+            shelved=shelved,
+            **still,
+        )
         events, self.told = tell(self.told, now, clock)
         self.position, self.windows = time, self.windows + 1
         return self._keep(events)
@@ -156,10 +170,18 @@ class Session:
         return sample.rows is not None and float(sample.rows.max()) < 0.5 * float(self.model.summary.row_counts[0])
 
     def _missed(self, time: np.datetime64) -> int:
-        """Windows without any row between the last one and this."""
+        """Windows without any row between the last one and this, if they are more than in the history."""
         if self.position is None:
             return 0
-        return max(round((microseconds(time) - microseconds(self.position)) / (self.model.seconds * 1e6)) - 1, 0)
+        missed = max(round((microseconds(time) - microseconds(self.position)) / (self.model.seconds * 1e6)) - 1, 0)
+        return missed if missed > self._usual_gap else 0
+
+    @property
+    def _usual_gap(self) -> int:
+        """Windows that may be missing in a row: some, if the history lacked windows too."""
+        model = self.model
+        lasted = (microseconds(model.last) - microseconds(model.first)) / (model.seconds * 1e6) + 1.0
+        return SHORT_GAP if model.n_windows < (1.0 - _FEW) * lasted else 0
 
     def _done(self, kind: Kind, names: Sequence[str], clock: Clock) -> list[Event]:
         """The event of an operator's action."""

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from eccaht.archive import check_keys, read_archive, write_archive
 from eccaht.model.model import Model
+from eccaht.streams.steps import StepWatch
+from eccaht.streams.steps_state import built_steps, steps_state
 from eccaht.watch.plant_state import built_plant, plant_state
-from eccaht.watch.steps import StepWatch
-from eccaht.watch.steps_state import built_steps, steps_state
 from eccaht.watch.watch import Watch
 
-_KIND, _VERSION = "watch", 2
+_KIND, _VERSION = "watch", 3
 _MODEL = "model."
 
 

@@ -13,10 +13,9 @@ from eccaht.labels import by_name
 from eccaht.model.model import Model
 from eccaht.problem import Problem
 from eccaht.randomness import Seed
-from eccaht.watch.alarm import Alarm, State
-from eccaht.watch.kept import keeping, plant_watch, rule_of
+from eccaht.streams.alarm import Alarm, State
+from eccaht.streams.steps import StepWatch, Threshold
 from eccaht.watch.plant import PlantWatch
-from eccaht.watch.steps import StepWatch, Threshold
 
 
 class Watch:
@@ -24,8 +23,8 @@ class Watch:
 
     subject: a problem, whose covariance, mean and names say what is normal: windows are independent draws, and steps of
     any size and sign in any stream are looked for (see `steps.StepWatch`). Or a model, as `eccaht calibrate` writes it
-    and `eccaht.model.load_model` reads it: levels that move, memory and heavy tails are normal, faults of any course
-    are looked for, and the thresholds were counted on its history (see `plant.PlantWatch`).
+    and `eccaht.model.load_model` reads it: memory and heavy tails are normal, faults of any course are looked for, and
+    the thresholds were counted on its history (see `plant.PlantWatch`).
     false_alarm_every: the mean time to a false alarm, at least, in windows; with a model also a length of time, "30d".
     threshold: with a problem "calibrated" by a simulation or "proven".
 
@@ -53,8 +52,7 @@ class Watch:
                 raise ValueError(
                     f"threshold={threshold!r} is for problems: what proves it, a plant's noise does not keep"
                 )
-            model = subject if subject.watched is not None else keeping(subject, rule_of(subject))
-            self.engine: StepWatch | PlantWatch = plant_watch(model, false_alarm_every)
+            self.engine: StepWatch | PlantWatch = PlantWatch(subject, false_alarm_every=false_alarm_every)
         elif isinstance(subject, Problem):
             if isinstance(false_alarm_every, str):
                 raise ValueError("false_alarm_every is a number of windows: a problem does not say how long they are")
@@ -71,15 +69,15 @@ class Watch:
 
     @property
     def false_alarm_every(self) -> float:
-        """The mean time to a false alarm that is promised, in windows."""
+        """The mean time to a false alarm, in windows."""
         return self.engine.false_alarm_every
 
     @property
     def basis(self) -> str:
-        """What the promise rests on.
+        """What the false-alarm rate rests on.
 
-        "simulated" from the problem, or from a model that keeps no rule; "proven"; "counted" on a model's history; or
-        "extrapolated", where the history is too short to have counted anything as rare.
+        "simulated" from the problem; "proven"; "counted" on a model's history; or "extrapolated", where the history is
+        too short to have shown anything as rare.
         """
         if isinstance(self.engine, PlantWatch):
             return self.engine.basis
@@ -115,7 +113,7 @@ class Watch:
 
     @property
     def still(self) -> dict[str, str]:
-        """With a model: the sensors that are stuck or silent now, and which of the two."""
+        """With a model: the sensors that are stuck, silent or out of range now, and which of these."""
         if isinstance(self.engine, StepWatch):
             return {}
         return {self.engine.model.names[k]: kind for k, (kind, _) in self.engine.standing.items()}

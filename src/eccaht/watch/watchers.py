@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from eccaht.data.windows import Sample
 from eccaht.model.model import Model
-from eccaht.model.standstill import Kind
-from eccaht.watch.alarm import State
-from eccaht.watch.events import Fault
-from eccaht.watch.kept import plant_watch
+from eccaht.streams.alarm import State
+from eccaht.watch.events import Fault, Still
 from eccaht.watch.plant import PlantWatch
 from eccaht.watch.plant_state import built_plant, plant_state
 
@@ -24,9 +22,9 @@ class WatchedPlant:
         self.names, self.watch = watch.model.names, watch
 
     @staticmethod
-    def of(model: Model, false_alarm_every: float) -> WatchedPlant:
-        """A new watch; false_alarm_every: in windows."""
-        return WatchedPlant(plant_watch(model, false_alarm_every))
+    def of(model: Model, false_alarm_every: float, decimals: dict[str, int | None] | None = None) -> WatchedPlant:
+        """A new watch; false_alarm_every: in windows; decimals: of the readings, if they are known."""
+        return WatchedPlant(PlantWatch(model, false_alarm_every=false_alarm_every, decimals=decimals))
 
     @property
     def state(self) -> State:
@@ -70,14 +68,29 @@ class WatchedPlant:
         alarm = self.watch.alarm
         return {} if alarm is None else dict(zip(alarm.names, np.nan_to_num(alarm.sizes).tolist(), strict=True))
 
-    def still(self, kind: Kind) -> dict[str, np.datetime64]:
-        """Sensors that are stuck or silent now, and since when."""
+    def still(self, kind: Still) -> dict[str, np.datetime64]:
+        """Sensors that are stuck, silent or out of range now, and since when."""
         found, now = {}, self.watch.start
         for k, (what, since) in self.watch.standing.items():
             if what == kind and now is not None:
                 ago = (self.watch.time - 1 - since) * self.watch.model.seconds
                 found[self.names[k]] = now - np.timedelta64(round(ago * 1e6), "us")
         return found
+
+    @property
+    def changed(self) -> bool:
+        """Whether the last alarm was over because its deviation lasts as a change."""
+        return self.watch.changed
+
+    @property
+    def settled(self) -> bool:
+        """Whether such a change still lasts."""
+        return bool(self.watch.engine.settled[0])
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Ways in which the readings are unlike the history."""
+        return self.watch.cautions
 
     def update(self, sample: Sample) -> None:
         """Take a window of all sensors, in robust units."""

@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from eccaht.live.settings import PlantOptions
-from eccaht.watch.alarm import State
+from eccaht.streams.alarm import State
 
 PlantName = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 Number = Annotated[int, Path(ge=1, le=2**62)]

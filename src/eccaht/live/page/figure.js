@@ -1,7 +1,7 @@
 // @ts-check
 /** What the charts library is to draw, made of the answers of the service and of nothing else. */
 
-import { evidenceText, number, place, probability, rowNumber, sized, time } from "./format.js";
+import { evidenceText, number, place, probability, rowNumber, sized, time, word } from "./format.js";
 
 /** @typedef {import("./types.js").Evidence} Evidence */
 /** @typedef {import("./types.js").Course} Course */
@@ -329,5 +329,5 @@ export function lineTitle(suspect, sensor) {
   if (!suspect) return sensor;
   const size = suspect.size === null ? "" : ` ${sized(suspect)}`;
   const belief = suspect.belief === null ? "" : `, belief ${probability(suspect.belief)}`;
-  return `${sensor}: ${suspect.kind ?? "suspected"}${size}${belief}`;
+  return `${sensor}: ${suspect.kind ? word(suspect.kind) : "suspected"}${size}${belief}`;
 }

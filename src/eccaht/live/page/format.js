@@ -158,6 +158,23 @@ export function probability(value) {
   return value < 0.005 ? "< 0.01" : value.toFixed(2);
 }
 
+const WORDS = /** @type {Record<string, string>} */ ({
+  range: "out of range",
+  "in range": "back in range",
+  back: "back to normal",
+  moved: "constant moved",
+  free: "own course",
+  "new-normal": "new normal",
+});
+
+/**
+ * The kind of an event, or of what is wrong with a sensor, for people.
+ * @param {string} kind
+ */
+export function word(kind) {
+  return WORDS[kind] ?? kind;
+}
+
 /**
  * A count with its noun: 1 window, 2 windows.
  * @param {number} count

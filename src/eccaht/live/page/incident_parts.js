@@ -4,7 +4,7 @@
 import { acknowledge, callNormal } from "./actions.js";
 import { plantPath } from "./api.js";
 import { h } from "./dom.js";
-import { between, interval, listed, local, milliseconds, number, probability, time } from "./format.js";
+import { between, interval, listed, local, milliseconds, number, probability, time, word } from "./format.js";
 import { mark } from "./marks.js";
 import { link } from "./parts.js";
 import { Table } from "./table.js";
@@ -115,7 +115,7 @@ export function peopleList({ comments, actions }) {
       action === "comment" ? [] : [{ at, who, what: `: ${document?.order ?? action}` }],
     ),
   ].sort((one, other) => milliseconds(one.at) - milliseconds(other.at));
-  if (!all.length) return h("p", { class: "nothing" }, "Nobody has said or done anything yet.");
+  if (!all.length) return h("p", { class: "nothing" }, "No comment and no action yet.");
   return h(
     "ul",
     { class: "people" },
@@ -156,7 +156,7 @@ export function courseTable() {
     empty: "",
     columns: [
       { label: "Time", class: "time-cell", value: (row) => time(row.time) },
-      { label: "Event", value: (row) => row.event },
+      { label: "Event", value: (row) => word(row.event) },
       { label: "What", class: "rest-cell", value: (row) => row.text },
     ],
   });

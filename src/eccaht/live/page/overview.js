@@ -185,11 +185,11 @@ function columns({ board }) {
       bare: (row) => row.onset === null,
     },
     {
-      label: "Standing still",
+      label: "Out of service",
       value: (row) => row.still,
       cell: stillText,
-      order: (row) => -stuckOrSilent(row),
-      bare: (row) => stuckOrSilent(row) === 0,
+      order: (row) => -outOfService(row),
+      bare: (row) => outOfService(row) === 0,
     },
     {
       label: "Sources",
@@ -208,16 +208,20 @@ function columns({ board }) {
 
 const none = () => h("span", { class: "faint" }, "none");
 
+const STILL = /** @type {[keyof import("./types.js").Still, string][]} */ ([
+  ["stuck", "stuck"],
+  ["silent", "silent"],
+  ["range", "out of range"],
+]);
+
 /** @param {PlantRow} row */
-function stuckOrSilent({ still }) {
-  return still.stuck.length + still.silent.length;
+function outOfService({ still }) {
+  return STILL.reduce((sum, [kind]) => sum + still[kind].length, 0);
 }
 
 /** @param {PlantRow} row */
 function stillText({ still }) {
-  const parts = [];
-  if (still.stuck.length) parts.push(`${still.stuck.length} stuck`);
-  if (still.silent.length) parts.push(`${still.silent.length} silent`);
+  const parts = STILL.flatMap(([kind, word]) => (still[kind].length ? [`${still[kind].length} ${word}`] : []));
   return parts.length ? parts.join(", ") : none();
 }
 

@@ -14,6 +14,7 @@ import {
   recent,
   sized,
   time,
+  word,
 } from "./format.js";
 import { bar, mark, plantMark } from "./marks.js";
 import { link } from "./parts.js";
@@ -46,7 +47,7 @@ export function plantHead(plant) {
     ["Sensors", String(plant.sensors.length)],
     ["Rows left out", left.join(", ") || "none"],
     ["Model", `${plant.model} (${plant.model_digest.slice(0, 8)})`],
-    ["Promise", plant.promise],
+    ["False alarms", plant.promise],
   ];
   return [
     h("h1", {}, plant.name, " ", plantMark(plant)),
@@ -68,13 +69,13 @@ export function alarmBox(context, plant, open) {
   const { fault, acknowledged, name } = plant;
   if (!fault) {
     if (plant.state !== "suspicious") return null;
-    const text = "The last windows are unusual, but not so much that the promise on false alarms allows an alarm.";
+    const text = "The last windows are unusual, but too little for an alarm at this false-alarm rate.";
     return h("div", { class: "box suspicious-box" }, mark("suspicious", "Suspicious"), h("p", {}, text));
   }
   const may = context.may("operate");
   const sure =
     fault.confidence === null
-      ? "No confidence in the whole set was counted."
+      ? "No confidence in the whole set was estimated."
       : `Confidence in the whole set: ${probability(fault.confidence)}.`;
   return h(
     "div",
@@ -110,10 +111,10 @@ export function alarmBox(context, plant, open) {
  * @param {Plant} plant
  */
 export function outOfService(context, plant) {
-  const { stuck, silent } = plant.still;
+  const { stuck, silent, range } = plant.still;
   const shelved = Object.entries(plant.shelved);
-  if (!stuck.length && !silent.length && !shelved.length) {
-    return h("p", { class: "nothing" }, "Every sensor delivers, moves and is watched.");
+  if (!stuck.length && !silent.length && !range.length && !shelved.length) {
+    return h("p", { class: "nothing" }, "Every sensor delivers, moves, is in range and is watched.");
   }
   const line = (/** @type {string} */ word, /** @type {string[]} */ names) =>
     names.length > 0 && h("p", {}, h("strong", {}, `${word}: `), listed(names, 12));
@@ -124,6 +125,7 @@ export function outOfService(context, plant) {
     {},
     line("Stuck", stuck),
     line("Silent", silent),
+    line("Out of range", range),
     shelved.length > 0 && h("strong", {}, `${counted(shelved.length, "sensor")} shelved:`),
     h(
       "ul",
@@ -156,7 +158,12 @@ export function suspectsTable(may, shelved) {
       cell: (row) => bar(row.belief, probability(row.belief)),
       order: (row) => -(row.belief ?? 0),
     },
-    { label: "Kind", value: (row) => row.kind ?? "–", order: (row) => row.kind ?? "", bare: (row) => !row.kind },
+    {
+      label: "Kind",
+      value: (row) => (row.kind ? word(row.kind) : "–"),
+      order: (row) => row.kind ?? "",
+      bare: (row) => !row.kind,
+    },
     {
       label: "Size",
       class: "number-cell",

@@ -2,7 +2,7 @@
 /** Tables of what happened, newest first, loaded page by page. */
 
 import { h, oneAtATime } from "./dom.js";
-import { between, listed, probability, time } from "./format.js";
+import { between, listed, probability, time, word } from "./format.js";
 import { mark } from "./marks.js";
 import { link, reason } from "./parts.js";
 import { Table } from "./table.js";
@@ -140,8 +140,8 @@ export function eventsTable(plant) {
       {
         label: "Event",
         value: (row) => row.event,
-        cell: (row) => (row.event === "alarm" ? h("a", { href: link(plant, row.number) }, "alarm") : row.event),
-        order: (row) => row.event,
+        cell: (row) => (row.event === "alarm" ? h("a", { href: link(plant, row.number) }, "alarm") : word(row.event)),
+        order: (row) => word(row.event),
       },
       { label: "What", class: "rest-cell", value: (row) => row.text },
     ],

@@ -4,7 +4,7 @@
  *
  * @typedef {"quiet" | "suspicious" | "alarm"} PlantState
  * @typedef {{state: string, since: string | null, detail: string, rows: number, last: string | null}} SourceState
- * @typedef {{stuck: string[], silent: string[]}} Still
+ * @typedef {{stuck: string[], silent: string[], range: string[]}} Still
  *
  * @typedef {object} PlantRow a row of the overview
  * @property {string} name

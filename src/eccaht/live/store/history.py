@@ -12,7 +12,7 @@ from eccaht.arrays import Array
 from eccaht.live.store.schema import audit, comments, eras, events, models, outbox, windows
 
 Documents = list[dict[str, Any]]
-_OPEN = ("joined", "left", "over", "acknowledged", "new-normal")
+_OPEN = ("joined", "left", "over", "back", "acknowledged", "new-normal")
 
 
 class Span(NamedTuple):
@@ -65,17 +65,6 @@ def past(connection: sa.Connection, plant: str, era: int, span: Span, size: int,
     starts = np.array([row[0] for row in rows], dtype=np.int64)
     values = np.frombuffer(b"".join(row[1] for row in rows), "<f8").astype(np.float64).reshape(len(rows), size)
     return Past(starts, values), step
-
-
-def before(connection: sa.Connection, plant: str, era: int, start: int, size: int, count: int) -> Past:
-    """The last windows of an era before a time."""
-    chosen = sa.select(windows.c.start, windows.c["values"]).where(
-        windows.c.plant == plant, windows.c.era == era, windows.c.start < start
-    )
-    rows = connection.execute(chosen.order_by(windows.c.start.desc()).limit(count)).all()[::-1]
-    starts = np.array([row[0] for row in rows], dtype=np.int64)
-    values = np.frombuffer(b"".join(row[1] for row in rows), "<f8").astype(np.float64).reshape(len(rows), size)
-    return Past(starts, values)
 
 
 def list_events(
@@ -169,6 +158,11 @@ def era_of(connection: sa.Connection, plant: str, number: int) -> tuple[int, str
     found = sa.select(eras.c.era, eras.c.digest).where(eras.c.plant == plant, eras.c.number < number)
     row = connection.execute(found.order_by(eras.c.era.desc()).limit(1)).one()
     return row.era, row.digest
+
+
+def begun(connection: sa.Connection, plant: str, era: int) -> int:
+    """The number of the last event before an era."""
+    return connection.execute(sa.select(eras.c.number).where(eras.c.plant == plant, eras.c.era == era)).scalar() or 0
 
 
 def model_content(connection: sa.Connection, digest: str) -> tuple[bytes, str]:

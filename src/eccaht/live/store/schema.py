@@ -6,7 +6,7 @@ from typing import get_args
 
 import sqlalchemy as sa
 
-from eccaht.watch.alarm import State
+from eccaht.streams.alarm import State
 
 metadata = sa.MetaData()
 _Long = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
