@@ -27,7 +27,6 @@ from eccaht.files import replacing
 PARTS = ("steps", "designs", "scaling", "calibration", "joint")
 LONG = ("confidence", "watch", "fleet", "live", "live-faults", "wide")  # only if asked for
 TIMED = ("live", "live-faults")  # run for --duration
-RECORDED = ("watch",)  # read --data
 FIGURES = ("steps", "scaling")
 
 
@@ -58,9 +57,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("bench"), help="folder for what is written (bench)")
     parser.add_argument("--quick", action="store_true", help="few repeats and small sizes: does it all work?")
     parser.add_argument("--only", nargs="+", choices=(*PARTS, *LONG), help="some of the parts; bench.md is about these")
-    parser.add_argument(
-        "--data", type=Path, help="folder of recorded collections, for watch; without it they are skipped"
-    )
     parser.add_argument("--duration", type=float, help="seconds that the service is kept under load (600; quick: 20)")
     parser.add_argument(
         "--threads",
@@ -74,7 +70,7 @@ def _options() -> argparse.Namespace:
 def _run(name: str, options: argparse.Namespace, console: Console) -> tuple[list[Row], list[Table]]:
     """Run the jobs of one part under a progress bar; a long part goes on where an earlier run was interrupted."""
     part = _module(name)
-    more = [options.data] if name in RECORDED else [options.duration] if name in TIMED else []
+    more = [options.duration] if name in TIMED else []
     jobs: list[Job] = part.jobs(options.quick, *more)
     kept = options.out / f"{name}{'-quick' if options.quick else ''}.json" if name in LONG else None
     done: dict[str, list[Row]] = json.loads(kept.read_text()) if kept and kept.exists() else {}

@@ -21,13 +21,9 @@ from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, milliseconds, thousands, three_digits
 from eccaht.cli.watch_windows import Growing
 from eccaht.model.calibration import calibrate_with_windows
-from eccaht.model.normal import Level
 from eccaht.model.prepare import Notation
 
-# plants, level, and whether each has a model of its own
-FLEETS: tuple[tuple[int, Level, bool], ...] = (
-    (1000, "fixed", False), (1000, "local", False), (1000, "local", True), (20_000, "local", False),
-)  # fmt: skip
+FLEETS = ((1000, False), (1000, True), (20_000, False))  # plants, and whether each has a model of its own
 QUICK = 20  # times fewer plants
 CORES, MINUTE = 2, 60.0
 LOOKS = 60  # at a growing file
@@ -38,9 +34,9 @@ _START = np.datetime64("2024-05-01", "s")
 def jobs(quick: bool) -> list[Job]:
     """The speeds, the fleets, and what reading growing files takes."""
     found = [Job("fleet, speed", partial(_speed, quick))]
-    for plants, level, own in FLEETS:
+    for plants, own in FLEETS:
         some = plants // QUICK if quick else plants
-        found.append(Job(f"fleet, {some} plants, {level}, own={own}", partial(_fleet, some, level, own)))
+        found.append(Job(f"fleet, {some} plants, own={own}", partial(_fleet, some, own)))
     return [*found, Job("fleet, reading", partial(_reading, LOOKS // 10 if quick else LOOKS))]
 
 
@@ -54,10 +50,10 @@ def _speed(quick: bool) -> list[Row]:
     return [{"kind": "speed"} | row for row in watch_speed.measure(quick)]
 
 
-def _fleet(plants: int, level: Level, own: bool) -> list[Row]:
+def _fleet(plants: int, own: bool) -> list[Row]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        rows = process.submit(fleet, plants, model_of(level).parts(), own).result()
-    return [{"kind": "fleet", "level": level} | row for row in rows]
+        rows = process.submit(fleet, plants, model_of().parts(), own).result()
+    return [{"kind": "fleet"} | row for row in rows]
 
 
 def _reading(looks: int) -> list[Row]:
@@ -74,7 +70,7 @@ def _reading(looks: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "live.csv"
         path.write_text(f"{header}\n{lines(0, 500)}")
-        model = calibrate_with_windows([path], window="1min", level="fixed", tails="gaussian")[0]
+        model = calibrate_with_windows([path], window="1min")[0]
         for rows in ROWS:
             path.write_text(f"{header}\n{lines(0, 2)}")
             source = Growing(model, [path], None, poll=0.0, timeout=None, missing="refuse", notation=Notation())
@@ -96,14 +92,13 @@ def _reading(looks: int) -> list[Row]:
 
 def _fleets(rows: list[Row]) -> Table:
     lines = []
-    for key in dict.fromkeys((row["plants"], row["level"], row["models"]) for row in rows):
-        of = [row for row in rows if (row["plants"], row["level"], row["models"]) == key]
+    for key in dict.fromkeys((row["plants"], row["models"]) for row in rows):
+        of = [row for row in rows if (row["plants"], row["models"]) == key]
         busy = max(row["busy"] for row in of)
-        line = {name: of[0][name] for name in ("plants", "level", "models", "each", "resident", "alarms")}
+        line = {name: of[0][name] for name in ("plants", "models", "each", "resident", "alarms")}
         lines.append(line | {"rate": line["plants"] / busy, "share": busy / (CORES * MINUTE)})
     columns = (
         Column("plants", "plants", thousands),
-        Column("level", "level", right=False),
         Column("models", "models", thousands),
         Column("rate", "windows a second and core", thousands),
         Column("share", f"share of a minute of {CORES} cores", lambda value: f"{value:.3f}"),

@@ -6,7 +6,7 @@ import copy
 import os
 import time
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,7 @@ from eccaht.arrays import Array
 from eccaht.data.windows import Sample
 from eccaht.model.calibration import calibrate_with_windows
 from eccaht.model.model import Model
-from eccaht.model.normal import Level
 from eccaht.watch.fleet import Shared
-from eccaht.watch.kept import count_watch
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
 
@@ -29,11 +27,11 @@ FILLED = 300  # windows after which a watch keeps all that it will ever keep
 IN_ALARM, MOVED, SHIFT = 0.01, 3, 8.0  # share of the plants, their wrong sensors, by how many standard deviations
 
 
-@lru_cache(maxsize=2)
-def model_of(level: Level) -> Model:
-    """A model of independent N(0, 1) sensors, with the rule counted on its history."""
+@cache
+def model_of() -> Model:
+    """A model of independent N(0, 1) sensors."""
     history = np.random.default_rng(0).standard_normal((HISTORY, SENSORS))
-    return count_watch(*calibrate_with_windows(history, window="1rows", level=level))
+    return calibrate_with_windows(history, window="1rows")[0]
 
 
 def scaled(model: Model, rows: Array) -> Array:
@@ -53,7 +51,7 @@ def copied(session: Session, shared: Shared) -> Session:
     """Another plant in the same state; what plants share is not copied."""
     assert isinstance(session.watcher, WatchedPlant)
     watch = session.watcher.watch
-    parts = (session.model, watch.model, watch.rule, watch.confidence, watch.namer, watch.normal, *shared.tables)
+    parts = (shared.model, watch.normal, watch.confidence, watch.engine.limits, watch.engine.excess)
     return copy.deepcopy(session, {id(part): part for part in parts})
 
 
@@ -90,7 +88,7 @@ def filled_like(state: Session, own: Shared) -> Session:
     assert isinstance(fresh.watcher, WatchedPlant)
     assert isinstance(state.watcher, WatchedPlant)
     watch, of = fresh.watcher.watch, state.watcher.watch
-    watch.streams.restore({name: array.copy() for name, array in of.streams.state().items()})
+    watch.engine.restore({name: array.copy() for name, array in of.engine.state().items()})
     watch._recent.restore({name: array.copy() for name, array in of._recent.state().items()})
     watch.time, watch.start, fresh.position, fresh.windows = of.time, of.start, state.position, state.windows
     return fresh

@@ -27,10 +27,9 @@ from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, thousands, three_digits
 from eccaht.arrays import Array
 from eccaht.data.source import Arrays
-from eccaht.model.calibration import calibrate_with_windows
+from eccaht.model.calibration import calibrate
 from eccaht.model.model import Model
 from eccaht.randomness import rng_for
-from eccaht.watch.kept import count_watch
 
 PLANTS, SENSORS, PAGES = 200, 50, 50
 SECONDS, QUICK = 600.0, 20.0
@@ -88,7 +87,7 @@ def names() -> list[str]:
 def make_model() -> Model:
     times = np.datetime64("2026-01-01", "us") + np.arange(HISTORY) * np.timedelta64(1, "s")
     source = Arrays(readings(HISTORY, "history"), times, names(), zone="UTC")
-    return count_watch(*calibrate_with_windows(source, window="1s"))
+    return calibrate(source, window="1s")
 
 
 @dataclass

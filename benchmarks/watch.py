@@ -1,28 +1,22 @@
-"""Watching: rules that alarm side by side, simulated, on recorded collections, on Tennessee Eastman, and their speed.
+"""Watching: rules that alarm side by side on simulated streams, and their speed beside the engine of plants.
 
-No part of the default run: it takes about ten minutes on one core. Recorded data are read from `--data DIR`, which
-holds collections (a directory each, with truth.json) and `tep`; without it only simulated windows are watched.
+No part of the default run: it takes about ten minutes on one core. Recorded plants are watched by `eccaht incidents`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from statistics import median
 
 import numpy as np
 
 from benchmarks import watch_speed
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, thousands, three_digits
-from benchmarks.watch_real import OWN, WATCHERS, watch
 from benchmarks.watch_rules import RULES, Rule
 from benchmarks.watch_simulated import WORLDS, World, calibrate, count, draw_shifts, first_alarms, make_world, paths
-from benchmarks.watch_tep import CHARTS, IN_A_ROW, compare
 from benchmarks.watch_told import OneStream, least_delays
 from eccaht.arrays import Array
-from eccaht.datasets.labelled import Entity, find_entities
 from eccaht.randomness import rng_for
 
 EVERY = 5000  # windows to a false alarm, in the mean
@@ -34,25 +28,18 @@ FEWER = {"Xie-Siegmund": 60, "largest GLR": 60, "ocd": 24, "told": 60}  # for ru
 CHANGES = 200  # streams with a change, for each delay
 MOST = 2000  # windows until a change is given up
 QUICK = 10  # times fewer of everything
-_UNRECORDED = "No recorded data: give --data DIR to watch them."
 OURS = "eccaht"
 TOLD_ALL = "told the set and its shift (no rule can do better)"
 TOLD_ONE = "told that one stream rises, and by how much"
 
 
-def jobs(quick: bool, data: Path | None) -> list[Job]:
-    """One job a world and rule, a collection's entity and rule, a chart; and the speed of all."""
+def jobs(quick: bool) -> list[Job]:
+    """One job a world and rule; and the speed of all."""
     worlds = WORLDS[:2] if quick else WORLDS
     found = [
         Job(f"watch, {world}, {rule}", partial(_simulate, world, rule, quick)) for world in worlds for rule in RULES
     ]
     found += [Job(f"watch, {world}, bounds", partial(_told, world, quick)) for world in worlds]
-    if data is not None:
-        entities = find_entities(data)[:: 5 if quick else 1]
-        names = (*WATCHERS, OWN)
-        found += [Job(f"watch, {e.label}, {name}", partial(_recorded, e, name)) for e in entities for name in names]
-        if (data / "tep").is_dir():
-            found += [Job(f"watch, Tennessee Eastman, {name}", partial(_tep, data / "tep", name)) for name in CHARTS]
     return [*found, Job("watch, speed", partial(_speed, quick))]
 
 
@@ -122,14 +109,6 @@ def _told(world: str, quick: bool) -> list[Row]:
     return [{"world": world} | row for row in rows]
 
 
-def _recorded(entity: Entity, name: str) -> list[Row]:
-    return [{"kind": "recorded"} | row for row in watch(entity, name)]
-
-
-def _tep(directory: Path, name: str) -> list[Row]:
-    return [{"kind": "tep"} | row for row in compare(directory, name)]
-
-
 def _speed(quick: bool) -> list[Row]:
     return [{"kind": "speed"} | row for row in watch_speed.measure(quick)]
 
@@ -138,15 +117,9 @@ def _speed(quick: bool) -> list[Row]:
 
 
 def tables(rows: list[Row]) -> list[Table]:
-    """What was asked for; recorded data are left out, with a note, where there are none."""
-    names = ("false alarms", "delay", "recorded", "tep", "speed")
-    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in names}
-    found = [_false_alarms(kinds["false alarms"]), *_delays(kinds["delay"])]
-    if kinds["recorded"]:
-        found.append(_collections(kinds["recorded"]))
-    if kinds["tep"]:
-        found += [_charts(kinds["tep"]), _each_fault(kinds["tep"])]
-    return [*found, watch_speed.table(kinds["speed"], notes=() if kinds["recorded"] else (_UNRECORDED,))]
+    """What was asked for."""
+    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in ("false alarms", "delay", "speed")}
+    return [_false_alarms(kinds["false alarms"]), *_delays(kinds["delay"]), watch_speed.table(kinds["speed"])]
 
 
 def _false_alarms(rows: list[Row]) -> Table:
@@ -192,58 +165,3 @@ def _delays(rows: list[Row]) -> Iterator[Table]:
 def _with_error(value: tuple[float, float]) -> str:
     mean, error = value
     return f"{mean:.1f} ±{error:.1f}"
-
-
-def _collections(rows: list[Row]) -> Table:
-    lines = []
-    for collection in dict.fromkeys(row["collection"] for row in rows):
-        for watcher in dict.fromkeys(row["watcher"] for row in rows):
-            of = [row for row in rows if (row["collection"], row["watcher"]) == (collection, watcher)]
-            minutes = [value for row in of for value in row["minutes"]]
-            total = {key: sum(row[key] for row in of) for key in ("incidents", "found", "false", "days", "flagged")}
-            line: Row = {"collection": collection, "watcher": watcher} | total
-            line |= {"share": total["found"] / total["incidents"], "a_day": total["false"] / total["days"]}
-            line["in_alarm"] = total["flagged"] / total["days"]
-            lines.append(line | {"delay": median(minutes) if minutes else None})
-    columns = (
-        Column("collection", "collection", right=False),
-        Column("watcher", "rule", right=False),
-        Column("incidents", "incidents"),
-        Column("share", "share found", lambda value: f"{value:.2f}"),
-        Column("delay", "median delay, minutes", three_digits),
-        Column("days", "quiet days", three_digits),
-        Column("a_day", "false alarms a day", lambda value: f"{value:.2f}"),
-        Column("in_alarm", "quiet windows flagged", lambda value: f"{value:.3f}"),
-    )
-    notes = (
-        "Promised: one false alarm a day, as in the second half of the training rows. Delays are of incidents found.",
-    )
-    return Table("watch-recorded", "Recorded incidents", columns, lines, notes)
-
-
-def _charts(rows: list[Row]) -> Table:
-    lines = []
-    for chart in dict.fromkeys(row["chart"] for row in rows):
-        of = [row for row in rows if row["chart"] == chart]
-        minutes = [row["minutes"] for row in of if row["minutes"] is not None]
-        shares = {"flagged": float(np.mean([row["flagged"] for row in of])), "faults": len(of)}
-        lines.append({"chart": chart, "found": len(minutes), "delay": float(np.mean(minutes))} | shares)
-    columns = (
-        Column("chart", "chart", right=False),
-        Column("flagged", "share flagged", lambda value: f"{value:.3f}"),
-        Column("faults", "faults"),
-        Column("found", "with an alarm"),
-        Column("delay", "mean delay of these, minutes", three_digits),
-    )
-    notes = (f"At 1 % flagged in normal-test; an alarm is {IN_A_ROW} flagged windows in a row after the onset.",)
-    return Table("watch-tep", "Tennessee Eastman: windows flagged after onset, mean of faults", columns, lines, notes)
-
-
-def _each_fault(rows: list[Row]) -> Table:
-    columns = (
-        Column("chart", "chart", right=False),
-        Column("fault", "fault"),
-        Column("flagged", "share flagged", lambda value: f"{value:.3f}"),
-        Column("minutes", "delay, minutes"),
-    )
-    return Table("watch-tep-faults", "Tennessee Eastman, fault by fault", columns, rows, on_screen=False)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.arrays import Array
-from eccaht.watch.detector import Detector
-from eccaht.watch.thresholds import calibrated
+from eccaht.streams.detector import Detector
+from eccaht.streams.thresholds import calibrated
 
 LONGEST = 200  # windows that Xie & Siegmund's rule and the largest GLR look back
 LENGTHS = tuple(sorted({*range(1, 13), *np.geomspace(12, LONGEST, 25).round().astype(int).tolist()}))

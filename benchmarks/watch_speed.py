@@ -1,9 +1,9 @@
 """Windows a second of a core, one window after the other and for many plants at once, beside river's detectors.
 
-A window is one vector of 50 sensors. Charts take it as one array, or one of each of 1,000 plants in one call. river's
-drift detectors look at one sensor each, so that a window is 50 updates; its half-space trees take a dict of
-them. `PlantWatch` takes windows of a model whose level is fixed or local, of one plant or of 1,000 in turn. All are
-timed in turns, so that a load on the machine hits all of them.
+A window is one vector of 50 sensors. Charts and the engine take it as one array, or one of each of 1,000 plants in one
+call. `PlantWatch` is the engine with all that a watch does besides; plants take turns. river's drift detectors look at
+one sensor each, so that a window is 50 updates; its half-space trees take a dict of them. All are timed in turns, so
+that a load on the machine hits all of them. Bytes are those of what a plant keeps.
 """
 
 from __future__ import annotations
@@ -12,45 +12,59 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.fleet_plants import SENSORS, copied, filled, model_of, scaled
+from benchmarks.fleet_plants import EVERY, SENSORS, copied, filled, model_of, scaled
 from benchmarks.jobs import Row
-from benchmarks.tables import Column, Table, thousands, times
+from benchmarks.tables import Column, Table, thousands, three_digits, times
 from benchmarks.watch_rules import RULES, Make, Rule
 from eccaht.arrays import Array
-from eccaht.model.normal import Level
+from eccaht.incident.engine import Engine
+from eccaht.model.model import Model
 from eccaht.watch.fleet import Shared
 from eccaht.watch.plant import PlantWatch
 from eccaht.watch.watchers import WatchedPlant
 
 PLANTS = 1000
+ALONE = 1000  # windows of one plant in a turn
 TURNS, QUICK_TURNS = 5, 2
 BASE = "T2"  # what the others are compared with
 FILLED = 200  # windows after which every rule has all of the past that it looks at
-
-LEVELS: tuple[Level, ...] = ("fixed", "local")
+RIVER_FILLED = 500  # half-space trees score nothing before 250 windows
 
 Take = Callable[[Array], object]  # takes some windows, (n, K)
 
 
+class Taker(NamedTuple):
+    """A detector, the way in which it takes windows, how many in a turn, and the bytes that it keeps of a plant."""
+
+    detector: str
+    way: str
+    take: Take
+    windows: int
+    kept: int | None = None
+
+
 def measure(quick: bool) -> list[Row]:
     """One row a detector and way; the ratio is the median over turns of windows a second over those of T2, alone."""
-    takers = [*_models(), *_rules(), *_plants(), *(_river() if find_spec("river") else ())]
+    takers = [*_engine(), *_watches(), *_rules(), *_plants(), *(_river() if find_spec("river") else ())]
     rng = np.random.default_rng(0)
-    rates: dict[tuple[str, str], list[float]] = {(name, way): [] for name, way, _, _ in takers}
+    rates: list[list[float]] = [[] for _ in takers]
     for _ in range(QUICK_TURNS if quick else TURNS):
-        for name, way, take, count in takers:
-            windows = rng.standard_normal((count, SENSORS))
+        for taker, rate in zip(takers, rates, strict=True):
+            windows = rng.standard_normal((taker.windows, SENSORS))
             begun = process_time()  # not that of the clock on the wall: others may use the machine
-            take(windows)
-            rates[name, way].append(count / (process_time() - begun))
-    base = np.array(rates[BASE, "alone"])
+            taker.take(windows)
+            rate.append(taker.windows / (process_time() - begun))
+    base = next(
+        np.array(rate) for each, rate in zip(takers, rates, strict=True) if (each.detector, each.way) == (BASE, "alone")
+    )
     return [
-        {"detector": name, "way": way, "rate": float(np.median(rate)), "ratio": float(np.median(np.array(rate) / base))}
-        for (name, way), rate in rates.items()
+        {"detector": each.detector, "way": each.way, "kept": each.kept}
+        | {"rate": float(np.median(rate)), "ratio": float(np.median(np.array(rate) / base))}
+        for each, rate in zip(takers, rates, strict=True)
     ]
 
 
@@ -61,23 +75,50 @@ def table(rows: list[Row], notes: Sequence[str] = ()) -> Table:
         Column("way", "way", right=False),
         Column("rate", "windows a second", thousands),
         Column("ratio", "over T2 alone", times),
+        Column("kept", "kB a plant", lambda value: "" if value is None else three_digits(value / 1e3)),
     )
-    said = [f"A window has {SENSORS} sensors; one core, by the time of the processor."]
+    notes_first = [f"A window has {SENSORS} sensors; one core, by the time of the processor."]
     if not any(row["detector"].startswith("river") for row in rows):
-        said.append("river is not installed: its detectors are left out.")
-    return Table("watch-speed", "Windows a second", columns, rows, [*said, *notes])
+        notes_first.append("river is not installed: its detectors are left out.")
+    return Table("watch-speed", "Windows a second", columns, rows, [*notes_first, *notes])
 
 
-def _models() -> Iterator[tuple[str, str, Take, int]]:
-    for level in LEVELS:
-        shared = Shared(model_of(level), "")
-        session = filled(shared)
-        for way, number, count in (("alone", 1, 100), (f"{PLANTS:,} plants in turn", PLANTS, PLANTS)):
-            watches = []
-            for plant in [session] if number == 1 else [copied(session, shared) for _ in range(number)]:
-                assert isinstance(plant.watcher, WatchedPlant)
-                watches.append(plant.watcher.watch)
-            yield f"PlantWatch, {level} level", way, _in_turn(shared, watches), count
+def _engine() -> Iterator[Taker]:
+    """The engine by itself."""
+    model = model_of()
+    assert model.normal is not None
+    rng = np.random.default_rng(1)
+    for way, number, count in (("alone", 1, ALONE), (f"{PLANTS:,} plants at once", PLANTS, PLANTS)):
+        engine = Engine(model.normal, EVERY, plants=number)
+        for _ in range(FILLED if number == 1 else FILLED // 10):
+            engine.step(scaled(model, rng.standard_normal((number, SENSORS))))
+        yield Taker("Engine", way, _steps(model, engine, number), count, _bytes(engine) // number)
+
+
+def _steps(model: Model, engine: Engine, number: int) -> Take:
+    def take(windows: Array) -> None:
+        for group in scaled(model, windows).reshape(-1, number, SENSORS):
+            engine.step(group)
+
+    return take
+
+
+def _watches() -> Iterator[Taker]:
+    """The engine with dates, names, alarms and standstill of a watch."""
+    shared = Shared(model_of(), "")
+    session = filled(shared)
+    for way, number, count in (("alone", 1, ALONE), (f"{PLANTS:,} plants in turn", PLANTS, PLANTS)):
+        watches = []
+        for plant in [session] if number == 1 else [copied(session, shared) for _ in range(number)]:
+            assert isinstance(plant.watcher, WatchedPlant)
+            watches.append(plant.watcher.watch)
+        kept = _bytes(watches[0].engine) + _bytes(watches[0]._recent)
+        yield Taker("PlantWatch", way, _in_turn(shared, watches), count, kept)
+
+
+def _bytes(part: object) -> int:
+    """Of the arrays that an object has in memory."""
+    return sum(array.nbytes for array in vars(part).values() if isinstance(array, np.ndarray))
 
 
 def _in_turn(shared: Shared, watches: list[PlantWatch]) -> Take:
@@ -92,17 +133,17 @@ def _in_turn(shared: Shared, watches: list[PlantWatch]) -> Take:
     return take
 
 
-def _rules() -> Iterator[tuple[str, str, Take, int]]:
+def _rules() -> Iterator[Taker]:
     for name, make in RULES.items():
         rule = _filled(make, 1)
-        yield name, "alone", lambda windows, rule=rule: [rule.update(x[None]) for x in windows], 100  # type: ignore[misc]
+        yield Taker(name, "alone", lambda windows, rule=rule: [rule.update(x[None]) for x in windows], 100)  # type: ignore[misc]
 
 
-def _plants() -> Iterator[tuple[str, str, Take, int]]:
+def _plants() -> Iterator[Taker]:
     for name, make in RULES.items():
         if name != "ocd":  # its memory, one square matrix a plant and size, is not meant for this
             rule = _filled(make, PLANTS)
-            yield name, f"{PLANTS:,} plants", rule.update, PLANTS
+            yield Taker(name, f"{PLANTS:,} plants at once", rule.update, PLANTS)
 
 
 def _filled(make: Make, replicas: int) -> Rule:
@@ -113,11 +154,14 @@ def _filled(make: Make, replicas: int) -> Rule:
     return rule
 
 
-def _river() -> Iterator[tuple[str, str, Take, int]]:
+def _river() -> Iterator[Taker]:
     drift, anomaly = import_module("river.drift"), import_module("river.anomaly")
-    for kind in (drift.ADWIN, drift.PageHinkley):
-        yield f"river {kind.__name__}", "alone", _one_each([kind() for _ in range(SENSORS)]), 100
-    yield "river HalfSpaceTrees", "alone", _trees(anomaly.HalfSpaceTrees(seed=1)), 100
+    takers = {kind.__name__: _one_each([kind() for _ in range(SENSORS)]) for kind in (drift.ADWIN, drift.PageHinkley)}
+    takers["HalfSpaceTrees"] = _trees(anomaly.HalfSpaceTrees(seed=1))
+    rng = np.random.default_rng(1)
+    for name, take in takers.items():
+        take(rng.standard_normal((RIVER_FILLED, SENSORS)))
+        yield Taker(f"river {name}", "alone", take, 100)
 
 
 def _one_each(detectors: list[Any]) -> Take:
