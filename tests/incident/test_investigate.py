@@ -128,6 +128,14 @@ def test_nothing_is_never_said_while_a_sensor_is_out_of_range(model: Model, wind
         assert "s5 (out of range)" in text_of(answer)
 
 
+def test_nothing_is_never_said_of_windows_without_readings(model: Model) -> None:
+    values = recording()
+    values[len(values) // 2 :] = np.nan
+    answer = asked(model, values)
+    assert answer.verdict == "undecided"
+    assert any("hold no reading at all" in doubt for doubt in answer.doubts)
+
+
 def test_stuck_and_silent_sensors_are_named_as_such_with_the_dates_of_their_standstill(model: Model) -> None:
     values = recording()
     values[ONSET:END, 0], values[200:210, 4] = values[ONSET, 0], np.nan

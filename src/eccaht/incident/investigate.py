@@ -23,6 +23,7 @@ from eccaht.presentation.text import listed, percent
 SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
 _MANY = 0.5  # share of the sensors; where more are named, it may be the plant that changed
 _SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
+_EMPTY = 0.2  # share of windows without any reading
 _LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
 Progress = Callable[[float], object]
 Number = int | tuple[int, int] | None
@@ -234,6 +235,9 @@ def _doubts(model: Model, values: Array, evidence: float, expected: float, looke
             f"a detector came within {max(-evidence, 0.0):.1f} nats of its threshold, which {percent(expected)} of "
             "quiet stretches as long show; a longer recording would decide"
         )
+    empty = float(np.isnan(values).all(axis=1).mean())
+    if empty > _EMPTY:
+        yield f"{percent(empty)} of the windows hold no reading at all; look at what records the data"
     likely = [each.sensor for each in looked_at.sensors if each.belief > _LIKELY]
     if likely:
         yield f"{listed(likely)} may be wrong, but too little for an alarm; a longer recording would decide"
