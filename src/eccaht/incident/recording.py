@@ -1,8 +1,8 @@
 """The incidents of a recording: the engine run over it, its alarms dated at both ends and their sensors named.
 
 The alarms are those that a watch of the same windows raises. With hindsight each is dated by the likelihood of its
-beginning and end, and its sensors are named by all windows in between. Alarms whose incidents overlap and share a
-sensor are one incident, and so is the alarm of a recovery, right where an incident ends.
+beginning and end, and its sensors are named by all windows in between. Alarms whose incidents overlap and
+share their most suspect sensors are one incident, and so is the alarm of a recovery, right where an incident ends.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _joined(normal: Normal, run: Run, found: list[Found]) -> list[Found]:
     joined: list[Found] = []
     for each in sorted(found, key=lambda incident: incident.dates.onset):
         last = joined[-1] if joined else None
-        if last is None or not (last.sensors & each.sensors):
+        if last is None or not _alike(last, each):
             joined.append(each)
             continue
         end, stop = _end(run, last), _end(run, each)
@@ -174,6 +174,11 @@ def _joined(normal: Normal, run: Run, found: list[Found]) -> list[Found]:
         else:
             joined.append(each)
     return joined
+
+
+def _alike(first: Found, second: Found) -> bool:
+    """Whether the most suspect sensor of each incident is named in the other."""
+    return first.naming.named[0] in second.sensors and second.naming.named[0] in first.sensors
 
 
 def _is_one(normal: Normal, run: Run, first: Found, second: Found) -> bool:
