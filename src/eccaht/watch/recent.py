@@ -12,6 +12,8 @@ from eccaht.arrays import Array, Index
 from eccaht.streams.alarm import Time
 from eccaht.streams.alarm_state import number_of
 
+_LARGEST = 1e30  # that half of the digits of a number can hold
+
 
 class Recent:
     """The last windows and their times, and which sensors were wrong in them.
@@ -33,7 +35,8 @@ class Recent:
         """Take a window."""
         row = self._count % len(self._times)
         self.dated = isinstance(time, np.datetime64)
-        self._values[row], self._wrong[row], self._times[row] = x, False, number_of(time)
+        self._values[row] = np.clip(x, -_LARGEST, _LARGEST)
+        self._wrong[row], self._times[row] = False, number_of(time)
         self._count += 1
 
     def label(self, ago: int) -> Time:
@@ -72,7 +75,13 @@ class Recent:
             raise ValueError("its windows are damaged")
         count, dated = state["counts"].tolist()
         wrong = state["wrong"]
-        if np.isinf(state["values"]).any() or count < 0 or dated not in (0, 1) or not np.isin(wrong, (0, 1)).all():
+        values = state["values"]
+        if (
+            (np.abs(values[~np.isnan(values)]) > 2 * _LARGEST).any()
+            or count < 0
+            or dated not in (0, 1)
+            or not np.isin(wrong, (0, 1)).all()
+        ):
             raise ValueError("its windows are damaged")
         self._wrong = wrong.astype(bool)
         self._values, self._times = state["values"].astype(np.float32), state["times"].copy()
