@@ -132,8 +132,8 @@ def _started(session: Session, path: Path, resumed: bool) -> Event:
     model = session.model
     assert isinstance(session.watcher, WatchedPlant)
     windows = f"windows of {model.clock.length(model.seconds)}"
-    promise = rate_line(session.watcher.watch)
-    text = f"started: {path.name}, {counted(len(model.names), 'sensor')}, {windows}, {promise}"
+    rate = rate_line(session.watcher.watch)
+    text = f"started: {path.name}, {counted(len(model.names), 'sensor')}, {windows}, {rate}"
     if resumed and session.position is not None:
         text = f"{text}; goes on after {model.clock.show(session.position)}"
     return of_program("started", text)

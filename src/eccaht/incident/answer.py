@@ -173,7 +173,7 @@ class Answer:
 
     @property
     def confidence(self) -> float | None:
-        """That exactly the named sensors are wrong in the largest incident, or that nothing is; see `quiet`."""
+        """That exactly the named sensors are wrong in the largest incident; `quiet` where nothing is."""
         return self.largest.confidence if self.incidents else self.quiet
 
     @property

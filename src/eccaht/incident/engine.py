@@ -69,15 +69,14 @@ class Shown:
     """What one window of n plants shows.
 
     r, e: residuals and their rarities, (n, K). passed: the largest detector value beyond its threshold, in units in
-    which chance is e times as rare, (n,): 0 raises an alarm. by: the detector, (n,). aside: sensors that were not
-    judged, (n, K). began, ended, changed: plants whose alarm begins or is over with this window, and those of the
-    latter whose deviation lasts as a change, (n,).
+    which chance is e times as rare, (n,): 0 raises an alarm. aside: sensors that were not judged, (n, K). began, ended,
+    changed: plants whose alarm begins or is over with this window, and those of the latter whose deviation lasts as a
+    change, (n,).
     """
 
     r: Array
     e: Array
     passed: Array
-    by: Index
     aside: Mask
     began: Mask
     ended: Mask
@@ -133,8 +132,7 @@ class Engine:
         if beyond is not None:
             shown = shown._replace(r=shown.r + np.where(aside | was, 0.0, beyond))
         values, firm, e = self._values(shown.r, shown.distance, n)
-        by = (values - self.limits) / self.excess
-        passed = by.max(axis=1)
+        passed = ((values - self.limits) / self.excess).max(axis=1)
         began, ended, changed = self._decide(passed > 0.0, np.asarray((firm > self.limits[:3]).any(axis=1)), n)
         again = self._escalated((values / self.limits).max(axis=1), began, n)
         if ended.any():  # what an incident and its recovery leave behind is no news
@@ -145,7 +143,7 @@ class Engine:
             whole = self.normal.residuals_of(z, before).r
             r = np.where(aside, whole if beyond is None else whole + beyond, r)
             e = np.where(stuck, self._far, self.normal.tails(r))
-        return Shown(r, e, passed, by.argmax(axis=1), aside, began | again, ended | again, changed)
+        return Shown(r, e, passed, aside, began | again, ended | again, changed)
 
     def _beyond(self, now: Array, before: Array) -> Array | None:
         """What deviations beyond FARTHEST add to a sensor's own residual, (n, K): relations are judged up to there."""

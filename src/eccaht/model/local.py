@@ -137,12 +137,6 @@ class Local:
         inside = np.stack([np.interp(sizes[:, k], self.knots[:, k], self.heights) for k in range(sizes.shape[1])], 1)
         return np.asarray(np.copysign(inside + np.log(np.maximum(sizes / self.knots[-1], 1.0)), deviations))
 
-    def deviations_of(self, scores: Array, sensor: int) -> Array:
-        """The deviations of a sensor that have these scores: the inverse of `scores`."""
-        sizes = np.abs(scores)
-        inside = np.interp(sizes, self.heights, self.knots[:, sensor])
-        return np.asarray(np.copysign(inside * np.exp(np.maximum(sizes - self.heights[-1], 0.0)), scores))
-
     def before(self, windows: Array) -> Before:
         """What the windows before a stretch say of it."""
         last = windows[-1] if len(windows) else np.full(len(self.middle), np.nan)

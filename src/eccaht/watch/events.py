@@ -127,7 +127,7 @@ class Told:
     """What has been told so far, and nothing else that the next events depend on.
 
     raised: of the alarm that goes on, None without one; onset: its onset as last told; named: its set as told.
-    waiting: sensors that are in the set and were not told so, or the reverse, and for how many windows. lasting: the
+    waiting: sensors that are in the set and were not reported, or the reverse, and for how many windows. lasting: the
     sensors of a change that lasts. cautions: those that were given.
     late: whether the window before had late rows. thin: windows in a row, up to `SETTLED`, that had too few rows.
     """
@@ -235,7 +235,7 @@ def tell(told: Told, now: Standing, clock: Clock) -> tuple[list[Event], Told]:
     """The events of a window after all that was told before it, and what has been told then.
 
     A sensor joins or leaves an alarm once it has been in its set, or out of it, for `SETTLED` windows in a row.
-    Every alarm has one `over`. Silent and stuck sensors, gaps and late rows are told when they begin. What ends as a
+    Every alarm has one `over`. Silent and stuck sensors, gaps and late rows are reported as they begin. What ends as a
     lasting change is `back` once it no longer lasts.
     """
     stamp = iso(clock, now.time)
