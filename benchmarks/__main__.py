@@ -25,7 +25,7 @@ from benchmarks.tables import Table
 from eccaht.files import replacing
 
 PARTS = ("steps", "designs", "scaling", "calibration", "joint")
-LONG = ("confidence", "watch", "fleet", "live", "live-faults", "wide")  # only if asked for
+LONG = ("confidence", "watch", "watch-noise", "fleet", "live", "live-faults", "wide")  # only if asked for
 TIMED = ("live", "live-faults")  # run for --duration
 FIGURES = ("steps", "scaling")
 

@@ -1,11 +1,13 @@
 """A Problem is checked once and never changes."""
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
-from eccaht import Problem, families
+from eccaht import Problem, Simulator, families, make_policy
+from eccaht.limits.checks import check_limits
 
 GOOD: dict[str, Any] = {"covariance": np.eye(4), "shift": 2.0, "n_anomalies": 2, "budget": 1.0}
 
@@ -26,6 +28,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "zero budget": ({"budget": 0.0}, "budget must be positive"),
     "nan budget": ({"budget": float("nan")}, "budget must be finite"),
     "text budget": ({"budget": "5"}, "budget must be a real number"),
+    "no covariance": ({"degrees_of_freedom": 2.0}, "degrees_of_freedom must be above 2"),
+    "text degrees of freedom": ({"degrees_of_freedom": "5"}, "degrees_of_freedom must be a real number"),
+    "too few windows": ({"estimated_from": 5}, "4 streams needs at least 6 windows"),
+    "windows not whole": ({"estimated_from": 50.5}, "whole number"),
     "long mean": ({"mean": np.zeros(5)}, "mean has shape"),
     "nan mean": ({"mean": [0.0, 0.0, 0.0, np.nan]}, "mean has a non-finite value at index 3"),
     "few names": ({"names": ["a", "b"]}, "2 names for 4 streams"),
@@ -62,6 +68,18 @@ def test_replace_changes_only_what_is_named() -> None:
     assert (other.budget, other.n_anomalies, other.names) == (7.0, 1, ("a", "b", "c"))
     assert np.array_equal(other.shift, problem.shift)
     assert np.array_equal(other.mean, problem.mean)
+
+
+def test_noise_that_is_not_gaussian_is_kept_and_refused_by_what_assumes_otherwise() -> None:
+    problem = Problem(**GOOD, degrees_of_freedom=5, estimated_from=60)
+    for copy in (problem.replace(budget=2.0), problem.with_ridge(0.5), pickle.loads(pickle.dumps(problem))):
+        assert (copy.degrees_of_freedom, copy.estimated_from) == (5.0, 60)
+    assert repr(problem).endswith("degrees_of_freedom=5, estimated_from=60)")
+    one = problem.replace(degrees_of_freedom=None)
+    for assumes in (lambda: make_policy("ecc-aht", problem), lambda: Simulator(one), lambda: check_limits(one)):
+        with pytest.raises(ValueError, match="assume Gaussian noise of exactly this covariance: leave out"):
+            assumes()
+    make_policy("ecc-aht", one.replace(estimated_from=None))
 
 
 def test_expected_reading() -> None:

@@ -46,6 +46,9 @@ class Problem:
     names: K distinct names; errors and reports use them.
     readout_noise: standard deviation of noise that the instrument adds to every reading, independent of c; 0, or that
         of a `Readout` among the measurements.
+    degrees_of_freedom: of t noise, more than 2, scaled to the covariance, where tails are heavier than Gaussian ones.
+    estimated_from: number of windows of the sample whose covariance and mean are given, not shrunk.
+        `eccaht.Watch` counts both in its threshold; searches, `Simulator` and limits refuse them.
 
     >>> problem = Problem(np.eye(4), shift=[3, -3, 2, 2], n_anomalies=1, budget=2.0, names=list("abcd"))
     >>> problem.size, problem.label(1)
@@ -60,6 +63,8 @@ class Problem:
     mean: Array
     names: tuple[str, ...] | None
     readout_noise: float
+    degrees_of_freedom: float | None
+    estimated_from: int | None
     designing: Constraint  # the measurements with the instrument's noise, for designs that look at it
     _moved: bool  # is some mean not 0?
     _memory: Memory
@@ -76,6 +81,8 @@ class Problem:
         mean: ArrayLike | Mapping[str, float] = 0.0,
         names: Sequence[str] | None = None,
         readout_noise: float | None = None,
+        degrees_of_freedom: float | None = None,
+        estimated_from: int | None = None,
     ) -> None:
         matrix, labels = unlabelled(covariance)
         operator = as_covariance(matrix)
@@ -92,6 +99,8 @@ class Problem:
             "mean": as_vector(by_name(mean, known, "mean"), operator.size, "mean"),
             "names": known,
             "readout_noise": _checked_noise(readout_noise, within),
+            "degrees_of_freedom": _checked_freedom(degrees_of_freedom),
+            "estimated_from": _checked_windows(estimated_from, operator.size),
         }
         values["designing"] = within.with_noise(values["readout_noise"])
         values["designing"].check_streams(operator.size)
@@ -155,6 +164,14 @@ class Problem:
         if a not in self._ridged:
             self._ridged[a] = self.replace(covariance=with_ridge(self.covariance, a))
         return self._ridged[a]
+
+    def check_gaussian(self, what: str) -> None:
+        """Refuse noise that is not Gaussian of exactly the given covariance, which `what` assume."""
+        for name in ("degrees_of_freedom", "estimated_from"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{what} assume Gaussian noise of exactly this covariance: leave out {name}, which only Watch uses"
+                )
 
     def label(self, k: int) -> str:
         """How messages call stream k."""
@@ -254,13 +271,19 @@ class Problem:
         return _rebuild, (self._arguments(),)
 
     def _arguments(self) -> dict[str, Any]:
-        names = ("covariance", "n_anomalies", "measurements", "mean", "names", "readout_noise")
+        names = (
+            *("covariance", "n_anomalies", "measurements", "mean", "names", "readout_noise"),
+            *("degrees_of_freedom", "estimated_from"),
+        )
         shift = ShiftPrior(self.shift, self.shift_spread) if self.unknown_shift else self.shift
         return {"shift": shift, **{name: getattr(self, name) for name in names}}
 
     def __repr__(self) -> str:
         within = self.measurements
         said = f"budget={within.limit:g}" if type(within) is Budget else f"measurements={within!r}"
+        for name in ("degrees_of_freedom", "estimated_from"):
+            if (value := getattr(self, name)) is not None:
+                said += f", {name}={value:g}"
         return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, {said})"
 
 
@@ -306,6 +329,24 @@ def _checked_noise(noise: float | None, within: Constraint) -> float:
     if deviation:
         check_size(deviation, "readout_noise")
     return deviation
+
+
+def _checked_freedom(number: float | None) -> float | None:
+    if number is None:
+        return None
+    nu = as_number(number, "degrees_of_freedom")
+    if nu <= 2.0:
+        raise ValueError(f"degrees_of_freedom must be above 2, where the noise has a covariance, not {number!r}")
+    return nu
+
+
+def _checked_windows(number: int | None, size: int) -> int | None:
+    if number is None:
+        return None
+    windows = as_count(number, "estimated_from", least=1)
+    if windows < size + 2:
+        raise ValueError(f"estimated_from={windows}: a covariance of {size} streams needs at least {size + 2} windows")
+    return windows
 
 
 def _checked_names(names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:

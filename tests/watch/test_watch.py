@@ -1,6 +1,7 @@
 """The whole watch: alarm, set, end, and files."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ NAMES = list("abcde")
 
 @pytest.fixture(autouse=True)
 def _few_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "calibrated", lambda precision, seed: calibrated(precision, seed, windows=20_000))
+    monkeypatch.setattr(module, "calibrated", lambda *known: calibrated(*known, windows=20_000))
 
 
-def make(threshold: module.Threshold = "calibrated", every: float = 1000.0) -> Watch:
-    problem = Problem(NOISE, shift=1.0, n_anomalies=1, budget=1.0, mean=10.0, names=NAMES)
+def make(threshold: module.Threshold = "calibrated", every: float = 1000.0, **noise: Any) -> Watch:
+    problem = Problem(NOISE, shift=1.0, n_anomalies=1, budget=1.0, mean=10.0, names=NAMES, **noise)
     return Watch(problem, false_alarm_every=every, threshold=threshold)
 
 
@@ -104,20 +105,89 @@ def test_windows_by_name_and_bad_ones() -> None:
     assert watch.time == 2
 
 
-@pytest.mark.parametrize("threshold", ["calibrated", "proven"])
+@pytest.mark.parametrize(
+    ("threshold", "noise"),
+    [("calibrated", {}), ("proven", {}), ("calibrated", {"degrees_of_freedom": 5.0, "estimated_from": 400})],
+)
 @pytest.mark.parametrize("moment", [20, 62, 75, 150])
-def test_a_saved_watch_goes_on_bit_for_bit(tmp_path: Path, threshold: module.Threshold, moment: int) -> None:
-    watch, rows = make(threshold), incident()
+def test_a_saved_watch_goes_on_bit_for_bit(
+    tmp_path: Path, threshold: module.Threshold, noise: dict[str, Any], moment: int
+) -> None:
+    watch, rows = make(threshold, **noise), incident()
     for row in rows[:moment]:
         watch.update(row)
     watch.save(tmp_path / "watch")
     loaded = Watch.load(tmp_path / "watch")
+    assert repr(loaded) == repr(watch)
     assert loaded.evidence == watch.evidence
     assert same(loaded.alarm, watch.alarm)
     for row in rows[moment:]:
         assert same(loaded.update(row), watch.update(row))
         assert loaded.evidence == watch.evidence
         assert same(loaded.alarm, watch.alarm)
+        assert same(loaded.past, watch.past)
+
+
+def test_a_watch_says_what_its_rate_assumes() -> None:
+    assert make().assumes == "independent windows, Gaussian noise, exactly this covariance"
+    heavy = make(degrees_of_freedom=5, estimated_from=400)
+    assert "t noise of 5 degrees of freedom, a covariance and mean estimated from 400 windows" in repr(heavy)
+    options: list[dict[str, Any]] = [{"degrees_of_freedom": 5.0}, {"estimated_from": 400}]
+    for noise in options:
+        with pytest.raises(ValueError, match=f"proven thresholds assume Gaussian noise.*{next(iter(noise))}"):
+            make("proven", **noise)
+
+
+def test_with_degrees_of_freedom_a_single_far_window_is_no_alarm() -> None:
+    rows = 10.0 + quiet(NOISE, 60, seed=4)
+    rows[40] += 6.0 * np.sqrt(NOISE[0])
+    gaussian, heavy = make(), make(degrees_of_freedom=5)
+    assert any(gaussian.update(row) for row in rows)
+    assert not any(heavy.update(row) for row in rows)
+    assert any(heavy.update(row) for row in rows + np.array([0.0, 8.0, 0.0, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize("threshold", ["calibrated", "proven"])
+def test_noise_that_is_heavier_than_assumed_is_said_with_the_alarm(tmp_path: Path, threshold: module.Threshold) -> None:
+    watch, rng = make(threshold), np.random.default_rng(1)
+    for _ in range(400):
+        watch.update(10.0 + rng.multivariate_normal(np.zeros(SIZE), NOISE) * np.sqrt(3.0 / rng.chisquare(5)))
+    assert "degrees_of_freedom=" in watch.cautions[0]
+    while watch.alarm is None:
+        watch.update(14.0 + rng.multivariate_normal(np.zeros(SIZE), NOISE))
+    assert watch.alarm.cautions == watch.cautions
+    watch.save(tmp_path / "watch")
+    loaded = Watch.load(tmp_path / "watch")
+    assert loaded.cautions == watch.cautions
+    assert same(loaded.alarm, watch.alarm)
+    assert same(loaded.past, watch.past)
+    watch = make(degrees_of_freedom=5)
+    assert watch.cautions == ()
+
+
+def test_faults_are_not_taken_for_heavy_noise() -> None:
+    watch = make()
+    for seed in range(5):
+        for row in incident() + 0.1 * seed * (np.arange(160) // 60 == 1)[:, None]:
+            watch.update(row)
+            assert watch.alarm is None or not watch.alarm.cautions
+    assert watch.past is not None
+    assert watch.cautions == ()
+
+
+def test_files_of_the_version_before_are_read(tmp_path: Path) -> None:
+    watch, rows = make(), incident()
+    for row in rows[:75]:
+        watch.update(row)
+    watch.save(tmp_path / "new")
+    header, arrays = read_archive(tmp_path / "new", "watch", 3, lambda header, arrays: (header["state"], arrays))
+    for name in ("degrees_of_freedom", "estimated_from"):
+        del header[name]
+    del arrays["assumption"]
+    write_archive(tmp_path / "old", "watch", 3, {"state": header, "model": None}, arrays)
+    loaded = Watch.load(tmp_path / "old")
+    for row in rows[75:]:
+        assert same(loaded.update(row), watch.update(row))
         assert same(loaded.past, watch.past)
 
 
@@ -139,6 +209,9 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
         {"alarm": {**alarm, "onset": 10**9}},
         {"alarm": None},
         {"more": 1},
+        {"degrees_of_freedom": 5.0},
+        {"estimated_from": 3},
+        {"alarm": {**alarm, "cautions": ["another"]}},
     ):
         write_archive(tmp_path / "bad", "watch", 3, {"state": {**header, **changed}, "model": None}, arrays)
         with pytest.raises(ValueError, match="not a valid watch file"):
@@ -153,6 +226,7 @@ def test_files_of_strangers_are_checked(tmp_path: Path) -> None:
         ("rule.calibration", np.zeros((4, 4))),
         ("alarm.decision", np.array([SIZE])),
         ("alarm.beliefs", np.full(SIZE, 2.0)),
+        ("assumption", np.zeros(2)),
         ("more", np.zeros(1)),
         ("more.of", np.zeros(1)),
         ("rule.more", np.zeros(1)),

@@ -15,6 +15,7 @@ LARGEST = 512  # streams: the programs need dense matrices of that size
 def check_limits(problem: Problem) -> None:
     """Refuse what the limits do not cover, by name."""
     check_streams(problem.size)
+    problem.check_gaussian("limits")
     if problem.unknown_shift:
         raise ValueError("limits are computed for shifts of known size: give numbers instead of UnknownShift")
     if problem.readout_noise > 0.0:

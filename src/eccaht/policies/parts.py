@@ -85,6 +85,7 @@ class Parts(NamedTuple):
 
 def check_able(can: Capabilities, problem: Problem, who: str = "this policy") -> None:
     """Refuse a problem that needs what an algorithm cannot do."""
+    problem.check_gaussian("searches")
     if problem.sizes[0] != problem.sizes[1] and not can.open_number:
         needed = f"a known number of anomalies, not {problem.sizes}"
         raise ValueError(f"{who} needs {needed}: {_able('open_number')} do without")

@@ -36,6 +36,7 @@ class Simulator:
         names: Sequence[str] = (),
         shifts: ArrayLike | None = None,
     ) -> None:
+        problem.check_gaussian("simulated readings")
         self.problem = problem
         least, most = problem.sizes
         if anomalies is None:

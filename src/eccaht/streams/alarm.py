@@ -25,7 +25,8 @@ class Alarm:
     each: "step", "drift", "noise", "replay", "stuck", "silent" or "free", a course of its own. sizes: how far each
     moved, in units of the readings, (n,), NaN where that means nothing. beliefs: the probability that each of all
     streams belongs to the set, given the others, (K,). confidence: of the whole set, None where nobody has counted
-    it. over: the window in which it was called over, None while it goes on.
+    it. over: the window in which it was called over, None while it goes on. cautions: with a problem, ways in which the
+    windows contradict what the false-alarm rate assumes.
     """
 
     time: Time
@@ -38,3 +39,4 @@ class Alarm:
     beliefs: Array
     confidence: float | None = None
     over: Time | None = None
+    cautions: tuple[str, ...] = ()

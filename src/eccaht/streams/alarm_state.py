@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from eccaht.archive import check_keys
 from eccaht.stored import check_bounded
 from eccaht.streams.alarm import Alarm, Kind, Time
+from eccaht.streams.assumption import CAUTION
 
 _TIMES = ("time", "onset", "first", "last")
-_KEYS = {*_TIMES, "over", "kinds", "confidence"}
+_KEYS = {*_TIMES, "over", "kinds", "confidence", "cautions"}
 _PARTS = ("decision", "sizes", "beliefs")
 _FARTHEST = 2**60
 
@@ -38,6 +39,8 @@ def stored_alarm(which: str, alarm: Alarm | None) -> tuple[dict[str, Any] | None
     header: dict[str, Any] = dict(zip(_TIMES, map(number_of, times), strict=True))
     header["over"] = None if alarm.over is None else number_of(alarm.over)
     header |= {"kinds": list(alarm.kinds), "confidence": alarm.confidence}
+    if alarm.cautions:  # absent from files of alarms without any, as they always were
+        header["cautions"] = list(alarm.cautions)
     return header, {f"{which}.{name}": getattr(alarm, name) for name in _PARTS}
 
 
@@ -49,11 +52,11 @@ def built_alarm(
     if header is None:
         check_keys(parts, set(), which)
         return None
-    check_keys(header, _KEYS, which)
+    check_keys({"cautions": [], **header} if isinstance(header, dict) else header, _KEYS, which)
     check_keys(parts, set(_PARTS), which)
     time, onset, first, last = (time_of(header[name], dated) for name in _TIMES)
     decision, sizes, beliefs = (parts[name] for name in _PARTS)
-    kinds, confidence = header["kinds"], header["confidence"]
+    kinds, confidence, cautions = header["kinds"], header["confidence"], header.get("cautions", [])
     good = decision.dtype.kind == "i" and decision.ndim == 1 and decision.size > 0
     good = good and len(set(decision.tolist())) == decision.size and 0 <= decision.min() <= decision.max() < len(names)
     good = good and sizes.shape == decision.shape and beliefs.shape == (len(names),)
@@ -61,6 +64,7 @@ def built_alarm(
         good and bool(((beliefs >= 0) & (beliefs <= 1)).all()) and header["first"] <= header["onset"] <= header["last"]
     )
     good = good and isinstance(kinds, list) and len(kinds) == decision.size and set(kinds) <= set(get_args(Kind))
+    good = good and cautions in ([], [CAUTION])
     if not good or not (confidence is None or (isinstance(confidence, float) and 0.0 <= confidence <= 1.0)):
         raise ValueError(f"its {which} is damaged")
     check_bounded(sizes[~np.isnan(sizes)], "sizes")
@@ -75,4 +79,5 @@ def built_alarm(
         beliefs=beliefs,
         confidence=confidence,
         over=None if header["over"] is None else time_of(header["over"], dated),
+        cautions=tuple(cautions),
     )

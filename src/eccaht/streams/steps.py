@@ -16,8 +16,10 @@ from eccaht.problem import Problem
 from eccaht.randomness import Seed, check_seed
 from eccaht.streams.alarm import SUSPICIOUS, Alarm, State
 from eccaht.streams.alarm_state import number_of
+from eccaht.streams.assumption import CAUTION, Assumption
 from eccaht.streams.detector import LONGEST
 from eccaht.streams.naming import Named, name_streams
+from eccaht.streams.simulation import GAUSSIAN, Noise
 from eccaht.streams.sums import Windows
 from eccaht.streams.thresholds import Calibrated, EDetector, calibrated
 
@@ -31,13 +33,15 @@ _FOLLOWED = 60  # windows, the last ones, that say which streams are in the set
 class StepWatch:
     """Watch the streams of a problem for steps of any size, either sign, in any of them.
 
-    problem: its covariance, mean and names; windows are independent draws while nothing is wrong.
+    problem: its covariance, mean and names; windows are independent draws while nothing is wrong, Gaussian unless it
+    has degrees of freedom, of exactly this covariance unless that was estimated. `assumes` says which.
     false_alarm_every: the mean time to a false alarm, in windows, at least.
     threshold: "calibrated" by a simulation of the problem, which takes seconds when the watch is made, or "proven",
-    without any simulation, whose alarms come some windows later.
+    without any simulation, whose alarms come some windows later; the proof is for Gaussian noise of a known covariance.
 
     Memory and time a window are constant. After an alarm its set is named anew in every window, until the windows look
-    normal again; then the watch starts afresh.
+    normal again; then the watch starts afresh. Only the threshold depends on degrees of freedom and estimates: streams
+    are named, and the end is found, as with Gaussian noise of the given covariance.
     """
 
     def __init__(
@@ -53,15 +57,17 @@ class StepWatch:
             raise ValueError(f"false_alarm_every is a number of windows of at least 1, not {false_alarm_every!r}")
         if threshold not in ("calibrated", "proven"):
             raise unknown(threshold, ("calibrated", "proven"), "threshold")
-        noise = vector_noise(problem, np.arange(problem.size))
-        inverse = noise.solve(np.eye(problem.size))
+        if threshold == "proven":
+            problem.check_gaussian("proven thresholds")
+        covariance = vector_noise(problem, np.arange(problem.size))
+        inverse = covariance.solve(np.eye(problem.size))
         precision = np.asarray(0.5 * (inverse + inverse.T))
         rule = (
             EDetector(precision)
             if threshold == "proven"
-            else Calibrated(precision, calibrated(precision, check_seed(seed)))
+            else Calibrated(precision, calibrated(precision, check_seed(seed), Noise.of(problem)))
         )
-        self._begin(problem, every, noise.dense(), precision, rule)
+        self._begin(problem, every, covariance.dense(), precision, rule)
 
     def _begin(
         self, problem: Problem, every: float, covariance: Array, precision: Array, rule: Calibrated | EDetector
@@ -77,6 +83,20 @@ class StepWatch:
         self._log_time = -math.inf
         self._over = -math.inf  # log evidence that the fault is over
         self._named: Named | None = None
+        self._assumption = Assumption() if Noise.of(problem) == GAUSSIAN else None
+
+    @property
+    def assumes(self) -> str:
+        """What the false-alarm rate assumes."""
+        return str(Noise.of(self.problem))
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Ways in which the windows contradict what the false-alarm rate assumes.
+
+        Only Gaussian noise of exactly this covariance is tested, and wrongly rejected in one watch of 1,000 at most.
+        """
+        return (CAUTION,) if self._assumption is not None and self._assumption.fails else ()
 
     @property
     def threshold(self) -> Threshold:
@@ -107,10 +127,13 @@ class StepWatch:
         self._windows.take(deviations)
         self._log_time = self._rule.update(deviations)
         if self.alarm is None:
+            self._compare(now, now)
             if self._log_time < math.log(self.false_alarm_every):
                 return None
             self._over = -math.inf
-            self.alarm = self._described(now, None)
+            alarm = self._described(now, None)
+            self._compare(number_of(alarm.onset), now, back=True)
+            self.alarm = replace(alarm, cautions=self.cautions)
             return self.alarm
         if self._is_over():
             self.past, self.alarm, self._named = replace(self.alarm, over=now), None, None
@@ -119,6 +142,12 @@ class StepWatch:
         else:
             self.alarm = self._described(now, self.alarm)
         return None
+
+    def _compare(self, first: int, last: int, back: bool = False) -> None:
+        """Compare these windows with the assumption, or take back what they have added."""
+        if self._assumption is not None:
+            take = self._assumption.take_back if back else self._assumption.take
+            take(self._windows.extent(self._recent[np.arange(first, last + 1) % LONGEST]))
 
     def _checked(self, x: Any) -> Array:
         """A window; unlike other readings it may be silent throughout."""
@@ -152,6 +181,7 @@ class StepWatch:
             kinds=("step",) * len(members),
             beliefs=named.beliefs,
             confidence=named.confidence,
+            cautions=self.cautions,
         )
 
     def _is_over(self) -> bool:

@@ -20,11 +20,13 @@ from eccaht.streams.alarm import Alarm
 from eccaht.streams.alarm_state import built_alarm, number_of, stored_alarm
 from eccaht.streams.detector import LONGEST
 from eccaht.streams.naming import SIZES, Named, Onset
+from eccaht.streams.simulation import Noise
 from eccaht.streams.steps import StepWatch
 from eccaht.streams.thresholds import Calibrated, Calibration, EDetector
 
 _KEYS = {"names", "n_anomalies", "threshold", "false_alarm_every", "time", "fresh", "alarm", "past", "common"}
 _ARRAYS = {"covariance", "precision", "mean", "shift", "shift_spread", "recent", "logarithms"}
+_NOISE: dict[str, Any] = {"degrees_of_freedom": None, "estimated_from": None}  # absent from earlier files
 _INVERSE = 1e-6  # by how much covariance times precision may differ from the identity
 
 
@@ -40,6 +42,8 @@ def steps_state(watch: StepWatch) -> tuple[dict[str, Any], dict[str, NDArray[Any
         "recent": watch._recent,
         "logarithms": np.array([watch._log_time, watch._over]),
     }
+    if watch._assumption is not None:
+        arrays["assumption"] = watch._assumption.state()
     arrays |= {f"rule.{name}": array for name, array in watch._rule.state().items()}
     header: dict[str, Any] = {
         "names": problem.names,
@@ -49,6 +53,7 @@ def steps_state(watch: StepWatch) -> tuple[dict[str, Any], dict[str, NDArray[Any
         "time": watch.time,
         "fresh": watch._fresh,
         "common": None if watch._named is None else watch._named.common,
+        **{name: getattr(problem, name) for name in _NOISE},
     }
     for which, alarm in (("alarm", watch.alarm), ("past", watch.past)):
         header[which], parts = stored_alarm(which, alarm)
@@ -58,9 +63,10 @@ def steps_state(watch: StepWatch) -> tuple[dict[str, Any], dict[str, NDArray[Any
 
 def built_steps(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StepWatch:
     """The watch that goes on from there, or what is wrong with it."""
-    check_keys(header, _KEYS, "header")
+    header = {**_NOISE, **header}
+    check_keys(header, _KEYS | set(_NOISE), "header")
     plain = {name: array for name, array in arrays.items() if name.partition(".")[0] not in ("rule", "alarm", "past")}
-    check_keys(plain, _ARRAYS, "list of arrays")
+    check_keys(plain, _ARRAYS | ({"assumption"} & set(plain)), "list of arrays")
     problem = Problem(
         plain["covariance"],
         shift=ShiftPrior(plain["shift"], plain["shift_spread"]),
@@ -68,13 +74,14 @@ def built_steps(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Step
         budget=1.0,
         mean=plain["mean"],
         names=header["names"],
+        **{name: header[name] for name in _NOISE},
     )
     every = as_number(header["false_alarm_every"], "false_alarm_every")
     if every < 1.0:
         raise ValueError("its promise is damaged")
     precision = _checked_inverse(plain["precision"], plain["covariance"])
     watch = StepWatch.__new__(StepWatch)
-    watch._begin(problem, every, plain["covariance"], precision, _rule(header["threshold"], precision, arrays))
+    watch._begin(problem, every, plain["covariance"], precision, _rule(header["threshold"], problem, precision, arrays))
     watch.time = as_count(header["time"], "time", least=0)
     watch._fresh = as_count(header["fresh"], "fresh", least=0)
     recent, logarithms = plain["recent"], plain["logarithms"]
@@ -83,6 +90,10 @@ def built_steps(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Step
     check_bounded(recent[~np.isnan(recent)], "windows")
     if not (logarithms < np.inf).all():
         raise ValueError("its evidence is damaged")
+    if "assumption" in plain:
+        if watch._assumption is None:
+            raise ValueError("its check of the noise is damaged")
+        watch._assumption.restore(plain["assumption"])
     watch._recent, (watch._log_time, watch._over) = recent, logarithms.tolist()
     watch.alarm, watch.past = (_alarm(which, header[which], arrays, watch) for which in ("alarm", "past"))
     if (watch.alarm is None) != (header["common"] is None) or (watch.past is not None and watch.past.over is None):
@@ -96,13 +107,16 @@ def built_steps(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Step
     return watch
 
 
-def _rule(threshold: Any, precision: Array, arrays: dict[str, NDArray[Any]]) -> Calibrated | EDetector:
+def _rule(
+    threshold: Any, problem: Problem, precision: Array, arrays: dict[str, NDArray[Any]]
+) -> Calibrated | EDetector:
     state = {name.removeprefix("rule."): array for name, array in arrays.items() if name.startswith("rule.")}
     rule: Calibrated | EDetector
     if threshold == "proven":
+        problem.check_gaussian("proven thresholds")
         rule = EDetector(precision)
     elif threshold == "calibrated":
-        rule = Calibrated(precision, Calibration.from_numbers(state["calibration"]))
+        rule = Calibrated(precision, Calibration.from_numbers(state["calibration"], Noise.of(problem)))
     else:
         raise ValueError("its threshold is neither 'calibrated' nor 'proven'")
     rule.restore(state)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.arrays import Array, Index
+from eccaht.streams.assumption import Extent
 from eccaht.streams.detector import LONGEST, window_lengths
 from eccaht.streams.scores import Pattern, Scores
 
@@ -112,6 +113,15 @@ class Windows:
         """Take all of these windows, (L, K)."""
         for row in deviations:
             self.take(row)
+
+    def extent(self, deviations: Array) -> Extent:
+        """How far windows, (L, K), are from the mean."""
+        scores, information = self._scores.of(deviations)
+        spoke = ~np.isnan(deviations)
+        distances = (scores * self._scores.root * np.where(spoke, deviations, 0.0)).sum(axis=1)
+        if information is not None:
+            scores = scores / np.sqrt(np.maximum(information, _LEAST))
+        return Extent(distances, np.abs(scores).max(axis=1), spoke.sum(axis=1))
 
     def last(self, count: int) -> Sums:
         """b and M of so many windows."""

@@ -4,7 +4,8 @@ The default is counted in a simulation of the streams as the problem has them. O
 combination, blocks of windows give the tail of the largest value: beyond a level that a quarter of the blocks pass, the
 rate of passing b falls as exp(-slope (b - level)), and longer times are extrapolated by it. The slope of all three
 components grows, if at all, with b, so that extrapolation errs on the side of fewer false alarms; two standard errors
-of the fit are added on that side too.
+of the fit are added on that side too. Where the noise has heavy tails or the covariance was estimated, the rate falls
+more slowly the larger b is; then components are taken by their logarithms, and the rate falls as a power of b.
 
 `EDetector` needs no simulation. It sums likelihood ratios of alternatives that began in each of the last
 windows. Each ratio is a martingale of mean 1 from its onset on, so that the sum grows by 1 a window in the mean while
@@ -26,6 +27,7 @@ from eccaht.randomness import Seed, check_seed, rng_for
 from eccaht.stored import check_bounded
 from eccaht.streams.detector import COMPONENTS, LONGEST, Detector
 from eccaht.streams.scores import Scores
+from eccaht.streams.simulation import GAUSSIAN, Noise, quiet_scores
 
 SHARES = (0.3, 0.5, 0.2)  # of the false alarms, by component
 _NUMBERS, _FEWEST, _MOST = 2e7, 40_000, 400_000  # windows that are simulated: so many numbers, within limits
@@ -36,6 +38,7 @@ _PASSING = 0.25  # share of the blocks that pass the level of a tail
 _ERRORS = 2.0  # standard errors of the fitted tail by which a promise is kept on the safe side
 _CACHED = 64  # calibrations
 _STANDS_OUT = 2.0  # nats
+_LEAST = 1e-9  # nats: what logarithms of components begin at
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,21 @@ class Tail:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Tails of the components, and of the largest of their log times, each lowered by its share."""
+    """Tails of the components, and of the largest of their log times, each lowered by its share.
+
+    power: components are taken by their logarithms, so that their tails are those of a power.
+    also: the same for another noise that the false-alarm rate must hold for.
+    """
 
     components: tuple[Tail, ...]
     combined: Tail
+    power: bool = False
+    also: Calibration | None = None
 
     def combine(self, values: NDArray[Any]) -> Array:
         """One statistic of the components, (3, ...): the log time of the rarest."""
+        if self.power:
+            values = np.log(np.maximum(values, _LEAST))
         each = [
             tail.log_time(value) + np.log(share)
             for tail, value, share in zip(self.components, values, SHARES, strict=True)
@@ -86,48 +97,74 @@ class Calibration:
 
     def log_time(self, values: NDArray[Any]) -> Array:
         """The logarithm of the mean time, in windows, between values as rare as these, some standard errors below."""
-        return self.combined.log_time(self.combine(values), errors=_ERRORS)
+        own = self.combined.log_time(self.combine(values), errors=_ERRORS)
+        return own if self.also is None else np.minimum(own, self.also.log_time(values))
 
     def numbers(self) -> Array:
-        """What a file must keep, (4, 4)."""
-        return np.array([[t.level, t.rate, t.slope, t.count] for t in (*self.components, self.combined)])
+        """What a file must keep, (4, 4), or (8, 4) with another noise."""
+        own = np.array([[t.level, t.rate, t.slope, t.count] for t in (*self.components, self.combined)])
+        return own if self.also is None else np.concatenate([own, self.also.numbers()])
 
     @staticmethod
-    def from_numbers(numbers: Array) -> Calibration:
+    def from_numbers(numbers: Array, noise: Noise = GAUSSIAN) -> Calibration:
         """Build again what a file kept, or say what is wrong with it."""
-        if numbers.shape != (len(COMPONENTS) + 1, 4) or not np.isfinite(numbers).all():
+        rows, noises = len(COMPONENTS) + 1, len(noise.simulated())
+        if numbers.shape != (rows * noises, 4) or not np.isfinite(numbers).all():
             raise ValueError("its calibration is damaged")
         if (numbers[:, 1:] <= 0).any() or (numbers[:, 1] > 1).any() or (numbers[:, 3] < 2).any():
             raise ValueError("its calibration is damaged: rates, slopes and counts are positive")
-        *parts, combined = (Tail(*row.tolist()) for row in numbers)
-        return Calibration(tuple(parts), combined)
+        tails = [Tail(*row.tolist()) for row in numbers]
+        built = None
+        for first in range(0, len(tails), rows)[::-1]:
+            *parts, combined = tails[first : first + rows]
+            built = Calibration(tuple(parts), combined, noise != GAUSSIAN, built)
+        assert built is not None
+        return built
 
 
-def calibrated(precision: Array, seed: Seed = 0, *, windows: int | None = None, longest: int = LONGEST) -> Calibration:
+def calibrated(
+    precision: Array,
+    seed: Seed = 0,
+    noise: Noise = GAUSSIAN,
+    *,
+    windows: int | None = None,
+    longest: int = LONGEST,
+) -> Calibration:
     """Count in a simulation how rare values of the components are; the last results are cached.
 
-    windows: how many are simulated; by default 40,000 to 400,000, fewer the more streams there are.
+    windows: how many are simulated; by default 40,000 to 400,000, fewer the more streams there are. Where the rate must
+    hold for two kinds of noise, each has half of them.
     """
     root = np.sqrt(precision.diagonal())
     correlation = precision / np.outer(root, root)
     if windows is None:
         windows = int(np.clip(_NUMBERS / len(root), _FEWEST, _MOST))
-    key = hashlib.sha256(correlation.tobytes()).hexdigest(), check_seed(seed), windows, longest
+    key = hashlib.sha256(correlation.tobytes()).hexdigest(), check_seed(seed), noise, windows, longest
     if key not in _CALIBRATIONS:
         while len(_CALIBRATIONS) >= _CACHED:
             del _CALIBRATIONS[next(iter(_CALIBRATIONS))]
-        _CALIBRATIONS[key] = _calibration(_simulated(correlation, *key[1:]))
+        _CALIBRATIONS[key] = _calibration(correlation, *key[1:])
     return _CALIBRATIONS[key]
 
 
-_CALIBRATIONS: dict[tuple[str, tuple[int, ...], int, int], Calibration] = {}
+_CALIBRATIONS: dict[tuple[str, tuple[int, ...], Noise, int, int], Calibration] = {}
 
 
-def _calibration(simulated: Array) -> Calibration:
+def _calibration(correlation: Array, seed: tuple[int, ...], noise: Noise, windows: int, longest: int) -> Calibration:
+    """Tails of the components for all noises that the rate must hold for."""
+    noises, found = noise.simulated(), None
+    for one in reversed(noises):
+        found = _tails(_simulated(correlation, seed, one, windows // len(noises), longest), noise != GAUSSIAN, found)
+    assert found is not None
+    return found
+
+
+def _tails(simulated: Array, power: bool, also: Calibration | None) -> Calibration:
     """Tails of components, (3, T, P): each of its own, then of what they are combined to."""
-    parts = tuple(Tail.of(_block_maxima(values), _BLOCK) for values in simulated)
-    first = Calibration(parts, parts[0])
-    return Calibration(parts, Tail.of(_block_maxima(first.combine(simulated)), _BLOCK))
+    largest = [_block_maxima(values) for values in simulated]
+    parts = tuple(Tail.of(np.log(values) if power else values, _BLOCK) for values in largest)
+    first = Calibration(parts, parts[0], power)
+    return Calibration(parts, Tail.of(_block_maxima(first.combine(simulated)), _BLOCK), power, also)
 
 
 def _block_maxima(values: Array) -> Array:
@@ -135,16 +172,14 @@ def _block_maxima(values: Array) -> Array:
     return np.asarray(values.reshape(-1, _BLOCK, values.shape[1]).max(axis=1).ravel(), dtype=float)
 
 
-def _simulated(correlation: Array, seed: tuple[int, ...], windows: int, longest: int) -> Array:
+def _simulated(correlation: Array, seed: tuple[int, ...], noise: Noise, windows: int, longest: int) -> Array:
     """Components of independent runs while nothing is wrong, (3, T, P), from scores of this correlation."""
-    runs, size = -(-windows // (_BLOCK * _BLOCKS)), len(correlation)
-    values, vectors = np.linalg.eigh(correlation)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T.astype(np.float32)
-    rng = rng_for(seed, "watch", "calibration")
-    detector = Detector(np.eye(size), plants=runs, longest=longest, dtype=np.float32)
+    runs = -(-windows // (_BLOCK * _BLOCKS))
+    scores = quiet_scores(correlation, noise, runs, rng_for(seed, "watch", "calibration"))
+    detector = Detector(np.eye(len(correlation)), plants=runs, longest=longest, dtype=np.float32)
     found = np.empty((len(COMPONENTS), _BLOCK * _BLOCKS, runs))
     for t in range(-_WARM, found.shape[1]):
-        values = detector.advance(rng.standard_normal((runs, size), dtype=np.float32) @ root)
+        values = detector.advance(next(scores))
         if t >= 0:
             found[:, t] = values
     return found

@@ -22,9 +22,11 @@ class Watch:
     """Watch streams window by window: an alarm in time, rarely a false one, and the streams named.
 
     subject: a problem, whose covariance, mean and names say what is normal: windows are independent draws, and steps of
-    any size and sign in any stream are looked for (see `steps.StepWatch`). Or a model, as `eccaht calibrate` writes it
-    and `eccaht.model.load_model` reads it: memory and heavy tails are normal, faults of any course are looked for, and
-    the thresholds were counted on its history (see `plant.PlantWatch`).
+    any size and sign in any stream are looked for (see `steps.StepWatch`). The false-alarm rate then holds for Gaussian
+    noise of exactly that covariance; give the problem `degrees_of_freedom` for heavy tails and `estimated_from` for a
+    covariance that was estimated. Or a model, as `eccaht calibrate` writes it and `eccaht.model.load_model` reads it:
+    memory and heavy tails are normal, faults of any course are looked for, and the thresholds were counted on its
+    history (see `plant.PlantWatch`).
     false_alarm_every: the mean time to a false alarm, at least, in windows; with a model also a length of time, "30d".
     threshold: with a problem "calibrated" by a simulation or "proven".
 
@@ -82,6 +84,20 @@ class Watch:
         if isinstance(self.engine, PlantWatch):
             return self.engine.basis
         return "proven" if self.engine.threshold == "proven" else "simulated"
+
+    @property
+    def assumes(self) -> str:
+        """What the false-alarm rate assumes of the readings while nothing is wrong."""
+        return self.engine.assumes if isinstance(self.engine, StepWatch) else "readings like those of the history"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Ways in which the readings contradict that: false alarms may then be more frequent."""
+        return self.engine.cautions
+
+    def __repr__(self) -> str:
+        rate = f"false_alarm_every={self.false_alarm_every:g}"
+        return f"Watch({rate}, basis={self.basis!r}, assumes={self.assumes!r}, state={self.state!r})"
 
     @property
     def time(self) -> int:
