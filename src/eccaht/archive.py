@@ -159,7 +159,7 @@ def check_keys(found: Any, keys: set[str], what: str) -> None:
 
 def _one_line(error: BaseException) -> str:
     if isinstance(error, KeyError):
-        return f"it lacks {error}"
+        return f"it lacks {error!s:.80}"
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 

@@ -77,10 +77,14 @@ def as_number(value: Any, what: str) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise ValueError(f"{what} must be a real number, not {value!r}")
-    if not np.isfinite(float(value)):
-        raise ValueError(f"{what} must be finite, not {value!r}")
-    return float(value)
+        raise ValueError(f"{what} must be a real number, not {value!r:.60}")
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{what} must be finite, not {value!r:.60}")
+    return number
 
 
 def as_positive(value: Any, what: str) -> float:

@@ -205,3 +205,21 @@ def test_the_time_of_day_is_the_local_one(zone: str) -> None:
     expected = [3600 * there.hour + 60 * there.minute + there.second for there in local]
     assert Clock(zone).since_midnight(moments) == pytest.approx(expected)
     assert Clock(row_interval=60.0).since_midnight(moments) is None
+
+
+@pytest.mark.parametrize(
+    ("clock", "text"),
+    [
+        (Clock(row_interval=1.0), "9" * 309),
+        (Clock(row_interval=1.0), "9" * 5000),
+        (Clock(row_interval=366 * 86400.0), "9" * 18),
+        (Clock("UTC"), "9" * 309),
+        (Clock("UTC"), "0001-01-01T00:00+14:00"),
+        (Clock("+14:00"), "0001-01-01"),
+        (Clock("UTC"), "9999-12-31T23:59-14:00"),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_refused_in_a_short_line(clock: Clock, text: str) -> None:
+    with pytest.raises(ValueError, match="start") as error:
+        clock.parse(text, "start")
+    assert len(str(error.value)) < 200

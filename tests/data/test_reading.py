@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eccaht.data.layout import MISSING, sniff
-from eccaht.data.source import read_table
+from eccaht.data.reading import Faults
+from eccaht.data.source import Expected, Recorded, read_table
+from eccaht.data.times import TimeRule
 from tests.model.histories import START, clock, history, signals, write_csv
 
 number = st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -319,6 +321,36 @@ def test_quoted_names_and_values(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("﻿time,a\n2020-01-01 00:00,1\n2020-01-01 00:01,2\n".encode())
     assert sniff(tmp_path / "t.csv").names == ("time", "a")
+
+
+@pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c"])
+def test_only_line_ends_end_a_line(mark: str, tmp_path: Path) -> None:
+    lines = ["time,a,s", "2020-01-01 00:00,1,on", f"2020-01-01 00:01,2,o{mark}f", "2020-01-01 00:02,3,on"]
+    (tmp_path / "t.csv").write_bytes("\r\n".join([lines[0].replace("s", f"s{mark}s"), *lines[1:]]).encode())
+    table = read_table(tmp_path / "t.csv")
+    assert table.names == ("a", f"s{mark}s")
+    assert table.numbers("a").tolist() == [1.0, 2.0, 3.0]
+    assert sorted(table.levels[f"s{mark}s"]) == sorted(["on", f"o{mark}f"])
+
+
+def test_a_lone_quotation_mark_at_the_end_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b'time,a\n2020-01-01 00:00,2\n\n"')
+    with pytest.raises(ValueError, match=r"t\.csv") as error:
+        read_table(tmp_path / "t.csv")
+    assert "\n" not in str(error.value)
+
+
+def test_a_star_is_a_name_and_a_pattern_is_refused(tmp_path: Path) -> None:
+    rows = "2020-01-01 00:00,1,2\n2020-01-01 00:01,x,3\n"
+    (tmp_path / "t.csv").write_text(f"time,*,b\n{rows}")
+    expected = Expected(("*", "b"), {}, TimeRule(("time",)))
+    faults = Faults()
+    table = Recorded(tmp_path / "t.csv").read_as(expected, missing="refuse", limits=(None, None), faults=faults)
+    np.testing.assert_equal(table.numbers("*"), [1.0, np.nan])
+    assert faults.values["*"][0] == 1
+    (tmp_path / "t.csv").write_text(f"time,^a$,b\n{rows}")
+    with pytest.raises(ValueError, match="takes for a pattern: rename it"):
+        read_table(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,29 @@ def test_a_gzip_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeyp
     with pytest.raises(ValueError, match=r"bomb\.csv\.gz unpacks to more than .* GiB") as error:
         read_table(path)
     assert "\n" not in str(error.value)
+
+
+def test_a_gzip_file_is_refused_before_it_has_filled_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its limit grows with its packed size: what lies below it must not be kept before all of it was counted."""
+    for name, bound in (("_MOST_UNPACKED", 1 << 20), ("_AT_ONCE", 1 << 20), ("_CHUNK", 1 << 16)):
+        monkeypatch.setattr(layout, name, bound)
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"time,a,b\n" + b"2024-05-01 08:00:00,1,2\n" * 6_000_000))
+    limit = 100 * path.stat().st_size
+    assert limit > 30 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="unpack it yourself"):
+            layout.content_of(path)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20  # other threads have some
+    finally:
+        tracemalloc.stop()
+    fine = tmp_path / "fine.csv.gz"
+    rows = b"".join(b"%d,%d\n" % (k, k * k % 997) for k in range(300_000))
+    fine.write_bytes(gzip.compress(rows))
+    assert layout.content_of(fine) == rows
 
 
 def test_arrays_need_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:

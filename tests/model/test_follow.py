@@ -381,7 +381,7 @@ def test_the_hour_that_occurs_twice_row_by_row(model: Model, tmp_path: Path) -> 
     assert growing.seen == [(start, [k, k]) for k, start in enumerate(starts)]
 
 
-@pytest.mark.parametrize("when", ["9999-12-31 23:59:59", "2031-01-01 00:00:00"])
+@pytest.mark.parametrize("when", ["9999-12-31 23:59:59", "2031-01-01 00:00:00", "2024-05-02 04:00:00"])
 def test_an_absurd_time_makes_no_window_and_ends_nothing(when: str, model: Model, tmp_path: Path) -> None:
     path = tmp_path / "grow.csv"
     path.write_text(HEADER + row(0) + row(30))
@@ -408,6 +408,19 @@ def test_rows_that_go_on_years_later_are_believed(model: Model, tmp_path: Path) 
         "2026-05-01T08:00",
         "2026-05-01T08:01",
     ]
+
+
+def test_rows_that_are_all_too_late_are_mentioned(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "grow.csv"
+    later = [line.replace("2024", "2025") for line in (row(0), row(70), row(140))]
+    path.write_text(HEADER + row(0) + "".join(later))
+    growing = Growing(model, path)
+    growing.wait(lambda: len(growing.seen) == 3)
+    append(path, "".join(row(second) for second in range(60, 3600)))
+    growing.wait(lambda: growing.follower.file.rows == 4 + 3540)
+    growing.finish()
+    (said,) = [note for note in growing.notes if "no data" in note]
+    assert "came too late for their windows" in said
 
 
 def test_rows_that_come_too_late_for_their_window_are_counted() -> None:

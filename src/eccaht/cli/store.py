@@ -73,7 +73,7 @@ def _copy(source: str, target: str, schema: str | None) -> list[Copied]:
     from eccaht.live.operations.copying import copy
 
     with opened_at(source, schema) as reading, opened_at(target, schema, make=True) as writing:
-        return _shown(reading, lambda advance: copy(reading, writing, advance, f"the store {writing.url}"))
+        return _shown(reading, lambda advance: copy(reading, writing, advance, f"the store {writing.shown}"))
 
 
 def _shown(source: Readable, work: Work) -> list[Copied]:

@@ -26,7 +26,7 @@ def opened(url: str | None, schema: str | None, config: Path | None, *, make: bo
     from eccaht.live.settings import load_settings
 
     settings = load_settings(config).store
-    with opened_at(url or settings.url, schema or settings.schema_name, make=make) as store:
+    with opened_at(url or settings.url.get_secret_value(), schema or settings.schema_name, make=make) as store:
         yield store
 
 
@@ -38,9 +38,8 @@ def opened_at(url: str, schema: str | None, *, make: bool = False) -> Iterator[S
     from eccaht.live.store import Store
 
     store = Store(url, None if url.startswith("sqlite") else schema)
-    shown = store.url.render_as_string(hide_password=True)
     if not make and store.is_sqlite and not Path(store.url.database or "").is_file():
-        raise ValueError(f"there is no store {shown}: 'eccaht serve' and 'eccaht token create' make one")
+        raise ValueError(f"there is no store {store.shown}: 'eccaht serve' and 'eccaht token create' make one")
     try:
         if make:
             store.prepare()
@@ -48,6 +47,6 @@ def opened_at(url: str, schema: str | None, *, make: bool = False) -> Iterator[S
             store.check()
         yield store
     except sa.exc.DBAPIError as error:
-        raise ValueError(f"store {shown}: {' '.join(str(error.orig).split())}") from None
+        raise ValueError(f"store {store.shown}: {store.said(error)}") from None
     finally:
         store.close()

@@ -16,6 +16,7 @@ from eccaht.data.clock import Clock
 from eccaht.data.windows import Sample
 from eccaht.model.constants import Moved
 from eccaht.watch.events import Event
+from eccaht.watch.hearing import Hearing
 from eccaht.watch.session import Session
 
 
@@ -45,6 +46,11 @@ class Watching:
     saved_every: float = 1.0
     unsaved: bool = False
     saved: float = field(default_factory=monotonic)
+    hearing: Hearing = field(init=False)
+
+    def __post_init__(self) -> None:
+        model = self.session.model
+        self.hearing = Hearing(float(model.summary.row_counts[0]), model.seconds)
 
     def run(self, windows: Recording | Growing, orders: Iterable[str] = ()) -> None:
         """Tell what an earlier program may not have told, then watch until the windows end.
@@ -72,6 +78,9 @@ class Watching:
         session, given = self.session, [*orders, *self._new_orders()]
         events = [event for order in given for event in self._obey(order, sample.start, clock)]
         events += session.take(sample, clock, late=late, moved=_moved(moved, sample, session, clock))
+        self.hearing.took(late, 0 if sample.rows is None else int(sample.rows.max()))
+        if self.hearing.listen(0):
+            events += session.report(*self.hearing.news, sample.start, clock)
         self.unsaved = True
         self.outlets.see(sample.start, sample.values, clock)
         if events:

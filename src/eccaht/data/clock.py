@@ -25,6 +25,7 @@ Array = NDArray[Any]
 Times = NDArray[np.datetime64]
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _ROW = re.compile(r"(?:row\s*)?([1-9]\d*)", re.IGNORECASE)
+_LONGEST_NUMBER = 18  # digits of a row's
 _DAY = 86_400_000_000
 _SECOND, _WEEK, _EPOCH = 1_000_000, timedelta(days=7), datetime(1970, 1, 1, tzinfo=UTC)
 DIFFERENT = "different offsets"  # in place of the zone of a file
@@ -86,19 +87,22 @@ class Clock:
         if self.row_interval is not None:
             match = _ROW.fullmatch(str(value).strip())
             if match is None:
-                raise ValueError(f"{what} {value!r} is not the number of a row, and the data have no times")
-            return np.datetime64(round((int(match[1]) - 1) * self.row_interval * _SECOND), "us")
+                raise ValueError(f"{what} {value!r:.60} is not the number of a row, and the data have no times")
+            return _row_start(match[1], self.row_interval, what)
         try:
             moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
         except (ValueError, TypeError, AttributeError):
-            raise ValueError(f"{what} {value!r} is not a time: write it as 2017-10-09T18:00") from None
+            raise ValueError(f"{what} {value!r:.60} is not a time: write it as 2017-10-09T18:00") from None
         if moment.tzinfo is None and self.zone is not None:
             moment = moment.replace(tzinfo=tz_of(self.zone))
         if moment.tzinfo is not None and self.zone is None:
             raise ValueError(
-                f"{what} {value!r} has a time zone, but the times of the data have none: say which with --timezone"
+                f"{what} {value!r:.60} has a time zone, but the times of the data have none: say which with --timezone"
             )
-        return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
+        try:
+            return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
+        except OverflowError:  # in the first or the last hours of the calendar
+            raise ValueError(f"{what} {value!r:.60} lies outside the years 1 to 9999") from None
 
     def show(self, time: np.datetime64) -> str:
         """Local time without its offset, except in an hour that occurs twice.
@@ -268,6 +272,12 @@ def _changes_between(zone: str, first: int, last: int) -> tuple[Microseconds, Mi
     microsecond = timedelta(microseconds=1)
     at = np.array([(change - _EPOCH) // microsecond for change in changes], dtype=np.int64)
     return at, np.array([(offset or timedelta()) // microsecond for offset in offsets], dtype=np.int64)
+
+
+def _row_start(number: str, interval: float, what: str) -> np.datetime64:
+    if len(number) > _LONGEST_NUMBER or (start := (int(number) - 1) * interval * _SECOND) >= 2.0**62:
+        raise ValueError(f"{what}: there is no row {number[:_LONGEST_NUMBER]}, that is too far")
+    return np.datetime64(round(start), "us")
 
 
 def _us(time: np.datetime64) -> np.int64:

@@ -11,6 +11,7 @@ from threading import Event
 from time import monotonic
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eccaht.data.clock import Clock
 from eccaht.data.layout import Layout, as_utf8, has_decimal_comma, sniff_lines
@@ -23,7 +24,6 @@ from eccaht.data.windows import Batch
 
 _LOOK = 1 << 18  # bytes at once where several files are looked at in turn
 _HEAD = 1 << 20  # bytes in which column names and a row must be found
-_YEAR = np.timedelta64(366, "D")
 _BATCH, _SAMPLE = 20_000, 200  # lines read at once; those of them from which their types are guessed
 
 
@@ -66,7 +66,6 @@ class GrowingFile:
         self._rule: TimeRule | None = None
         self._head: list[Line] = []  # lines that do not show the layout yet
         self._waits_for = "column names and a row"
-        self._odd: Batch | None = None  # rows with odd times that wait for another row to confirm them
         self._opened = False  # by `look`
 
     def say(self, text: str) -> None:
@@ -107,9 +106,6 @@ class GrowingFile:
                 if self._ended.is_set() or self.timed_out:
                     break
                 self._ended.wait(self._poll)
-            if self._odd is not None:
-                when = f"the row of {self.clock.show(self._odd.times[0])} in {self.path}"
-                self.faults.bad_line(when, "lies more than a year after all others", len(self._odd.times))
             if self.rows and self._tail.unfinished.strip():
                 self.say(f"the last line of {self.path} is not finished and is left out")
         finally:
@@ -131,6 +127,12 @@ class GrowingFile:
         finally:
             if not held:
                 self._tail.leave()
+
+    def leave_out(self, doubted: NDArray[np.datetime64]) -> None:
+        """Count rows whose times no other row agrees with."""
+        if len(doubted):
+            when = f"the row of {self.clock.show(doubted[0])} in {self.path}"
+            self.faults.bad_line(when, "is far ahead of all others", len(doubted))
 
     def close(self) -> None:
         """Look no more."""
@@ -213,17 +215,9 @@ class GrowingFile:
         return replace(layout, skip=0, sample=sample, decimal_comma=comma, content=b"".join(lines), lines=numbers)
 
     def _batch(self, table: Table) -> Batch:
-        """The rows of a table. Rows over a year after all others wait until another row confirms them."""
-        times, values = table.times, table.readings(self.levels)
-        if self._odd is not None:
-            times, values = np.append(times, self._odd.times), np.vstack([values, self._odd.values])
-            order = np.argsort(times, kind="stable")
-            times, values = times[order], values[order]
-        n = len(times)
-        while (before := times[n - 2] if n > 1 else self.last) is not None and n and times[n - 1] - before > _YEAR:
-            n -= 1
-        self._odd = Batch(times[n:], values[n:]) if n < len(times) else None
-        self.rows += n
-        if n:
-            self.last = times[n - 1] if self.last is None else max(self.last, times[n - 1])
-        return Batch(times[:n], values[:n])
+        """The rows of a table."""
+        times = table.times
+        self.rows += len(times)
+        if len(times):
+            self.last = times[-1] if self.last is None else max(self.last, times[-1])
+        return Batch(times, table.readings(self.levels))

@@ -8,7 +8,7 @@ import re
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,8 +33,9 @@ _GZIP = b"\x1f\x8b"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _CHUNK = 1 << 24
 _MOST_UNPACKED, _MOST_TIMES = 1 << 30, 100  # bytes, and times the packed size, of which the larger is the limit
+_AT_ONCE = 1 << 28  # bytes that may be kept before it is known how many there are
 _SAMPLE = 1 << 20
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.ASCII | re.IGNORECASE)
 _MISSING = frozenset(MISSING)
 
 
@@ -138,7 +139,7 @@ def sniff(path: Path, decimal_comma: bool | None = None, *, header: bool = True,
     if path.suffix.lower() in (".parquet", ".pq"):
         raise ValueError(f"{path} is named like a Parquet file but is none: is it complete?")
     encoding = encoding_of(path, raw, whole, strict)
-    lines = as_text(raw, encoding).splitlines()
+    lines = lines_of(as_text(raw, encoding))
     if not whole and len(lines) > 1:
         lines.pop()  # cut in the middle
     layout = sniff_lines(path, lines, decimal_comma, header=header, strict=strict)
@@ -164,6 +165,15 @@ def sniff_lines(
     sample = tuple(tuple(row) for row in rows[before:] if len(row) == width)
     comma = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma
     return Layout(path, "csv", _short(path, full), full, delimiter, first, sample, comma)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, ended as a file ends them: other marks, such as U+0085 or U+2028, are part of a value.
+
+    >>> lines_of("time,a\\x85b\\r\\n1,2\\n")
+    ['time,a\\x85b', '1,2', '']
+    """
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def has_decimal_comma(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
@@ -266,7 +276,10 @@ def _short(path: Path, full: Sequence[str]) -> tuple[str, ...]:
         raise ValueError(f"{path} has two columns named {twice!r}: names must be distinct")
     last = [short_name(name) for name in full]
     counts = Counter(last)
-    return tuple(short if counts[short] == 1 else name for name, short in zip(full, last, strict=True))
+    names = tuple(short if counts[short] == 1 else name for name, short in zip(full, last, strict=True))
+    if patterns := [name for name in names if name.startswith("^") and name.endswith("$")]:
+        raise ValueError(f"{path} has a column named {patterns[0]!r:.60}, which polars takes for a pattern: rename it")
+    return names
 
 
 def short_name(name: str) -> str:
@@ -367,20 +380,36 @@ def content_of(path: Path) -> bytes:
     """All of a file, unpacked if it is gzipped, up to a limit that no table reaches."""
     if not is_gzip(path):
         return path.read_bytes()
-    limit, parts, size = max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size), [], 0
+    limit = max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size)
+    parts, size, counted = list[bytes](), 0, False
     try:
-        with gzip.open(path) as file:
-            while size <= limit and (part := file.read(_CHUNK)):
-                parts.append(part)
-                size += len(part)
+        for part in _unpacked(path, limit):
+            parts.append(part)
+            size += len(part)
+            if size > _AT_ONCE and not counted:  # what is refused must not have filled the memory before
+                _check_size(path, sum(map(len, _unpacked(path, limit))), limit)
+                counted = True
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
+    _check_size(path, size, limit)
+    return b"".join(parts)
+
+
+def _unpacked(path: Path, limit: int) -> Iterator[bytes]:
+    """The content of a gzipped file, piece by piece, until there is more than the limit."""
+    size = 0
+    with gzip.open(path) as file:
+        while size <= limit and (part := file.read(_CHUNK)):
+            yield part
+            size += len(part)
+
+
+def _check_size(path: Path, size: int, limit: int) -> None:
     if size > limit:
         raise ValueError(
             f"{path} unpacks to more than {limit / 2**30:.3g} GiB, {size // path.stat().st_size} times its size and "
             "more: unpack it yourself if that is right"
         )
-    return b"".join(parts)
 
 
 def transcoded(path: Path, encoding: Encoding) -> bytes:

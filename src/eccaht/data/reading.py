@@ -77,7 +77,7 @@ def _read(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
 
     try:
         return _parquet(layout, places) if layout.format == "parquet" else _csv(layout, places)
-    except (pl.exceptions.PolarsError, OSError, EOFError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError) as error:
         raise _damaged(layout, error) from None
 
 
@@ -107,7 +107,7 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
 
     comma = layout.decimal_comma
     numeric = {k for k in places.values() if all(is_number(text, comma) for text in layout.texts(k))}
-    dates = {place for name, place in places.items() if name.startswith(TIME) and not _is_epoch(layout, place)}
+    dates = {place for name, place in places.items() if name.startswith(TIME) and not is_epoch(layout, place)}
     numeric -= dates
     seen = {row[k] for row in layout.sample for k in numeric}
     spellings = sorted(seen & set(MISSING) - _PARSED)  # of missing values: each one that is looked for costs time
@@ -128,7 +128,7 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     return frame
 
 
-def _is_epoch(layout: Layout, place: int) -> bool:
+def is_epoch(layout: Layout, place: int) -> bool:
     """Whether a time column holds numbers that are no digits of a date like 20171009180000."""
     texts = layout.texts(place)
     digits = all(len(text) in (8, 14) and text.isdigit() and text[:2] in ("19", "20") for text in texts)
@@ -373,7 +373,8 @@ def as_expected(
         if levels is None and column.dtype != pl.String:
             continue
         if levels is None:
-            kept = frame.select(number_of(pl.col(name), layout.decimal_comma)).to_series()
+            alone = column.to_frame("texts")  # pl.col takes a name such as * for several
+            kept = alone.select(number_of(pl.col("texts"), layout.decimal_comma)).to_series()
             bad = column.is_not_null() & kept.is_null()
         else:
             bad = _unknown(column, levels)

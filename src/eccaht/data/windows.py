@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.data.clock import PLAIN, Clock
+from eccaht.data.horizon import Horizon
 
 Times = NDArray[np.datetime64]
 
@@ -159,10 +160,10 @@ class Cut:
 
 
 class Windower:
-    """Turns rows into windows as they come: a window is complete once a row of a later one was added.
+    """Turns rows into windows as they come: a window is complete once a row of a later one was added and is believed.
 
     However the rows are cut into batches, the windows are the same. Rows that come after their window was complete are
-    left out, and `n_late` counts them.
+    left out, and `n_late` counts them. Rows far ahead of all others wait until others agree: see `Horizon`.
 
     >>> rows = Windower(["a"], 60.0)
     >>> minute = np.datetime64("2024-05-01T08:00", "us")
@@ -176,10 +177,11 @@ class Windower:
         self._times: Times = np.zeros(0, dtype="datetime64[us]")
         self._values: Array = np.zeros((0, len(self.names)))
         self._last: np.datetime64 | None = None  # start of the last complete window
+        self._horizon = Horizon(round(seconds * 1e6))
         self.n_late = 0
 
-    def add(self, batch: Batch) -> Windows:
-        """Take rows; the windows that they complete."""
+    def add(self, batch: Batch, limit: int | None = None) -> Windows:
+        """Take rows; the windows that they complete. limit: see `Horizon.hear`."""
         times, values = batch.times.astype("datetime64[us]", copy=False), batch.readings
         if len(self._times):
             times, values = np.concatenate([self._times, times]), np.concatenate([self._values, values])
@@ -187,16 +189,33 @@ class Windower:
             order = np.argsort(times, kind="stable")
             times, values = times[order], values[order]
         self._times, self._values = times, values
-        return self._release(unfinished=1)
+        arrived = batch.times.astype("datetime64[us]").astype(np.int64)
+        if self._last is not None:
+            arrived = arrived[self._starts(arrived) > self._last.astype(np.int64)]
+        self._horizon.hear(arrived, times.astype(np.int64), limit)
+        return self._release()
 
     def finish(self) -> Windows:
-        """The window that no later row has completed."""
-        return self._release(unfinished=0)
+        """The windows that no later row has completed."""
+        return self._release(all_of_them=True)
 
-    def _release(self, unfinished: int) -> Windows:
+    def drop_doubted(self) -> Times:
+        """Leave out the rows that are still doubted; return their times."""
+        n = len(self._times) - self._horizon.ahead(self._times.astype(np.int64))
+        doubted, self._times, self._values = self._times[n:], self._times[:n], self._values[:n]
+        return doubted
+
+    def _starts(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.clock.floor(times, round(self.seconds * 1e6))
+
+    def _release(self, *, all_of_them: bool = False) -> Windows:
+        """The windows before the horizon's, or all; rows of windows that were released before are late."""
         cut = Cut.of(self._times, self.seconds, self.clock)
         late = 0 if self._last is None else int(np.searchsorted(cut.starts, self._last, side="right"))
-        end = max(len(cut.starts) - unfinished, late)
+        end = len(cut.starts) if all_of_them else late
+        if (now := self._horizon.time) is not None and not all_of_them:
+            first_open = self._starts(np.array([now])).astype("datetime64[us]")[0]
+            end = max(int(np.searchsorted(cut.starts, first_open)), late)
         edges = np.append(cut.first, len(self._times))
         self.n_late += int(edges[late])  # sorted rows: the first ones
         rows = slice(edges[late], edges[end])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from unicodedata import category
 
@@ -18,7 +19,7 @@ from eccaht.model.normal import Normal
 from eccaht.stored import check_bounded, check_gram
 
 _ROUNDING = 1e-6
-_LONGEST = 500  # characters of a name
+LONGEST_TEXT = 500  # characters of a name
 _LARGEST = 1e60  # of raw readings, as in calibration
 _SMALLEST = 1e-30  # spread in robust units
 _EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
@@ -28,8 +29,8 @@ _READING = {"time_columns", "time_format", "decimal_comma", "row_interval", "int
 
 def check_text(text: str, what: str) -> None:
     """Refuse a text that a terminal or a page could not show as it is."""
-    if len(text) > _LONGEST:
-        raise ValueError(f"{what} is longer than {_LONGEST} characters: {text[:20]!r}...")
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"{what} is longer than {LONGEST_TEXT} characters: {text[:20]!r}...")
     if any(category(letter) in ("Cc", "Cs") for letter in text):
         raise ValueError(f"{what} holds control characters: {text[:60]!r}")
 
@@ -130,12 +131,15 @@ def checked_column(fields: dict[str, Any]) -> ColumnReport:
     good = good and column.kept == bool(column.scaled_by) and column.kept != bool(column.reason)
     if not good or column.kind not in ("continuous", "status", "") or column.scaled_by not in ("iqr", "std", ""):
         raise ValueError("its report of the columns is damaged")
+    check_text(column.name, "the name of a column")
     check_text(column.reason, "a reason why a column was dropped")
-    if column.constant is not None and (abs(as_number(column.constant, "a constant")) > _LARGEST or column.kept):
+    constant = None if column.constant is None else as_number(column.constant, "a constant")
+    if constant is not None and (abs(constant) > _LARGEST or column.kept):
         raise ValueError("the value of a constant column is damaged")
-    if not 0.0 <= as_number(column.imputed, "a share of imputed rows") <= 1.0:
+    imputed = as_number(column.imputed, "a share of imputed rows")
+    if not 0.0 <= imputed <= 1.0:
         raise ValueError("a share of imputed rows must be between 0 and 1")
-    return column
+    return replace(column, constant=constant, imputed=imputed)
 
 
 def check_names(names: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from eccaht.arrays import Array
 from eccaht.data.clock import Clock, as_zone
 from eccaht.data.growing import GrowingFile
+from eccaht.data.horizon import latest_believed
 from eccaht.data.reading import Faults
 from eccaht.data.resolution import decimals_by_name
 from eccaht.data.source import Expected, Missing, Recorded, recorded_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from eccaht.model.model import Model
 
 _FARTHEST = 1e8  # robust units from the centre: beyond, a value is no reading
+_LATE = 10  # windows whose rows may all be late without a word
 
 
 @dataclass(frozen=True)
@@ -64,21 +66,37 @@ class _Cutter:
     def __init__(self, model: Model, source: Table | GrowingFile, faults: Faults | None) -> None:
         self._model, self._source, self._faults = model, source, faults
         self._windower: Windower | None = None
+        self._late = 0  # rows, when a window was last complete; never reached again once it was said
 
     def add(self, batch: Batch) -> Windows:
         """The windows that these rows complete."""
         model, source, faults = self._model, self._source, self._faults
         if self._windower is None:  # the clock is known from the first row on
             self._windower = Windower(model.names, model.seconds, source.clock)
-        complete = self._windower.add(Batch(batch.times, _scaled(model, source, batch, faults)))
+        limit = latest_believed(source.clock) if isinstance(source, GrowingFile) else None
+        complete = self._windower.add(Batch(batch.times, _scaled(model, source, batch, faults)), limit)
         if faults is not None:
             faults.late = self._windower.n_late
+        if isinstance(source, GrowingFile):
+            self._listen(source, any_window=len(complete.starts) > 0)
         return complete
+
+    def _listen(self, source: GrowingFile, *, any_window: bool) -> None:
+        """Say it if rows come and all of them too late, so that there is no window to say anything of."""
+        assert self._windower is not None
+        late = self._windower.n_late
+        if any_window:
+            self._late = late
+        elif late - self._late > _LATE * float(self._model.summary.row_counts[0]):
+            source.say(f"no data: the last {late - self._late} rows of {source.path} came too late for their windows")
+            self._late = 1 << 62
 
     def all(self, batches: Iterable[Batch]) -> Iterator[Windows]:
         """The windows that each batch of rows completes, and the last one."""
         yield from map(self.add, batches)
         if self._windower is not None:
+            if isinstance(self._source, GrowingFile):
+                self._source.leave_out(self._windower.drop_doubted())
             yield self._windower.finish()
 
 

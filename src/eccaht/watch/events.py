@@ -18,7 +18,8 @@ from eccaht.streams.alarm import State
 
 Kind = Literal[
     "started", "alarm", "joined", "left", "over", "back", "silent", "speaking", "stuck", "moving", "range", "in range",
-    "moved", "caution", "gap", "late", "shelved", "unshelved", "acknowledged", "new-normal", "stopped",
+    "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
+    "acknowledged", "new-normal", "stopped",
 ]  # fmt: skip
 Still = Literal["stuck", "silent", "range"]
 STILL: tuple[Still, ...] = get_args(Still)

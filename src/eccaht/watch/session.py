@@ -23,6 +23,7 @@ from eccaht.data.durations import parse_duration
 from eccaht.data.windows import Sample
 from eccaht.incident.engine import SHORT_GAP
 from eccaht.model.model import Model
+from eccaht.presentation.text import listed
 from eccaht.watch.events import STILL, Event, Kind, Standing, Told, Watcher, iso, microseconds, moment, tell
 from eccaht.watch.operator import Operator
 
@@ -123,6 +124,21 @@ class Session:
         self.operator.call_normal(fault := self.watcher.fault, self.watcher.deviations)
         assert fault is not None
         return self._done("new-normal", fault.named, clock)
+
+    def report(self, kind: Kind, text: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
+        """An event that no window shows; it is pending from now on."""
+        return self._keep([Event(kind, iso(clock, time), text)])
+
+    def close(self, why: str, clock: Clock = PLAIN) -> list[Event]:
+        """End what is open, because the watch ends; why: the reason, for people. The events are pending from now on."""
+        if self.position is None:
+            return []
+        events, self.told = tell(self.told, Standing(self.position, shelved=self.told.shelved), clock)
+        texts = [
+            event.text if event.event == "over" else f"{event.event}: {listed(event.sensors)} not known any more"
+            for event in events
+        ]
+        return self._keep([replace(event, text=f"{text}; {why}") for event, text in zip(events, texts, strict=True)])
 
     def settle(self) -> None:
         """All pending events were told."""

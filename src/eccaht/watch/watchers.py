@@ -26,6 +26,11 @@ class WatchedPlant:
         """A new watch; false_alarm_every: in windows; decimals: of the readings, if they are known."""
         return WatchedPlant(PlantWatch(model, false_alarm_every=false_alarm_every, decimals=decimals))
 
+    def with_rate(self, false_alarm_every: float) -> WatchedPlant:
+        """The same from here on with another false-alarm rate; an alarm that is on stays on."""
+        header, arrays = self.parts()
+        return WatchedPlant.restored(self.watch.model, header | {"false_alarm_every": false_alarm_every}, arrays)
+
     @property
     def state(self) -> State:
         """Where it stands."""
