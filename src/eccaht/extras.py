@@ -23,10 +23,14 @@ PACKAGES = {
     **dict.fromkeys(("fastapi", "starlette", "pydantic"), ("the service", "fastapi", "live")),
     "pydantic_settings": ("the service", "pydantic-settings", "live"),
     "sqlalchemy": ("the service", "sqlalchemy", "live"),
-    "aiomqtt": ("a source over MQTT", "aiomqtt", "live"),
+    "alembic": ("the service", "alembic", "live"),
+    "paho": ("a source over MQTT", "paho-mqtt", "live"),
     "asyncua": ("a source over OPC UA", "asyncua", "live"),
     "confluent_kafka": ("a source over Kafka", "confluent-kafka", "live"),
+    "httpx": ("alerts by webhooks", "httpx", "live"),
+    "itsdangerous": ("the service", "itsdangerous", "live"),
     "uvicorn": ("the service", "uvicorn", "live"),
+    "prometheus_client": ("the service", "prometheus-client", "live"),
     "wntr": ("simulating a water network", "wntr", "water"),
 }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 SENSORS = ("LT-101", "TT-101", "PT-101", "FT-101", HOSTILE, "PT-102")
 _START, _SECOND = np.datetime64("2026-03-01T08:00", "us"), np.timedelta64(1, "s")
 _HISTORY = 700
+_FEW_PAGES = {**os.environ, "ECCAHT_LIMITS__CLIENTS": "20"}
 _PATIENCE = 60_000  # milliseconds: a busy machine draws the first chart for half a minute
 expect.set_options(timeout=_PATIENCE)
 
@@ -78,7 +81,7 @@ class Service:
     def _launch(self) -> None:
         command = [sys.executable, "-m", "eccaht", "serve", "--store", self._url, "--port", str(self._port)]
         with self._log.open("a") as log:
-            self._program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self._program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=_FEW_PAGES)
 
     def _connect(self) -> None:
         assert self._program.stdout is not None
@@ -116,6 +119,16 @@ class Service:
         self.send(name, 30)
         return name
 
+    def fed_plant(self, name: str, file: Path, seconds: Iterable[int]) -> str:
+        """A plant that a file feeds, with rows at these seconds."""
+        with file.open("w", newline="") as text:
+            lines = csv.writer(text)
+            lines.writerow(["time", *SENSORS])
+            lines.writerows([self._time(name, k), *_readings(1, "file", str(k))[0].tolist()] for k in seconds)
+        source = {"kind": "file", "path": str(file)}
+        self._ask("PUT", f"/api/plants/{name}", json={"model": self._digest, "sources": {"log": source}})
+        return name
+
     def counted_plant(self, name: str) -> str:
         """The same by a model that counts rows and knows no times."""
         self._counted.add(name)
@@ -144,12 +157,24 @@ class Service:
         self._ask("POST", f"/api/plants/{plant}/rows", json=rows)
         self._sent[plant] = first + windows
 
+    def skip(self, plant: str, windows: int) -> None:
+        """Leave out windows of a plant, or go back by so many."""
+        self._sent[plant] = self._sent.get(plant, 0) + windows
+
     def _time(self, plant: str, k: int) -> str:
         return f"row {k + 1}" if plant in self._counted else f"{_START + k * _SECOND}Z"
 
     def comment(self, plant: str, incident: int, text: str) -> None:
         """A comment on an alarm."""
         self._ask("POST", f"/api/plants/{plant}/incidents/{incident}/comments", json={"text": text})
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """As many streams as the service allows, until the block ends."""
+        with ExitStack() as stack:
+            while stack.enter_context(self._client.stream("GET", "/api/stream")).status_code == 200:
+                pass
+            yield
 
     def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         answer = self._client.request(method, path, **more)

@@ -1,16 +1,21 @@
-"""A small app behind the guard, and tokens for it."""
+"""A small app behind the guard, by itself or behind a real socket, and tokens for it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import anyio
+import uvicorn
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 
 from eccaht.live.security import tokens
 from eccaht.live.security.guard import Caller, install, require
+from eccaht.live.serving import server_config
 from eccaht.live.settings import Settings
 from eccaht.live.store import Store
 from eccaht.live.store.store import now
@@ -62,6 +67,23 @@ def small_app(store: Store, **security: Any) -> FastAPI:
         return "a page"
 
     return app
+
+
+@contextmanager
+def served(app: FastAPI, **parts: Any) -> Iterator[int]:
+    """An app, which is started by itself, on a real socket as the service serves it: the port."""
+    config = server_config(app, Settings(**parts))
+    config.lifespan = "off"
+    server = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
 
 
 def client(store: Store, address: str = "127.0.0.1", **security: Any) -> Client:

@@ -15,6 +15,8 @@ from tests.live.source_tools import target
 class Log:
     """A sink that stores rows as lines of a file."""
 
+    most_rows = 1000
+
     def __init__(self, path: str, pause: float) -> None:
         self._file, self._pause = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), pause
 

@@ -26,18 +26,30 @@ def readings(rows: int, seed: int) -> Array:
     return np.asarray(10.0 + rng.standard_normal((rows, len(NAMES))) + 1.5 * rng.standard_normal((rows, 1)))
 
 
+def history() -> Arrays:
+    """What the model is of."""
+    rows = WINDOWS * ROWS
+    return Arrays(readings(rows, 0), START - rows * STEP + np.arange(rows) * STEP, NAMES, zone="UTC")
+
+
 @lru_cache(maxsize=1)
 def model() -> Model:
     """The model of a history."""
-    rows = WINDOWS * ROWS
-    history = Arrays(readings(rows, 0), START - rows * STEP + np.arange(rows) * STEP, NAMES, zone="UTC")
-    return calibrate(history, window="2s")
+    return calibrate(history(), window="2s")
 
 
 @lru_cache(maxsize=1)
 def content() -> bytes:
     """Its file."""
     return model().to_bytes()
+
+
+@lru_cache(maxsize=1)
+def other_content() -> bytes:
+    """The file of another model of the same plant, of half as long a history."""
+    rows = WINDOWS * ROWS // 2
+    history = Arrays(readings(rows, 7), START - rows * STEP + np.arange(rows) * STEP, NAMES, zone="UTC")
+    return calibrate(history, window="2s").to_bytes()
 
 
 def recording(windows: int, seed: int = 1, wrong: slice | None = None) -> tuple[NDArray[np.datetime64], Array]:

@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 from eccaht.data.durations import show_duration
 from eccaht.live.settings import PlantSettings, Settings
 
-_SECONDS = ("retention", "session", "body_time", "first", "longest", "timeout", "lateness", "ahead")
+_SECONDS = ("retention", "session", "_time", "first", "longest", "timeout", "lateness", "ahead")
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
@@ -48,7 +48,8 @@ def _default(name: str, info: FieldInfo) -> str:
     value = info.get_default(call_default_factory=True, validated_data={})
     if value is PydanticUndefined:
         return "needed"
-    if value is None or value in ("", [], {}) or isinstance(value, SecretStr):
+    value = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if value is None or value in ("", [], {}):
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

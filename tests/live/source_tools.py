@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import socket
 from collections import Counter
@@ -16,6 +17,7 @@ import numpy as np
 from eccaht.data.clock import Clock
 from eccaht.data.source import Expected
 from eccaht.data.times import TimeRule
+from eccaht.live.broker import connected, make_client
 from eccaht.live.rows import Rows, SourceState, Taken
 from eccaht.live.sources.feed import Backoff, Feed, Target
 from eccaht.live.sources.library import Excerpt
@@ -26,6 +28,8 @@ SECOND = 1_000_000
 
 class Recorder:
     """A sink that keeps what it is given; `before` is called first and may raise or wait."""
+
+    most_rows = 1000
 
     def __init__(self, before: Callable[[Rows], Any] = lambda _: None) -> None:
         self.rows: list[Rows] = []
@@ -68,7 +72,19 @@ class Recorder:
 
 
 def target(*sensors: str, name: str = "north", zone: str | None = "UTC") -> Target:
-    return Target(name, Clock(zone), Expected(sensors or ("a", "b"), {}, TimeRule(("time",)), zone=zone))
+    return Target(name, Clock(zone), Expected(sensors or ("a", "b"), {}, TimeRule(("time",)), zone=zone), 1.0)
+
+
+@asynccontextmanager
+async def publisher(host: str, port: int = 1883, name: str = "") -> AsyncIterator[Callable[..., Any]]:
+    """A function that publishes with QoS 1, and returns once the broker has the message."""
+    async with connected(make_client(name or secrets.token_hex(8)), host, port) as broker:
+
+        async def publish(topic: str, document: Any, *, qos: int = 1, retain: bool = False) -> None:
+            payload = document if isinstance(document, bytes) else json.dumps(document).encode()
+            await broker.publish(topic, payload, qos=qos, retain=retain)
+
+        yield publish
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from eccaht.live.store import Store, schema
+from eccaht.live.store.migrations import VERSION, stamps
 
 KINDS = ("sqlite", "postgresql")
 POSTGRES = os.environ.get("ECCAHT_TEST_POSTGRES", "postgresql://localhost/test")
@@ -36,6 +37,21 @@ def emptied(store: Store) -> None:
         for table in reversed(schema.metadata.sorted_tables):
             kept = [table.c.name != "version"] if table is schema.meta else []
             connection.execute(sa.delete(table).where(*kept))
+
+
+@contextmanager
+def pretended(store: Store, version: int) -> Iterator[None]:
+    """Let a store be one of another version for the length of a block."""
+    _stamp(store, version)
+    try:
+        yield
+    finally:
+        _stamp(store, VERSION)
+
+
+def _stamp(store: Store, version: int) -> None:
+    with store.begin() as connection:
+        connection.execute(sa.update(stamps).values(version_num=f"{version:04d}"))
 
 
 @contextmanager

@@ -8,11 +8,11 @@ import hmac
 import json
 import os
 import socket
+from contextlib import suppress
 from email import message_from_string, policy
 from pathlib import Path
 from typing import Any
 
-import aiomqtt
 import pytest
 
 from eccaht.live.alerts.channel import Channel, Message, NotDelivered, PerhapsDelivered
@@ -20,6 +20,7 @@ from eccaht.live.alerts.mail import Mail
 from eccaht.live.alerts.mqtt import Mqtt
 from eccaht.live.alerts.settings import Alerts
 from eccaht.live.alerts.webhook import SIGNATURE, Webhook
+from eccaht.live.broker import connected, make_client
 from tests.live.receivers import certified, closed_port, hooks, mails
 
 EVENT = {
@@ -57,8 +58,51 @@ def test_anything_but_a_good_answer_is_not_delivered(answer: int | str) -> None:
 
 
 def test_a_receiver_that_is_not_there_is_not_delivered() -> None:
-    with pytest.raises(NotDelivered, match="refused"):
+    with pytest.raises(NotDelivered, match="ConnectionRefusedError"):
         send(Webhook("w", f"http://127.0.0.1:{closed_port()}/"))
+
+
+def test_the_body_of_an_answer_is_not_waited_for() -> None:
+    """A receiver that answers without an end would fill the memory."""
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+                await writer.drain()
+        writer.close()
+
+    async def sent() -> None:
+        async with await asyncio.start_server(endless, "127.0.0.1", 0) as server:
+            await Webhook("w", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/").send(MESSAGE)
+
+    asyncio.run(sent())
+
+
+def test_a_receiver_whose_certificate_is_not_trusted_gets_nothing(tmp_path: Path) -> None:
+    context, _ = certified(tmp_path)
+    got: list[bytes] = []
+
+    async def taken(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        got.append(await reader.read())
+
+    async def sent() -> None:
+        async with await asyncio.start_server(taken, "127.0.0.1", 0, ssl=context) as server:
+            await Webhook("w", f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/").send(MESSAGE)
+
+    with pytest.raises(NotDelivered, match="CERTIFICATE_VERIFY_FAILED"):
+        asyncio.run(sent())
+    assert b"".join(got) == b""
+
+
+def test_alerts_take_no_way_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")
+    with hooks(200) as kept:
+        send(Webhook("w", kept.url))
+    assert len(kept.got) == 1
 
 
 @pytest.mark.parametrize("url", ["ftp://x/", "file:///etc/passwd", "x", "http://", "https://user:pw@host/"])
@@ -170,11 +214,11 @@ def test_a_message_arrives_at_its_topic_with_quality_1() -> None:
     odd = Message("k", "mill/2+#", 7, "alarm", EVENT)
 
     async def both() -> Any:
-        async with aiomqtt.Client(host, port) as listener:
-            await listener.subscribe(f"{base}/#", qos=1)
+        async with connected(make_client("eccaht-test"), host, port) as listener:
+            await listener.subscribe(f"{base}/#")
             await Mqtt("q", host, f"{base}/{{plant}}/{{kind}}", port).send(odd)
             async with asyncio.timeout(30.0):
-                return await anext(aiter(listener.messages))
+                return (await listener.messages(1, 1.0))[0]
 
     got = asyncio.run(both())
     assert str(got.topic) == f"{base}/mill_2__/alarm"

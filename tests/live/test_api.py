@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from eccaht.live.store import queries, schema
 from tests.live import plants, stores
 from tests.live.service import PLANT, Service, running
 
@@ -145,6 +147,52 @@ def test_events_come_in_pages(service: Service) -> None:
     assert {event["event"] for event in get(service, f"{BASE}/events", kind="alarm")["events"]} == {"alarm"}
 
 
+def read_on(service: Service, path: str, first: Any, **query: Any) -> list[Any]:
+    """All events from an answer on, page by page."""
+    found, answer = list(first["events"]), first
+    while answer["next"] is not None:
+        assert answer["more"]
+        answer = get(service, path, before=answer["next"], **query)
+        found += answer["events"]
+    assert not answer["more"]
+    return found
+
+
+def test_pages_of_events_neither_lose_nor_repeat_one(service: Service) -> None:
+    """Those of all plants have equal times as a rule: windows of all plants end together."""
+    given = {"model": service.digest}
+    names = [f"twin {k}" for k in range(1, 6)]
+    time = 1_000_000_000_000_000
+    row = {"time": time, "kind": "over", "document": get(service, f"{BASE}/events", limit=1)["events"][0]}
+    made = [{**row, "plant": name, "number": 100 + k} for name in names for k in range(10)]
+    try:
+        for name in names:
+            service.client.request("PUT", f"/api/plants/{name}", json=given, headers=service.headers["admin"])
+        with service.store.begin() as connection:
+            queries.insert(connection, schema.events, [_event(row) for row in made])
+        first = get(service, "/api/events", limit=7, kind="over")
+        with service.store.begin() as connection:  # new ones come while one reads
+            later = {**made[0], "time": 2 * time, "number": 200}
+            queries.insert(connection, schema.events, [_event(later)])
+        found = [(e["plant"], e["number"]) for e in read_on(service, "/api/events", first, limit=7, kind="over")]
+        assert len(found) == len(set(found))
+        assert set(found) >= {(row["plant"], row["number"]) for row in made}
+        assert (later["plant"], later["number"]) not in found
+        times = get(service, "/api/events", before=time, kind="over", limit=500)["events"]
+        assert not {event["plant"] for event in times} & set(names)
+        one = f"/api/plants/{names[2]}/events"
+        assert [e["number"] for e in read_on(service, one, get(service, one, limit=3), limit=3)] == [
+            *range(109, 99, -1)
+        ]
+    finally:
+        for name in names:
+            service.client.request("DELETE", f"/api/plants/{name}", headers=service.headers["admin"])
+
+
+def _event(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "document": {**row["document"], "number": row["number"]}}
+
+
 def test_correlation_is_that_of_the_plant(service: Service) -> None:
     matrix = np.array(get(service, f"{BASE}/correlation", sensor=["b", "a"])["matrix"])
     shared = 1.5**2 / (1.0 + 1.5**2)
@@ -166,7 +214,7 @@ def test_rows_come_in_three_forms(service: Service) -> None:
     for kind, content in forms.items():
         headers = {**service.headers["ingest"], "Content-Type": kind}
         answer = service.client.post(f"{BASE}/rows", content=content, headers=headers).json()
-        assert answer == {"rows": 8, "late": 0, "duplicate": 8, "windows": 0, "unknown": [], "ahead": 0}
+        assert answer == {"rows": 8, "late": 0, "duplicate": 8, "windows": 0, "unknown": [], "ahead": 0, "held": 0}
 
 
 def test_rows_from_the_future_are_left_out(service: Service) -> None:
@@ -176,22 +224,50 @@ def test_rows_from_the_future_are_left_out(service: Service) -> None:
 
 
 def test_health_and_numbers_need_no_token(service: Service) -> None:
-    assert service.client.get("/healthz").json() == {"status": "ok", "plants": 1, "detail": ""}
+    assert service.client.get("/healthz").json() == {"status": "ok", "plants": 1, "without_data": 0, "detail": ""}
     text = service.client.get("/metrics").text
-    numbers = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert float(numbers["eccaht_windows_total"]) == WINDOWS - 1
-    assert float(numbers["eccaht_up"]) == 1.0
-    assert float(numbers["eccaht_rows_total"]) >= WINDOWS * plants.ROWS
+    numbers = samples(text)
+    assert numbers["eccaht_windows_total", ""] == WINDOWS - 1
+    assert numbers["eccaht_up", ""] == 1.0
+    assert numbers["eccaht_rows_total", ""] >= WINDOWS * plants.ROWS
+    assert sum(numbers["eccaht_plants", state] for state in ("quiet", "suspicious", "alarm")) == 1
+    assert f'"{PLANT}"' not in text
+
+
+def samples(text: str) -> dict[tuple[str, str], float]:
+    """Numbers by their name and label, as Prometheus reads them; no name may have two families."""
+    families = list(text_string_to_metric_families(text))
+    assert len({family.name for family in families}) == len(families)
+    return {(each.name, "".join(each.labels.values())): each.value for family in families for each in family.samples}
+
+
+def test_numbers_of_single_plants_need_a_token_that_reads(service: Service) -> None:
+    ask = service.client.get
+    for scope in ("read", "operate", "admin"):
+        answer = ask("/metrics", headers=service.headers[scope])
+        assert answer.headers["content-type"].startswith("text/plain; version=")
+        assert ("eccaht_evidence", PLANT) in samples(answer.text)
+    assert ask("/metrics", headers=service.headers["ingest"]).status_code == 403
+    assert ask("/metrics", headers={"Authorization": "Bearer eccaht_1_x"}).status_code == 401
+    kinds = {family.name: family.type for family in text_string_to_metric_families(ask("/metrics").text)}
+    assert kinds["eccaht_rows"] == kinds["eccaht_resyncs"] == "counter"
+    assert kinds["eccaht_plants"] == kinds["eccaht_clients"] == kinds["eccaht_waiting"] == kinds["eccaht_up"] == "gauge"
 
 
 def test_another_model_begins_a_new_era(service: Service) -> None:
     """Events keep counting, what was before stays, and the incident of the old model is still explained."""
-    before = get(service, f"{BASE}/incidents")["incidents"][0]["number"]
-    given = {"model": service.digest, "false_alarms": "1/3000w"}
-    assert service.client.request("PUT", BASE, json=given, headers=service.headers["admin"]).status_code == 200
+    before, admin = get(service, f"{BASE}/incidents")["incidents"][0]["number"], service.headers["admin"]
+    other = {"model": service.digest, "false_alarms": "1/3000w"}
+    assert service.client.request("PUT", BASE, json=other, headers=admin).status_code == 200
     row = get(service, "/api/plants")["plants"][0]
-    assert row["windows"] == 0
-    assert row["position"] == LAST
+    assert (row["windows"], row["position"]) == (WINDOWS - 1, LAST)  # another rate is not another era
+    uploaded = service.client.post(
+        "/api/models", params={"name": "m"}, content=plants.other_content(), headers=admin
+    ).json()
+    given = {"model": uploaded["digest"], "false_alarms": "1/3000w"}
+    assert service.client.request("PUT", BASE, json=given, headers=admin).status_code == 200
+    row = get(service, "/api/plants")["plants"][0]
+    assert (row["windows"], row["position"]) == (0, LAST)
     assert get(service, f"{BASE}/incidents/{before}")["why"][0].startswith("b left its usual range")
     assert len(get(service, f"{BASE}/evidence", points=2000)["time"]) == WINDOWS - 1
 

@@ -119,7 +119,7 @@ def test_tokens_and_plants_of_the_store_are_named(store: Store) -> None:
 def test_a_store_that_does_not_answer_is_said(tmp_path: Path) -> None:
     good, wrong = said(Settings(store={"url": "postgresql://localhost:1/nowhere"}))
     assert good == []
-    assert wrong[0].startswith("store postgresql+psycopg://localhost:1/nowhere: ")
+    assert wrong[0].startswith("store postgresql://localhost:1/nowhere: ")
     (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one " * 40)
     _, wrong = said(Settings(store={"url": f"sqlite:///{tmp_path / 'text.db'}"}))
     assert "file is not a database" in wrong[0]
@@ -137,12 +137,6 @@ def test_a_service_whose_store_does_not_answer_ends_with_one_line(
 
 
 def test_a_newer_store_is_refused(tmp_path: Path) -> None:
-    import sqlalchemy as sa
-
-    from eccaht.live.store import schema
-
-    with stores.opened("sqlite", tmp_path) as store:
-        with store.begin() as connection:
-            connection.execute(sa.update(schema.meta).values(value="99"))
+    with stores.opened("sqlite", tmp_path) as store, stores.pretended(store, 99):
         _, wrong = said(Settings(store={"url": str(store.url)}))
     assert "version 99, newer than this eccaht knows" in wrong[0]

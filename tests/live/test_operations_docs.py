@@ -69,11 +69,22 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_limits_are_counted_by_the_clients_of_the_shipped_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings(ROOT / "deploy" / "live.toml").security.forwarded_by == ["127.0.0.1"]  # nginx.conf
+    compose = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
+    given = re.search(r"(ECCAHT_SECURITY__FORWARDED_BY): '(.*)'", compose)
+    gateway = re.search(r"gateway: ([0-9.]+)", compose)
+    assert given
+    assert gateway
+    monkeypatch.setenv(*given.groups())
+    assert Settings().security.forwarded_by == [gateway[1]]
+
+
 def test_the_image_listens_where_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
     image = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     for name, value in re.findall(r"(ECCAHT_\w+)=(\S+)", image):
         monkeypatch.setenv(name, value)
     settings = Settings()
-    assert (settings.listen.host, settings.store.url) == ("0.0.0.0", "sqlite:////data/eccaht.db")
+    assert (settings.listen.host, str(settings.store.url)) == ("0.0.0.0", "sqlite:////data/eccaht.db")
     assert f"EXPOSE {settings.listen.port}" in image
     assert re.search(r"^USER eccaht$", image, re.MULTILINE)

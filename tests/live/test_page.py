@@ -174,6 +174,30 @@ def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages,
     assert all(json.loads(line) for line in (tmp_path / "ledger").read_text(encoding="utf-8").splitlines())
 
 
+def test_a_stretch_without_rows_of_a_source_is_shown(
+    service: Service, pages: Pages, operator: str, tmp_path: Path
+) -> None:
+    service.fed_plant("gap", tmp_path / "log.csv", [*range(30), *range(29 + 720, 29 + 750)])
+    page = pages.open(operator, "#/plant/gap")
+    expect(row_of(page, "log")).to_contain_text("no rows for 12 min before 2026-03-01 08:12:29")
+
+
+def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("blind")
+    page = pages.open(operator, "#/plant/blind")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("quiet")
+    service.skip("blind", 200)
+    service.send("blind", 3)
+    service.skip("blind", -150)
+    service.send("blind", 60)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("no data")
+    expect(page.locator(".alarm-box")).to_contain_text("60 of the last 70 rows came too late for their windows")
+    overview = pages.open(operator, "#/")
+    expect(row_of(overview, "blind")).to_contain_text("no data")
+    expect(overview.get_by_role("button", name="1 without data")).to_be_enabled()
+    service.remove("blind")
+
+
 def test_names_are_text_whatever_they_hold(service: Service, pages: Pages, operator: str) -> None:
     alarmed(service, "hostile", HOSTILE)
     page = pages.open(operator, "#/plant/hostile")
@@ -194,6 +218,18 @@ def test_a_restart_of_the_service_is_told_and_survived(service: Service, pages: 
     service.send("restarted", 10, ("PT-101",))
     expect(page.locator(".alarm-box")).to_contain_text("PT-101")
     pages.excuse("net::ERR_")  # the browser notes that nobody listened, in the words of the moment
+
+
+def test_a_page_too_many_says_so_and_has_its_turn(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("crowded")
+    with service.full():
+        page = pages.open(operator, "#/plant/crowded")
+        expect(page.locator("#banner")).to_contain_text("Too many pages are open: close one")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("crowded")
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator("#banner")).to_be_hidden()
+    expect(page.locator(".top-status")).to_contain_text("live")
+    pages.excuse("429 (Too Many Requests)")
 
 
 def test_what_one_does_the_other_sees(service: Service, pages: Pages, operator: str) -> None:

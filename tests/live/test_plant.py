@@ -14,9 +14,9 @@ from eccaht.cli.watch_session import _moved
 from eccaht.data.source import Arrays
 from eccaht.live import courses
 from eccaht.live.engine import Engine
-from eccaht.live.plant import PlantView
 from eccaht.live.rows import Rows
 from eccaht.live.settings import PlantOptions, Settings
+from eccaht.live.standing import PlantView
 from eccaht.live.store import Store
 from eccaht.live.store.history import Span
 from eccaht.model.calibration import calibrate

@@ -122,13 +122,13 @@ JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 def bad_rows() -> Iterator[tuple[str, bytes]]:
     """Rows that nobody can take: their type and their bytes."""
     texts = [
-        "", "{", "]", "nul", '"x"', "3", "[3]", "[[]]", "[null]", '[{"time": null}]', '[{"a": 1}]',
-        '{"values": {"a": 1}}', "[" + ",".join([f"{{{TIME}}}"] * 10_001) + "]", "[1, 2", "\x00", "[\x01]",
+        "", "{", "]", "nul", '"x"', "3", "[3]", "[[]]", "[null]", '[{"a": 1}, {"a": 2}]',
+        '{"values": {"a": []}}', "[" + ",".join([f"{{{TIME}}}"] * 10_001) + "]", "[1, 2", "\x00", "[\x01]",
         *(f'[{{"time": {time}}}]' for time in ("true", "[]", "{}", "-1", "1e300", "1e400", "NaN", "-Infinity", '"x"')),
-        *(f'[{{"time": {time}}}]' for time in ('"2026-13-01"', '"99999-01-01"', "1234567890123456", '""', "9" * 5000)),
+        *(f'[{{"time": {time}}}]' for time in ('"2026-13-01"', '"99999-01-01"', "1e19", '""', "9" * 5000)),
         *(f'[{{{TIME}, "values": {values}}}]' for values in ("3", "[]", '"x"', "true", "null", "[[1]]")),
-        *(f'[{{{TIME}, "a": {value}}}]' for value in ('"x"', "true", "[]", "{}", '"1,5"', "[1]", "9" * 5000, '"1e"')),
-        "[" * 100_000, '{"a":' * 50_000, "[" * 500 + "]" * 500, f'[{{{TIME}, "{"n" * 300}": 1}}]',
+        *(f'[{{{TIME}, "a": {value}}}]' for value in ('"x"', "[]", "{}", '"1,5"', "[1]", "9" * 5000, '"1e"')),
+        "[" * 100_000, '{"a":' * 50_000, "[" * 500 + "]" * 500, f'[{{{TIME}, "{"n" * 600}": 1}}]',
     ]  # fmt: skip
     for text in texts:
         yield JSON, text.encode()

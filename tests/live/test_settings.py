@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_later_ones_are_stronger(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = load_settings(file)
-    assert (found.listen.port, found.listen.host, found.store.url) == (1000, "::1", "sqlite:///of-the-file.db")
+    assert (found.listen.port, found.listen.host, str(found.store.url)) == (1000, "::1", "sqlite:///of-the-file.db")
     assert found.retention.windows == 30 * 86400.0
     assert found.plants["mill"].model == file.parent / "mill.model"
     assert found.plants["mill"].options().lateness == 2.0

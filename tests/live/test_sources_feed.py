@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -16,9 +18,9 @@ from eccaht.checks import check_source
 from eccaht.data.clock import Clock
 from eccaht.data.durations import parse_duration
 from eccaht.data.source import Arrays, Source
-from eccaht.live.rows import Busy, Rows, UnknownPlant
+from eccaht.live.rows import Busy, Gap, Rows, Taken, UnknownPlant
 from eccaht.live.sources import SourceFeed, make_feed, read_settings
-from eccaht.live.sources.feed import Backoff, deliver, keep_running
+from eccaht.live.sources.feed import Backoff, Refused, deliver, keep_running
 from eccaht.live.sources.health import Health
 from eccaht.live.sources.settings import FileSettings, KafkaSettings, MqttSettings, OpcUaSettings, SqlSettings
 from tests.live.source_tools import SECOND, START, Recorder, running, target, until
@@ -95,7 +97,7 @@ def test_while_the_service_is_busy_rows_wait_and_none_is_lost() -> None:
         sink = Recorder(before)
         state = health(sink)
         state.running()
-        await deliver(sink, "north", rows(1, 2), state, sleep=sleep)
+        await deliver(sink, target(), rows(1, 2), state, sleep=sleep)
         state.end()
         return sink, waits
 
@@ -110,30 +112,97 @@ def test_while_the_service_is_busy_rows_wait_and_none_is_lost() -> None:
     ]
 
 
-def test_rows_that_are_refused_are_counted_and_the_others_of_their_delivery_are_taken() -> None:
-    async def main() -> tuple[Recorder, Health]:
-        def before(given: Rows) -> None:
-            if (given.times.astype(np.int64) % 10 == 7).any():
-                raise ValueError("seven is no time")
+def test_no_more_rows_are_submitted_at_once_than_the_service_takes() -> None:
+    async def main() -> Recorder:
+        sink = Recorder()
+        sink.most_rows = 20
+        await deliver(sink, target(), rows(*range(50)), state := health(sink))
+        state.end()
+        return sink
 
+    sink = asyncio.run(main())
+    assert [len(part.times) for part in sink.rows] == [20, 20, 10]
+    assert set(sink.times.values()) == {1}
+
+
+@pytest.mark.parametrize("error", [ValueError("seven\nis no time"), UnknownPlant("north")])
+def test_rows_that_are_refused_are_an_error_of_the_feed_and_none_of_them_is_left_out(error: Exception) -> None:
+    asked = 0
+
+    def before(given: Rows) -> None:
+        nonlocal asked
+        asked += 1
+        if (given.times.astype(np.int64) == 7).any():
+            raise error
+
+    async def main() -> tuple[Recorder, Health]:
         sink = Recorder(before)
         state = health(sink)
-        await deliver(sink, "north", rows(*range(50)), state)
-        state.end()
+        with pytest.raises(Refused, match=r"the service refuses rows of north: (seven is no time|there is no plant)"):
+            await deliver(sink, target(), rows(*range(50)), state)
         return sink, state
 
     sink, state = asyncio.run(main())
-    assert {time for _, time in sink.times} == {k for k in range(50) if k % 10 != 7}
-    assert state.counts == {"refused": 5}
-    assert "5 refused (the last: seven is no time)" in state.now().detail
+    assert asked == 1
+    assert not sink.rows
+    assert not state.counts
 
 
-def test_a_plant_that_is_gone_is_an_error_of_the_feed() -> None:
-    def before(_: Rows) -> None:
-        raise UnknownPlant("north")
+def test_a_refused_delivery_breaks_the_feed_until_it_is_taken() -> None:
+    async def main() -> Recorder:
+        refused = [True]
 
-    with pytest.raises(UnknownPlant):
-        asyncio.run(deliver(Recorder(before), "north", rows(1), health(Recorder())))
+        def before(_: Rows) -> None:
+            if refused[0]:
+                raise ValueError("the plant is full")
+
+        sink = Recorder(before)
+        feed = SourceFeed("array", lambda _: minutes(100), target(), sink, where="memory")
+        async with running(feed):
+            await until(lambda: any(state.state == "broken" for state in sink.states))
+            refused[0] = False
+            await until(lambda: len(sink.times) == 100)
+        return sink
+
+    broken = next(state for state in asyncio.run(main()).states if state.state == "broken")
+    assert broken.detail.startswith("the service refuses rows of north: the plant is full; next try within ")
+
+
+# -- gaps ----------------------------------------------------------------------------------------------------
+
+
+def gap_after(*parts: Sequence[int], seconds: float = 60.0, ahead: int = 0) -> Gap | None:
+    """The gap of a plant with windows of so many seconds after rows at these seconds."""
+    place = replace(target(), seconds=seconds)
+
+    async def main() -> Gap | None:
+        state = health(Recorder())
+        for part in parts:
+            times = rows(*(START + k * SECOND for k in part)).times
+            state.took(place, times, Taken(len(part), 0, 0, 0, ahead=ahead))
+        state.end()
+        return state.now("north").gap
+
+    return asyncio.run(main())
+
+
+STEADY, AFTER = range(0, 300, 10), range(1010, 1300, 10)  # the last before the gap is at 290 s
+
+
+def test_a_stretch_without_rows_is_a_gap_until_it_is_filled() -> None:
+    assert gap_after(STEADY) is None
+    assert gap_after(STEADY, AFTER) == Gap(720.0, "2026-09-21T14:30:10+00:00")
+    assert gap_after([*STEADY, *AFTER]) == gap_after(STEADY, AFTER)
+    assert gap_after(STEADY, AFTER, range(300, 1010, 10)) is None  # came late
+    assert gap_after(STEADY, AFTER, range(300, 600, 10)) == Gap(420.0, "2026-09-21T14:30:10+00:00")
+    assert gap_after(STEADY, AFTER, STEADY) == gap_after(STEADY, AFTER)  # came again
+
+
+def test_what_is_usual_is_no_gap() -> None:
+    assert gap_after(range(0, 10_000, 200)) is None  # rows that are slower than windows
+    assert gap_after(STEADY, AFTER, seconds=300.0) is None  # less than three windows
+    assert gap_after(STEADY, [90_000], ahead=1) is None  # a row from the future says nothing of those before it
+    assert gap_after([0], [1000]) is None  # too few to know
 
 
 def test_numbers_are_told_within_a_second_however_many_rows_come() -> None:
@@ -142,7 +211,7 @@ def test_numbers_are_told_within_a_second_however_many_rows_come() -> None:
         state = health(sink)
         state.running()
         for k in range(1000):
-            await deliver(sink, "north", rows(k), state)
+            await deliver(sink, target(), rows(k), state)
         await until(lambda: sink.states[-1].rows == 1000)
         return sink, monotonic() - began
 
@@ -192,7 +261,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "unknown time zone": {"kind": "file", "path": "x", "timezone": "Mars"},
     "places are {plant} and {sensor}": {"kind": "mqtt", "topic": "a/{tag}"},
     "# must be the last level": {"kind": "mqtt", "topic": "a/#/b"},
-    r"there is no file": {"kind": "mqtt", "topic": "a", "tls": True, "ca_file": "/nowhere/ca.pem"},
+    r"ca_file: there is no such file": {"kind": "mqtt", "topic": "a", "tls": True, "ca_file": "/nowhere/ca.pem"},
     "is no node id": {"kind": "opcua", "url": "opc.tcp://x", "nodes": {"a": "pump"}},
     "needs a certificate and a key": {
         "kind": "opcua",
@@ -200,8 +269,8 @@ WRONG: dict[str, dict[str, Any]] = {
         "nodes": {"a": "i=1"},
         "policy": "Basic256Sha256",
     },
-    "should match pattern": {"kind": "opcua", "url": "http://x", "nodes": {"a": "i=1"}},
-    "no address of a database": {"kind": "sql", "url": "my table", "table": "t"},
+    "write it as opc.tcp://HOST": {"kind": "opcua", "url": "http://x", "nodes": {"a": "i=1"}},
+    "this is no URL": {"kind": "sql", "url": "my table", "table": "t"},
     "name a file": {"kind": "sql", "url": "sqlite://", "table": "t"},
 }
 

@@ -165,6 +165,25 @@ async def a_busy_service(cluster: Cluster, topic: str) -> tuple[Recorder, Record
     return stuck, sink
 
 
+async def a_refusing_service(cluster: Cluster, topic: str) -> tuple[Recorder, Recorder]:
+    """What a service took that refuses the rows of one plant, and what the next one got of the same group."""
+
+    class Refusing(Recorder):
+        async def submit(self, plant: str, rows: Rows, *, source: str) -> Any:
+            if plant == "plant3":
+                raise ValueError("the plant is full")
+            return await super().submit(plant, rows, source=source)
+
+    cluster.rows(topic, *range(5))
+    refusing, sink = Refusing(), Recorder()
+    first = feed_of(cluster, refusing, topic)
+    async with running(first):
+        await until(lambda: first.health.state == "broken", "rows were refused")
+    async with running(feed_of(cluster, sink, topic)):
+        await until(lambda: len(sink.values("a", "plant3")) == 5, "the refused rows come again")
+    return refusing, sink
+
+
 async def a_killed_service(cluster: Cluster, topic: str, folder: Path) -> tuple[int, Counter[str]]:
     """How many seconds were sent, and how often each row was stored by the one that was killed and the other."""
     paths = [folder / "one", folder / "two"]
@@ -270,7 +289,7 @@ def outcomes(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict
     async def main() -> dict[str, Any]:
         scenarios: dict[str, Coroutine[Any, Any, Any]] = {
             made.__name__: made(cluster, f"t{uuid4().hex}")
-            for made in (known_and_others, two_services, a_busy_service, nobody_there)
+            for made in (known_and_others, two_services, a_busy_service, a_refusing_service, nobody_there)
         }
         scenarios["two_engines"] = two_engines(cluster, f"t{uuid4().hex}", folder)
         scenarios["a_killed_service"] = a_killed_service(cluster, f"t{uuid4().hex}", folder)
@@ -286,6 +305,14 @@ def outcome(outcomes: dict[str, Any], name: str) -> Any:
 
 
 # -- what must hold of it ---------------------------------------------------------------------------------------------
+
+
+def test_offsets_are_not_committed_past_rows_that_are_refused(outcomes: dict[str, Any]) -> None:
+    refusing, sink = outcome(outcomes, "a_refusing_service")
+    assert not refusing.values("a", "plant3")
+    assert sink.values("a", "plant3") == {START + k * SECOND: k for k in range(5)}
+    (detail,) = {state.detail.partition(";")[0] for state in refusing.states if state.state == "broken"}
+    assert detail == "the service refuses rows of plant3: the plant is full"
 
 
 def test_messages_of_known_plants_arrive_others_and_bad_ones_are_counted(outcomes: dict[str, Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import threading
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from eccaht.data.clock import Clock
 from eccaht.live.sources.moments import Moments
-from eccaht.live.sources.parsing import LARGEST_PAYLOAD, MOST_ROWS, BadPayload, Payloads, Reading, deliveries
+from eccaht.live.sources.parsing import LARGEST_PAYLOAD, MOST_ROWS, BadPayload, Payloads, Reading, deliveries, rows_of
 from eccaht.live.sources.quality import severity, severity_of_classic, severity_of_status
 
 NOW = datetime(2026, 5, 1, 8, tzinfo=UTC)
@@ -83,6 +85,26 @@ def test_texts_of_status_sensors_are_places_in_their_levels() -> None:
     payloads = Payloads(PAYLOADS.moments, levels={"a": ["closed", "open"]})
     assert one('"open"', payloads=payloads).value == one('{"value": "open"}', payloads=payloads).value == 1.0
     assert math.isnan(one('"ajar"', payloads=payloads).value)
+
+
+def test_a_plain_word_is_a_status_and_names_are_those_of_the_model() -> None:
+    payloads = Payloads(PAYLOADS.moments, levels={"a": ["closed", "open"]}, names={"A": "a"})
+    assert one("open", payloads=payloads).value == one("open", "A", payloads=payloads).value == 1.0
+    assert one("closed", "A", payloads=payloads).sensor == "a"
+    assert payloads.read(b'{"A": "open"}') == [Reading(MICRO, "a", 1.0)]
+    with pytest.raises(BadPayload, match="'open' is not a number"):
+        one("open", "b", payloads=payloads)
+
+
+def test_small_numbers_are_seconds_only_where_the_history_counted_from_its_beginning() -> None:
+    assert Moments(Clock(None)).read(120) == Moments(Clock(None)).read("120") == 120_000_000
+    with pytest.raises(ValueError, match="too small"):
+        Moments(Clock("UTC")).read(120)
+
+
+def test_of_two_values_at_one_time_the_first_that_is_there_counts() -> None:
+    rows = rows_of([Reading(5, "a", math.nan), Reading(5, "a", 1.0), Reading(5, "a", 2.0)])
+    assert rows.values.tolist() == [[1.0]]
 
 
 HOSTILE = [b"", b" ", b"\xff\xfe", b"{", b"[1]", b"[[]]", b"abc", b"1,5", b"1_000", b"0x10", b"{}x", b'{"value": {}}']
@@ -163,3 +185,17 @@ def test_readings_are_cut_into_deliveries_that_keep_each_time_together() -> None
     assert np.array_equal(times, np.arange(3 * MOST_ROWS))
     wide = [Reading(k, f"s{k}", 1.0) for k in range(3000)]  # every reading of a sensor of its own
     assert max(part.values.size for part in deliveries(wide)) <= 1_000_000
+
+
+@pytest.mark.parametrize(("sensors", "beside"), [(10, False), (2000, True)])
+def test_large_payloads_are_read_in_another_thread(sensors: int, beside: bool) -> None:
+    threads = set[int]()
+
+    def now() -> int:
+        threads.add(threading.get_ident())
+        return MICRO * 1000
+
+    payload = json.dumps({f"s{k}": k for k in range(sensors)}).encode()
+    found = asyncio.run(Payloads(Moments(Clock("UTC"), now=now)).read_beside(payload))
+    assert found == PAYLOADS.read(payload)
+    assert threads.isdisjoint({threading.get_ident()}) is beside

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import aiomqtt
 import numpy as np
 import pytest
 import sqlalchemy as sa
@@ -20,7 +18,7 @@ from eccaht.live.feeds import Feeds
 from eccaht.live.settings import PlantOptions, Settings
 from eccaht.live.store import Store, schema
 from tests.live import plants, stores
-from tests.live.source_tools import open_port, until
+from tests.live.source_tools import open_port, publisher, until
 
 WINDOWS = 40
 Windows = dict[int, list[float]]
@@ -105,10 +103,10 @@ def of_broker(_: Path) -> tuple[dict[str, Any], Put]:
     root = f"eccaht-test/{uuid4().hex}"
 
     async def put(first: int, last: int) -> None:
-        async with aiomqtt.Client("localhost") as client:
+        async with publisher("localhost") as publish:
             for time, values in zip(moments(TIMES[first:last]), VALUES[first:last].tolist(), strict=True):
                 for name, value in zip(plants.NAMES, values, strict=True):
-                    await client.publish(f"{root}/{name}", json.dumps({"time": time, "value": value}), qos=1)
+                    await publish(f"{root}/{name}", {"time": time, "value": value})
 
     return {"kind": "mqtt", "topic": f"{root}/{{sensor}}", "client_id": uuid4().hex, "wait": "10ms"}, put
 

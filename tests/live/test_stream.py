@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from eccaht.live import hub as hubs
 from eccaht.live.hub import Hub
 from eccaht.live.rows import Busy
+from tests.live.guarded import served
+from tests.live.service import running
 from tests.live.source_tools import until
 
 
@@ -40,8 +45,9 @@ def listening(act: Callable[[Hub], Awaitable[None]], hub: Hub | None = None, **o
         chunks: list[bytes] = []
 
         async def listen() -> None:
-            async for chunk in served.listen(**options):
-                chunks.append(chunk)
+            with served.listen(**options) as stream:
+                async for chunk in stream:
+                    chunks.append(chunk)
 
         task = asyncio.create_task(listen())
         await until(lambda: served.clients == 1)
@@ -126,24 +132,41 @@ def test_an_idle_stream_beats(monkeypatch: pytest.MonkeyPatch) -> None:
         hub = Hub()
         hub.start()
         beats = 0
-        async for chunk in hub.listen():
-            beats += chunk.count(b"event: heartbeat")
-            if beats > 3:
-                hub.close()
+        with hub.listen() as stream:
+            async for chunk in stream:
+                beats += chunk.count(b"event: heartbeat")
+                if beats > 3:
+                    hub.close()
         return hub.clients
 
     assert asyncio.run(run()) == 0
 
 
 def test_no_more_clients_than_allowed() -> None:
-    async def run() -> None:
-        hub = Hub(clients=1)
-        hub.start()
-        first = hub.listen()
-        await anext(first)
-        with pytest.raises(Busy):
-            await anext(hub.listen())
-        await first.aclose()  # type: ignore[attr-defined]
-        await anext(hub.listen())
+    hub = Hub(clients=1)
+    with hub.listen():
+        with pytest.raises(Busy, match="1 pages are open already: close one"), hub.listen():
+            raise AssertionError("there was a place")
+        assert hub.clients == 1
+    with hub.listen():
+        assert hub.clients == 1
 
-    asyncio.run(run())
+
+def test_beyond_the_most_clients_the_answer_is_an_error_and_no_stream(tmp_path: Path) -> None:
+    """On a real socket, several at once: each has a whole stream or a whole error."""
+    with running("sqlite", tmp_path, limits={"clients": 2}) as service, served(service.app) as port:
+        asked = [httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0) for _ in range(6)]
+        with ExitStack() as stack:
+            answers = []
+            for client in asked:
+                stack.callback(client.close)
+                request = client.build_request("GET", "/api/stream", headers=service.headers["read"])
+                answers.append(client.send(request, stream=True))
+            codes = [answer.status_code for answer in answers]
+            assert sorted(codes) == [200] * 2 + [429] * 4
+            for answer in answers:
+                if answer.status_code == 429:
+                    assert answer.headers["retry-after"] == "10"
+                    assert json.loads(answer.read())["detail"] == "2 pages are open already: close one"
+                else:
+                    assert b"event: heartbeat" in next(answer.iter_raw())

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import queue
-from typing import Any
 
 import sqlalchemy as sa
 
 from eccaht.live import incidents, worker
 from eccaht.live.engine import Engine
+from eccaht.live.jobs import Job, Jobs
 from eccaht.live.settings import PlantOptions, Settings
 from eccaht.live.store import Store, queries, schema
 from tests.live import plants
 
 
-class Counting(queue.SimpleQueue[Any]):
-    """Counts how often somebody waits for more."""
+class Counting(Jobs):
+    """Counts how often the thread waits for more."""
 
     lingered = 0
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+    def get(self, timeout: float = 0.0) -> Job | None:
         self.lingered += timeout == worker.LINGER
-        return super().get(block, timeout)
+        return super().get(timeout)
 
 
 async def with_plants(store: Store, names: list[str]) -> Engine:

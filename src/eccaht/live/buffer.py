@@ -1,7 +1,8 @@
 """Rows of a plant until their windows are complete: out of order, twice, one sensor at a time, as networks bring them.
 
 Rows of one time are one row: each reading counts once, the first that came. A window is complete once a row came
-that is `lateness` after its end; what comes for it later is late, and a duplicate if it comes once more.
+that is `lateness` after its end and is believed (see `Horizon`), or as soon as too many rows wait; what comes for it
+later is late, and a duplicate if it comes once more.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 
 from eccaht.arrays import Array
 from eccaht.data.clock import Clock
+from eccaht.data.horizon import Horizon
 from eccaht.data.windows import Cut, Windower, Windows
 
 REMEMBERED = 120  # complete windows whose rows are known if they come again
+_MOST_SEEN = 100_000  # rows of a complete window that are known
 Times = NDArray[np.int64]
 
 
@@ -65,20 +68,22 @@ class Seen:
         """Of the rows of a window."""
         return Seen(rows.times, ~np.isnan(rows.values))
 
-    def has(self, time: int, present: NDArray[np.bool_]) -> bool:
-        """Whether all these readings of a time are among them."""
-        place = int(np.searchsorted(self.times, time))
-        known = place < len(self.times) and self.times[place] == time
-        return bool(known and not (present & ~self.present[place]).any())
-
-    def adding(self, time: int, present: NDArray[np.bool_]) -> Seen:
-        """The same and these readings of a time."""
-        place = int(np.searchsorted(self.times, time))
-        if place < len(self.times) and self.times[place] == time:
-            both = self.present.copy()
-            both[place] |= present
-            return Seen(self.times, both)
-        return Seen(np.insert(self.times, place, time), np.insert(self.present, place, present, axis=0))
+    def with_more(self, more: Seen) -> tuple[Seen, int]:
+        """The same and more readings, whose times may repeat, and how many of these rows bring none that is new."""
+        places = {time: k for k, time in enumerate(self.times.tolist())}
+        rows, known = list(self.present), 0
+        for time, present in zip(more.times.tolist(), more.present, strict=True):
+            if (place := places.get(time)) is None:
+                if len(rows) < _MOST_SEEN:
+                    places[time] = len(rows)
+                    rows.append(present)
+            elif (present & ~rows[place]).any():
+                rows[place] = rows[place] | present
+            else:
+                known += 1
+        times = np.array(list(places), dtype=np.int64)
+        order = np.argsort(times)
+        return Seen(times[order], np.array(rows).reshape(len(rows), -1)[order]), known
 
     def to_bytes(self) -> bytes:
         """As bytes."""
@@ -99,6 +104,7 @@ class Released:
     """What rows led to: those that wait, the windows that are complete now and what they are made of, and counts.
 
     done: the rows of these windows. again: windows that were complete and which readings of them have come now.
+    ahead: rows that are left out, because too many wait already that are ahead of all others.
     """
 
     new: Readings
@@ -107,25 +113,27 @@ class Released:
     seen: tuple[bytes, ...]
     late: int
     duplicate: int
+    ahead: int
     again: dict[int, bytes]
 
 
 class Buffer:
     """The rows of a plant whose windows are not complete.
 
-    position: start of the last complete window, microseconds. horizon: the latest time that came. further: how many
-    columns rows have beside the sensors `names`: they wait with them, but no window is made of them.
+    position: start of the last complete window, microseconds. most: rows that may wait; if there are more, the oldest
+    windows are complete. further: how many columns rows have beside the sensors `names`: they wait with them, but no
+    window is made of them.
     """
 
     def __init__(
-        self, names: tuple[str, ...], seconds: float, clock: Clock, lateness: float, *, further: int = 0
+        self, names: tuple[str, ...], seconds: float, clock: Clock, lateness: float, most: int, *, further: int = 0
     ) -> None:
-        self.names, self.seconds, self.clock, self.lateness = names, seconds, clock, round(lateness * 1e6)
+        self.names, self.seconds, self.clock, self.most = names, seconds, clock, most
         self.columns = len(names) + further
         self._windower = Windower(names, seconds, clock)
         self.rows = Readings.none(self.columns)
         self.position: int | None = None
-        self.horizon: int | None = None
+        self.horizon = Horizon(round(seconds * 1e6), round(lateness * 1e6))
         self._seen: OrderedDict[int, bytes] = OrderedDict()
 
     def remember(self, start: int, seen: bytes) -> None:
@@ -135,15 +143,28 @@ class Buffer:
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
 
-    def put(self, rows: Readings) -> None:
+    @property
+    def held(self) -> int:
+        """How many of the rows that wait are ahead of all others."""
+        return self.horizon.ahead(self.rows.times)
+
+    def to_bytes(self, rows: Readings) -> bytes:
+        """Rows that are new, and how far times are believed now, for `put` after a restart."""
+        horizon = self.horizon
+        known = [] if horizon.time is None else [horizon.time, horizon.usual, *horizon.doubted]
+        return rows.to_bytes() + np.array(known, dtype="<i8").tobytes()
+
+    def put(self, content: bytes) -> None:
         """Rows that were new when they came, of which some may be in complete windows by now."""
+        rows = Readings.parse(content, self.columns)
         kept = rows if self.position is None else rows.pick(self.starts(rows.times) > self.position)
         self.rows, _ = _merged(self.rows, kept)
-        self._look(rows.times)
+        known = np.frombuffer(content, "<i8", offset=len(rows.to_bytes())).tolist()
+        if known:
+            self.horizon.time, self.horizon.usual, self.horizon.doubted = known[0], known[1], tuple(known[2:])
 
-    def add(self, rows: Readings) -> Released:
-        """Take rows in any order."""
-        rows = rows.pick(np.argsort(rows.times, kind="stable"))
+    def add(self, rows: Readings, limit: int | None = None) -> Released:
+        """Take rows in any order; limit: see `Horizon.hear`."""
         late = known = 0
         again: dict[int, bytes] = {}
         if self.position is not None:
@@ -151,13 +172,24 @@ class Buffer:
             known = self._count_known(rows.pick(behind), again)
             late = int(behind.sum()) - known
             rows = rows.pick(~behind)
+        before, arrived = self.rows.times, rows.times
+        rows = rows.pick(np.argsort(rows.times, kind="stable"))
         self.rows, fresh = _merged(self.rows, rows)
-        self._look(rows.times)
+        self.horizon.hear(arrived, self.rows.times, limit)
+        new, ahead = self._bounded(rows.pick(fresh), before)
         done, windows, seen = self._release()
-        new = rows.pick(fresh)
         if self.position is not None:
             new = new.pick(self.starts(new.times) > self.position)
-        return Released(new, done, windows, seen, late, known + len(fresh) - int(fresh.sum()), again)
+        return Released(new, done, windows, seen, late, known + len(fresh) - int(fresh.sum()), ahead, again)
+
+    def _bounded(self, new: Readings, before: Times) -> tuple[Readings, int]:
+        """The new rows without those that are ahead of all others, if half of the most wait for that; their number."""
+        if self.held <= self.most // 2:
+            return new, 0
+        assert self.horizon.time is not None
+        far = (new.times > self.horizon.time + self.horizon.reach) & ~np.isin(new.times, before)
+        self.rows = self.rows.pick(~np.isin(self.rows.times, new.times[far]))
+        return new.pick(~far), int(far.sum())
 
     def starts(self, times: Times) -> Times:
         """The window of each time."""
@@ -165,28 +197,20 @@ class Buffer:
 
     def _count_known(self, rows: Readings, again: dict[int, bytes]) -> int:
         """How many rows of complete windows came before; the others are known from now on."""
-        known, size = 0, self.columns
-        for start, time, values in zip(self.starts(rows.times).tolist(), rows.times.tolist(), rows.values, strict=True):
-            content, present = self._seen.get(start), ~np.isnan(values)
-            if content is None:  # of a window too long ago, or without any row
+        known, starts = 0, self.starts(rows.times)
+        for start in np.unique(starts).tolist():
+            if (content := self._seen.get(start)) is None:  # of a window too long ago, or without any row
                 continue
-            if (seen := Seen.parse(content, size)).has(time, present):
-                known += 1
-            else:
-                self._seen[start] = again[start] = seen.adding(time, present).to_bytes()
+            chosen = Seen.of(rows.pick(starts == start))
+            seen, known_here = Seen.parse(content, self.columns).with_more(chosen)
+            known += known_here
+            if known_here < len(chosen.times):
+                self._seen[start] = again[start] = seen.to_bytes()
         return known
-
-    def _look(self, times: Times) -> None:
-        if len(times):
-            latest = int(times.max())
-            self.horizon = latest if self.horizon is None else max(self.horizon, latest)
 
     def _release(self) -> tuple[Readings, Windows, tuple[bytes, ...]]:
         """The rows of the windows that are complete, which leave the buffer, these windows and their readings."""
-        count = 0
-        if self.horizon is not None and len(self.rows.times):
-            first_open = self.starts(np.array([self.horizon - self.lateness]))[0]
-            count = int(np.searchsorted(self.starts(self.rows.times), first_open))
+        count = self._complete()
         done = self.rows.pick(slice(count))
         cut = Cut.of(done.times.astype("datetime64[us]"), self.seconds, self.clock)
         windows = self._windower.windows(cut, done.values[:, : len(self.names)])
@@ -198,6 +222,18 @@ class Buffer:
         for start, content in zip(cut.starts.astype(np.int64).tolist(), seen, strict=True):
             self.remember(start, content)
         return done, windows, seen
+
+    def _complete(self) -> int:
+        """How many of the rows, which are in order, are in complete windows."""
+        count, horizon, times = 0, self.horizon, self.rows.times
+        if horizon.time is not None:
+            first_open = self.starts(np.array([horizon.time - horizon.lateness]))[0]
+            count = int(np.searchsorted(times, first_open))
+        too_many = len(times) - self.held - self.most
+        if too_many > count:
+            starts = self.starts(times[too_many - 1 :])
+            count = too_many - 1 + int(np.searchsorted(starts, starts[0], side="right"))
+        return count
 
 
 def _merged(before: Readings, more: Readings) -> tuple[Readings, NDArray[np.bool_]]:

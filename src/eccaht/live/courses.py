@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from eccaht.arrays import Array
 from eccaht.incident.predictions import Predictions
 from eccaht.live.documents import stamp
-from eccaht.live.plant import PlantView
+from eccaht.live.standing import PlantView
 from eccaht.live.store import history
 from eccaht.live.store.history import Past, Span
 from eccaht.model.model import Model

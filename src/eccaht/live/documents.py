@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from eccaht.data.clock import Clock
-from eccaht.live.plant import PlantView
 from eccaht.live.rows import SourceState
-from eccaht.live.security.audit import masked
+from eccaht.live.sources.settings import shown
+from eccaht.live.standing import PlantView
 from eccaht.live.store.schema import STATES
 from eccaht.watch.events import Fault, iso
 
@@ -52,6 +52,15 @@ def source_document(state: SourceState) -> dict[str, Any]:
     return {**asdict(state), "since": moment(state.since), "last": moment(state.last)}
 
 
+def action_document(row: dict[str, Any]) -> dict[str, Any]:
+    """Something that was done; an earlier version may have stored secrets of sources with it."""
+    document = row["document"]
+    if isinstance(sources := document.get("options", {}).get("sources"), dict):
+        hidden = {name: shown(source) for name, source in sources.items()}
+        document = {**document, "options": {**document["options"], "sources": hidden}}
+    return {**row, "at": moment(row["at"]), "document": document}
+
+
 def overview(view: PlantView) -> dict[str, Any]:
     """A plant as a row among others."""
     clock, fault = view.model.clock, view.fault
@@ -64,6 +73,7 @@ def overview(view: PlantView) -> dict[str, Any]:
         "windows": view.windows,
         "named": list(fault.named) if fault is not None else [],
         "onset": stamp(clock, fault.onset) if fault is not None else None,
+        "no_data": view.no_data,
         "still": {kind: list(names) for kind, names in view.still.items()},
         "shelved": {name: stamp(clock, until) for name, until in view.shelved.items()},
         "sources": {name: source_document(state) for name, state in view.sources.items()},
@@ -102,5 +112,6 @@ def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
         "late": view.late,
         "duplicate": view.duplicate,
         "ahead": view.ahead,
-        "options": masked(view.options.model_dump(mode="json")),
+        "held": view.held,
+        "options": view.options.model_dump(mode="json"),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,16 +16,21 @@ import sqlalchemy as sa
 from eccaht.live import tidying
 from eccaht.live.documents import source_document
 from eccaht.live.hub import Hub
-from eccaht.live.plant import LivePlant, PlantView, Step
+from eccaht.live.jobs import Job
+from eccaht.live.plant import LivePlant
 from eccaht.live.rows import Busy, Rows, SourceState, Taken, UnknownPlant
 from eccaht.live.settings import PlantOptions, Settings
+from eccaht.live.standing import PlantView, Step
 from eccaht.live.store import Store, queries, schema
 from eccaht.live.store.store import now
-from eccaht.live.worker import Job, Outgoing, Worker
+from eccaht.live.worker import Outgoing, Worker
 from eccaht.model.model import parse_model
 from eccaht.watch.events import Event
 
+_LOG = logging.getLogger("eccaht.live")
 _SOURCES = 2.0  # seconds between messages of a source whose state stays
+LISTENED = 5.0  # seconds between looks at which plants no rows come for
+_MORE = 100  # orders and the like that may wait beside the deliveries
 
 
 class Engine:
@@ -39,7 +45,7 @@ class Engine:
         self._waiting = 0  # jobs that are not done
         self._told_sources: dict[tuple[str, str], float] = {}  # when
         self._thread: threading.Thread | None = None
-        self._tidying: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def counts(self) -> dict[str, int]:
@@ -53,16 +59,17 @@ class Engine:
         await asyncio.to_thread(self.worker.load_all)
         self._thread = threading.Thread(target=self.worker.run, name="eccaht-engine", daemon=True)
         self._thread.start()
-        self._tidying = asyncio.create_task(tidying.keep(self.store, self.settings.retention, self.worker.views.copy))
+        keeping = tidying.keep(self.store, self.settings.retention, self.worker.views.copy)
+        self._tasks = [asyncio.create_task(keeping), asyncio.create_task(self._listen())]
 
     async def stop(self) -> None:
         """Do what waits, write a checkpoint of each plant and end."""
-        if self._tidying is not None:
-            self._tidying.cancel()
-            await asyncio.gather(self._tidying, return_exceptions=True)
-            self._tidying = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
         if self._thread is not None:
-            self.worker.jobs.put(None)
+            self.worker.jobs.end()
             await asyncio.to_thread(self._thread.join)
             self._thread = None
         self.hub.close()
@@ -76,6 +83,11 @@ class Engine:
     def waiting(self) -> int:
         """Deliveries and orders that are not stored yet."""
         return self._waiting
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows may be submitted at once."""
+        return self.settings.limits.rows
 
     async def submit(self, plant: str, rows: Rows, *, source: str, position: dict[str, Any] | None = None) -> Taken:
         """Take rows; returns once everything is stored: only then a source may acknowledge them.
@@ -92,6 +104,7 @@ class Engine:
             return step, taken
 
         self.check(plant)
+        self._has_room(plant)
         taken: Taken = await self._do(work, plant)
         return taken
 
@@ -124,6 +137,7 @@ class Engine:
         """Another service may watch the plant: write its checkpoint, so that it goes on at once."""
 
         def work(found: LivePlant) -> tuple[Step, None]:
+            found.hearing.heard = None  # its rows go elsewhere
             return Step(plant, checkpoint=found.checkpoint()), None
 
         self.check(plant)
@@ -173,12 +187,16 @@ class Engine:
         return digest, len(model.names)
 
     async def put_plant(self, name: str, model_digest: str, options: PlantOptions, who: str) -> None:
-        """Make a plant, or change its model or options; events keep their numbers, a new model begins a new era."""
+        """Make a plant, or change its model or options; events keep their numbers, a new model begins a new era.
+
+        Rows that wait come along; what is open with the model before ends.
+        """
         if name not in self.worker.views and len(self.worker.views) >= self.settings.limits.plants:
             raise ValueError(f"there are {len(self.worker.views)} plants, as many as limits.plants allows")
-        await self._do(
+        ended: list[Event] = await self._do(
             lambda connection: self.worker.put(connection, name, model_digest, options, who), name, group=False
         )
+        self.hub.publish([("event", name, {"plant": name, "document": event.document()}) for event in ended])
 
     async def remove_plant(self, name: str, who: str) -> None:
         """Delete a plant with all its windows and events."""
@@ -219,13 +237,33 @@ class Engine:
     def _with_sources(self, view: PlantView) -> PlantView:
         return replace(view, sources=self.worker.sources.get(view.name, {}))
 
+    def _has_room(self, plant: str) -> None:
+        """Refuse a delivery for now if too many wait: of all plants, or half as many of this one alone."""
+        most = self.settings.limits.waiting
+        if self._waiting >= most or self.worker.jobs.of(plant) >= max(most // 2, 1):
+            self.counts["refused"] += 1
+            raise Busy(f"{self._waiting} deliveries wait to be stored")
+
+    async def _listen(self) -> None:
+        """Report plants for which no rows come any more."""
+
+        def work(found: LivePlant) -> tuple[Step, None]:
+            return found.listen() or Step(found.name), None
+
+        while True:
+            await asyncio.sleep(LISTENED)
+            for plant in self.worker.silent():
+                try:
+                    await self._do(work, plant)
+                except Exception as error:  # the next look may succeed
+                    _LOG.warning("plant %s, for which no rows come: %s", plant, error)
+
     async def _do(self, work: Callable[..., Any], plant: str | None, *, group: bool = True) -> Any:
         """Have the thread do something, and wait until it is stored."""
         if not self.alive or self.worker.loop is None:
             raise Busy("the service is starting or stopping", broken=True)
-        if self._waiting >= self.settings.limits.waiting:
-            self.counts["refused"] += 1
-            raise Busy(f"{self._waiting} deliveries wait to be stored")
+        if self._waiting >= self.settings.limits.waiting + _MORE:
+            raise Busy(f"{self._waiting} deliveries and orders wait to be stored")
         future = self.worker.loop.create_future()
         self._waiting += 1
         future.add_done_callback(self._done)

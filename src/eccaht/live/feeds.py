@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from eccaht.live.engine import Engine
 from eccaht.live.rows import SourceState
 from eccaht.live.sources import Feed, Sink, Target, make_feed, read_settings
+from eccaht.live.sources.settings import SourceDocument
 from eccaht.model.model import Model
 
 _LOG = logging.getLogger("eccaht.live")
@@ -29,15 +31,15 @@ class Feeds:
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         self._targets: dict[str, tuple[Model, Target]] = {}
 
-    async def check(self, sources: dict[str, dict[str, Any]]) -> None:
+    async def check(self, sources: Mapping[str, SourceDocument]) -> None:
         """Refuse sources whose settings are wrong, before anything changes."""
         for name, settings in sources.items():
-            read_settings(settings, name)
+            read_settings(settings.get_secret_value(), name)
 
     async def start(self) -> None:
         """Start the sources of several plants, and those of each."""
         for name, settings in self._engine.settings.sources.items():
-            feed = make_feed(name, read_settings(settings, name), self.target, self._engine)
+            feed = make_feed(name, read_settings(settings.get_secret_value(), name), self.target, self._engine)
             self._tasks.setdefault(_SEVERAL, []).append(asyncio.create_task(feed.run(), name=name))
         for plant in self._engine.views():
             await self.renew(plant)
@@ -56,8 +58,8 @@ class Feeds:
         view = self._engine.view(plant)
         for name, settings in view.options.sources.items():
             try:
-                feed = feed_of(name, settings, plant, view.model, self._engine)
-            except ValueError as error:
+                feed = feed_of(name, settings.get_secret_value(), plant, view.model, self._engine)
+            except (ValueError, OSError) as error:  # OSError: a file of certificates
                 _LOG.error("plant %s: %s", plant, error)
                 self._engine.source_state(plant, name, SourceState("broken", datetime.now(UTC), str(error)))
                 continue

@@ -10,7 +10,8 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -73,8 +74,12 @@ class Hub:
         for client in self._clients:
             client.awake.set()
 
-    async def listen(self, plant: str | None = None, after: int | None = None) -> AsyncIterator[bytes]:
-        """The stream of one client; plant: of this one only; after: the last message that it had."""
+    @contextmanager
+    def listen(self, plant: str | None = None, after: int | None = None) -> Iterator[AsyncIterator[bytes]]:
+        """The stream of one client, which has its place for the length of a `with`; refused if there is none left.
+
+        plant: of this one only; after: the last message that it had.
+        """
         if len(self._clients) >= self._most_clients:
             raise Busy(f"{self._most_clients} pages are open already: close one", 10.0)
         client = _Client(plant, self._most)
@@ -82,18 +87,21 @@ class Hub:
             self._catch_up(client, after)
         self._clients.add(client)
         try:
-            yield b"retry: 1000\n\n" + _beat()
-            while not self._closed:
-                try:
-                    await asyncio.wait_for(client.awake.wait(), _BEAT)
-                except TimeoutError:
-                    yield _beat()
-                    continue
-                if chunk := self._chunk(client):
-                    yield chunk
-                await asyncio.sleep(_TICK)
+            yield self._stream(client)
         finally:
             self._clients.discard(client)
+
+    async def _stream(self, client: _Client) -> AsyncIterator[bytes]:
+        yield b"retry: 1000\n\n" + _beat()
+        while not self._closed:
+            try:
+                await asyncio.wait_for(client.awake.wait(), _BEAT)
+            except TimeoutError:
+                yield _beat()
+                continue
+            if chunk := self._chunk(client):
+                yield chunk
+            await asyncio.sleep(_TICK)
 
     def _catch_up(self, client: _Client, after: int) -> None:
         if after > self._number or (after < self._number and (not self._kept or self._kept[0].number > after + 1)):

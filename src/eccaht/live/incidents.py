@@ -16,7 +16,7 @@ from eccaht.incident.investigate import investigate_incident
 from eccaht.incident.naming import LONGEST
 from eccaht.incident.words import confidence, reasons
 from eccaht.live.documents import moment
-from eccaht.live.plant import PlantView
+from eccaht.live.standing import PlantView
 from eccaht.live.store import history
 from eccaht.live.store.history import Span
 from eccaht.model.model import Model, parse_model

@@ -16,4 +16,4 @@ Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "
 class Part(BaseModel):
     """Settings that belong together; what is not known is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

@@ -4,85 +4,33 @@ from __future__ import annotations
 
 import time as clocks
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
 from eccaht.arrays import Array
+from eccaht.data.horizon import latest_believed
 from eccaht.data.windows import Sample
 from eccaht.live.buffer import REMEMBERED, Buffer, Readings
 from eccaht.live.moved import Constants
 from eccaht.live.rows import Rows, SourceState, Taken
 from eccaht.live.settings import PlantOptions
+from eccaht.live.standing import PlantView, Step
 from eccaht.live.store.schema import STATES, checkpoints, counts, events, pending, windows
 from eccaht.model.model import Model
-from eccaht.watch.events import STILL, Event, Fault, microseconds
+from eccaht.watch.events import STILL, Fault, microseconds
+from eccaht.watch.hearing import Hearing
 from eccaht.watch.rates import false_alarm_every, rate_line
 from eccaht.watch.session import Session
 from eccaht.watch.watchers import WatchedPlant
 
 EVERY = 60  # windows between checkpoints
 FARTHEST = 1e8  # robust units from the centre: beyond, a value is no reading
+_DAY = 86400.0  # seconds after which rows that are ahead of the clock are not kept for later
 _SUSPECTS = 12
-
-
-@dataclass(frozen=True)
-class PlantView:
-    """A plant as it is now, for everybody to read."""
-
-    name: str
-    model_digest: str
-    model: Model
-    era: int
-    options: PlantOptions
-    state: str
-    evidence: float
-    threshold_every: float
-    promise: str
-    position: np.datetime64 | None
-    windows: int
-    fault: Fault | None
-    acknowledged: bool
-    still: Mapping[str, tuple[str, ...]]
-    shelved: Mapping[str, np.datetime64]
-    suspects: tuple[dict[str, Any], ...]
-    late: int
-    duplicate: int
-    ahead: int
-    offsets: Array
-    renewed: int | None  # since when the offsets hold, microseconds
-    sources: Mapping[str, SourceState] = field(default_factory=dict)
-
-    def shifts(self, starts: NDArray[np.int64]) -> Array:
-        """What operators called normal, less what was, of windows that start then: (T, K), in robust units."""
-        since = 1 << 62 if self.renewed is None else self.renewed
-        return np.where((starts > since)[:, None], self.offsets, 0.0)
-
-    @property
-    def sensors(self) -> tuple[str, ...]:
-        """The sensors of the model."""
-        return self.model.names
-
-
-@dataclass(eq=False)
-class Step:
-    """All that must be stored of one thing that happened to a plant, in one transaction or not at all."""
-
-    plant: str
-    windows: list[dict[str, Any]] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)  # of the events
-    again: list[dict[str, Any]] = field(default_factory=list)  # windows of which more readings came, too late
-    pending: dict[str, Any] | None = None
-    consumed: int | None = None  # pending rows before this time are in windows now
-    counts: dict[str, Any] | None = None
-    checkpoint: dict[str, Any] | None = None
-    position: dict[str, Any] | None = None
-    audit: dict[str, Any] | None = None
+_NEVER = 1 << 62
 
 
 class LivePlant:
@@ -92,12 +40,13 @@ class LivePlant:
         self, name: str, model: Model, digest: str, era: int, options: PlantOptions, session: Session, most: int
     ) -> None:
         self.name, self.model, self.digest, self.era, self.options = name, model, digest, era, options
-        self.session, self._most = session, most
+        self.session = session
         self._constants = Constants(model.constants, len(model.names), model.clock)
         self._places = {sensor: k for k, sensor in enumerate(model.names)} | self._constants.places
         self._decimals = _by_decimals(model)
         further = len(self._constants.places)
-        self.buffer = Buffer(model.names, model.seconds, model.clock, options.lateness, further=further)
+        self.buffer = Buffer(model.names, model.seconds, model.clock, options.lateness, most, further=further)
+        self.hearing = Hearing(float(model.summary.row_counts[0]), model.seconds)
         if session.position is not None:
             self.buffer.position = microseconds(session.position)
         self.late = self.duplicate = self.ahead = self.waiting = 0
@@ -130,9 +79,11 @@ class LivePlant:
         for window in connection.execute(after):
             session.take(_sample(window, len(model.names)), model.clock, late=window.late)
         session.settle()
-        recent = taken.with_only_columns(windows.c.start, windows.c.seen).order_by(windows.c.start.desc())
+        columns = (windows.c.start, windows.c.seen, windows.c.late, windows.c.rows)
+        recent = taken.with_only_columns(*columns).order_by(windows.c.start.desc())
         for window in reversed(connection.execute(recent.limit(REMEMBERED)).all()):
             plant.buffer.remember(window.start, window.seen)
+            plant.hearing.took(window.late, window.rows)
         if session.position is not None:
             plant.buffer.position = microseconds(session.position)
         plant._restore_rows(connection)
@@ -142,8 +93,9 @@ class LivePlant:
     def _restore_rows(self, connection: sa.Connection) -> None:
         waiting = sa.select(pending).where(pending.c.plant == self.name).order_by(pending.c.number)
         for entry in connection.execute(waiting):
-            self.buffer.put(Readings.parse(entry.content, self.buffer.columns))
+            self.buffer.put(entry.content)
             self._number = entry.number + 1
+        self.hearing.know(_no_data(connection, self.name))
         normal = (events.c.plant == self.name) & (events.c.kind == "new-normal")
         self.renewed = connection.execute(sa.select(sa.func.max(events.c.time)).where(normal)).scalar()
         found = connection.execute(sa.select(counts).where(counts.c.plant == self.name)).one_or_none()
@@ -163,16 +115,11 @@ class LivePlant:
     def take(self, rows: Rows) -> tuple[Step, Taken]:
         """Take rows."""
         readings, unknown = self._scaled(rows)
-        future = readings.times > _now() + round(self.options.ahead * 1e6)
-        ahead = int(future.sum()) if self.model.clock.row_interval is None else 0
-        if ahead:
-            readings = readings.pick(~future)
-        if len(readings.times) + len(self.buffer.rows.times) > self._most + len(rows.times):
-            raise ValueError(
-                f"more than {self._most} rows of plant {self.name} wait for their window to be complete: "
-                "send rows of later times, or lower its lateness"
-            )
-        before, released, step = self._counts(), self.buffer.add(readings), Step(self.name)
+        limit = latest_believed(self.model.clock, self.options.ahead)
+        future = np.zeros(len(readings.times), bool) if limit is None else readings.times > limit + round(_DAY * 1e6)
+        before, held_before, step = self._counts(), self.buffer.held, Step(self.name)
+        released = self.buffer.add(readings.pick(~future), limit)
+        ahead, held = int(future.sum()) + released.ahead, self.buffer.held
         self.late, self.duplicate, self.ahead = (
             self.late + released.late, self.duplicate + released.duplicate, self.ahead + ahead
         )  # fmt: skip
@@ -181,19 +128,62 @@ class LivePlant:
         moved = self._constants.moved(released.done, self.session.told.moved)
         for sample, seen in zip(released.windows.samples(), released.seen, strict=True):
             self._window(step, sample, seen, moved)
-        if len(released.new.times):
+        self._wait(step, released.new)
+        if not step.windows:
+            self.hearing.ahead += ahead + max(held - held_before, 0)
+        if self.hearing.listen(self.waiting):
+            self._report_data(step)
+        if (now := self._counts()) != before:
+            step.counts = now
+        return step, Taken(len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead, held)
+
+    def listen(self) -> Step | None:
+        """What has to be stored because no rows come, None if nothing."""
+        if not self.hearing.listen(self.waiting):
+            return None
+        step = Step(self.name)
+        self._report_data(step)
+        return step
+
+    def carry(self, old: LivePlant) -> Step:
+        """Take along the rows that wait in the plant as it was with another model."""
+        model, waiting, step = old.model, old.buffer.rows, Step(self.name)
+        K = len(model.names)
+        raw = waiting.values.copy()
+        raw[:, :K] = raw[:, :K] * model.scale + model.center
+        names = (*model.names, *old._constants.places)
+        readings, _ = self._scaled(Rows(waiting.times.astype("datetime64[us]"), names, raw))
+        horizon = self.buffer.horizon
+        horizon.time, horizon.usual, horizon.doubted = (
+            old.buffer.horizon.time, max(old.buffer.horizon.usual, horizon.step), old.buffer.horizon.doubted
+        )  # fmt: skip
+        self._number = old._number
+        self._wait(step, readings)
+        return step
+
+    def _wait(self, step: Step, rows: Readings) -> None:
+        """Keep rows until their windows are complete, and no longer those that are in windows now."""
+        if len(rows.times):
             step.pending = {
                 "plant": self.name,
                 "number": self._number,
-                "last": int(released.new.times.max()),
-                "content": released.new.to_bytes(),
+                "last": int(rows.times.max()),
+                "content": self.buffer.to_bytes(rows),
             }
             self._number += 1
-        if step.windows and len(self.buffer.rows.times):
-            step.consumed = int(self.buffer.rows.times[0])
-        if (now := self._counts()) != before:
-            step.counts = now
-        return step, Taken(len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead)
+        if step.windows:
+            waiting = self.buffer.rows.times
+            step.consumed = int(waiting[0]) if len(waiting) else _NEVER
+
+    def _report_data(self, step: Step) -> None:
+        """Report that the plant has no data, or has them again."""
+        session, clock = self.session, self.model.clock
+        counted = clock.row_interval is not None
+        time = np.datetime64(0 if counted else _now(), "us") if session.position is None else session.position
+        events = session.report(*self.hearing.news, time, clock)
+        step.events += events
+        step.times += [microseconds(time)] * len(events)
+        step.checkpoint = self.checkpoint()  # windows, which are taken again after a restart, do not show it
 
     def order(self, text: str) -> Step:
         """Obey an operator; the state is a checkpoint at once."""
@@ -224,7 +214,9 @@ class LivePlant:
         end = start + round(self.model.seconds * 1e6)
         until = {name: text for name, (since, text) in moved.items() if since < end}
         told = session.take(sample, self.model.clock, late=late, moved=until)
+        rows = 0 if sample.rows is None else int(sample.rows.max())
         self.waiting = 0
+        self.hearing.took(late, rows)
         self._look()
         step.events += told
         step.times += [start] * len(told)
@@ -236,7 +228,7 @@ class LivePlant:
                 "era": self.era,
                 "values": np.ascontiguousarray(sample.values, dtype="<f8").tobytes(),
                 "seen": seen,
-                "rows": 0 if sample.rows is None else int(sample.rows.max()),
+                "rows": rows,
                 "late": late,
                 "evidence": self.evidence,
                 "state": STATES.index(self.state),
@@ -301,6 +293,8 @@ class LivePlant:
             late=self.late,
             duplicate=self.duplicate,
             ahead=self.ahead,
+            held=self.buffer.held,
+            no_data=self.hearing.reason,
             offsets=operator.offsets.copy(),
             renewed=self.renewed,
             sources=sources,
@@ -331,6 +325,16 @@ def _by_decimals(model: Model) -> dict[int, list[int]]:
         if (places := model.reading.get("decimals", {}).get(name)) is not None:
             found.setdefault(places, []).append(k)
     return found
+
+
+def _no_data(connection: sa.Connection, plant: str) -> str | None:
+    """Why the plant has no data, as the last event about that has it."""
+    about = (events.c.plant == plant) & events.c.kind.in_(("no-data", "data-back"))
+    last = connection.execute(sa.select(events.c.document).where(about).order_by(events.c.number.desc()).limit(1))
+    document = last.scalar()
+    if document is None or document["event"] == "data-back":
+        return None
+    return str(document["text"]).removeprefix("no data: ")
 
 
 def _sample(window: Any, size: int) -> Sample:

@@ -40,8 +40,8 @@ class Rows:
 class Taken(NamedTuple):
     """What became of rows: how many came; of these, how many too late for their window, how many were there before.
 
-    windows: how many they completed. unknown: columns that the model does not have. ahead: rows from the future,
-    left out.
+    windows: how many they completed. unknown: columns that the model does not have. ahead: rows from the future, left
+    out. held: rows that wait now because they are ahead of all others, until others agree with them.
     """
 
     rows: int
@@ -50,6 +50,7 @@ class Taken(NamedTuple):
     windows: int
     unknown: tuple[str, ...] = ()
     ahead: int = 0
+    held: int = 0
 
 
 class Busy(Exception):
@@ -68,11 +69,20 @@ class UnknownPlant(KeyError):
 
 
 @dataclass(frozen=True)
+class Gap:
+    """A stretch without rows: how long, and the time of the first row after it, on the clock of the plant."""
+
+    seconds: float
+    until: str
+
+
+@dataclass(frozen=True)
 class SourceState:
-    """What a source says of itself; rows: delivered so far, last: when the last of them came."""
+    """What a source says of itself; rows: delivered so far, last: when the last of them came, gap: the last in them."""
 
     state: Literal["connecting", "running", "waiting", "broken"]
     since: datetime
     detail: str = ""
     rows: int = field(default=0)
     last: datetime | None = None
+    gap: Gap | None = None

@@ -13,10 +13,20 @@ import sqlalchemy as sa
 import uvicorn
 from fastapi import FastAPI
 
+try:
+    import resource
+except ImportError:  # there is no such limit on Windows
+    resource = None  # type: ignore[assignment]
+
 from eccaht.live.api.app import make_app
+from eccaht.live.hiding import scrubbed
+from eccaht.live.protocol import limited
+from eccaht.live.security.connections import Connections
 from eccaht.live.security.guard import check_listening
 from eccaht.live.settings import Settings
 
+_LOG = logging.getLogger("eccaht.live")
+_FILES = 128  # that may be open beside connections
 _BACKLOG = 2048  # connections that wait, as many as uvicorn allows
 _KNOWN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message", "taskName"}
 
@@ -55,26 +65,44 @@ def run(settings: Settings) -> int:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     try:
         app = make_app(settings)
-    except sa.exc.OperationalError as error:
-        said = " ".join(str(error.orig).split())[:200]
+    except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+        said = scrubbed(" ".join(str(error.orig).split()), settings.store.url.secrets())[:200]
         raise ValueError(f"the store does not answer: {said}; start the database, or give another --store") from None
     check_listening(settings.listen.host, app.state.store, is_open=settings.security.open)
     listening = _listening(settings)
     port = listening.getsockname()[1]
     host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
     print(f"eccaht serves http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
-    # proxy_headers: the guard must see who really calls, not what a header says
-    config = uvicorn.Config(
+    server = _Server(server_config(app, settings))
+    server.run(sockets=[listening])
+    return 0 if server.started else 1
+
+
+def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves an app behind the guard."""
+    limits, guard = settings.limits, app.state.guard
+    connections = Connections(_most(limits.connections), limits.per_address, guard.is_proxy)
+    # proxy_headers: the guard must see who really calls, not what a header says; ws: no limit would hold for those
+    return uvicorn.Config(
         app,
+        http=limited(connections, settings.security.head_time),
+        ws="none",
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=3,
         server_header=False,
         proxy_headers=False,
     )
-    server = _Server(config)
-    server.run(sockets=[listening])
-    return 0 if server.started else 1
+
+
+def _most(wanted: int) -> int:
+    """How many connections there may be: each is an open file, and the store, the sources and alerts need some too."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource is not None else 1024
+    if files == -1 or files - _FILES >= wanted:
+        return wanted
+    most = max(files - _FILES, files // 2)
+    _LOG.info("limits.connections is %d, but %d files may be open: %d connections", wanted, files, most)
+    return most
 
 
 def _listening(settings: Settings) -> socket.socket:

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
+from pydantic_core import to_jsonable_python
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from eccaht.data.durations import parse_duration
 from eccaht.live.alerts.settings import Alerts
+from eccaht.live.hiding import SecretUrl
 from eccaht.live.parts import Name, Part
 from eccaht.live.security.settings import Security
+from eccaht.live.sources.settings import SourceDocument
 
 
 def _seconds(value: Any) -> float:
@@ -29,7 +32,9 @@ def _seconds(value: Any) -> float:
 class StoreSettings(Part):
     """Where windows, states and events are kept."""
 
-    url: str = Field("sqlite:///eccaht.db", description="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")
+    url: SecretUrl = Field(
+        SecretUrl("sqlite:///eccaht.db"), description="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    )
     schema_name: str | None = Field(None, description="PostgreSQL: the schema of all tables", alias="schema")
 
 
@@ -47,9 +52,11 @@ class Limits(Part):
     model: int = Field(64_000_000, ge=1000, description="bytes of an uploaded model")
     rows: int = Field(10_000, ge=1, description="rows of one delivery")
     waiting: int = Field(1000, ge=1, description="deliveries that wait to be stored, of all plants together")
-    pending: int = Field(200_000, ge=1, description="rows of a plant whose windows are not complete")
+    pending: int = Field(200_000, ge=1, description="rows of a plant that wait; beyond, its oldest window is complete")
     plants: int = Field(1000, ge=1, description="plants")
     clients: int = Field(500, ge=1, description="open streams of events")
+    connections: int = Field(2000, ge=10, description="open connections; fewer where fewer files may be open")
+    per_address: int = Field(600, ge=1, description="open connections of one address; proxies have no such limit")
     messages: int = Field(2000, ge=10, description="messages that wait for one client")
 
 
@@ -67,15 +74,21 @@ class PlantOptions(Part):
     """How a plant is watched.
 
     false_alarms: how many are bearable. lateness: for how long a window waits for rows that come late, in seconds.
-    ahead: rows whose time is further in the future are left out. sources: by name, the settings of each.
+    ahead: how far the clocks of sources may be ahead of the service's: after a gap, rows further in the future wait,
+    and those of another day are left out. sources: by name, the settings of each.
     """
 
     false_alarms: str | None = Field(None, max_length=40, description="1/30d, or 1/5000w for windows")
     lateness: float = Field(0.0, ge=0, le=86400, description="how long a window waits for rows that come late")
-    ahead: float = Field(86400.0, gt=0, description="rows that are further in the future are left out")
-    sources: dict[Name, dict[str, Any]] = Field(default_factory=dict, max_length=20, description="where rows come from")
+    ahead: float = Field(600.0, gt=0, description="how far clocks of sources may be ahead of the service's")
+    sources: dict[Name, SourceDocument] = Field(default_factory=dict, max_length=20, description="where rows come from")
 
     _lengths = field_validator("lateness", "ahead", mode="before")(_seconds)
+
+    def stored(self) -> dict[str, Any]:
+        """As values of JSON with the secrets of sources, for the store alone: `model_dump` leaves these out."""
+        sources = {name: to_jsonable_python(source.get_secret_value()) for name, source in self.sources.items()}
+        return {**self.model_dump(mode="json"), "sources": sources}
 
 
 class PlantSettings(PlantOptions):
@@ -92,7 +105,12 @@ class Settings(BaseSettings):
     """All settings of the service."""
 
     model_config = SettingsConfigDict(
-        env_prefix="ECCAHT_", env_nested_delimiter="__", extra="forbid", frozen=True, populate_by_name=True
+        env_prefix="ECCAHT_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        hide_input_in_errors=True,
     )
     store: StoreSettings = StoreSettings()
     listen: Listen = Listen()
@@ -101,7 +119,7 @@ class Settings(BaseSettings):
     alerts: Alerts = Alerts()
     security: Security = Security()
     plants: dict[Name, PlantSettings] = {}
-    sources: dict[Name, dict[str, Any]] = Field({}, max_length=20, description="of several plants: Kafka")
+    sources: dict[Name, SourceDocument] = Field({}, max_length=20, description="of several plants: Kafka")
     demo: bool = Field(False, description="watch a simulated plant whose sensors fail now and then")
 
     @classmethod

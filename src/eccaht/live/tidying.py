@@ -9,8 +9,8 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from eccaht.live.plant import PlantView
 from eccaht.live.settings import Retention
+from eccaht.live.standing import PlantView
 from eccaht.live.store import Store, queries
 from eccaht.live.store.store import now
 

@@ -11,7 +11,6 @@ import logging
 import queue
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -20,30 +19,21 @@ import sqlalchemy as sa
 
 from eccaht.live.documents import overview, window_document
 from eccaht.live.hub import Hub
-from eccaht.live.plant import LivePlant, PlantView, Step
+from eccaht.live.jobs import Job, Jobs
+from eccaht.live.plant import LivePlant
 from eccaht.live.rows import Busy, SourceState, Taken, UnknownPlant
-from eccaht.live.security.audit import masked
 from eccaht.live.settings import PlantOptions, Settings
+from eccaht.live.standing import PlantView, Step
 from eccaht.live.store import Store, queries, schema
 from eccaht.live.store.store import now
 from eccaht.model.model import Model, parse_model
-from eccaht.watch.events import Event
+from eccaht.watch.events import Event, microseconds
 
 COLLECTED = 0.05  # seconds for which jobs are taken into one transaction
 LINGER = 0.02  # seconds that a transaction waits for more, where waiting brought some before
 _SKIPPED = 64  # the most transactions that do not wait after one that waited in vain
 _LOG = logging.getLogger("eccaht.live")
 Outgoing = Callable[[str, Event], Iterable[dict[str, Any]]]
-
-
-@dataclass(eq=False)
-class Job:
-    """Work for the thread; group: it returns a step to be stored with those of others, else it stores by itself."""
-
-    work: Callable[..., Any]
-    future: asyncio.Future[Any]
-    plant: str | None = None
-    group: bool = True
 
 
 class Worker:
@@ -54,11 +44,12 @@ class Worker:
 
     def __init__(self, store: Store, settings: Settings, hub: Hub, outgoing: Outgoing) -> None:
         self.store, self.settings, self.hub, self._outgoing = store, settings, hub, outgoing
-        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()  # None: the end
+        self.jobs = Jobs()
         self.views: dict[str, PlantView] = {}
         self.sources: dict[str, dict[str, SourceState]] = {}  # by plant; written on the loop
         self.loop: asyncio.AbstractEventLoop | None = None
         self.counts = {"rows": 0, "windows": 0, "events": 0, "late": 0, "duplicate": 0, "refused": 0, "failed": 0}
+        self.failing: float | None = None  # when the store last failed to take rows, if it has taken none since
         self._plants: dict[str, LivePlant] = {}
         self._stale: set[str] = set()
         self._models: dict[str, Model] = {}
@@ -73,9 +64,9 @@ class Worker:
             self.keep_all()
         except Exception:  # a fault of the program: /healthz tells that the thread has ended
             _LOG.exception("the service takes no more rows: start it again")
-        while not self.jobs.empty():
-            if (left := self.jobs.get()) is not None:
-                self._fail([left], Busy("the service is stopping", broken=True))
+        self.jobs.end()
+        while (left := self.jobs.get()) is not None:
+            self._fail([left], Busy("the service is stopping", broken=True))
 
     def _next(self) -> bool:
         """Do what comes next; False at the end."""
@@ -118,7 +109,7 @@ class Worker:
         Many who send side by side share one; somebody who sends one delivery after the other is not held up.
         """
         with suppress(queue.Empty):
-            return self.jobs.get_nowait()
+            return self.jobs.get()
         if self._skip:
             self._skip -= 1
             raise queue.Empty
@@ -135,7 +126,7 @@ class Worker:
         try:
             plant = self._plant(job.plant)
         except Exception as error:
-            self._fail([job], _outside(error))
+            self._fail([job], self._outside(error))
             return
         try:
             step, result = job.work(plant)
@@ -154,10 +145,13 @@ class Worker:
             with self.store.begin() as connection:
                 queries.write_steps(connection, steps, self._outgoing)
         except Exception as error:
-            _LOG.error("not stored: %s", error, extra={"jobs": len(done)})
+            _LOG.error("not stored: %s", self._said(error), extra={"jobs": len(done)})
+            if isinstance(error, sa.exc.OperationalError | sa.exc.TimeoutError):
+                self.failing = monotonic()
             self._stale |= {step.plant for step in steps}
-            self._fail([job for job, _, _ in done], _outside(error))
+            self._fail([job for job, _, _ in done], self._outside(error))
             return
+        self.failing = None
         self._tell(steps)
         for taken in (result for _, _, result in done if isinstance(result, Taken)):
             for name in ("rows", "late", "duplicate"):
@@ -169,52 +163,79 @@ class Worker:
             with self.store.begin() as connection:
                 result = job.work(connection)
         except Exception as error:
-            self._fail([job], _outside(error))
+            self._fail([job], self._outside(error))
             return
         if job.plant is not None:
             self._stale.add(job.plant)
             try:
                 self._refresh(job.plant)
             except Exception as error:
-                self._fail([job], _outside(error))
+                self._fail([job], self._outside(error))
                 return
         self._resolve([(job.future, result, None)])
 
-    def put(self, connection: sa.Connection, name: str, digest: str, options: PlantOptions, who: str) -> None:
-        """Write a plant; a new era begins where the model or the false-alarm rate is another one.
+    def put(self, connection: sa.Connection, name: str, digest: str, options: PlantOptions, who: str) -> list[Event]:
+        """Write a plant; another model begins a new era, which takes along the rows that wait.
 
-        So it does where an earlier version wrote what the store has of the plant.
+        So it does where an earlier version wrote what the store has of the plant. Return what it ends, as events.
         """
         model, plants = self._model(connection, digest), schema.plants
         row = connection.execute(sa.select(plants).where(plants.c.name == name)).one_or_none()
+        old = None if row is None else self._readable(connection, name)
+        document, step = options.stored(), Step(name)
         era = 1 if row is None else row.era
-        document = options.model_dump(mode="json")
-        position, readable = self._position(connection, name) if row is not None else (None, True)
-        same = row is not None and (row.digest, row.options["false_alarms"]) == (digest, document["false_alarms"])
-        if not same or not readable:
+        if old is not None and old.digest == digest:
+            every = LivePlant.session_for(model, digest, options).watcher.false_alarm_every
+            if every != old.watcher.false_alarm_every:
+                old.session.watcher = old.watcher.with_rate(every)
+                step.checkpoint = old.checkpoint()
+        else:
             era += row is not None
-            number = queries.last_number(connection, name)
-            session = LivePlant.session_for(model, digest, options)
-            session.number, session.position = number, position
-            plant = LivePlant(name, model, digest, era, options, session, self.settings.limits.pending)
-            queries.upsert(connection, schema.checkpoints, [plant.checkpoint()])
-            begun = {"plant": name, "era": era, "digest": digest, "number": number, "created": now()}
-            queries.insert(connection, schema.eras, [begun])
-            connection.execute(sa.delete(schema.pending).where(schema.pending.c.plant == name))
+            step = self._begin_era(connection, name, digest, era, options, old)
         created = now() if row is None else row.created
         known = {"name": name, "digest": digest, "era": era, "options": document, "created": created}
         queries.upsert(connection, plants, [known])
-        record = queries.audit_row(who, "plant", name, {"model": digest, "options": masked(document)})
-        queries.insert(connection, schema.audit, [record])
+        shown = {"model": digest, "options": options.model_dump(mode="json")}
+        step.audit = queries.audit_row(who, "plant", name, shown)
+        queries.write_steps(connection, [step], self._outgoing)
+        return step.events
 
-    def _position(self, connection: sa.Connection, name: str) -> tuple[np.datetime64 | None, bool]:
-        """The last window of a plant, and whether the rest of what the store has of it can be read."""
+    def _begin_era(
+        self, connection: sa.Connection, name: str, digest: str, era: int, options: PlantOptions, old: LivePlant | None
+    ) -> Step:
+        """What another model changes: what is open ends, the rows that wait come along."""
+        model, closed = self._model(connection, digest), []
+        number = queries.last_number(connection, name)
+        session = LivePlant.session_for(model, digest, options)
+        session.position = self._position(connection, name) if old is None else old.session.position
+        if old is not None:
+            closed = old.session.close("the plant has another model now", old.model.clock)
+            number = max(number, old.session.number)
+        session.number = number
+        plant = LivePlant(name, model, digest, era, options, session, self.settings.limits.pending)
+        lost = connection.execute(sa.delete(schema.pending).where(schema.pending.c.plant == name)).rowcount
+        if old is None and lost:
+            _LOG.error("plant %s: rows that waited were written by an earlier version and are lost", name)
+        step = Step(name) if old is None else plant.carry(old)
+        step.events = closed
+        step.times = [microseconds(session.position)] * len(closed) if session.position is not None else []
+        step.checkpoint = plant.checkpoint()
+        begun = {"plant": name, "era": era, "digest": digest, "number": number, "created": now()}
+        queries.insert(connection, schema.eras, [begun])
+        return step
+
+    def _readable(self, connection: sa.Connection, name: str) -> LivePlant | None:
+        """The plant as the store has it, None if that cannot be read."""
         try:
-            return self._plant(name, connection).session.position, True
+            return self._read(connection, name)
         except ValueError:
-            kept = schema.checkpoints.c
-            found = connection.execute(sa.select(kept.position).where(kept.plant == name)).scalar()
-            return None if found is None else np.datetime64(found, "us"), False
+            return None
+
+    def _position(self, connection: sa.Connection, name: str) -> np.datetime64 | None:
+        """The last window of a plant, whatever else can be read of it."""
+        kept = schema.checkpoints.c
+        found = connection.execute(sa.select(kept.position).where(kept.plant == name)).scalar()
+        return None if found is None else np.datetime64(found, "us")
 
     def _model(self, connection: sa.Connection, digest: str) -> Model:
         if digest not in self._models:
@@ -225,11 +246,9 @@ class Worker:
             self._models[digest] = parse_model(found.content, found.name)
         return self._models[digest]
 
-    def _plant(self, name: str, connection: sa.Connection | None = None) -> LivePlant:
+    def _plant(self, name: str) -> LivePlant:
         """A plant, as the store has it if the last attempt to store it failed."""
         if name in self._stale or name not in self._plants:
-            if connection is not None:
-                return self._read(connection, name)
             self._refresh(name)
         if name not in self._plants:
             raise UnknownPlant(name)
@@ -239,7 +258,12 @@ class Worker:
         row = connection.execute(sa.select(schema.plants).where(schema.plants.c.name == name)).one_or_none()
         if row is None:
             raise UnknownPlant(name)
-        return LivePlant.load(connection, row, self._model(connection, row.digest), self.settings.limits.pending)
+        plant = LivePlant.load(connection, row, self._model(connection, row.digest), self.settings.limits.pending)
+        if name in self._plants:
+            plant.hearing.heard = self._plants[name].hearing.heard
+        elif self.settings.sources:  # of several services one has the plant
+            plant.hearing.heard = None
+        return plant
 
     def _refresh(self, name: str) -> None:
         """Build a plant anew from the store."""
@@ -254,6 +278,10 @@ class Worker:
         self._stale.discard(name)
         if name in self._plants:
             self.hub.publish_soon(self._looked(self._plants[name]))
+
+    def silent(self) -> list[str]:
+        """Plants for which no rows have come for long, which has not been reported."""
+        return [name for name, plant in self._plants.copy().items() if plant.hearing.is_silent]
 
     def load_all(self) -> None:
         """Read all plants from the store; what an earlier version wrote of one does not hold up the others."""
@@ -275,7 +303,7 @@ class Worker:
                 with self.store.begin() as connection:
                     queries.upsert(connection, schema.checkpoints, [plant.checkpoint()])
             except sa.exc.SQLAlchemyError as error:
-                _LOG.error("no checkpoint of %s: %s", name, error)
+                _LOG.error("no checkpoint of %s: %s", name, self._said(error))
 
     def _tell(self, steps: list[Step]) -> None:
         """Tell what was stored."""
@@ -299,11 +327,21 @@ class Worker:
         self.views[plant.name] = view
         named = None if view.fault is None else (view.fault.named, view.fault.onset)
         sources = {name: source.state for name, source in view.sources.items()}
-        told = (view.state, view.acknowledged, view.still, view.shelved, named, sources)
+        told = (view.state, view.acknowledged, view.still, view.shelved, view.no_data, named, sources)
         if self._told.get(plant.name) == told:
             return []
         self._told[plant.name] = told
         return [("plants", plant.name, overview(view))]
+
+    def _said(self, error: Exception) -> str:
+        """An error in one line, without the statement and its secrets."""
+        return self.store.said(error) if isinstance(error, sa.exc.DBAPIError) else " ".join(str(error).split())
+
+    def _outside(self, error: Exception) -> Exception:
+        """What the caller gets: that it may try again, where the store failed."""
+        if isinstance(error, sa.exc.DBAPIError | sa.exc.TimeoutError):
+            return Busy(f"the store failed: {self._said(error)[:200]}", broken=True)
+        return error
 
     def _fail(self, jobs: list[Job], error: BaseException) -> None:
         self.counts["failed"] += len(jobs)
@@ -323,10 +361,3 @@ def _set(results: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -
             future.set_result(result)
         else:
             future.set_exception(error)
-
-
-def _outside(error: Exception) -> Exception:
-    """What the caller is told: that it may try again where the store failed."""
-    if isinstance(error, sa.exc.DBAPIError | sa.exc.TimeoutError):
-        return Busy(f"the store failed: {' '.join(str(error).split())[:200]}", broken=True)
-    return error

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from eccaht.presentation.text import confident, listed
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
-_HEADINGS = {"alarm": "ALARM", "over": "Over"}
+_HEADINGS = {"alarm": "ALARM", "over": "Over", "no-data": "NO DATA", "data-back": "Data back"}
 
 
 class NotDelivered(Exception):

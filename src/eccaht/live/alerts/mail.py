@@ -12,6 +12,7 @@ from email.utils import format_datetime, parseaddr
 from typing import Literal
 
 from eccaht.live.alerts.channel import Message, NotDelivered, PerhapsDelivered
+from eccaht.live.hiding import scrubbed
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Mail:
     recipients: tuple[str, ...]
     port: int = 587
     tls: Literal["starttls", "tls", "none"] = "starttls"
-    user: str = ""
+    user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     trust: str | None = None
     timeout: float = 10.0
@@ -51,15 +52,15 @@ class Mail:
         try:
             server = self._connected()
         except (OSError, smtplib.SMTPException) as error:
-            raise NotDelivered(_said(error)) from None
+            raise NotDelivered(self._said(error)) from None
         try:
             self._announce(server)
             try:
                 code, answer = server.data(self.text(message))
             except smtplib.SMTPDataError as error:
-                raise NotDelivered(_said(error)) from None
+                raise NotDelivered(self._said(error)) from None
             except (OSError, smtplib.SMTPException) as error:
-                raise PerhapsDelivered(f"the mail server left without an answer: {_said(error)}") from None
+                raise PerhapsDelivered(f"the mail server left without an answer: {self._said(error)}") from None
             if code != 250:
                 raise NotDelivered(f"the mail server answered {code} {answer.decode(errors='replace')}")
         finally:
@@ -91,7 +92,7 @@ class Mail:
                 raise NotDelivered(f"the mail server refuses the sender: {code} {answer.decode(errors='replace')}")
             answers = [server.rcpt(parseaddr(recipient)[1]) for recipient in self.recipients]
         except (OSError, smtplib.SMTPException) as error:
-            raise NotDelivered(_said(error)) from None
+            raise NotDelivered(self._said(error)) from None
         if not any(code in (250, 251) for code, _ in answers):
             raise NotDelivered(f"the mail server refuses every recipient: {answers[0][0]} {answers[0][1]!r}")
 
@@ -105,13 +106,12 @@ class Mail:
         mail.set_content(message.body)
         return mail.as_bytes()
 
+    def _said(self, error: Exception) -> str:
+        return scrubbed(" ".join(f"{type(error).__name__}: {error}".split()), [self.user, self.password])
+
 
 def _leave(server: smtplib.SMTP) -> None:
     try:
         server.quit()
     except (OSError, smtplib.SMTPException):
         server.close()
-
-
-def _said(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -8,9 +8,8 @@ import secrets
 import ssl
 from dataclasses import dataclass, field
 
-import aiomqtt
-
 from eccaht.live.alerts.channel import Message, NotDelivered, PerhapsDelivered
+from eccaht.live.broker import connected, make_client
 
 _FIELDS = re.compile(r"\{([^}]*)\}")
 
@@ -24,7 +23,7 @@ class Mqtt:
     topic: str = "eccaht/{plant}/{kind}"
     port: int = 1883
     tls: bool = False
-    user: str = ""
+    user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     timeout: float = 10.0
     idempotent: bool = False
@@ -38,27 +37,23 @@ class Mqtt:
 
     async def send(self, message: Message) -> None:
         """Publish a message and wait until the broker says that it has it."""
-        client = aiomqtt.Client(
-            self.host,
-            self.port,
-            username=self.user or None,
+        client = make_client(
+            f"eccaht-alerts-{secrets.token_hex(6)}",
+            user=self.user or None,
             password=self.password or None,
-            identifier=f"eccaht-alerts-{secrets.token_hex(6)}",
-            tls_context=ssl.create_default_context() if self.tls else None,
-            timeout=self.timeout,
+            tls=ssl.create_default_context() if self.tls else None,
         )
         payload = json.dumps(message.document(), allow_nan=False).encode()
-        connected = confirmed = False
+        reached = False
         try:
-            async with client:
-                connected = True
-                await client.publish(self.place(message), payload, qos=1)
-                confirmed = True
-        except (aiomqtt.MqttError, OSError) as error:
-            if not connected:
-                raise NotDelivered(f"{type(error).__name__}: {error}") from None
-            if not confirmed:  # else the broker has it, however the connection ends
-                raise PerhapsDelivered(f"the broker did not confirm: {error}") from None
+            async with connected(client, self.host, self.port, timeout=self.timeout) as broker:
+                reached = True
+                await broker.publish(self.place(message), payload)
+        except OSError as error:
+            why = f"{type(error).__name__}: {error}"
+            if not reached:
+                raise NotDelivered(why) from None
+            raise PerhapsDelivered(f"the broker did not confirm: {why}") from None
 
     def place(self, message: Message) -> str:
         """The topic of a message; what MQTT reads as levels or wildcards is replaced in names."""

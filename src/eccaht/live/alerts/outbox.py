@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from eccaht.live.alerts.channel import Channel, Message
 from eccaht.live.store import schema
 
-KINDS = ("alarm", "over")  # what goes out: the beginning and the end
+KINDS = ("alarm", "over", "no-data", "data-back")  # what goes out: the beginnings and the ends
 NEVER = 1 << 62
 _box = schema.outbox
 
@@ -57,8 +57,10 @@ def rows_for(plant: str, event: Mapping[str, Any], channels: Iterable[str], now:
     return rows
 
 
-def take(connection: sa.Connection, channel: str, now: int, lease: int, most: int = 20) -> list[Due]:
-    """Take rows of a channel that are due, each to be sent within `lease` microseconds.
+def take(
+    connection: sa.Connection, channel: str, now: int, lease: int, most: int = 20, *, longest: int = NEVER
+) -> list[Due]:
+    """Take rows of a channel that are due, each to be sent within `lease` microseconds; longest: see `_is_due`.
 
     The messages of a plant go out in their order: the end of an alarm waits for its beginning.
     """
@@ -70,7 +72,7 @@ def take(connection: sa.Connection, channel: str, now: int, lease: int, most: in
         .where(earlier.c.status.in_(["queued", "sending", "doubtful"]), earlier.c.next_at < NEVER)
     )
     open_rows = sa.select(_box).where(_box.c.status.in_(["queued", "doubtful"]), _box.c.channel == channel)
-    due = open_rows.where(_box.c.next_at <= now, ~blocked).order_by(_box.c.next_at, _box.c.id).limit(most)
+    due = open_rows.where(_is_due(now, longest), ~blocked).order_by(_box.c.next_at, _box.c.id).limit(most)
     taken = []
     for row in connection.execute(due).all():
         values = {"status": "sending", "tries": row.tries + 1, "next_at": now + lease}
@@ -79,9 +81,9 @@ def take(connection: sa.Connection, channel: str, now: int, lease: int, most: in
     return taken
 
 
-def is_waiting(connection: sa.Connection, channel: str, now: int) -> bool:
+def is_waiting(connection: sa.Connection, channel: str, now: int, longest: int = NEVER) -> bool:
     """Whether there may be something to take or to recover."""
-    waiting = sa.select(_box.c.id).where(_box.c.channel == channel, _box.c.next_at <= now)
+    waiting = sa.select(_box.c.id).where(_box.c.channel == channel, _is_due(now, longest))
     return connection.execute(waiting.limit(1)).first() is not None  # what is settled is never due
 
 
@@ -101,9 +103,9 @@ def perhaps_delivered(connection: sa.Connection, due: Due, said: str) -> bool:
     return _settle(connection, due, "doubtful", NEVER, {"said": said})
 
 
-def recover(connection: sa.Connection, channel: Channel, now: int) -> int:
+def recover(connection: sa.Connection, channel: Channel, now: int, longest: int = NEVER) -> int:
     """Mark what a sender left behind as doubtful, due again where that is harmless; return how many."""
-    left = sa.select(_box).where(_box.c.status == "sending", _box.c.channel == channel.name, _box.c.next_at <= now)
+    left = sa.select(_box).where(_box.c.status == "sending", _box.c.channel == channel.name, _is_due(now, longest))
     said = {"said": "the sender ended without saying whether this arrived"}
     return sum(
         _step(
@@ -119,6 +121,15 @@ def recover(connection: sa.Connection, channel: Channel, now: int) -> int:
         )
         for row in connection.execute(left).all()
     )
+
+
+def _is_due(now: int, longest: int) -> sa.ColumnElement[bool]:
+    """Whether a row is due: never tried, or its time has come, or the clock was set back since.
+
+    It was if the row is due later than in `longest` microseconds, which is more than any pause.
+    """
+    at = _box.c.next_at
+    return (_box.c.tries == 0) | (at <= now) | ((at > now + longest) & (at < NEVER))
 
 
 def _settle(connection: sa.Connection, due: Due, status: str, when: int, more: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import sqlalchemy as sa
 
+from eccaht.data.horizon import TOLERANCE
 from eccaht.live.alerts import outbox
 from eccaht.live.alerts.channel import Channel, NotDelivered, PerhapsDelivered
 from eccaht.live.store.store import Store
@@ -55,6 +56,8 @@ class Sender:
         self._store, self._channels = store, {channel.name: channel for channel in channels}
         self._rng, self._retries, self._timeout, self._pause, self._now = rng, retries or Retries(), timeout, pause, now
         self._lease = round((2 * timeout + 30.0) * 1e6)
+        # services that share a store may differ by some minutes; more than that is a clock that was set back
+        self._longest = max(self._lease, round(self._retries.longest * 1e6)) + round(TOLERANCE * 1e6)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 
@@ -91,9 +94,9 @@ class Sender:
                 await self._stopping.wait()
 
     async def _send_due(self, channel: Channel) -> int:
-        if not await self._reading(lambda connection: outbox.is_waiting(connection, channel.name, self._now())):
+        if not await self._reading(lambda c: outbox.is_waiting(c, channel.name, self._now(), self._longest)):
             return 0
-        if await self._writing(lambda connection: outbox.recover(connection, channel, self._now())):
+        if await self._writing(lambda c: outbox.recover(c, channel, self._now(), self._longest)):
             _log.warning("alerts by %s: a sender ended while it was sending; what it sent is doubtful", channel.name)
         tried = 0
         # one at a time: each has its whole lease, and the messages of a plant stay in their order
@@ -103,7 +106,7 @@ class Sender:
         return tried
 
     def _take(self, connection: sa.Connection, channel: Channel) -> list[outbox.Due]:
-        return outbox.take(connection, channel.name, self._now(), self._lease, most=1)
+        return outbox.take(connection, channel.name, self._now(), self._lease, most=1, longest=self._longest)
 
     async def _send(self, channel: Channel, due: outbox.Due) -> None:
         try:

@@ -12,6 +12,7 @@ from eccaht.live.alerts.mail import Mail
 from eccaht.live.alerts.mqtt import Mqtt
 from eccaht.live.alerts.sender import Retries, Sender
 from eccaht.live.alerts.webhook import Webhook
+from eccaht.live.hiding import SecretHook
 from eccaht.live.parts import Name, Part, Port, Seconds
 from eccaht.live.store.store import Store
 from eccaht.randomness import rng_for
@@ -20,7 +21,7 @@ from eccaht.randomness import rng_for
 class WebhookSettings(Part):
     """A URL that gets a POST."""
 
-    url: str = Field(description="https://host/path")
+    url: SecretHook = Field(description="https://host/path")
     secret: SecretStr = Field(SecretStr(""), description="signs the messages: X-Eccaht-Signature")
 
 
@@ -30,7 +31,7 @@ class MailSettings(Part):
     host: str = Field(description="mail server")
     port: Port = Field(587, description="its port")
     tls: Literal["starttls", "tls", "none"] = Field("starttls", description="starttls, tls, or none")
-    user: str = Field("", description="name at the server, if it asks for one")
+    user: SecretStr = Field(SecretStr(""), description="name at the server, if it asks for one")
     password: SecretStr = Field(SecretStr(""), description="password at the server")
     trust: str | None = Field(None, description="file of certificates to believe instead of the system's")
     sender: str = Field(description="address that mails come from")
@@ -43,7 +44,7 @@ class MqttSettings(Part):
     host: str = Field(description="broker")
     port: Port = Field(1883, description="its port")
     tls: bool = Field(False, description="whether to use TLS")
-    user: str = Field("", description="name at the broker, if it asks for one")
+    user: SecretStr = Field(SecretStr(""), description="name at the broker, if it asks for one")
     password: SecretStr = Field(SecretStr(""), description="password at the broker")
     topic: str = Field("eccaht/{plant}/{kind}", description="where messages go; kind is alarm or over")
 

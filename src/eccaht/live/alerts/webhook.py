@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import http.client
 import json
+import logging
 import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+
+import httpx
 
 from eccaht.live.alerts.channel import Message, NotDelivered
+from eccaht.live.hiding import SecretHook, scrubbed
 from eccaht.version import __version__
 
 SIGNATURE = "X-Eccaht-Signature"
+logging.getLogger("httpx").setLevel(logging.WARNING)  # below, it logs every URL, whose path may be a secret
 
 
 @dataclass(frozen=True)
@@ -24,53 +27,58 @@ class Webhook:
     """POSTs messages to a URL; secret: signs them, so that the receiver can tell them from anybody else's."""
 
     name: str
-    url: str
+    url: str = field(repr=False)
     secret: str = field(default="", repr=False)
     timeout: float = 10.0
     clock: Callable[[], float] = time.time
     idempotent: bool = True
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"webhook {self.name}: {self.url!r} is not a URL: write it as https://host/path")
-        if parts.username is not None or parts.password is not None:
+        try:
+            url = httpx.URL(self.url)
+        except httpx.InvalidURL:
+            url = httpx.URL()
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ValueError(f"webhook {self.name}: this is not a URL: write it as https://host/path")
+        if url.userinfo:
             raise ValueError(f"webhook {self.name}: leave user and password out of the URL, and give a secret instead")
 
     async def send(self, message: Message) -> None:
         """Send a message; anything but an answer of 200 to 299 counts as not delivered."""
-        await asyncio.to_thread(self._post, message)
-
-    def _post(self, message: Message) -> None:
         body = json.dumps(message.document(), allow_nan=False).encode()
+        try:
+            status = await self._post(body, self._headers(message, body))
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            cause = _cause(error)
+            said = f"{type(cause).__name__}: {cause}"
+            raise NotDelivered(scrubbed(said, [self.secret, *SecretHook(self.url).secrets()])) from None
+        if not 200 <= status < 300:
+            raise NotDelivered(f"the receiver answered {status}")
+
+    def _headers(self, message: Message, body: bytes) -> dict[str, str]:
         headers = {
             "Content-Type": "application/json",
             "Idempotency-Key": message.key,
             "User-Agent": f"eccaht/{__version__}",
         }
-        if self.secret:
-            headers[SIGNATURE] = signed(self.secret, body, int(self.clock()))
-        connection = self._connection()
-        try:
-            connection.request("POST", self._path(), body, headers)
-            status = connection.getresponse().status  # a redirect is not followed: it would be another receiver
-        except (OSError, http.client.HTTPException) as error:
-            raise NotDelivered(f"{type(error).__name__}: {error}") from None
-        finally:
-            connection.close()
-        if not 200 <= status < 300:
-            raise NotDelivered(f"the receiver answered {status}")
+        return headers | ({SIGNATURE: signed(self.secret, body, int(self.clock()))} if self.secret else {})
 
-    def _connection(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.url)
-        host, port = parts.hostname or "", parts.port
-        if parts.scheme == "https":
-            return http.client.HTTPSConnection(host, port, timeout=self.timeout, context=ssl.create_default_context())
-        return http.client.HTTPConnection(host, port, timeout=self.timeout)
+    async def _post(self, body: bytes, headers: dict[str, str]) -> int:
+        """The status of the answer; its body is not read, and a redirect is not followed: it is another receiver."""
+        trusted = await asyncio.to_thread(ssl.create_default_context)  # reads files
+        async with (
+            httpx.AsyncClient(verify=trusted, timeout=self.timeout, trust_env=False) as client,
+            client.stream("POST", self.url, content=body, headers=headers) as answer,
+        ):
+            return answer.status_code
 
-    def _path(self) -> str:
-        parts = urlsplit(self.url)
-        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+def _cause(error: BaseException) -> BaseException:
+    """The error of the system behind one of the client, which only says that all its attempts failed."""
+    before: BaseException | None = error
+    while before is not None and getattr(before, "errno", None) is None:
+        before = before.__cause__ or before.__context__
+    return before or error
 
 
 def signed(secret: str, body: bytes, moment: int) -> str:

@@ -13,10 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect
 
 from eccaht.live.alerts.settings import make_sender
-from eccaht.live.api import files, ingest, metrics, past, plants, shapes, stream
+from eccaht.live.api import files, health, ingest, metrics, past, plants, shapes, stream
 from eccaht.live.engine import Engine
 from eccaht.live.feeds import Feeds
 from eccaht.live.rows import Busy
@@ -26,7 +27,7 @@ from eccaht.live.store import Store
 from eccaht.version import __version__
 
 _LOG = logging.getLogger("eccaht.live")
-_ROUTERS = (plants.router, ingest.router, past.router, stream.router)
+_ROUTERS = (plants.router, ingest.router, past.router, stream.router, health.router, metrics.router)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": shapes.Problem} for code in (400, 401, 403, 404, 413, 415, 422, 429, 503)
 }
@@ -34,7 +35,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def make_app(settings: Settings) -> FastAPI:
     """The service as an app."""
-    store = Store(settings.store.url, settings.store.schema_name)
+    store = Store(settings.store.url.get_secret_value(), settings.store.schema_name)
     store.prepare()
     sender = make_sender(settings.alerts, store)
     engine = Engine(store, settings, outgoing=sender.rows)
@@ -68,10 +69,10 @@ def make_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,  # a redirect would be to whatever host the caller named
     )
     app.state.engine, app.state.settings, app.state.store = engine, settings, store
+    app.state.probe = health.Probe(store)
     guard.install(app, settings, store)
     for router in _ROUTERS:
         app.include_router(router)
-    _add_own(app)
     files.install(app)
     _add_errors(app)
     return app
@@ -93,31 +94,6 @@ async def _put_plants(engine: Engine, settings: Settings) -> None:
         known = engine.views().get(name)
         if known is None or known.model_digest != digest or known.options != plant.options():
             await engine.put_plant(name, digest, plant.options(), "settings")
-
-
-def _add_own(app: FastAPI) -> None:
-    """What is neither a plant nor a stream: health and numbers."""
-
-    @app.get("/healthz", response_model=shapes.Health)
-    def healthz(request: Request) -> Response:
-        """Whether the service takes rows and the store answers."""
-        engine: Engine = request.app.state.engine
-        try:
-            with engine.store.read() as connection:
-                connection.execute(sa.text("SELECT 1"))
-        except sa.exc.SQLAlchemyError as error:
-            return _health("broken", engine, f"the store does not answer: {type(error).__name__}")
-        return _health("ok", engine) if engine.alive else _health("starting", engine, "rows are not taken")
-
-    @app.get("/metrics", response_class=PlainTextResponse)
-    def numbers(request: Request) -> PlainTextResponse:
-        """Numbers for Prometheus."""
-        return PlainTextResponse(metrics.text(request.app.state.engine), media_type="text/plain; version=0.0.4")
-
-
-def _health(status: Any, engine: Engine, detail: str = "") -> Response:
-    health = shapes.Health(status=status, plants=len(engine.views()), detail=detail)
-    return JSONResponse(health.model_dump(), 200 if status == "ok" else 503)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -147,12 +123,16 @@ def _add_errors(app: FastAPI) -> None:
     async def _wrong(_: Request, error: ValueError) -> Response:
         return problem(400, str(error))
 
+    @app.exception_handler(ClientDisconnect)
+    async def _left(_: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
+        return Response(status_code=400)  # which the client does not see: it left in the middle of its body
+
     @app.exception_handler(Busy)
     async def _busy(_: Request, error: Busy) -> Response:
         code = 503 if error.broken else 429
         return problem(code, str(error), **{"Retry-After": str(math.ceil(error.after))})
 
     @app.exception_handler(sa.exc.OperationalError)
-    async def _store(_: Request, error: sa.exc.OperationalError) -> Response:
-        _LOG.error("store: %s", error)
+    async def _store(request: Request, error: sa.exc.OperationalError) -> Response:
+        _LOG.error("store: %s", request.app.state.store.said(error))
         return problem(503, "the store does not answer: try again", **{"Retry-After": "1"})

@@ -16,15 +16,16 @@ from eccaht.live import courses, incidents
 from eccaht.live.api import shapes
 from eccaht.live.api.plants import engine_of
 from eccaht.live.api.shapes import Before, Limit, Moment, Number, PlantName, Points, Sensors
-from eccaht.live.documents import finite, moment, stamp
-from eccaht.live.plant import PlantView
+from eccaht.live.documents import action_document, finite, moment, stamp
 from eccaht.live.security.guard import require
+from eccaht.live.standing import PlantView
 from eccaht.live.store import history
 from eccaht.live.store.schema import STATES
 
 router = APIRouter(prefix="/api", tags=["past"])
 READ, ADMIN = Depends(require("read")), Depends(require("admin"))
 _DIGITS = Annotated[str | None, Query(max_length=40, pattern=r"^[a-z-]+$")]
+_PLACE = Annotated[str | None, Query(pattern=r"^-?[0-9]{1,19}(\.[0-9]{1,19}\.[A-Za-z0-9][A-Za-z0-9 ._-]{0,63})?$")]
 
 
 @contextmanager
@@ -100,18 +101,22 @@ def correlation(request: Request, plant: PlantName, sensor: Sensors) -> shapes.C
 def events(
     request: Request, plant: PlantName, before: Before = None, limit: Limit = 100, kind: _DIGITS = None
 ) -> shapes.Events:
-    """Events of a plant, the newest first; before: the number of an event."""
+    """Events of a plant, the newest first; before: the number of an event, as `next` has it."""
     with _reading(request, plant) as (connection, _):
         found, more = history.list_events(connection, plant, before, limit, () if kind is None else (kind,))
-    return _events(found, more)
+    return _events(found, str(found[-1]["number"]) if more else None)
 
 
 @router.get("/events", dependencies=[READ])
-def all_events(request: Request, before: Before = None, limit: Limit = 100, kind: _DIGITS = None) -> shapes.Events:
-    """Events of all plants, the newest first; before: the `at` of an event."""
+def all_events(request: Request, before: _PLACE = None, limit: Limit = 100, kind: _DIGITS = None) -> shapes.Events:
+    """Events of all plants, the newest first; before: the `next` of another answer, or a time in microseconds.
+
+    Who reads on by `next` gets each event once, also those of equal time and while new ones come.
+    """
+    place = None if before is None else _place(before)
     with engine_of(request).store.read() as connection:
-        found, more = history.list_events(connection, None, before, limit, () if kind is None else (kind,))
-    return _events(found, more)
+        found, more = history.list_all_events(connection, place, limit, () if kind is None else (kind,))
+    return _events(found, "{at}.{number}.{plant}".format(**found[-1]) if more else None)
 
 
 @router.get("/plants/{plant}/incidents", dependencies=[READ])
@@ -155,7 +160,7 @@ def audit(request: Request, before: Before = None, limit: Limit = 100) -> shapes
     """Who did what, the newest first; before: an id."""
     with engine_of(request).store.read() as connection:
         found, more = history.actions(connection, None, before, limit)
-    return shapes.Audit(audit=[shapes.Action(**{**row, "at": moment(row["at"])}) for row in found], more=more)
+    return shapes.Audit(audit=[shapes.Action(**action_document(row)) for row in found], more=more)
 
 
 @router.get("/outbox", dependencies=[ADMIN])
@@ -180,8 +185,19 @@ def _known(view: PlantView, sensors: list[str]) -> None:
         raise LookupError(str(error)) from None
 
 
-def _events(found: list[dict[str, Any]], more: bool) -> shapes.Events:
-    return shapes.Events(events=[shapes.EventDocument(**row) for row in found], more=more)
+def _place(text: str) -> history.Place:
+    """What was given as `before`: a time, and perhaps the number and the plant of an event."""
+    time, _, rest = text.partition(".")
+    number, _, plant = rest.partition(".")
+    place = history.Place(int(time), plant, int(number or 0))
+    if max(abs(place.time), place.number) > 2**62:
+        raise ValueError("before is out of range: give the `next` of an answer")
+    return place
+
+
+def _events(found: list[dict[str, Any]], following: str | None) -> shapes.Events:
+    rows = [shapes.EventDocument(**row) for row in found]
+    return shapes.Events(events=rows, more=following is not None, next=following)
 
 
 def _attachment(name: str) -> dict[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from eccaht.live.settings import PlantOptions
+from eccaht.live.texts import Line, Text, readable
+from eccaht.model.plausible import LONGEST_TEXT
 from eccaht.streams.alarm import State
 
 PlantName = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
@@ -26,6 +28,13 @@ class Problem(BaseModel):
     detail: str
 
 
+class Gap(BaseModel):
+    """A stretch without rows of a source, until the first row after it."""
+
+    seconds: float
+    until: str
+
+
 class Source(BaseModel):
     """What a source says of itself."""
 
@@ -34,6 +43,7 @@ class Source(BaseModel):
     detail: str
     rows: int
     last: str | None
+    gap: Gap | None
 
 
 class PlantNow(BaseModel):
@@ -47,6 +57,7 @@ class PlantNow(BaseModel):
     windows: int
     named: list[str]
     onset: str | None
+    no_data: str | None
     still: dict[str, list[str]]
     shelved: dict[str, str]
     sources: dict[str, Source]
@@ -102,6 +113,7 @@ class Plant(PlantNow):
     late: int
     duplicate: int
     ahead: int
+    held: int
     options: PlantOptions
 
 
@@ -114,6 +126,7 @@ class Delivered(BaseModel):
     windows: int
     unknown: list[str]
     ahead: int
+    held: int
 
 
 class EventDocument(BaseModel):
@@ -133,14 +146,15 @@ class EventDocument(BaseModel):
     sensors: list[str]
     count: int | None
     plant: str
-    at: int | None = None  # microseconds, for `before` of events of all plants
+    at: int | None = None  # microseconds
 
 
 class Events(BaseModel):
-    """Events, the newest first; more: whether there are older ones."""
+    """Events, the newest first; more: whether there are older ones; next: what `before` is for those."""
 
     events: list[EventDocument]
     more: bool
+    next: str | None
 
 
 class Done(BaseModel):
@@ -162,26 +176,28 @@ class Nothing(Given):
 class Shelve(Given):
     """A sensor to leave out, and for how long."""
 
-    sensor: str = Field(min_length=1, max_length=256)
-    duration: str = Field(min_length=1, max_length=40, examples=["2h"])
+    sensor: Line = Field(min_length=1, max_length=LONGEST_TEXT)
+    duration: Line = Field(min_length=1, max_length=40, examples=["2h"])
 
 
 class Unshelve(Given):
     """A sensor to take back."""
 
-    sensor: str = Field(min_length=1, max_length=256)
+    sensor: Line = Field(min_length=1, max_length=LONGEST_TEXT)
 
 
 class Comment(Given):
     """A comment to an incident."""
 
-    text: str = Field(min_length=1, max_length=4000)
+    text: Text = Field(min_length=1, max_length=4000)
 
 
 class PutPlant(PlantOptions):
     """A plant: the digest of its model and how it is watched."""
 
     model: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    _readable = field_validator("sources", mode="before")(readable)
 
     def options(self) -> PlantOptions:
         """Without the model."""
@@ -212,10 +228,11 @@ class Uploaded(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the service works."""
+    """Whether the service works; without_data: plants that are not watched for want of rows."""
 
     status: Literal["ok", "starting", "broken"]
     plants: int
+    without_data: int
     detail: str = ""
 
 

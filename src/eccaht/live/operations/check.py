@@ -33,6 +33,8 @@ class Line(NamedTuple):
 class _Nowhere:
     """In place of the engine, for sources that are only looked at and never run."""
 
+    most_rows = 1
+
     async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
         """Not called."""
         raise NotImplementedError
@@ -49,7 +51,7 @@ class _Nowhere:
 
 def check(settings: Settings) -> Iterator[Line]:
     """One line for the store, each plant and source, each alert, and where the service would listen."""
-    store = Store(settings.store.url, settings.store.schema_name)
+    store = Store(settings.store.url.get_secret_value(), settings.store.schema_name)
     try:
         made, line = _store(store)
         yield line
@@ -67,7 +69,7 @@ def check(settings: Settings) -> Iterator[Line]:
 
 def _store(store: Store) -> tuple[bool, Line]:
     """Whether the store has its tables, and what is to be said of it."""
-    shown = store.url.render_as_string(hide_password=True)
+    shown = store.shown
     if store.is_sqlite and not (file := Path(store.url.database or "")).is_file():
         there = file.parent.is_dir()
         return False, Line(there, f"store {shown}: will be made" if there else f"store {shown}: no such directory")
@@ -75,7 +77,7 @@ def _store(store: Store) -> tuple[bool, Line]:
         with store.read() as connection:
             found = version_of(connection)
     except sa.exc.DBAPIError as error:
-        return False, Line(False, f"store {shown}: {' '.join(str(error.orig).split())}")
+        return False, Line(False, f"store {shown}: {store.said(error)}")
     if found == VERSION:
         return True, Line(True, f"store {shown}: version {found}")
     newer = found > VERSION
@@ -113,10 +115,11 @@ def _watched(name: str, model: Model, options: PlantOptions, where: str) -> Iter
     promise = options.false_alarms or "the model's"
     text = f"{counted(len(model.names), 'sensor')}, windows of {length}, false alarms {promise}"
     yield Line(True, f"plant {name}{where}: {text}")
-    for source, document in options.sources.items():
+    for source, secret in options.sources.items():
+        document = secret.get_secret_value()
         try:
             feed_of(source, document, name, model, _Nowhere())
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             yield Line(False, f"plant {name}{where}: {error}")
         else:
             yield Line(True, f"plant {name}{where}: source {source} ({document['kind']})")
@@ -128,7 +131,8 @@ def _shared_sources(settings: Settings) -> Iterator[Line]:
     def nobody(plant: str) -> Target:
         raise UnknownPlant(plant)
 
-    for name, document in settings.sources.items():
+    for name, secret in settings.sources.items():
+        document = secret.get_secret_value()
         try:
             make_feed(name, read_settings(document, name), nobody, _Nowhere())
         except ValueError as error:

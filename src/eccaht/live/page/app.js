@@ -143,8 +143,9 @@ function showBanner() {
     fill(banner, mark("lost", "Disconnected"), h("span", { id: "lost-text" }), again);
   }
   const since = duration((Date.now() - stream.heard) / 1000);
-  byId("lost-text").textContent =
-    `The last message came ${since} ago; what you see is of then. Trying again by itself.`;
+  byId("lost-text").textContent = stream.full
+    ? `Too many pages are open: close one. What you see is of ${since} ago. Trying again by itself.`
+    : `The last message came ${since} ago; what you see is of then. Trying again by itself.`;
 }
 
 /**

@@ -2,6 +2,7 @@
 /** What is known of all plants: loaded, kept up by the stream, loaded again after a gap. */
 
 import { oneAtATime, throttled } from "./dom.js";
+import { plantState } from "./marks.js";
 
 /** @typedef {import("./types.js").PlantRow} PlantRow */
 /** @typedef {import("./types.js").WindowMessage} WindowMessage */
@@ -73,8 +74,8 @@ export class Board {
 
   /** How many plants are in each state. */
   counts() {
-    const counts = { alarm: 0, suspicious: 0, quiet: 0 };
-    for (const row of this.plants.values()) counts[row.state] = (counts[row.state] ?? 0) + 1;
+    const counts = { alarm: 0, "no data": 0, suspicious: 0, quiet: 0 };
+    for (const row of this.plants.values()) counts[plantState(row)] += 1;
     return counts;
   }
 

@@ -20,6 +20,7 @@ const KINDS = {
   quiet: { shape: "circle", tone: "quiet" },
   suspicious: { shape: "triangle", tone: "suspicious" },
   alarm: { shape: "square", tone: "alarm" },
+  "no data": { shape: "cross", tone: "alarm", hollow: true },
   acknowledged: { shape: "square", tone: "alarm", hollow: true, word: "alarm, acknowledged" },
   running: { shape: "circle", tone: "quiet" },
   connecting: { shape: "circle", tone: "dim", hollow: true },
@@ -45,11 +46,20 @@ export function mark(kind, word) {
 }
 
 /**
+ * The state of a plant; one that has no data is not quiet, whatever its last windows were.
+ * @param {{state: PlantState, no_data: string | null}} plant
+ * @returns {PlantState | "no data"}
+ */
+export function plantState(plant) {
+  return plant.no_data !== null && plant.state !== "alarm" ? "no data" : plant.state;
+}
+
+/**
  * The mark of a plant.
- * @param {{state: PlantState, acknowledged: boolean}} plant
+ * @param {{state: PlantState, acknowledged: boolean, no_data: string | null}} plant
  */
 export function plantMark(plant) {
-  return mark(plant.state === "alarm" && plant.acknowledged ? "acknowledged" : plant.state);
+  return mark(plant.state === "alarm" && plant.acknowledged ? "acknowledged" : plantState(plant));
 }
 
 /**

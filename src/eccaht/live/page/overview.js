@@ -4,7 +4,7 @@
 import { plantPath } from "./api.js";
 import { fill, h, throttled } from "./dom.js";
 import { evidenceText, listed, recent } from "./format.js";
-import { mark, plantMark, sparkline } from "./marks.js";
+import { mark, plantMark, plantState, sparkline } from "./marks.js";
 import { errorPage, link, section, skeleton } from "./parts.js";
 import { Table } from "./table.js";
 
@@ -12,7 +12,7 @@ import { Table } from "./table.js";
 /** @typedef {import("./types.js").PlantRow} PlantRow */
 
 const FEW = 24; // plants whose sparklines are loaded; those of more fill as windows come
-const RANK = /** @type {Record<string, number>} */ ({ alarm: 0, suspicious: 2, quiet: 3 });
+const RANK = /** @type {Record<string, number>} */ ({ alarm: 0, "no data": 2, suspicious: 3, quiet: 4 });
 const SEARCHED = 8; // more plants than this get a field to search for one
 
 /**
@@ -44,7 +44,7 @@ export function overview(root, context) {
     },
   });
   const shown = (/** @type {PlantRow} */ row) =>
-    (state === "" || row.state === state) && [row.name, ...row.named].some((name) => name.toLowerCase().includes(text));
+    (state === "" || plantState(row) === state) && [row.name, ...row.named].some((name) => name.toLowerCase().includes(text));
   let laid = false;
   let left = false;
 
@@ -112,11 +112,11 @@ function fillFilters(filters, counts, state, choose) {
   const focused = [...filters.children].indexOf(/** @type {Element} */ (document.activeElement));
   fill(
     filters,
-    ["alarm", "suspicious", "quiet"].map((kind) =>
+    ["alarm", "no data", "suspicious", "quiet"].map((kind) =>
       h(
         "button",
         { type: "button", "aria-pressed": String(kind === state), disabled: !counts[kind], click: () => choose(kind) },
-        mark(kind, `${counts[kind]} ${kind === "alarm" ? "in alarm" : kind}`),
+        mark(kind, `${counts[kind]} ${{ alarm: "in alarm", "no data": "without data" }[kind] ?? kind}`),
       ),
     ),
   );
@@ -149,9 +149,9 @@ async function history({ api, board }, rows) {
  */
 function columns({ board }) {
   const rank = (/** @type {PlantRow} */ row) =>
-    `${(RANK[row.state] ?? 4) + (row.state === "alarm" && row.acknowledged ? 1 : 0)}${row.name}`;
+    `${(RANK[plantState(row)] ?? 5) + (row.state === "alarm" && row.acknowledged ? 1 : 0)}${row.name}`;
   return [
-    { label: "State", value: (row) => [row.state, row.acknowledged], cell: plantMark, order: rank },
+    { label: "State", value: (row) => [plantState(row), row.acknowledged], cell: plantMark, order: rank },
     {
       label: "Plant",
       class: "name-cell",

@@ -125,7 +125,7 @@ class Page {
     this.#showAlarm();
     this.suspects.update(plant.suspects.filter((one) => (one.belief ?? 1) >= LISTED));
     this.sources.update(Object.entries(plant.sources).map(([name, source]) => ({ name, ...source })));
-    once(this.aside, [plant.still, plant.shelved], () => outOfService(this.context, plant));
+    once(this.aside, [plant.still, plant.shelved, plant.no_data], () => outOfService(this.context, plant));
     const marks = plant.fault ? [{ time: plant.fault.onset, text: "onset" }] : [];
     this.courses.update({ sensors: plant.sensors, suspects: plant.suspects, marks });
     void this.#showMap();

@@ -23,6 +23,7 @@ import { Table } from "./table.js";
 /** @typedef {import("./parts.js").Context} Context */
 /** @typedef {import("./types.js").Plant} Plant */
 /** @typedef {import("./types.js").Suspect} Suspect */
+/** @typedef {import("./types.js").Gap} Gap */
 /** @typedef {import("./types.js").SourceState & {name: string}} Source */
 
 /**
@@ -34,6 +35,7 @@ export function plantHead(plant) {
     [plant.late, "late"],
     [plant.duplicate, "sent twice"],
     [plant.ahead, "from the future"],
+    [plant.held, "ahead of all others, which wait"],
   ].flatMap(([count, what]) => (count ? [`${count.toLocaleString("en")} ${what}`] : []));
   const rows = plant.row_seconds === null ? null : plant.seconds / plant.row_seconds;
   const length = rows === null ? duration(plant.seconds) : counted(rows, "row");
@@ -51,6 +53,7 @@ export function plantHead(plant) {
   ];
   return [
     h("h1", {}, plant.name, " ", plantMark(plant)),
+    plant.no_data && h("div", { class: "box alarm-box" }, mark("no data", "No data:"), h("p", {}, plant.no_data)),
     h(
       "dl",
       { class: "facts" },
@@ -114,7 +117,10 @@ export function outOfService(context, plant) {
   const { stuck, silent, range } = plant.still;
   const shelved = Object.entries(plant.shelved);
   if (!stuck.length && !silent.length && !range.length && !shelved.length) {
-    return h("p", { class: "nothing" }, "Every sensor delivers, moves, is in range and is watched.");
+    const text = plant.no_data
+      ? "Not known: the plant has no data."
+      : "Every sensor delivers, moves, is in range and is watched.";
+    return h("p", { class: "nothing" }, text);
   }
   const line = (/** @type {string} */ word, /** @type {string[]} */ names) =>
     names.length > 0 && h("p", {}, h("strong", {}, `${word}: `), listed(names, 12));
@@ -197,7 +203,20 @@ export function sourcesTable() {
         value: (row) => recent(local(row.last)),
         order: (row) => row.last ?? "",
       },
-      { label: "Detail", class: "rest-cell", value: (row) => row.detail || "–", bare: (row) => !row.detail },
+      {
+        label: "Detail",
+        class: "rest-cell",
+        value: (row) => [row.detail || "–", gapText(row.gap)].filter(Boolean).join("; "),
+        bare: (row) => !row.detail && !row.gap,
+      },
     ],
   });
+}
+
+/**
+ * The last stretch without rows in words: no rows for 12 min before 14:03:00.
+ * @param {Gap | null} gap
+ */
+function gapText(gap) {
+  return gap && `no rows for ${duration(gap.seconds)} before ${recent(gap.until)}`;
 }

@@ -26,6 +26,8 @@ export class Stream {
     /** @type {string | null} */
     this.plant = null;
     this.tries = 0;
+    /** Whether the server refused the connection because too many pages are open. */
+    this.full = false;
     this.asleep = false;
     this.timer = 0;
     /** @type {Map<Topic, Set<(data: any) => void>>} */
@@ -95,7 +97,10 @@ export class Stream {
     this.source = source;
     if (this.state !== "lost") this.#become("connecting");
     source.onerror = () => {
-      if (source === this.source) this.#lost();
+      if (source !== this.source) return;
+      const refused = source.readyState === EventSource.CLOSED; // by an answer: the browser does not say by which
+      this.#lost(refused);
+      if (refused) void this.#ask(source.url);
     };
     for (const topic of MESSAGES) source.addEventListener(topic, (message) => this.#take(topic, message));
     source.addEventListener("resync", () => {
@@ -108,19 +113,42 @@ export class Stream {
     this.heard = Date.now();
     if (this.state === "open") return false;
     this.tries = 0;
+    this.full = false;
     this.#become("open");
     this.#tell("resync", null);
     return true;
   }
 
-  #lost() {
+  /** @param {boolean} refused whether it was by an answer of the server, of which more is asked for */
+  #lost(refused = false) {
     this.source?.close();
     this.source = null;
     const pause = PAUSES[Math.min(this.tries, PAUSES.length - 1)];
     this.tries += 1;
+    this.full &&= refused;
+    this.#pause(pause);
+    this.#become("lost");
+  }
+
+  /**
+   * Ask why the server refused a stream; one that is full says when to come back.
+   * @param {string} url
+   */
+  async #ask(url) {
+    const limit = new AbortController();
+    const answer = await fetch(url, { cache: "no-store", signal: limit.signal }).catch(() => null);
+    const seconds = Number(answer?.headers.get("Retry-After"));
+    limit.abort(); // the stream, if there is one after all
+    if (this.state !== "lost" || this.source) return;
+    this.full = answer?.status === 429;
+    if (this.full && seconds > 0) this.#pause(1000 * seconds);
+    this.#tell("state", this.state);
+  }
+
+  /** @param {number} pause in milliseconds until the next try */
+  #pause(pause) {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => void this.#again(), pause * (0.75 + Math.random() / 2)); // not all pages at once
-    this.#become("lost");
   }
 
   async #again() {

@@ -3,7 +3,15 @@
  * What the service answers. Times are ISO 8601 on the clock of the plant.
  *
  * @typedef {"quiet" | "suspicious" | "alarm"} PlantState
- * @typedef {{state: string, since: string | null, detail: string, rows: number, last: string | null}} SourceState
+ * @typedef {{seconds: number, until: string}} Gap a stretch without rows, until the first row after it
+ * @typedef {object} SourceState
+ * @property {string} state
+ * @property {string | null} since
+ * @property {string} detail
+ * @property {number} rows
+ * @property {string | null} last
+ * @property {Gap | null} gap
+ *
  * @typedef {{stuck: string[], silent: string[], range: string[]}} Still
  *
  * @typedef {object} PlantRow a row of the overview
@@ -15,6 +23,7 @@
  * @property {number} windows
  * @property {string[]} named
  * @property {string | null} onset
+ * @property {string | null} no_data why the plant has no data; null while it has
  * @property {Still} still
  * @property {Record<string, SourceState>} sources
  * @property {number} sensors
@@ -38,6 +47,7 @@
  * @property {boolean} acknowledged
  * @property {string | null} position
  * @property {number} windows
+ * @property {string | null} no_data why the plant has no data; null while it has
  * @property {Still} still
  * @property {Record<string, string>} shelved until when, by sensor
  * @property {Record<string, SourceState>} sources
@@ -50,6 +60,7 @@
  * @property {string | null} timezone
  * @property {number | null} row_seconds between rows that have no times; null where there are times
  * @property {number} ahead rows that were too far in the future
+ * @property {number} held rows that wait because they are ahead of all others
  * @property {number} seconds length of a window
  * @property {number} late
  * @property {number} duplicate

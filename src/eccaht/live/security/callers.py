@@ -13,7 +13,7 @@ from starlette.types import Scope as Asgi
 
 from eccaht.live.security import scopes, sessions, tokens
 from eccaht.live.security.keys import is_over, session_key
-from eccaht.live.security.proxy import Refused
+from eccaht.live.security.proxy import Refused, includes, networks_of
 from eccaht.live.security.rates import Rates, network, retry_after
 from eccaht.live.security.settings import Security
 from eccaht.live.store.store import Store, now
@@ -44,6 +44,7 @@ class Guard:
             key = session_key(connection)
         self.signer = sessions.Signer(key, settings.session)
         self.proxy = None if settings.proxy is None else settings.proxy.proxy()
+        self._forwarders = networks_of(settings.forwarded_by) + (() if self.proxy is None else self.proxy.networks)
         self._by_token = Rates(settings.rate, settings.burst)
         self.by_address = Rates(settings.address_rate, settings.address_burst)
         self.wrong_logins = Rates(settings.logins / 60.0, max(settings.logins, 1.0))
@@ -88,11 +89,15 @@ class Guard:
                 return token is not None
             return caller.session.expires > moment and not is_over(connection, caller.session)
 
+    def is_proxy(self, peer: str) -> bool:
+        """Whether an address is a trusted proxy's."""
+        return includes(self._forwarders, peer)
+
     def address(self, scope: Asgi) -> str:
-        """The address of the client; behind the trusted proxy the last one that it names."""
+        """The address of the client; behind a trusted proxy the last one that it names."""
         client = scope.get("client")
         peer = client[0] if client else ""
-        if self.proxy is not None and self.proxy.includes(peer):
+        if self.is_proxy(peer):
             forwarded = Headers(scope=scope).getlist("x-forwarded-for")
             if forwarded:
                 return forwarded[-1].rpartition(",")[2].strip()[:64] or peer

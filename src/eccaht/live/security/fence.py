@@ -125,7 +125,8 @@ class Fence:
                 async with asyncio.timeout_at(until):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, "the body took too long to arrive: send less at a time") from None
+                late = "the body took too long to arrive: send less at a time"
+                raise HTTPException(408, late, {"Connection": "close"}) from None
             if message["type"] == "http.request":
                 got += len(message.get("body", b""))
                 ended = not message.get("more_body", False)

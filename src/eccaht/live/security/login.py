@@ -38,17 +38,18 @@ def log_in(credentials: Credentials, request: Request, response: Response) -> Me
     guard: Guard = request.app.state.guard
     _refuse_other_sites(request)
     address = guard.address(request.scope)
-    seconds = guard.wrong_logins.wait(network(address))
+    moment = now()
+    with guard.store.read() as connection:
+        token = tokens.find(connection, credentials.token.strip(), moment)
+    # a token cannot be guessed: counting keeps wrong ones from filling the audit, and never keeps a right one out
+    seconds = guard.wrong_logins.take(network(address)) if token is None else 0.0
     if seconds:
         raise HTTPException(429, "too many wrong logins: wait and try again", retry_after(seconds))
-    moment = now()
     with guard.store.begin() as connection:
-        token = tokens.find(connection, credentials.token.strip(), moment)
         who = "nobody" if token is None else token.name
         action = "login refused" if token is None else "login"
         audit.record(connection, who, action, document={"address": address}, at=moment)
     if token is None:
-        guard.wrong_logins.take(network(address))
         raise HTTPException(401, "this token is not valid: it is mistyped, expired, revoked or of another store")
     cookie = guard.signer.issue(token.id, moment)
     _set(response, request, cookie, guard.signer.lifetime)

@@ -16,6 +16,8 @@ from eccaht.live.security import scopes
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _USER = re.compile(r"[^\x00-\x20\x7f,][^\x00-\x1f\x7f,]{0,127}")
 
+Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+
 
 class Refused(Exception):
     """What a proxy, or somebody who plays one, said is not believed; the message says why."""
@@ -26,17 +28,8 @@ class Proxy:
     """The header, the networks that proxies have, and what each user may do."""
 
     header: str
-    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    networks: Networks
     users: Mapping[str, tuple[str, ...]]
-
-    def includes(self, address: str) -> bool:
-        """Whether an address is one of the proxies."""
-        try:
-            known = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        mapped = getattr(known, "ipv4_mapped", None)
-        return any((mapped or known) in network for network in self.networks)
 
     def user(self, values: Sequence[str], address: str) -> tuple[str, tuple[str, ...]] | None:
         """The user and the scopes, None if the request has no such header.
@@ -45,7 +38,7 @@ class Proxy:
         """
         if not values:
             return None
-        if not self.includes(address):
+        if not includes(self.networks, address):
             raise Refused(f"the header {self.header} is only believed from the proxy")
         if len(values) > 1 or _USER.fullmatch(values[0]) is None:
             raise Refused(f"the header {self.header} must name one user once")
@@ -55,20 +48,36 @@ class Proxy:
         return values[0], granted
 
 
+def includes(networks: Networks, address: str) -> bool:
+    """Whether an address is in one of the networks."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(known, "ipv4_mapped", None)
+    return any((mapped or known) in network for network in networks)
+
+
+def networks_of(addresses: Iterable[str]) -> Networks:
+    """The networks of proxies as the settings have them."""
+    try:
+        networks = tuple(ipaddress.ip_network(address) for address in addresses)
+    except ValueError as error:
+        raise ValueError(f"address of the proxy: {error}; write it as 10.0.0.5 or 10.0.0.0/24") from None
+    if any(network.prefixlen == 0 for network in networks):
+        raise ValueError("a proxy that may have every address would let anybody in: give its own addresses")
+    return networks
+
+
 def make(header: str, addresses: Iterable[str], users: Mapping[str, Iterable[str]]) -> Proxy:
     """A proxy from the settings; what leaves a gap is refused before the service starts."""
     if _HEADER.fullmatch(header) is None:
         raise ValueError(f"{header!r} is not the name of a header: write it as X-Forwarded-User")
     if header.lower() in ("authorization", "cookie", "host"):
         raise ValueError(f"the header {header} has another meaning: let the proxy use one of its own")
-    try:
-        networks = tuple(ipaddress.ip_network(address) for address in addresses)
-    except ValueError as error:
-        raise ValueError(f"address of the proxy: {error}; write it as 10.0.0.5 or 10.0.0.0/24") from None
+    networks = networks_of(addresses)
     if not networks:
         raise ValueError(f"from which addresses is the header {header} believed? Give those of the proxy")
-    if any(network.prefixlen == 0 for network in networks):
-        raise ValueError("a proxy that may have every address would let anybody in: give its own addresses")
     if not users:
         raise ValueError(f"who comes by the header {header}? Give each user's scopes")
     return Proxy(header, networks, {user: scopes.checked(granted) for user, granted in users.items()})

@@ -35,19 +35,12 @@ class Rates:
 
     def take(self, key: str) -> float:
         """Count a request and return 0, or return the seconds until there is room for it."""
-        return self._after(key, 1.0)
-
-    def wait(self, key: str) -> float:
-        """The seconds until there is room for a request, which is not counted."""
-        return self._after(key, 0.0)
-
-    def _after(self, key: str, cost: float) -> float:
         with self._lock:
             now = self._clock()
             left, counted = self._buckets.get(key, (self._burst, now))
             left = min(self._burst, left + (now - counted) * self._rate)
             allowed = left >= 1.0
-            self._buckets[key] = (left - cost if allowed else left, now)
+            self._buckets[key] = (left - 1.0 if allowed else left, now)
             self._buckets.move_to_end(key)
             if len(self._buckets) > self._most:
                 self._buckets.popitem(last=False)

@@ -51,8 +51,3 @@ def matches(secret: str, stored: str | None) -> bool:
     salt, _, _ = rest.partition("$")
     same = kind == "sha256" and equal(hashed(secret, salt), known)
     return same and stored is not None
-
-
-def signature(key: bytes, purpose: str, text: str) -> str:
-    """A keyed digest of a text for one purpose: that for another purpose says nothing about it."""
-    return hmac.new(key, f"{purpose}\0{text}".encode(), hashlib.sha256).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from eccaht.live.parts import Part, Seconds
 from eccaht.live.security import proxy, scopes
@@ -34,13 +34,23 @@ class Security(Part):
     address_rate: float = Field(50.0, gt=0, description="requests a second of one address without a valid token")
     address_burst: float = Field(200.0, ge=1, description="requests of one address at once without a valid token")
     logins: float = Field(10.0, gt=0, description="wrong logins a minute of one address")
+    head_time: Seconds = Field(10.0, description="how long the head of a request may take to arrive")
     body_time: Seconds = Field(60.0, description="how long a body may take to arrive")
     other_body: int = Field(64_000, ge=1000, description="bytes of a body that holds neither rows nor a model")
+    forwarded_by: list[str] = Field(
+        default_factory=list, description="addresses or networks of proxies whose X-Forwarded-For is believed"
+    )
     proxy: ProxySettings | None = Field(None, description="single sign-on; see below")
     open: bool = Field(False, description="let everybody on this machine in without a token, for trying it out")
 
+    @field_validator("forwarded_by")
+    @classmethod
+    def _addresses(cls, given: list[str]) -> list[str]:
+        proxy.networks_of(given)
+        return given
+
     @model_validator(mode="after")
     def _not_open_behind_a_proxy(self) -> Security:
-        if self.open and self.proxy is not None:
+        if self.open and (self.proxy is not None or self.forwarded_by):
             raise ValueError("a service behind a proxy cannot be open to its own machine: all would come from there")
         return self

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -29,8 +30,16 @@ _GOOD = 60.0  # after so many seconds without an error the back-off begins anew
 _LONGEST_BUSY = 5.0
 
 
+class Refused(Exception):
+    """Rows that the service does not take, and that must not be acknowledged."""
+
+
 class Sink(Protocol):
-    """What feeds need of the engine."""
+    """What feeds need of the engine; most_rows: that it takes at once."""
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows may be submitted at once."""
 
     async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
         """Take rows; return once all that they change is committed."""
@@ -74,16 +83,20 @@ class Feed(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The plant that a feed is for: its name, the clock of its model, and what its model expects of a file."""
+    """The plant that a feed is for: its name, the clock of its model, and what its model expects of a file.
+
+    seconds: the length of a window.
+    """
 
     name: str
     clock: Clock
     expected: Expected
+    seconds: float
 
     @classmethod
     def of(cls, name: str, model: Model) -> Target:
         """The plant of this name that is watched by a model."""
-        return cls(name, model.clock, Notation().expected(model))
+        return cls(name, model.clock, Notation().expected(model), model.seconds)
 
     @property
     def sensors(self) -> tuple[str, ...]:
@@ -133,7 +146,7 @@ async def keep_running(
                 if (task := asyncio.current_task()) is not None and task.cancelling():
                     raise asyncio.CancelledError from error  # closing failed while the feed was cancelled
                 why = one_line(error)
-                log.debug("source %s", health.source, exc_info=True)
+                log.debug("source %s: %s", health.source, traceback.format_exc())  # a record shall keep no socket alive
             if health.connected and now() - began >= _GOOD:
                 backoff.reset()
             pause = backoff.pause()
@@ -144,42 +157,36 @@ async def keep_running(
         health.end()
 
 
-async def deliver(sink: Sink, plant: str, rows: Rows, health: Health, *, sleep: Sleep = asyncio.sleep) -> None:
-    """Submit rows, for as long as the service is busy or cannot store them.
+async def deliver(sink: Sink, target: Target, rows: Rows, health: Health, *, sleep: Sleep = asyncio.sleep) -> None:
+    """Submit rows, as many at once as the service takes, for as long as it is busy or cannot store them.
 
-    Rows that the service refuses as such (a ValueError) are left out and counted, after as few of them as possible
-    were found by halving; a plant that is not there raises UnknownPlant.
+    What the service refuses (a ValueError, or a plant that is not there) is an error of the feed: nothing of it is
+    acknowledged, so that it stays with its source, and the feed tries again after a pause.
     """
+    for first in range(0, len(rows.times), sink.most_rows):
+        part = slice(first, first + sink.most_rows)
+        await _submit(sink, target, Rows(rows.times[part], rows.names, rows.values[part]), health, sleep)
+
+
+async def _submit(sink: Sink, target: Target, rows: Rows, health: Health, sleep: Sleep) -> None:
     tries = 0
     while True:
         try:
-            await sink.submit(plant, rows, source=health.source)
-        except UnknownPlant:
-            raise
-        except ValueError as error:
-            await _refused(sink, plant, rows, health, error)
-            return
+            taken = await sink.submit(target.name, rows, source=health.source)
+        except (ValueError, UnknownPlant) as error:
+            raise Refused(f"the service refuses rows of {target.name}: {one_line(error)}") from error
         except Exception as error:
             tries += 1
             busy = isinstance(error, Busy) and not error.broken
             after = error.after if isinstance(error, Busy) else 2.0 ** min(tries - 1, 6) / 10.0
             why = "the service is busy: the source is held back" if busy else one_line(error)
             if tries == 1:
-                log.warning("source %s of plant %s: %s", health.source, plant, why)
+                log.warning("source %s of plant %s: %s", health.source, target.name, why)
             health.waiting(why)
             await sleep(min(after, _LONGEST_BUSY))
         else:
-            health.took(len(rows.times))
+            health.took(target, rows.times, taken)
             return
-
-
-async def _refused(sink: Sink, plant: str, rows: Rows, health: Health, error: ValueError) -> None:
-    n = len(rows.times)
-    if n <= 1:
-        health.count("refused", n, one_line(error))
-        return
-    for part in (slice(n // 2), slice(n // 2, n)):
-        await deliver(sink, plant, Rows(rows.times[part], rows.names, rows.values[part]), health)
 
 
 def one_line(error: BaseException) -> str:

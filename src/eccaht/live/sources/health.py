@@ -6,9 +6,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from eccaht.live.rows import SourceState
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.live.rows import SourceState, Taken
+from eccaht.live.sources.gaps import Gaps
+
+if TYPE_CHECKING:
+    from eccaht.live.sources.feed import Target
 
 State = Literal["connecting", "running", "waiting", "broken"]
 _EVERY = 1.0  # seconds between two reports of mere numbers
@@ -36,6 +43,7 @@ class Health:
         self.last: datetime | None = None
         self._sink, self._where, self._since = sink, where, datetime.now(UTC)
         self._notes: dict[str, str] = {}
+        self._gaps: dict[str, Gaps] = {}  # by plant
         self._later: asyncio.TimerHandle | None = None
 
     def connecting(self) -> None:
@@ -56,9 +64,11 @@ class Health:
         """The connection failed."""
         self._become("broken", why)
 
-    def took(self, rows: int) -> None:
-        """Rows were submitted."""
-        self.rows, self.last = self.rows + rows, datetime.now(UTC)
+    def took(self, target: Target, times: NDArray[np.datetime64], taken: Taken) -> None:
+        """Rows of a plant were submitted."""
+        self.rows, self.last = self.rows + len(times), datetime.now(UTC)
+        if not (taken.ahead or taken.held):  # a row from the future would look as if all before it were missing
+            self._gaps.setdefault(target.name, Gaps(target.clock, target.seconds)).add(times)
         if self.state == "waiting":
             self.running()
         self._tell_soon()
@@ -78,6 +88,7 @@ class Health:
     def let_go(self, plant: str) -> None:
         """Another service brings the rows of a plant from now on."""
         self.plants.discard(plant)
+        self._gaps.pop(plant, None)
         told = SourceState("waiting", datetime.now(UTC), "another service has this plant", self.rows, self.last)
         self._sink.source_state(plant, self.source, told)
 
@@ -86,10 +97,11 @@ class Health:
         if self._later is not None:
             self._later.cancel()
 
-    def now(self) -> SourceState:
-        """What is told."""
+    def now(self, plant: str = "") -> SourceState:
+        """What is reported, with the last gap of a plant."""
         left_out = [f"{n} {kind}{self._last_of(kind)}" for kind, n in self.counts.items()]
-        return SourceState(self.state, self._since, "; ".join([self.detail, *left_out]), self.rows, self.last)
+        gap = self._gaps[plant].last() if plant in self._gaps else None
+        return SourceState(self.state, self._since, "; ".join([self.detail, *left_out]), self.rows, self.last, gap)
 
     def _last_of(self, kind: str) -> str:
         return f" (the last: {self._notes[kind]})" if kind in self._notes else ""
@@ -105,9 +117,8 @@ class Health:
     def _tell(self) -> None:
         self.end()
         self._later = None
-        told = self.now()
         for plant in sorted(self.plants):
-            self._sink.source_state(plant, self.source, told)
+            self._sink.source_state(plant, self.source, self.now(plant))
 
     def _tell_soon(self) -> None:
         if self._later is None:

@@ -19,6 +19,7 @@ from eccaht.live.rows import UnknownPlant
 from eccaht.live.sources.feed import Backoff, Shared, Sink, Target, deliver, keep_running
 from eccaht.live.sources.health import Health
 from eccaht.live.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, Reading, deliveries
+from eccaht.live.sources.scrubbing import scrubbing
 from eccaht.live.sources.settings import KafkaSettings
 from eccaht.live.sources.threads import OneThread
 
@@ -41,7 +42,7 @@ class KafkaFeed:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await keep_running(self._connect, self.health, self.backoff)
+        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:
         thread, loop = OneThread(f"kafka-{self.name}"), asyncio.get_running_loop()
@@ -59,8 +60,9 @@ class KafkaFeed:
             lost(consumer, partitions)
 
         def assigned(_: Consumer, __: list[TopicPartition]) -> None:
-            loop.call_soon_threadsafe(self.health.running)
+            loop.call_soon_threadsafe(self._assigned)
 
+        had: set[str] = set()
         try:
             await thread.call(
                 lambda: consumer.subscribe([self._settings.topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
@@ -71,8 +73,12 @@ class KafkaFeed:
                 await self._take(messages)
                 stored |= _ends(messages)
                 await thread.call(_commit, consumer, stored)
+        except Exception:
+            had = set(self.health.plants)
+            raise
         finally:
             await thread.finish(consumer.close)
+            self.health.plants |= had  # closing lets go of them; their pages shall say what is wrong
 
     def _options(self, on_error: Callable[[KafkaError], object]) -> dict[str, Any]:
         return {
@@ -83,7 +89,7 @@ class KafkaFeed:
             "fetch.message.max.bytes": 4 * LARGEST_PAYLOAD,
             "partition.assignment.strategy": "cooperative-sticky",
             "log_level": 2,
-            **self._settings.options,
+            **{name: value.get_secret_value() for name, value in self._settings.options.items()},
             "bootstrap.servers": self._settings.servers,
             "group.id": self._group,
             "auto.offset.reset": self._settings.first,
@@ -96,8 +102,12 @@ class KafkaFeed:
     # -- messages -------------------------------------------------------------------------------------
 
     async def _take(self, messages: Iterable[Message]) -> None:
-        """Submit the rows of all messages, plants side by side."""
+        """Submit the rows of all messages, plants side by side; rows that are refused end the connection.
+
+        Then nothing of these messages is committed, and all of them come again.
+        """
         readings: dict[str, list[Reading]] = defaultdict(list)
+        targets: dict[str, Target] = {}
         for message in messages:
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
@@ -105,8 +115,11 @@ class KafkaFeed:
                 raise KafkaException(error)
             if (target := self._target(message.key())) is not None:
                 await self._own(target.name, (str(message.topic()), int(message.partition() or 0)))
-                readings[target.name] += self._read(target, message)
-        await asyncio.gather(*(self._deliver(plant, found) for plant, found in readings.items()))
+                targets[target.name] = target
+                readings[target.name] += await self._read(target, message)
+        work = (self._deliver(targets[plant], found) for plant, found in readings.items())
+        for failed in filter(None, await asyncio.gather(*work, return_exceptions=True)):
+            raise failed
 
     def _target(self, key: str | bytes | None) -> Target | None:
         """The plant of a key; None, and counted, if there is none."""
@@ -121,36 +134,37 @@ class KafkaFeed:
             self.health.count("messages without the name of a plant as key")
         return None
 
-    def _read(self, target: Target, message: Message) -> list[Reading]:
+    async def _read(self, target: Target, message: Message) -> list[Reading]:
         payloads = self._made(target)
-        names = self._settings.names
         try:
             kind, milliseconds = message.timestamp()
             stamp = _EPOCH + timedelta(milliseconds=milliseconds) if kind and milliseconds > 0 else None
             arrived = None if stamp is None or target.clock.zone is None else payloads.moments.read(stamp)
             value = message.value()
-            found = payloads.read(value if isinstance(value, bytes) else b"", None, arrived)
+            return await payloads.read_beside(value if isinstance(value, bytes) else b"", None, arrived)
         except (BadPayload, ValueError, OverflowError) as error:
             self.health.count("bad payloads", 1, f"{target.name}: {error}")
             return []
-        return [reading._replace(sensor=names.get(reading.sensor, reading.sensor)) for reading in found]
 
     def _made(self, target: Target) -> Payloads:
         known = self._payloads.get(target.name)
         if known is not None and known[0] is target:
             return known[1]
-        payloads = Payloads.of(self._settings, target.clock, target.expected.levels)
+        payloads = Payloads.of(self._settings, target, format=self._settings.format, names=self._settings.names)
         self._payloads[target.name] = (target, payloads)
         return payloads
 
-    async def _deliver(self, plant: str, readings: list[Reading]) -> None:
+    async def _deliver(self, target: Target, readings: list[Reading]) -> None:
         for rows in deliveries(readings):
-            try:
-                await deliver(self._sink, plant, rows, self.health)
-            except UnknownPlant:  # removed meanwhile
-                self.health.count("rows of plants that are not here", len(rows.times), plant)
+            await deliver(self._sink, target, rows, self.health)
 
     # -- plants that come and go ----------------------------------------------------------------------
+
+    def _assigned(self) -> None:
+        """The group has settled: plants of an earlier connection come with their first message, or are another's."""
+        for plant in self.health.plants - set[str]().union(*self._fed.values()):
+            self.health.let_go(plant)
+        self.health.running()
 
     async def _own(self, plant: str, place: _Place) -> None:
         """Take a plant over with its first message since the partition came to this service."""

@@ -86,7 +86,7 @@ class SourceFeed:
             times, values = times[new], values[new]
         for first in range(0, len(times), MOST_ROWS):
             part = slice(first, first + MOST_ROWS)
-            await deliver(self._sink, self._target.name, Rows(times[part], tuple(names), values[part]), self.health)
+            await deliver(self._sink, self._target, Rows(times[part], tuple(names), values[part]), self.health)
         if len(times):
             latest = times.max().astype("datetime64[us]")
             self._place = latest if self._place is None else max(self._place, latest)

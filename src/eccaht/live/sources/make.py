@@ -39,14 +39,14 @@ def make_feed(name: str, settings: AnySettings, plant: Target | Plants, sink: Si
     if isinstance(settings, MqttSettings):
         from eccaht.live.sources.mqtt import MqttFeed
 
-        _check_files(name, settings.ca_file, settings.certificate, settings.key)
+        _check_files(name, settings, "ca_file", "certificate", "key")
         return MqttFeed(name, settings, plant, sink)
     if isinstance(settings, OpcUaSettings):
         from eccaht.live.sources.opcua import OpcUaFeed
 
         if settings.policy != "none" and (settings.certificate is None or settings.key is None):
             raise ValueError(f"source {name!r}: policy {settings.policy} needs a certificate and a key")
-        _check_files(name, settings.certificate, settings.key, settings.server_certificate)
+        _check_files(name, settings, "certificate", "key", "server_certificate")
         return OpcUaFeed(name, settings, plant, sink)
     if isinstance(settings, KafkaSettings):
         from eccaht.live.sources.kafka import KafkaFeed
@@ -76,7 +76,8 @@ def _check_clock(name: str, settings: AnySettings, target: Target) -> None:
         raise ValueError(f"source {name!r}: OPC UA times are UTC and the model's have no zone: set timezone")
 
 
-def _check_files(name: str, *files: Path | None) -> None:
-    for file in files:
+def _check_files(name: str, settings: AnySettings, *places: str) -> None:
+    for place in places:
+        file: Path | None = getattr(settings, place)
         if file is not None and not file.is_file():
-            raise ValueError(f"source {name!r}: there is no file {file}")
+            raise ValueError(f"source {name!r}: setting {place}: there is no such file")

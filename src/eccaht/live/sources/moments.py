@@ -15,19 +15,21 @@ from eccaht.data.times import EPOCHS, SINCE_1970
 
 Unit = Literal["auto", "s", "ms", "us", "ns"]
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_NUMBER = re.compile(r"[+-]?\d{1,20}(\.\d{0,20})?")
+_NUMBER = re.compile(r"[+-]?\d{1,20}(\.\d{0,20})?", re.ASCII)
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _FIRST, _LAST = -2_208_988_800_000_000, 7_258_118_400_000_000  # 1900 and 2200
-_LONGEST_TEXT = 64
+_LONGEST_TEXT, _MOST_ROWS = 64, 10**18
 
 
 @dataclass(frozen=True)
 class Moments:
     """Reads times: ISO 8601 texts, and numbers since 1970 in seconds, milli-, micro- or nanoseconds.
 
-    clock: of the plant's model. unit: of numbers; auto goes by their size, as for files: from 1e17 on nanoseconds, from
-    1e14 microseconds, from 1e11 milliseconds, else seconds, of which there must be 1e8 (1973). zone: where the plant
-    is, for texts without an offset, and for numbers if the model's times have no zone. now: nanoseconds since 1970.
+    clock: of the plant's model; where it counts rows, a time is the number of a row. unit: of numbers; auto goes by
+    their size, as for files: from 1e17 on nanoseconds, from 1e14 microseconds, from 1e11 milliseconds, else seconds, of
+    which there must be 1e8 (1973). Smaller numbers are seconds as they stand where the model's times have no zone, as
+    in a file that counts from its beginning. zone: where the plant is, for texts without an offset, and for numbers
+    since 1970 if the model's times have no zone. now: nanoseconds since 1970.
     """
 
     clock: Clock
@@ -44,28 +46,38 @@ class Moments:
         >>> moments.read(1_700_000_000) == moments.read(1_700_000_000_000) == moments.read("1700000000.0")
         True
         """
+        if self.clock.row_interval is not None:
+            return checked(_row(self.clock, value))
         if isinstance(value, str):
             text = value.strip()
             if len(text) > _LONGEST_TEXT:
                 raise ValueError("the time is too long to be one")
             if _NUMBER.fullmatch(text):
                 return self.read(float(text) if "." in text else int(text))
-            return _checked(self._of_datetime(self._parsed(text)))
+            return checked(self._of_datetime(self._parsed(text)))
         if isinstance(value, datetime):
-            return _checked(self._of_datetime(value))
+            return checked(self._of_datetime(value))
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"a time must be a text or a number, not {type(value).__name__}")
-        return _checked(self._placed(_moment(self._microseconds(value))))
+        if self.unit == "auto" and self.clock.zone is None and abs(value) < SINCE_1970:
+            return checked(round(value * 1e6))
+        return self.placed(self._microseconds(value))
 
     def present(self) -> int:
         """The present, for readings that come without a time."""
-        return self._placed(_moment(self.now() // 1000))
+        if self.clock.row_interval is not None:
+            raise ValueError("the rows of this model are counted: give the number of each row as its time")
+        return self.placed(self.now() // 1000)
+
+    def placed(self, microseconds: int) -> int:
+        """A moment in UTC, in microseconds since 1970, on the clock."""
+        return checked(self._placed(_moment(checked(microseconds))))
 
     def _parsed(self, text: str) -> datetime:
         try:
             return datetime.fromisoformat(text)
         except ValueError:
-            raise ValueError(f"{text!r} is not a time: write it as 2017-10-09T18:00:00Z") from None
+            raise ValueError(f"{text[:40]!r} is not a time: write it as 2017-10-09T18:00:00Z") from None
 
     def _of_datetime(self, moment: datetime) -> int:
         if moment.tzinfo is not None:
@@ -100,7 +112,18 @@ class Moments:
         return round(value * (1_000_000 / per_second))
 
 
-def _checked(moment: int) -> int:
+def _row(clock: Clock, value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("a time must be the number of a row: the model's history has no times")
+    if len(value) > _LONGEST_TEXT if isinstance(value, str) else abs(value) >= _MOST_ROWS:
+        raise ValueError("the number of a row is too large")
+    return int(clock.parse(str(value), "time").astype("int64"))
+
+
+def checked(moment: int) -> int:
+    """A time in microseconds since 1970, if that is one of readings."""
     if not _FIRST <= moment <= _LAST:
         raise ValueError("the time lies outside the years 1900 to 2200")
     return moment

@@ -7,23 +7,22 @@ most `in_flight` messages under way, and what comes beyond twice that is not rea
 
 from __future__ import annotations
 
-import asyncio
 import re
 import ssl
-from collections.abc import Iterator
+from typing import Any
 
-import aiomqtt
-from paho.mqtt.client import MQTT_CLEAN_START_FIRST_ONLY
+from paho.mqtt.client import MQTTMessage
+from paho.mqtt.enums import MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
-from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from eccaht.live.broker import Broker, connected, make_client
 from eccaht.live.sources.feed import Backoff, Sink, Target, deliver, keep_running
 from eccaht.live.sources.health import Health
 from eccaht.live.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, Reading, deliveries
+from eccaht.live.sources.scrubbing import scrubbing
 from eccaht.live.sources.settings import MqttSettings
 
-_REFUSED = 128  # reason codes from here on
 _PLACE = re.compile(r"\{(\w*)\}")
 
 
@@ -35,117 +34,53 @@ class MqttFeed:
         self._filter, self._pattern = topics(settings.topic, target.name)
         self.health = Health(sink, name, [target.name], f"{self._filter} at {settings.host}:{settings.port}")
         self.backoff = Backoff()
-        self._payloads = Payloads.of(settings, target.clock, target.expected.levels)
+        self._payloads = Payloads.of(settings, target, format=settings.format, names=settings.names)
         self._tls = _tls_context(settings)
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await keep_running(self._connect, self.health, self.backoff)
+        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:
         settings, newer = self._settings, self._settings.protocol == "5"
-        client = aiomqtt.Client(
-            settings.host,
-            settings.port,
-            identifier=settings.client_id or f"eccaht-{self._target.name}-{self.name}",
-            username=settings.username,
-            password=settings.password.get_secret_value() if settings.password else None,
-            protocol=aiomqtt.ProtocolVersion.V5 if newer else aiomqtt.ProtocolVersion.V311,
+        client = make_client(
+            settings.client_id or f"eccaht-{self._target.name}-{self.name}",
+            protocol=MQTTProtocolVersion.MQTTv5 if newer else MQTTProtocolVersion.MQTTv311,
             clean_session=None if newer else False,
-            clean_start=False if newer else MQTT_CLEAN_START_FIRST_ONLY,  # paho takes no other for older ones
-            properties=_session(settings) if newer else None,
-            keepalive=settings.keepalive,
-            tls_context=self._tls,
+            user=settings.username.get_secret_value() if settings.username else None,
+            password=settings.password.get_secret_value() if settings.password else None,
+            tls=self._tls,
         )
-        client._client.manual_ack_set(True)  # of paho, which aiomqtt does not hand on
-        async with client:
-            gate = Gate(client, 2 * settings.in_flight)
-            if newer:
-                options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
-                granted = await client.subscribe(self._filter, options=options)
-            else:
-                granted = await client.subscribe(self._filter, qos=1)
-            if any((code if isinstance(code, int) else code.value) >= _REFUSED for code in granted):
-                raise ConnectionError(f"the broker refuses the subscription to {self._filter}")
+        how: dict[str, Any] = {"clean_start": False, "properties": _session(settings)} if newer else {}
+        how |= {"keepalive": settings.keepalive, "most": 2 * settings.in_flight}
+        async with connected(client, settings.host, settings.port, **how) as broker:
+            await broker.subscribe(self._filter, retained=False)
             self.health.running()
-            await self._read(client, gate)
+            while True:
+                await self._take(await broker.messages(settings.in_flight, settings.wait), broker)
 
-    async def _read(self, client: aiomqtt.Client, gate: Gate) -> None:
-        messages, ended = client.messages, False
-        while not ended:
-            batch: list[aiomqtt.Message] = []
-            try:
-                batch.append(await anext(messages))
-                if len(messages) < self._settings.in_flight // 2:
-                    await asyncio.sleep(self._settings.wait)
-                while len(messages) and len(batch) < self._settings.in_flight:
-                    batch.append(await anext(messages))
-                gate.resume()
-            except aiomqtt.MqttError:
-                ended = True  # what came is delivered all the same: a broker may have lost its session
-            readings = [reading for message in batch for reading in self._readings(message)]
-            for rows in deliveries(readings):
-                await deliver(self._sink, self._target.name, rows, self.health)
-            for message in batch:
-                if message.qos:
-                    client._client.ack(message.mid, message.qos)
-        raise ConnectionError("the broker closed the connection")
+    async def _take(self, messages: list[MQTTMessage], broker: Broker) -> None:
+        """Submit the readings of messages, then acknowledge them."""
+        readings = [reading for message in messages for reading in await self._readings(message)]
+        for rows in deliveries(readings):
+            await deliver(self._sink, self._target, rows, self.health)
+        for message in messages:
+            broker.acknowledge(message)
 
-    def _readings(self, message: aiomqtt.Message) -> Iterator[Reading]:
+    async def _readings(self, message: MQTTMessage) -> list[Reading]:
         """The readings of a message; a retained one is an old value that the broker repeats, no new reading."""
         if message.retain:
             self.health.count("retained messages left out")
-            return
-        match = self._pattern.fullmatch(str(message.topic))
+            return []
+        match = self._pattern.fullmatch(message.topic)
         if match is None:
             self.health.count("messages of other topics")
-            return
-        sensor = match.groupdict().get("sensor")
-        names = self._settings.names
+            return []
         try:
-            for reading in self._payloads.read(_as_bytes(message.payload), sensor and names.get(sensor, sensor)):
-                yield reading if sensor else reading._replace(sensor=names.get(reading.sensor, reading.sensor))
+            return await self._payloads.read_beside(bytes(message.payload), match.groupdict().get("sensor"))
         except BadPayload as error:
-            self.health.count("bad payloads", 1, f"{str(message.topic)[:80]}: {error}")
-
-
-class Gate:
-    """Reads the socket of a connection for aiomqtt, and stops when too many messages wait.
-
-    aiomqtt would take in whatever comes, and a broker may send more at once than it was asked for: Mosquitto 2.0.11
-    answers each acknowledgement with as many messages as may be under way. What is not read stays with the broker. If
-    that lasts, the broker is not heard either, and the connection is made again: then what was not acknowledged comes
-    again.
-    """
-
-    def __init__(self, client: aiomqtt.Client, most: int) -> None:
-        self._client, self._most, self._loop = client, most, asyncio.get_running_loop()
-        self._socket = client._client.socket()
-        self._number = -1 if self._socket is None else self._socket.fileno()
-        self.open = False
-        self.resume()
-
-    def resume(self) -> None:
-        """Go on reading, once there is room."""
-        there = self._socket is not None and self._client._client.socket() is self._socket
-        if there and not self.open and len(self._client.messages) <= self._most // 2:
-            self.open = True
-            self._loop.add_reader(self._number, self._read)  # in place of aiomqtt's own
-            self._loop.call_soon(self._read)  # TLS may hold what was received already
-
-    def _read(self) -> None:
-        try:
-            more = self.open and self._client._client.socket() is self._socket
-            while more:
-                self._client._client.loop_read()
-                if len(self._client.messages) >= self._most:
-                    self.open = False
-                    self._loop.remove_reader(self._number)
-                pending = getattr(self._client._client.socket(), "pending", None)
-                more = self.open and pending is not None and pending() > 0
-        except Exception as error:  # as aiomqtt does
-            if not self._client._disconnected.done():
-                self._client._disconnected.set_exception(error)
+            self.health.count("bad payloads", 1, f"{message.topic[:80]}: {error}")
+            return []
 
 
 def topics(template: str, plant: str) -> tuple[str, re.Pattern[str]]:
@@ -189,7 +124,3 @@ def _tls_context(settings: MqttSettings) -> ssl.SSLContext | None:
     if settings.certificate is not None:
         context.load_cert_chain(settings.certificate, settings.key)
     return context
-
-
-def _as_bytes(payload: object) -> bytes:
-    return payload if isinstance(payload, bytes) else b""

@@ -23,6 +23,7 @@ from eccaht.live.sources.health import Health
 from eccaht.live.sources.moments import Moments
 from eccaht.live.sources.parsing import Payloads, Reading, deliveries
 from eccaht.live.sources.quality import severity_of_status
+from eccaht.live.sources.scrubbing import scrubbing
 from eccaht.live.sources.settings import OpcUaSettings
 
 _OLD = 60_000_000  # microseconds: first values that are older when we connect are no new readings
@@ -46,7 +47,7 @@ class OpcUaFeed:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await keep_running(self._connect, self.health, self.backoff)
+        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:
         client = await self._client()
@@ -71,11 +72,11 @@ class OpcUaFeed:
 
     async def _client(self) -> Client:
         settings = self._settings
-        client = Client(settings.url, timeout=settings.timeout, watchdog_intervall=settings.timeout)
+        client = Client(settings.url.get_secret_value(), timeout=settings.timeout, watchdog_intervall=settings.timeout)
         client.name = client.description = "eccaht"
         client.application_uri = settings.application_uri
         if settings.username is not None:
-            client.set_user(settings.username)
+            client.set_user(settings.username.get_secret_value())
         if settings.password is not None:
             client.set_password(settings.password.get_secret_value())
         if settings.policy != "none":
@@ -208,7 +209,7 @@ class OpcUaFeed:
 
     async def _submit(self, readings: list[Reading]) -> None:
         for rows in deliveries(readings):
-            await deliver(self._sink, self._target.name, rows, self.health)
+            await deliver(self._sink, self._target, rows, self.health)
         if readings:
             newest = max(reading.time for reading in readings)
             self._newest = newest if self._newest is None else max(newest, self._newest)

@@ -1,32 +1,42 @@
-"""Payloads of messages become readings; whatever a stranger sends, the worst is a `BadPayload`.
+"""The one door of rows: what comes by HTTP or from a broker becomes readings by the same rules.
 
-A payload is a plain number, or JSON: a number, an object of one reading, an object of many sensors, or a list of
-objects. Sizes are bounded before anything is parsed.
+JSON is a number, an object of one reading, an object of many sensors, a list of objects, or objects in lines; CSV is a
+piece of a file with its column names, read as the history of the model was. Sizes are bounded before anything is
+parsed; whatever an untrusted sender sends, the worst is a `BadPayload` of one short line.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from eccaht.data.clock import Clock
+from eccaht.data.source import Expected
 from eccaht.live.rows import Rows
+from eccaht.live.sources.json_text import documents_of
 from eccaht.live.sources.moments import Moments
 from eccaht.live.sources.quality import Codes, Severity, severity
-from eccaht.live.sources.settings import PayloadSettings
+from eccaht.live.sources.settings import Format, ReadingSettings
+from eccaht.live.sources.tables import Csv, Most
+from eccaht.live.sources.values import checked_name, level_of, number_of
 
+if TYPE_CHECKING:
+    from eccaht.live.sources.feed import Target
+
+_SMALL = 4096  # bytes that are read at once
 LARGEST_PAYLOAD = 1 << 18  # bytes
 MOST_READINGS = 10_000  # of one payload
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
+MESSAGE = Most(LARGEST_PAYLOAD, MOST_READINGS, MOST_READINGS)  # of a broker
 MOST_ROWS, MOST_CELLS = 1000, 1_000_000  # of one delivery
-_LONGEST_NAME, _LONGEST_NUMBER = 256, 400
 _SENSOR, _VALUES = "sensor", "values"
+_TIMES = frozenset({"time", "timestamp", "datetime", "date", "ts"})  # what others call the time
+_LONGEST_REASON = 200  # characters
 
 
 class BadPayload(ValueError):
@@ -47,7 +57,8 @@ class Payloads:
 
     moments: how times are. time_key, value_key, quality_key: of JSON objects. codes: what numbers in the place of a
     quality are. uncertain: what uncertain readings count as. levels: the texts of status sensors, whose values are
-    places in them.
+    places in them. names: sensors of the model by their names in payloads. expected: by the model, for CSV. most: how
+    much one payload may hold.
     """
 
     moments: Moments
@@ -57,13 +68,31 @@ class Payloads:
     codes: Codes | None = None
     uncertain: Literal["good", "bad"] = "good"
     levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    expected: Expected | None = None
+    format: Format = "json"
+    most: Most = MESSAGE
 
     @classmethod
-    def of(cls, settings: PayloadSettings, clock: Clock, levels: Mapping[str, Sequence[str]]) -> Payloads:
-        """As settings say, for a model with this clock and these levels."""
-        moments = Moments(clock, settings.time_unit, settings.timezone)
-        keys = (settings.time_key, settings.value_key, settings.quality_key)
-        return cls(moments, *keys, settings.quality_codes, settings.uncertain, levels)
+    def of(
+        cls,
+        settings: ReadingSettings,
+        target: Target,
+        *,
+        format: Format = "json",
+        names: Mapping[str, str] | None = None,
+        most: Most = MESSAGE,
+    ) -> Payloads:
+        """As settings say, for a plant."""
+        return cls(
+            Moments(target.clock, settings.time_unit, settings.timezone),
+            *(settings.time_key, settings.value_key, settings.quality_key),
+            *(settings.quality_codes, settings.uncertain, target.expected.levels),
+            names or {},
+            target.expected,
+            format,
+            most,
+        )
 
     def read(self, payload: bytes, sensor: str | None = None, arrived: int | None = None) -> list[Reading]:
         """The readings of a payload.
@@ -71,115 +100,130 @@ class Payloads:
         sensor: whose it is, if that is known (from a topic); otherwise the payload names its sensors. arrived: the time
         of readings without one, in microseconds on the clock; the present if absent.
         """
-        if len(payload) > LARGEST_PAYLOAD:
-            raise BadPayload(f"it has {len(payload)} bytes, more than {LARGEST_PAYLOAD}")
-        try:
-            found = []
-            for reading in self._readings(_parsed(payload), sensor, arrived):
+        with _explained():
+            if self.format == "csv":
+                return list(readings_of(self._table(payload, sensor)))
+            found = list[Reading]()
+            for reading in self._json(self._checked(payload), sensor, arrived):
                 found.append(reading)
-                if len(found) > MOST_READINGS:
-                    raise BadPayload(f"it holds more than {MOST_READINGS} readings")
-        except BadPayload:
-            raise
-        except RecursionError:
-            raise BadPayload("it is nested too deeply") from None
-        except (ValueError, OverflowError) as error:
-            raise BadPayload(" ".join(str(error).split())[:200]) from None
-        return found
+                if len(found) > self.most.cells:
+                    raise BadPayload(f"the payload holds more than {self.most.cells} readings")
+            return found
+
+    async def read_beside(self, payload: bytes, sensor: str | None = None, arrived: int | None = None) -> list[Reading]:
+        """The same on the loop; a large payload is read in a thread, so that others need not wait."""
+        if len(payload) <= _SMALL:
+            return self.read(payload, sensor, arrived)
+        return await asyncio.to_thread(self.read, payload, sensor, arrived)
+
+    def rows(self, payload: bytes) -> Rows:
+        """All of a payload that names its sensors as rows in order of time, one for each time."""
+        with _explained():
+            if self.format == "csv":
+                return merged(self._table(payload, None))
+            readings = self.read(payload)
+            self.most.check(len({reading.time for reading in readings}), len({reading.sensor for reading in readings}))
+            return rows_of(readings)
 
     def good(self, found: Severity) -> bool:
         """Whether a value of this severity counts."""
         return found == "good" or (found == "uncertain" and self.uncertain == "good")
 
     def number(self, value: Any, sensor: str) -> float:
-        """A value as a float: NaN for null and what is not finite; texts of status sensors are places in levels."""
-        if value is None:
-            return math.nan
-        if isinstance(value, str):
-            if sensor in self.levels:
-                return float(self.levels[sensor].index(value)) if value in self.levels[sensor] else math.nan
-            return _as_number(value.strip())
-        if not isinstance(value, int | float):
-            raise BadPayload(f"a value must be a number, not {type(value).__name__}")
-        try:
-            number = float(value)
-        except OverflowError:
-            return math.nan
-        return number if math.isfinite(number) else math.nan
+        """A value as a float: NaN where there is none; a status is its place among the levels of its sensor."""
+        return level_of(value, self.levels[sensor]) if sensor in self.levels else number_of(value)
 
-    def _readings(self, parsed: Any, sensor: str | None, arrived: int | None) -> Iterator[Reading]:
-        documents = parsed if isinstance(parsed, list) else [parsed]
-        for document in documents:
-            if isinstance(document, dict):
-                yield from self._of_object(document, sensor, arrived)
-            elif sensor is None:
-                raise BadPayload("it must be a JSON object that names its sensors")
-            elif isinstance(parsed, list):
-                raise BadPayload("a list must hold objects with their times")
-            else:
-                yield Reading(self._time(None, arrived), sensor, self.number(document, sensor))
+    def _checked(self, payload: bytes) -> bytes:
+        if len(payload) > self.most.bytes:
+            raise BadPayload(f"the payload has {len(payload)} bytes, more than {self.most.bytes}")
+        return payload
 
-    def _of_object(self, document: dict[str, Any], sensor: str | None, arrived: int | None) -> Iterator[Reading]:
-        time = self._time(document.get(self.time_key), arrived)
+    def _table(self, payload: bytes, sensor: str | None) -> Rows:
+        if sensor is not None or self.expected is None:
+            raise BadPayload("CSV names its sensors: it cannot be that of one")
+        return Csv(self.expected, self.moments, self.time_key, self.names).rows(self._checked(payload), self.most)
+
+    # -- JSON -----------------------------------------------------------------------------------------
+
+    def _json(self, payload: bytes, sensor: str | None, arrived: int | None) -> Iterator[Reading]:
+        present = cache(lambda: self.moments.present() if arrived is None else arrived)
+        named = None if sensor is None else self._name(sensor)
+        documents, several = documents_of(payload.decode("utf-8-sig"), self.most)
+        timeless = set[str]()
+        for k, document in enumerate(documents, 1):
+            try:
+                if isinstance(document, dict):
+                    yield from self._of_object(document, named, present, timeless)
+                elif several or named is None:
+                    raise BadPayload("it must be an object of JSON that names its sensors")
+                else:
+                    yield Reading(present(), named, self.number(document, named))
+            except ValueError as error:
+                raise BadPayload(f"row {k}: {error}" if several else str(error)) from None
+
+    def _of_object(
+        self, document: dict[str, Any], sensor: str | None, present: Callable[[], int], timeless: set[str]
+    ) -> Iterator[Reading]:
+        time = document.get(self.time_key)
+        moment = present() if time is None else self.moments.read(time)
         if sensor is None and _SENSOR in document and self.value_key in document:
-            sensor = _name(document[_SENSOR])
+            sensor = self._name(document[_SENSOR])
         if sensor is not None:
-            if self.value_key not in document:
-                raise BadPayload(f"the object has no {self.value_key!r}")
-            yield Reading(time, sensor, self._value(document, sensor))
-            return
-        nested = document.get(_VALUES)
+            found: Iterable[Reading] = [Reading(moment, sensor, self._value(document, sensor))]
+        else:
+            found = self._of_row(document, moment)
+        for reading in found:
+            if time is None and reading.time == moment:
+                if reading.sensor in timeless:
+                    raise BadPayload(f"{reading.sensor!r:.40} comes twice without a time: give it as {self.time_key!r}")
+                timeless.add(reading.sensor)
+            yield reading
+
+    def _of_row(self, document: dict[str, Any], moment: int) -> Iterator[Reading]:
+        """The readings of an object that has a value for each sensor, nested or beside the time."""
+        nested = document.get(_VALUES, document)
+        if not isinstance(nested, dict):
+            raise BadPayload(f"its {_VALUES!r} must be an object")
         own_keys = (self.time_key, self.quality_key)
         flat = {name: value for name, value in document.items() if name not in own_keys}
+        if self.time_key not in document and (others := [name for name in flat if name.casefold() in _TIMES]):
+            raise BadPayload(f"it has no {self.time_key!r}, but {others[0]!r}: give that as time_key")
         whole = self.good(self._severity(document))
-        for name, value in (nested if isinstance(nested, dict) else flat).items():
+        for key, value in (flat if nested is document else nested).items():
+            name, own = self._name(key), moment
             if isinstance(value, dict):
-                own = time if value.get(self.time_key) is None else self.moments.read(value[self.time_key])
+                if value.get(self.time_key) is not None:
+                    own = self.moments.read(value[self.time_key])
                 number = self._value(value, name)
             else:
-                own, number = time, self.number(value, name)
-            yield Reading(own, _name(name), number if whole else math.nan)
+                number = self.number(value, name)
+            yield Reading(own, name, number if whole else math.nan)
+
+    def _name(self, name: Any) -> str:
+        if not isinstance(name, str):
+            raise BadPayload("the name of a sensor must be a text")
+        return checked_name(self.names.get(name, name))
 
     def _value(self, document: dict[str, Any], sensor: str) -> float:
-        value = self.number(document.get(self.value_key), sensor)
+        if self.value_key not in document:
+            raise BadPayload(f"the object of {sensor!r:.40} has no {self.value_key!r}")
+        value = self.number(document[self.value_key], sensor)
         return value if self.good(self._severity(document)) else math.nan
 
     def _severity(self, document: dict[str, Any]) -> Severity:
-        told = document.get(self.quality_key)
-        return "good" if told is None else severity(told, self.codes)
-
-    def _time(self, told: Any, arrived: int | None) -> int:
-        if told is not None:
-            return self.moments.read(told)
-        return self.moments.present() if arrived is None else arrived
+        quality = document.get(self.quality_key)
+        return "good" if quality is None else severity(quality, self.codes)
 
 
-def _parsed(payload: bytes) -> Any:
-    text = payload.decode("utf-8").strip()
-    if not text:
-        raise BadPayload("it is empty")
-    if text[0] not in '[{"':
-        return None if text == "null" else _word(text)
-    return json.loads(text, parse_constant=lambda _: None)
-
-
-def _word(text: str) -> bool | float:
-    return text == "true" if text in ("true", "false") else _as_number(text)
-
-
-def _as_number(text: str) -> float:
-    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        return math.nan
-    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
-        raise BadPayload(f"{text[:40]!r} is not a number")
-    number = float(text)
-    return number if math.isfinite(number) else math.nan
-
-
-def _name(name: Any) -> str:
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
-        raise BadPayload(f"the name of a sensor must be a text of at most {_LONGEST_NAME} characters")
-    return name
+@contextmanager
+def _explained() -> Iterator[None]:
+    """All that can be wrong with a payload is a `BadPayload` of one short line."""
+    try:
+        yield
+    except RecursionError:
+        raise BadPayload("the payload is nested too deeply") from None
+    except (ValueError, OverflowError) as error:
+        raise BadPayload(" ".join(str(error).split())[:_LONGEST_REASON]) from None
 
 
 def rows_of(readings: Iterable[Reading]) -> Rows:
@@ -191,7 +235,8 @@ def rows_of(readings: Iterable[Reading]) -> Rows:
     """
     cells: dict[tuple[int, str], float] = {}
     for time, sensor, value in readings:
-        cells.setdefault((time, sensor), value)
+        if math.isnan(cells.get((time, sensor), math.nan)):
+            cells[time, sensor] = value
     times = sorted({time for time, _ in cells})
     names = tuple(dict.fromkeys(sensor for _, sensor in cells))
     row, column = {time: k for k, time in enumerate(times)}, {name: k for k, name in enumerate(names)}
@@ -199,6 +244,19 @@ def rows_of(readings: Iterable[Reading]) -> Rows:
     for (time, sensor), value in cells.items():
         values[row[time], column[sensor]] = value
     return Rows(np.array(times, dtype=np.int64).astype("datetime64[us]"), names, values)
+
+
+def readings_of(rows: Rows) -> Iterator[Reading]:
+    """Rows, one reading after the other."""
+    for time, values in zip(rows.times.astype(np.int64).tolist(), rows.values.tolist(), strict=True):
+        for name, value in zip(rows.names, values, strict=True):
+            yield Reading(time, name, value)
+
+
+def merged(rows: Rows) -> Rows:
+    """Rows in order of time, those of one time as one."""
+    later = np.diff(rows.times) > np.timedelta64(0)
+    return rows if later.all() else rows_of(readings_of(rows))
 
 
 def deliveries(readings: Iterable[Reading]) -> Iterator[Rows]:

@@ -19,11 +19,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from eccaht.live.hiding import database_url
 from eccaht.live.sources.feed import Backoff, Positions, Sink, Target, deliver, keep_running
 from eccaht.live.sources.health import Health
 from eccaht.live.sources.moments import Moments
 from eccaht.live.sources.parsing import Payloads, Reading, deliveries
 from eccaht.live.sources.quality import severity
+from eccaht.live.sources.scrubbing import scrubbing
 from eccaht.live.sources.settings import SqlSettings
 from eccaht.live.sources.threads import OneThread
 
@@ -45,8 +47,7 @@ class SqlFeed:
         self._payloads = Payloads(
             self._moments, codes=settings.quality_codes, uncertain=settings.uncertain, levels=target.expected.levels
         )
-        where = f"{settings.table} of {self._url.render_as_string(hide_password=True)}"
-        self.health = Health(sink, name, [target.name], where)
+        self.health = Health(sink, name, [target.name], f"{settings.table} of {settings.url}")
         self.backoff = Backoff()
         self._overlap = round(settings.overlap * 1e6)
         self._bound: Any = None  # the time from which on the next poll reads, as the table has it
@@ -55,7 +56,7 @@ class SqlFeed:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await keep_running(self._connect, self.health, self.backoff)
+        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:
         thread = OneThread(f"sql-{self.name}")
@@ -169,7 +170,7 @@ class SqlFeed:
                 self._step(moment, row[0])
             seen[mark] = moment
         for rows in deliveries(readings):
-            await deliver(self._sink, self._target.name, rows, self.health)
+            await deliver(self._sink, self._target, rows, self.health)
         self._seen |= seen
         await self._move()
 
@@ -209,12 +210,14 @@ class SqlFeed:
 
 def _url(name: str, settings: SqlSettings) -> sa.URL:
     try:
-        url = sa.make_url(settings.url.get_secret_value())
+        url = database_url(settings.url.get_secret_value())
         if url.drivername == "postgresql":
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
     except sa.exc.ArgumentError:
-        raise ValueError(f"source {name!r}: url is no address of a database: write sqlite:///FILE") from None
+        raise ValueError(f"source {name!r}: setting url: there is no such kind of database") from None
+    except ValueError as error:
+        raise ValueError(f"source {name!r}: setting url: {error}") from None
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise ValueError(f"source {name!r}: a database in memory has no rows of others: name a file")
     return url

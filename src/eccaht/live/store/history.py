@@ -67,28 +67,43 @@ def past(connection: sa.Connection, plant: str, era: int, span: Span, size: int,
     return Past(starts, values), step
 
 
-def list_events(
-    connection: sa.Connection,
-    plant: str | None,
-    before: int | None,
-    limit: int,
-    kinds: tuple[str, ...] = (),
-) -> tuple[Documents, bool]:
-    """Events, the newest first, and whether there are older ones.
+class Place(NamedTuple):
+    """A place among the events of all plants: a time in microseconds, and which event of that time; none: all."""
 
-    Of one plant by their numbers; of all plants by time, where `before` is a time in microseconds.
-    """
-    found = sa.select(events.c.plant, events.c.document, events.c.time)
-    order = events.c.time if plant is None else events.c.number
-    if plant is not None:
-        found = found.where(events.c.plant == plant)
+    time: int
+    plant: str = ""
+    number: int = 0
+
+
+def list_events(
+    connection: sa.Connection, plant: str, before: int | None, limit: int, kinds: tuple[str, ...] = ()
+) -> tuple[Documents, bool]:
+    """Events of a plant, the newest first, and whether there are older ones; before: the number of one."""
+    found = _events(kinds).where(events.c.plant == plant)
     if before is not None:
-        found = found.where(order < before)
-    if kinds:
-        found = found.where(events.c.kind.in_(kinds))
-    rows = connection.execute(
-        found.order_by(order.desc(), events.c.plant, events.c.number.desc()).limit(limit + 1)
-    ).all()
+        found = found.where(events.c.number < before)
+    return _page(connection, found.order_by(events.c.number.desc()), limit)
+
+
+def list_all_events(
+    connection: sa.Connection, before: Place | None, limit: int, kinds: tuple[str, ...] = ()
+) -> tuple[Documents, bool]:
+    """The same of all plants by time, and of equal times by plant and number."""
+    found, e = _events(kinds), events.c
+    if before is not None:
+        further = sa.or_(e.plant > before.plant, sa.and_(e.plant == before.plant, e.number < before.number))
+        equal = sa.and_(e.time == before.time, further) if before.plant else sa.false()
+        found = found.where(sa.or_(e.time < before.time, equal))
+    return _page(connection, found.order_by(e.time.desc(), e.plant, e.number.desc()), limit)
+
+
+def _events(kinds: tuple[str, ...]) -> sa.Select[Any]:
+    found = sa.select(events.c.plant, events.c.document, events.c.time)
+    return found.where(events.c.kind.in_(kinds)) if kinds else found
+
+
+def _page(connection: sa.Connection, found: sa.Select[Any], limit: int) -> tuple[Documents, bool]:
+    rows = connection.execute(found.limit(limit + 1)).all()
     return [{**row.document, "plant": row.plant, "at": row.time} for row in rows[:limit]], len(rows) > limit
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from eccaht.live.hiding import SecretUrl, database_url, scrubbed
 from eccaht.live.store.migrations import VERSION, migrate, version_of
 
 _BUSY = 10_000  # milliseconds that SQLite waits for another writer
@@ -28,9 +29,9 @@ class Store:
 
     def __init__(self, url: str, schema: str | None = None) -> None:
         try:
-            address = sa.make_url(url)
-        except sa.exc.ArgumentError:
-            raise ValueError(f"store {url!r} is no URL: write sqlite:///FILE or postgresql://HOST/DATABASE") from None
+            address = database_url(url)
+        except ValueError as error:
+            raise ValueError(f"store: {error}") from None
         name = address.get_backend_name()
         if name not in ("sqlite", "postgresql"):
             raise ValueError(f"store {name!r} is not supported: use sqlite:///FILE or postgresql://HOST/DATABASE")
@@ -39,6 +40,7 @@ class Store:
         elif address.database in (None, "", ":memory:"):
             raise ValueError("a store in memory would forget everything: write sqlite:///FILE")
         self.url, self.is_sqlite = address, name == "sqlite"
+        self._secret = SecretUrl(url)
         options = {"pool_pre_ping": not self.is_sqlite, "hide_parameters": True, **_options(self.is_sqlite)}
         self.engine = sa.create_engine(address, **options)  # values, which may be secrets, stay out of errors and logs
         if self.is_sqlite:
@@ -47,6 +49,16 @@ class Store:
         elif schema is not None:
             self.engine = self.engine.execution_options(schema_translate_map={None: schema})
         self._schema = schema
+
+    @property
+    def shown(self) -> str:
+        """Its URL without secrets."""
+        return str(self._secret)
+
+    def said(self, error: sa.exc.DBAPIError) -> str:
+        """What the database says is wrong, in one line without secrets."""
+        lines = str(error.orig).strip().splitlines()  # the statement may follow the first
+        return scrubbed(" ".join((lines or [type(error.orig).__name__])[0].split()), self._secret.secrets())
 
     def prepare(self) -> None:
         """Make the tables, or bring them to this version."""
@@ -103,7 +115,7 @@ def _options(sqlite: bool) -> dict[str, Any]:
 def _connected(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # the driver's own BEGINs come too late
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"busy_timeout={_BUSY}", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY}", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
