@@ -1,292 +1,158 @@
-"""The service under load: plants that deliver a row a second each by HTTP, and open pages that listen to all of them.
+"""The service under load: plants that deliver a row a second by HTTP, open pages, a flood, and rows that are too late.
 
 No part of the default run: it takes as long as `--duration` says. The service is a process of its own with a store of
-SQLite; who delivers and who listens share another process. A delay is from the moment before a row is sent to the
-moment in which a page has the window that the row completes.
+SQLite; who delivers, who listens and who floods are processes of their own too, whose share of a core is reported, so
+that one sees what the bottleneck is. A delay is from the moment before a row is sent to the moment in which a page has
+the window that the row completes; a delivery takes until it is acknowledged.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
+import multiprocessing
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.jobs import Job, Row
+from benchmarks.live_clients import FLOOD, FLOODED, LATE, Delivered, be_late, deliver, flood, listen
+from benchmarks.live_service import SENSORS, Service, cpu, get, memory, started
 from benchmarks.tables import Column, Table, thousands, three_digits
-from eccaht.arrays import Array
-from eccaht.data.source import Arrays
-from eccaht.model.calibration import calibrate
-from eccaht.model.model import Model
-from eccaht.randomness import rng_for
 
-PLANTS, SENSORS, PAGES = 200, 50, 50
-SECONDS, QUICK = 600.0, 20.0
-CONNECTIONS = 50  # that deliver
-HISTORY = 1800  # rows
-_WARM = 5  # seconds until delays are counted
+PLANTS, PAGES, OTHERS = 200, 50, 29
+SECONDS, QUICK, BESIDE = 600.0, 20.0, 60.0
+_WARM = 5  # seconds until anything is counted
+_BEGIN = 6.0  # seconds for the processes to start
 _ENDED = 10.0  # seconds for what is on its way at the end
 
 
 def jobs(quick: bool, duration: float | None) -> list[Job]:
-    """One job."""
+    """Many plants and pages; and few plants, alone and beside one that is a burden."""
     plants, pages = (20, 5) if quick else (PLANTS, PAGES)
     seconds = duration or (QUICK if quick else SECONDS)
-    label = f"live {plants} plants, {pages} pages, {seconds:g} s"
-    return [Job(label, partial(run, plants, pages, seconds))]
+    beside = min(seconds, BESIDE)
+    return [
+        Job(f"live {plants} plants, {pages} pages, {seconds:g} s", partial(run, plants, pages, seconds)),
+        Job(f"live {OTHERS} plants beside a flood, {beside:g} s", partial(run_beside, OTHERS, beside)),
+    ]
 
 
 def tables(rows: list[Row]) -> list[Table]:
-    """What was lost, how long it took, and memory."""
-    columns = [
-        Column("plants", "plants"),
-        Column("pages", "pages"),
-        Column("seconds", "seconds", three_digits),
-        Column("windows", "windows", thousands),
-        Column("lost", "lost", thousands),
-        Column("missed", "not on a page", thousands),
-        Column("median", "delay median ms", three_digits),
-        Column("p99", "99 % ms", three_digits),
-        Column("busy", "refused", thousands),
-        Column("cpu", "CPU %", three_digits),
-        Column("own_cpu", "bench's CPU %", three_digits),
-        Column("rss_first", "MB after 10 s", three_digits),
-        Column("rss_last", "MB at the end", three_digits),
+    """What was lost, how long it took, who was busy, and memory."""
+    many, beside = [row for row in rows if "pages" in row], [row for row in rows if "beside" in row]
+    took = [Column("took_median", "delivery median ms", three_digits), Column("took_p99", "99 % ms", three_digits)]
+    shares = [Column("cpu", "CPU %", three_digits), Column("sender_cpu", "senders' CPU %", three_digits)]
+    columns = [Column("plants", "plants"), Column("pages", "pages"), Column("seconds", "seconds", three_digits)]
+    columns += [Column("windows", "windows", thousands), Column("lost", "lost", thousands)]
+    columns += [Column("missed", "not on a page", thousands), Column("rate", "rows/s", three_digits), *took]
+    columns += [Column("median", "to a page median ms", three_digits), Column("p99", "99 % ms", three_digits)]
+    columns += [Column("refused", "refused", thousands), *shares, Column("page_cpu", "pages' CPU %", three_digits)]
+    columns += [Column("rss_first", "MB after 10 s", three_digits), Column("rss_last", "MB at the end", three_digits)]
+    fair = [Column("beside", "beside", right=False), Column("plants", "plants"), Column("deliveries", "deliveries")]
+    fair += [*took, Column("took_most", "longest ms", three_digits)]
+    fair += [Column("burden_rate", "burden rows/s", thousands), Column("burden_windows", "its windows/s", three_digits)]
+    fair += [
+        Column("burden_took", "its delivery median s", three_digits),
+        Column("burden_most", "longest s", three_digits),
     ]
+    fair += [*shares, Column("burden_cpu", "burden's CPU %", three_digits)]
     notes = [f"{SENSORS} sensors a plant, a window a second, one model; CPU and memory are those of the service."]
+    about = f"flood: {FLOOD:,} rows a delivery, {FLOODED} rows a window; late: {LATE:,} rows in one delivery."
+    course = [{"second": s, "mb": mb} for row in many for s, mb in row["rss"]]
     over_time = [Column("second", "second"), Column("mb", "MB")]
-    course = [{"second": s, "mb": mb} for row in rows for s, mb in row["rss"]]
     return [
-        Table("live", "The service under load", columns, rows, notes),
+        Table("live", "The service under load", columns, many, notes),
+        Table("live_beside", "Plants that send a row a second beside a burden", fair, beside, [about]),
         Table("live_memory", "Memory over time", over_time, course, on_screen=False),
     ]
 
 
-def readings(rows: int, name: str) -> Array:
-    """Sensors in five sections that share a factor each, (rows, SENSORS)."""
-    rng = rng_for(0, "live", name)
-    shared = np.repeat(rng.standard_normal((rows, 5)), SENSORS // 5, axis=1)
-    return np.asarray(20.0 + shared + rng.standard_normal((rows, SENSORS)))
-
-
-def names() -> list[str]:
-    return [f"s{k:02d}" for k in range(SENSORS)]
-
-
-def make_model() -> Model:
-    times = np.datetime64("2026-01-01", "us") + np.arange(HISTORY) * np.timedelta64(1, "s")
-    source = Arrays(readings(HISTORY, "history"), times, names(), zone="UTC")
-    return calibrate(source, window="1s")
-
-
-@dataclass
-class Seen:
-    """What pages got."""
-
-    sent: dict[tuple[str, str], float] = field(default_factory=dict)
-    delays: list[float] = field(default_factory=list)
-    windows: list[int] = field(default_factory=list)  # of each page
-    busy: int = 0
-    begun: float = 0.0
-
-
 def run(plants: int, pages: int, seconds: float) -> list[Row]:
-    with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "plant.model"
-        make_model().save(model)
-        config = Path(folder) / "live.toml"
-        listed = "".join(f'[plants."p{k:03d}"]\nmodel = "plant.model"\nfalse_alarms = "1/30d"\n' for k in range(plants))
-        limits = "[security]\nrate = 100000\nburst = 100000\n"
-        config.write_text(f"{limits}[listen]\nport = 0\n{listed}")
-        arguments = [sys.executable, "-m", "eccaht", "serve", "--config", str(config)]
-        url = f"sqlite:///{folder}/live.db"
-        arguments += ["--store", url]
-        token = make_token(url)
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        errors = (Path(folder) / "errors").open("w+")
-        server = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
-        try:
-            assert server.stdout is not None
-            port = int(server.stdout.readline().split(":")[2].split("/")[0])
-            return [asyncio.run(_load(_Service(port, server.pid, token), plants, pages, seconds))]
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(60)
+    with started(plants) as service, _processes(2) as pool:
+        begin = time.monotonic() + _BEGIN
+        end = begin + seconds + min(_ENDED, seconds)
+        listening = pool.submit(listen, service, pages, end)
+        sending = pool.submit(deliver, service, range(plants), seconds, begin)
+        time.sleep(max(begin - time.monotonic(), 0.0))
+        used, course = cpu(service.pid), _watched(service.pid, sending, begin)
+        delivered = sending.result()
+        taken = time.monotonic() - begin
+        busy = 100.0 * (cpu(service.pid) - used) / taken
+        heard = listening.result()
+        stored = sum(plant["windows"] for plant in asyncio.run(get(service, "/api/plants"))["plants"])
+    delays = [(sent - begin, heard.got[place] - sent) for place, sent in delivered.sent.items() if place in heard.got]
+    expected = delivered.rows - plants  # the last row of each plant completes nothing
+    row = {"plants": plants, "pages": pages, "seconds": taken, "windows": stored, "lost": expected - stored}
+    row |= {"missed": sum(expected - count for count in heard.windows), "rate": delivered.rows / taken}
+    row |= _took(delivered, begin) | _quantiles([delay for at, delay in delays if at > _WARM])
+    row |= {"refused": delivered.refused, "cpu": busy, "sender_cpu": delivered.cpu, "page_cpu": heard.cpu}
+    first = next((mb for second, mb in course if second >= min(10.0, seconds / 2)), None)
+    return [{**row, "rss_first": first, "rss_last": course[-1][1], "rss": course}]
 
 
-async def _load(service: _Service, plants: int, pages: int, seconds: float) -> Row:
-    pid = service.pid
-    await _ready(service, plants)
-    seen, stopping = Seen(windows=[0] * pages, begun=time.monotonic()), asyncio.Event()
-    values = readings(int(seconds) + 60, "now").round(3).tolist()
-    listeners = [asyncio.create_task(_listen(service, k, seen, stopping)) for k in range(pages)]
-    await asyncio.sleep(1.0)
-    memory: list[tuple[float, float]] = []
-    used, own = _cpu(pid), time.process_time()
-    watcher = asyncio.create_task(_watch(pid, memory, stopping))
-    parts = [list(range(k, plants, CONNECTIONS)) for k in range(min(CONNECTIONS, plants))]
-    begun = time.monotonic()
-    sent = sum(await asyncio.gather(*(_deliver(service, part, values, seconds, seen) for part in parts)))
-    taken = time.monotonic() - begun
-    busy, own_busy = 100.0 * (_cpu(pid) - used) / taken, 100.0 * (time.process_time() - own) / taken
-    await asyncio.sleep(min(_ENDED, seconds))
-    stored = sum(plant["windows"] for plant in (await _get(service, "/api/plants"))["plants"])
-    stopping.set()
-    for task in (*listeners, watcher):
-        task.cancel()
-    await asyncio.gather(*listeners, watcher, return_exceptions=True)
-    delays = np.array(seen.delays) * 1e3
-    expected = sent - plants  # the last row of each plant completes nothing
-    return {
-        "plants": plants,
-        "pages": pages,
-        "seconds": taken,
-        "windows": stored,
-        "lost": expected - stored,
-        "missed": sum(expected - count for count in seen.windows),
-        "median": float(np.median(delays)),
-        "p99": float(np.quantile(delays, 0.99)),
-        "busy": seen.busy,
-        "cpu": busy,
-        "own_cpu": own_busy,
-        "rss_first": next((mb for second, mb in memory if second >= min(10.0, seconds / 2)), None),
-        "rss_last": memory[-1][1],
-        "rss": memory,
-    }
+def run_beside(plants: int, seconds: float) -> list[Row]:
+    """The same plants alone, beside one that floods, and beside one whose rows come too late."""
+    with started(plants + 2) as service, _processes(2) as pool:
+        works = {"nothing": None, "a flood": partial(flood, service, plants, seconds)}
+        works["late rows"] = partial(be_late, service, plants + 1)
+        pool.submit(deliver, service, [plants + 1], seconds, time.monotonic() + 1.0).result()  # windows to be late for
+        return [_beside(service, pool, plants, seconds, name, work) for name, work in works.items()]
 
 
-@dataclass(frozen=True)
-class _Service:
-    port: int
-    pid: int
-    token: str
-
-    @property
-    def head(self) -> str:
-        return f"Host: localhost\r\nAuthorization: Bearer {self.token}\r\n"
-
-
-def make_token(url: str) -> str:
-    from eccaht.live.security import tokens
-    from eccaht.live.store import Store
-    from eccaht.live.store.store import now
-
-    store = Store(url)
-    store.prepare()
-    with store.begin() as connection:
-        token = tokens.create(connection, "bench", ["admin"], now=now(), seconds=None)
-    store.close()
-    return token
+def _beside(service: Service, pool: ProcessPoolExecutor, plants: int, seconds: float, name: str, work: Any) -> Row:
+    begin = time.monotonic() + _BEGIN
+    sending = pool.submit(deliver, service, range(plants), seconds, begin)
+    burden = None if work is None else pool.submit(work, begin + _WARM)
+    time.sleep(max(begin - time.monotonic(), 0.0))
+    used = cpu(service.pid)
+    delivered = sending.result()
+    busy = 100.0 * (cpu(service.pid) - used) / (time.monotonic() - begin)
+    row = {"beside": name, "plants": plants, "deliveries": len(delivered.took), "cpu": busy}
+    row["sender_cpu"] = delivered.cpu
+    if burden is not None:
+        row |= _burden(burden.result(), asyncio.run(get(service, f"/api/plants/p{plants:03d}"))["windows"])
+    spans = None if burden is None or name == "a flood" else burden.result().took
+    return row | _took(delivered, begin, spans)
 
 
-async def _deliver(service: _Service, plants: list[int], values: list[list[float]], seconds: float, seen: Seen) -> int:
-    """Deliver a row a second of each of these plants; return how many rows were acknowledged."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
-    start, first, sent, columns = time.monotonic(), int(time.time()), 0, names()
-    offsets = {plant: (plant % 200) / 200.0 for plant in plants}
-    for second in range(int(seconds)):
-        for plant in plants:
-            await asyncio.sleep(max(start + second + offsets[plant] - time.monotonic(), 0.0))
-            row = {"time": first + second, "values": dict(zip(columns, values[second + plant % 60], strict=True))}
-            body = json.dumps(row).encode()
-            stamp = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(first + second - 1))
-            seen.sent[f"p{plant:03d}", stamp] = time.monotonic()
-            while True:
-                path = f"/api/plants/p{plant:03d}/rows"
-                status = await _ask(reader, writer, service, "POST", path, body)
-                if status[0] == 200:
-                    break
-                if status[0] not in (429, 503):
-                    raise RuntimeError(f"{path}: {status[0]} {status[1]!r}")
-                seen.busy += 1
-                await asyncio.sleep(0.2)
-            sent += 1
-    writer.close()
-    return sent
+def _burden(found: Delivered, windows: int) -> Row:
+    """What the burden delivered; windows: that the plant which floods has afterwards."""
+    lasted, took = found.took[-1][0] + found.took[-1][1] - found.took[0][0], [seconds for _, seconds in found.took]
+    row: Row = {"burden_took": float(np.median(took)), "burden_most": max(took), "burden_cpu": found.cpu}
+    if len(took) > 2:
+        row |= {"burden_rate": found.rows / lasted, "burden_windows": windows / lasted}
+    return row
 
 
-async def _ask(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    service: _Service,
-    method: str,
-    path: str,
-    body: bytes = b"",
-) -> tuple[int, bytes]:
-    kind = "Content-Type: application/x-ndjson\r\n" if body else ""
-    head = f"{method} {path} HTTP/1.1\r\n{service.head}{kind}Content-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    length = next(int(line[15:]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-    return int(answer.split(b" ", 2)[1]), await reader.readexactly(length)
+def _took(delivered: Delivered, begin: float, spans: Sequence[tuple[float, float]] | None = None) -> Row:
+    """How long deliveries took; spans: only those that were under way during one of these."""
+    took = np.array([
+        seconds for at, seconds in delivered.took
+        if at - begin > _WARM and (spans is None or any(at < a + s and at + seconds > a for a, s in spans))
+    ])  # fmt: skip
+    found = _quantiles(took.tolist(), "took_")
+    return {**found, "took_most": 1e3 * float(took.max()), "took_counted": len(took)}
 
 
-async def _get(service: _Service, path: str) -> Any:
-    reader, writer = await asyncio.open_connection("127.0.0.1", service.port, limit=1 << 24)
-    _, content = await _ask(reader, writer, service, "GET", path)
-    writer.close()
-    return json.loads(content)
+def _quantiles(seconds: list[float], name: str = "") -> Row:
+    found = np.array(seconds) * 1e3
+    return {f"{name}median": float(np.median(found)), f"{name}p99": float(np.quantile(found, 0.99))}
 
 
-async def _ready(service: _Service, plants: int) -> None:
+def _processes(count: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _watched(pid: int, sending: Future[Any], begin: float) -> list[tuple[float, float]]:
+    """Memory over time, until all is sent."""
+    course = []
     while True:
-        try:
-            if (await _get(service, "/healthz"))["plants"] == plants:
-                return
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        await asyncio.sleep(0.5)
-
-
-async def _chunks(service: _Service) -> AsyncIterator[bytes]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
-    writer.write(f"GET /api/stream HTTP/1.1\r\n{service.head}\r\n".encode())
-    await reader.readuntil(b"\r\n\r\n")
-    while content := await reader.read(1 << 16):
-        yield content
-
-
-async def _listen(service: _Service, number: int, seen: Seen, stopping: asyncio.Event) -> None:
-    """A page: the first one reads its messages, the others count theirs."""
-    rest = b""
-    async for content in _chunks(service):
-        if stopping.is_set():
-            return
-        now = time.monotonic()
-        text = rest + content
-        end = text.rfind(b"\n\n") + 2
-        whole, rest = text[:end], text[end:]
-        seen.windows[number] += whole.count(b"event: window\n")
-        if number == 0:
-            for line in whole.split(b"\n"):
-                if line.startswith(b'data: {"plant":') and b'"evidence"' in line:
-                    document = json.loads(line[6:])
-                    sent = seen.sent.pop((document["plant"], document["time"]), None)
-                    if sent is not None and now - seen.begun > _WARM:
-                        seen.delays.append(now - sent)
-
-
-async def _watch(pid: int, memory: list[tuple[float, float]], stopping: asyncio.Event) -> None:
-    begun = time.monotonic()
-    while not stopping.is_set():
-        status = Path(f"/proc/{pid}/status").read_text()
-        kilobytes = int(status.partition("VmRSS:")[2].split()[0])
-        memory.append((round(time.monotonic() - begun, 1), kilobytes / 1000))
-        await asyncio.sleep(5.0)
-
-
-def _cpu(pid: int) -> float:
-    """Seconds of processor time so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        course.append((round(time.monotonic() - begin, 1), memory(pid)))
+        with suppress(TimeoutError):
+            sending.result(5.0)
+            return course

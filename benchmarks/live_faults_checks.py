@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,68 +13,116 @@ import sqlalchemy as sa
 
 from benchmarks.jobs import Row
 from benchmarks.live_faults_parts import Arrived
+from benchmarks.live_faults_plants import SECOND, Plant
 from eccaht.arrays import Array
 from eccaht.data.windows import Sample
+from eccaht.live.alerts.outbox import KINDS
+from eccaht.live.buffer import Seen
 from eccaht.live.plant import LivePlant
 from eccaht.live.settings import PlantOptions
 from eccaht.live.store import Store, schema
 from eccaht.model.model import Model
 
-_SECOND = 1_000_000
 _OPTIONS = PlantOptions(false_alarms="1/30d")
+_DATA = ("no-data", "data-back")  # events that no window shows
+_WORDS = ("gap", "late", "no-data")  # events that say that windows are missing
+_NEAR = 60 * SECOND  # by how much the time of such an event may differ from that of the windows
 
 
-def compared(url: str, model: Model, sent: Mapping[str, Array], first: int, arrived: Arrived) -> Row:
-    """Counts of what is as it should be, and of what is not; sent: the rows of each plant, a second each."""
+def compared(url: str, model: Model, plants: Sequence[Plant], arrived: Arrived) -> Row:
+    """Counts of what is as it should be, and of what is not."""
     store = Store(url)
-    windows, events, found = schema.windows, schema.events, {"windows": 0, "lost": 0, "wrong": 0}
-    found |= {"events": 0, "other_events": 0, "without_alert": 0}
+    found = Counter(dict.fromkeys(("windows", "rows", "lost", "wrong", "blind", "events", "other_events"), 0))
+    details: list[str] = []
     with store.read() as connection:
         box = list(connection.execute(sa.select(schema.outbox)))
-        for plant, values in sent.items():
-            mine = sa.select(windows).where(windows.c.plant == plant).order_by(windows.c.start)
-            stored = list(connection.execute(mine))
-            told = sa.select(events.c.document).where(events.c.plant == plant).order_by(events.c.number)
-            documents = list(connection.execute(told).scalars())
-            _windows(stored, model, values, first, found)
-            _events(stored, model, documents, found)
-            expected = {
-                (d["number"], name) for d in documents if d["event"] in ("alarm", "over") for name in ("h", "p")
-            }
+        for plant in plants:
+            details += _compare(connection, model, plant, found)
+            kinds = sa.select(schema.events.c.number).where(
+                schema.events.c.plant == plant.name, schema.events.c.kind.in_(KINDS)
+            )
+            expected = {(number, name) for number in connection.execute(kinds).scalars() for name in ("hook", "post")}
             found["without_alert"] += len(
-                expected ^ {(row.number, row.channel[0]) for row in box if row.plant == plant}
+                expected ^ {(row.number, row.channel) for row in box if row.plant == plant.name}
             )
     store.close()
-    return {**found, **_alerts(box, arrived)}
+    return {**found, **_alerts(box, arrived), "details": details}
 
 
-def _windows(stored: list[Any], model: Model, values: Array, first: int, found: Row) -> None:
-    """Every second once, with its number and the values that were sent."""
-    starts = [row.start for row in stored]
-    expected = [(first + k) * _SECOND for k in range(len(values))]
-    found["windows"] += len(starts)
-    found["lost"] += len(set(expected) - set(starts))
-    scaled = (values - model.center) / model.scale
-    for number, row in enumerate(stored, 1):
-        k = row.start // _SECOND - first
-        right = 0 <= k < len(values) and row.number == number and row.rows == 1
-        found["wrong"] += not (right and np.array_equal(np.frombuffer(row.values, "<f8"), scaled[k]))
+def _compare(connection: sa.Connection, model: Model, plant: Plant, found: Counter[str]) -> list[str]:
+    """Count what is wrong with a plant, and say what was lost."""
+    windows, events = schema.windows, schema.events
+    stored = connection.execute(sa.select(windows).where(windows.c.plant == plant.name).order_by(windows.c.start)).all()
+    mine = sa.select(events.c.document, events.c.time).where(events.c.plant == plant.name).order_by(events.c.number)
+    told = connection.execute(mine).all()
+    seen = [Seen.parse(row.seen, len(model.names)).times.tolist() for row in stored]
+    kept = {time for times in seen for time in times} | _waiting(connection, model, plant.name)
+    found["windows"] += len(stored)
+    found["rows"] += len(plant.acknowledged) + plant.old
+    lost = _lost(connection, plant, kept)
+    found["lost"] += len(lost)
+    found["wrong"] += sum(_is_wrong(*pair, plant, model) for pair in zip(stored, seen, strict=True))
+    found["wrong"] += sum(row.number != number for number, row in enumerate(stored, 1))
+    found["blind"] += _blind([row.start for row in stored], lost, told)
+    found["no_data"] += sum(event.document["event"] == "no-data" for event in told)
+    _events(stored, model, [event.document for event in told], found)
+    return [f"{plant.name} lost {sorted(lost)[:100]}"] if lost else []
 
 
-def _events(stored: list[Any], model: Model, documents: list[Any], found: Row) -> None:
+def _waiting(connection: sa.Connection, model: Model, plant: str) -> set[int]:
+    """The times of the rows whose windows are not complete, as the service will read them."""
+    row = connection.execute(sa.select(schema.plants).where(schema.plants.c.name == plant)).one()
+    return set(LivePlant.load(connection, row, model, 200_000).buffer.rows.times.tolist())
+
+
+def _lost(connection: sa.Connection, plant: Plant, kept: set[int]) -> set[int]:
+    """Rows that were acknowledged and are neither in a window nor wait, and were not counted as what they are."""
+    counts = connection.execute(sa.select(schema.counts).where(schema.counts.c.plant == plant.name)).one_or_none()
+    late, ahead = (0, 0) if counts is None else (counts.late, counts.ahead)
+    lost = (plant.acknowledged & plant.sent.keys()) - kept - plant.left_out
+    if ahead < len(plant.left_out & plant.acknowledged):
+        lost |= plant.left_out
+    if late < plant.old + len(plant.late & plant.acknowledged):
+        lost |= {-1}
+    return lost
+
+
+def _is_wrong(row: Any, times: Iterable[int], plant: Plant, model: Model) -> bool:
+    """Whether a window is not the mean of the rows of its second that were sent in time."""
+    made = [plant.sent[time] for time in times if time in plant.sent and time not in plant.late]
+    unknown = any(time not in plant.sent and time not in plant.late for time in times)
+    if unknown or len(made) != row.rows or any(time // SECOND * SECOND != row.start for time in times):
+        return True
+    scaled: Array = (np.array(made) - model.center) / model.scale
+    return not np.allclose(np.frombuffer(row.values, "<f8"), scaled.mean(axis=0), rtol=0.0, atol=1e-9)
+
+
+def _blind(starts: Sequence[int], lost: set[int], told: Sequence[Any]) -> int:
+    """Windows that are missing between others, or have lost rows, with no event about it near them."""
+    words = [event.time for event in told if event.document["event"] in _WORDS]
+    missing = [(a + SECOND, b) for a, b in pairwise(starts) if b - a > SECOND] + [(time, time) for time in lost]
+    return sum(not any(a - _NEAR <= time <= b + _NEAR for time in words) for a, b in missing)
+
+
+def _events(stored: Sequence[Any], model: Model, documents: list[Any], found: Counter[str]) -> None:
     """The events of a watch that takes the same windows without a break."""
     session, again = LivePlant.session_for(model, "", _OPTIONS), []
     for row in stored:
-        sample = Sample(
-            np.datetime64(row.start, "us"), np.frombuffer(row.values, "<f8").copy(), np.ones(len(model.names))
-        )
+        values = np.frombuffer(row.values, "<f8").copy()
+        sample = Sample(np.datetime64(row.start, "us"), values, np.full(len(model.names), float(row.rows)))
         again += [
             json.loads(json.dumps(event.document())) for event in session.take(sample, model.clock, late=row.late)
         ]
         session.settle()
+    mine = [document for document in documents if document["event"] not in _DATA]
     found["events"] += len(documents)
-    found["other_events"] += sum(a != b for a, b in zip(again, documents, strict=False))
-    found["other_events"] += abs(len(again) - len(documents))
+    found["other_events"] += sum(_bare(a) != _bare(b) for a, b in zip(again, mine, strict=False))
+    found["other_events"] += abs(len(again) - len(mine))
+    found["other_events"] += sum(document["number"] != number for number, document in enumerate(documents, 1))
+
+
+def _bare(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != "number"}
 
 
 def _alerts(box: list[Any], arrived: Arrived) -> Row:

@@ -17,12 +17,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 
+_SHIPPED = Path(__file__).parents[1] / "deploy" / "mosquitto.conf"
+_FAKETIME = "**/faketime/libfaketimeMT.so.1"
 _LONGEST = 60.0  # seconds until a program that was started must answer
 
 
@@ -35,11 +37,23 @@ def free_port() -> int:
 class Program:
     """A process that can be killed and started again."""
 
-    def __init__(self, name: str, folder: Path, command: list[str], user: str | None = None) -> None:
-        self.name, self.command, self._user = name, command, user
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        command: list[str],
+        user: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name, self.command, self._user, self._environment = name, command, user, environment or {}
         self._log = (folder / f"{name}.log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
         self.kills = self.starts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """Its number, None if it has ended."""
+        return self._process.pid if self._process is not None and self.runs else None
 
     @property
     def runs(self) -> bool:
@@ -48,7 +62,7 @@ class Program:
 
     def start(self) -> None:
         """Start it, where it was killed before from what it kept."""
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **self._environment}
         self._process = subprocess.Popen(
             self.command, stdout=self._log, stderr=self._log, env=environment, user=self._user
         )
@@ -84,24 +98,16 @@ def _children(parent: int) -> list[int]:
 
 
 def broker(folder: Path) -> tuple[Program, int] | None:
-    """A Mosquitto that writes down every message, None where there is none."""
+    """A Mosquitto with the settings of deploy/, on a port of its own and for anyone; None where there is none."""
     found = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
     if found is None:
         return None
     place, port = folder / "broker", free_port()
     place.mkdir()
-    lines = [
-        f"listener {port} 127.0.0.1",
-        "allow_anonymous true",
-        "persistence true",
-        f"persistence_location {place}/",
-        "autosave_on_changes true",
-        "autosave_interval 1",
-        "max_queued_messages 0",
-        "max_inflight_messages 0",
-        *(["user root"] if os.geteuid() == 0 else []),
-    ]
-    (place / "mosquitto.conf").write_text("\n".join(lines) + "\n")
+    settings = _SHIPPED.read_text(encoding="utf-8").replace("listener 1883", f"listener {port} 127.0.0.1")
+    settings = re.sub(r"allow_anonymous false\npassword_file .*", "allow_anonymous true", settings)
+    settings = re.sub(r"(?m)^(persistence_location) .*$", rf"\1 {place}/", settings)
+    (place / "mosquitto.conf").write_text(settings + ("user root\n" if os.geteuid() == 0 else ""))
     return Program("broker", folder, [found, "-c", str(place / "mosquitto.conf")]), port
 
 
@@ -131,8 +137,27 @@ def _other_user() -> str | None:
     return None
 
 
-def service(folder: Path, config: Path) -> Program:
-    return Program("service", folder, [sys.executable, "-m", "eccaht", "serve", "--config", str(config)])
+def service(folder: Path, config: Path, clock: Path | None) -> Program:
+    """The service; clock: a file that says by how much its clock is wrong."""
+    command = [sys.executable, "-m", "eccaht", "serve", "--config", str(config)]
+    return Program("service", folder, command, environment=_wrong_clock(clock) if clock is not None else None)
+
+
+def clock_library() -> Path | None:
+    """What makes the clock of a process wrong (the package faketime), None where it is absent."""
+    places = [path for root in ("/usr/lib", "/usr/lib64", "/usr/local/lib") for path in Path(root).glob(_FAKETIME)]
+    return places[0] if places else None
+
+
+def _wrong_clock(file: Path) -> dict[str, str]:
+    """The wall clock alone: what is measured from one moment to another stays right."""
+    return {
+        "LD_PRELOAD": str(clock_library()),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_CACHE_DURATION": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+        "NO_FAKE_STAT": "1",
+    }
 
 
 async def answers(url: str) -> None:
