@@ -191,7 +191,6 @@ def test_rows_that_are_refused_stay_at_the_broker(root: str, protocol: str) -> N
     assert broken.detail.startswith("the service refuses rows of north: the plant is full; next try within ")
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho leaves the refused one open
 def test_a_broker_is_read_over_tls_and_one_with_another_certificate_is_not(tmp_path: Path) -> None:
     _, certificate = certified(tmp_path)
     secured = f"{DROPS_NOTHING}certfile {certificate}\nkeyfile {tmp_path / 'key.pem'}\n"
@@ -216,7 +215,7 @@ def test_a_broker_is_read_over_tls_and_one_with_another_certificate_is_not(tmp_p
         pytest.skip("mosquitto_pub is not installed")
     with mosquitto(tmp_path, secured) as broker:
         assert set(asyncio.run(main(broker)).times.values()) == {1}
-    gc.collect()  # so that the warning is of this test, which ignores it
+    gc.collect()  # nothing was left open
 
 
 # -- a broker that is killed -----------------------------------------------------------------------------

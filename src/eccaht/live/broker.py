@@ -24,6 +24,17 @@ _TURN = 1.0  # seconds between two looks of paho at the keepalive
 _AT_ONCE = 100  # packets that are read before others on the loop have their turn
 
 
+class _Closing(ssl.SSLSocket):
+    """Is closed where the two sides cannot agree: paho would leave it open."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except BaseException:
+            self.close()
+            raise
+
+
 class Broker:
     """A connection that stands; most: messages that may wait here."""
 
@@ -155,6 +166,7 @@ def make_client(
     if user is not None:
         client.username_pw_set(user, password)
     if tls is not None:
+        tls.sslsocket_class = _Closing
         client.tls_set_context(tls)
     return client
 
