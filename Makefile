@@ -4,8 +4,8 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m
 OLDEST := .venv-oldest
 ALONE := .venv-alone
-SMOKE := tests/test_import.py tests/run/test_loop.py tests/policies/test_storage.py tests/model/test_model.py \
-	tests/data/test_reading.py tests/cli/test_main.py tests/cli/test_calibrate.py tests/cli/test_identify.py \
+SMOKE := tests/test_import.py tests/streams/run/test_loop.py tests/streams/policies/test_storage.py tests/plants/model/test_model.py \
+	tests/plants/data/test_reading.py tests/cli/test_main.py tests/cli/test_calibrate.py tests/cli/test_identify.py \
 	tests/cli/test_reproduce.py tests/cli/test_report.py
 
 .DEFAULT_GOAL := check

@@ -22,7 +22,7 @@ from rich.progress import (
 from benchmarks import machine
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Table
-from eccaht.files import replacing
+from eccaht.base.files import replacing
 
 PARTS = ("steps", "designs", "scaling", "calibration", "joint")
 LONG = ("confidence", "watch", "watch-noise", "fleet", "live", "live-faults", "wide")  # only if asked for

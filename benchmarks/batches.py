@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.arrays import Array
-from eccaht.policies import Policy
-from eccaht.randomness import rng_for
-from eccaht.run.loop import stays_right
-from eccaht.statistics import clopper_pearson
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
+from eccaht.base.statistics import clopper_pearson
+from eccaht.streams.policies import Policy
+from eccaht.streams.run.loop import stays_right
 
 PROBLEM = Problem(families.toeplitz(128, rho=0.8), shift=3.0, n_anomalies=5, budget=5.0)
 SMALL = Problem(families.toeplitz(32, rho=0.8), shift=1.5, n_anomalies=4, budget=3.0)
@@ -35,7 +35,7 @@ class Search(NamedTuple):
 
 
 def readings(policy: Policy, world: Simulator, batch: int, lost: float, seed: int) -> Iterator[tuple[int, bool]]:
-    """Ask for batches (0: one at a time) and tell what was not lost.
+    """Ask for batches (0: one at a time) and give the policy the readings that were not lost.
 
     Yields after each measurement how many were asked for so far, and whether it was the last one of its batch.
     """

@@ -94,14 +94,14 @@ def _block(numbers: Any, names: list[str], loads: Any, state: Any, rng: np.rando
 
 
 def _with_eccaht(path: Path) -> tuple[list[str], Any, Any]:
-    from eccaht.model.calibration import calibrate
+    from eccaht.plants.model.calibration import calibrate
 
     model = calibrate(path, window="1min")
     return list(model.names), model.mean, model.covariance.dense()
 
 
 def _with_pandas(path: Path) -> tuple[list[str], Any, Any]:
-    """The same steps as somebody who knows pandas writes them."""
+    """The same steps as a user who knows pandas writes them."""
     import pandas as pd
     from sklearn.covariance import LedoitWolf
 

@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, three_digits
 from eccaht import Problem, UnknownShift, families
-from eccaht.arrays import Array
-from eccaht.covariance import Covariance
-from eccaht.experiments.error_counts import ErrorCounts, Truth, count_errors, right_for_good, summarise
+from eccaht.base.arrays import Array
+from eccaht.research.experiments.error_counts import ErrorCounts, Truth, count_errors, right_for_good, summarise
+from eccaht.streams.covariance import Covariance
 
 RUNS, QUICK_RUNS, JOBS, HORIZON = 400, 4, 2, 500
 ALPHAS = (0.1, 0.05, 0.01, 1e-3, 1e-4)

@@ -17,9 +17,9 @@ from benchmarks import rivals
 from benchmarks.jobs import Job, Row, seconds
 from benchmarks.rivals import Answer
 from eccaht import Problem, families, pair_design
-from eccaht.arrays import Array
-from eccaht.covariance import Covariance, Dense
-from eccaht.randomness import rng_for
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
+from eccaht.streams.covariance import Covariance, Dense
 
 STREAMS = 128
 FAMILIES: dict[str, Callable[[], Covariance]] = {

@@ -19,9 +19,9 @@ from benchmarks.jobs import Row
 from benchmarks.scaling import TARGET_MB, TARGET_SECONDS
 from benchmarks.steps import CONTENDERS
 from benchmarks.tables import times
-from eccaht.files import replacing
+from eccaht.base.files import replacing
 
-# Okabe and Ito's palette, told apart with any colour vision
+# Okabe and Ito's palette, distinguishable with any colour vision
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#707070"
 STYLE: Any = {

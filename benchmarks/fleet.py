@@ -20,8 +20,8 @@ from benchmarks.fleet_plants import IN_ALARM, SENSORS, fleet, model_of
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, milliseconds, thousands, three_digits
 from eccaht.cli.watch_windows import Growing
-from eccaht.model.calibration import calibrate_with_windows
-from eccaht.model.prepare import Notation
+from eccaht.plants.model.calibration import calibrate_with_windows
+from eccaht.plants.model.prepare import Notation
 
 FLEETS = ((1000, False), (1000, True), (20_000, False))  # plants, and whether each has a model of its own
 QUICK = 20  # times fewer plants

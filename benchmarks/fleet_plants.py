@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.jobs import Row
-from eccaht.arrays import Array
-from eccaht.data.windows import Sample
-from eccaht.model.calibration import calibrate_with_windows
-from eccaht.model.model import Model
-from eccaht.watch.fleet import Shared
-from eccaht.watch.session import Session
-from eccaht.watch.watchers import WatchedPlant
+from eccaht.base.arrays import Array
+from eccaht.plants.data.windows import Sample
+from eccaht.plants.model.calibration import calibrate_with_windows
+from eccaht.plants.model.model import Model
+from eccaht.plants.watch.fleet import SharedModels
+from eccaht.plants.watch.session import Session
+from eccaht.plants.watch.watchers import WatchedPlant
 
 SENSORS, HISTORY = 50, 2000
 EVERY = 43_200.0  # windows to a false alarm: 30 days of minutes
@@ -39,7 +39,7 @@ def scaled(model: Model, rows: Array) -> Array:
     return np.asarray((rows - model.center) / model.scale)
 
 
-def filled(shared: Shared) -> Session:
+def filled(shared: SharedModels) -> Session:
     """A plant that has been watched for hours."""
     session, rng = shared.session(EVERY), np.random.default_rng(1)
     for t, x in enumerate(scaled(shared.model, rng.standard_normal((FILLED, SENSORS)))):
@@ -47,7 +47,7 @@ def filled(shared: Shared) -> Session:
     return session
 
 
-def copied(session: Session, shared: Shared) -> Session:
+def copied(session: Session, shared: SharedModels) -> Session:
     """Another plant in the same state; what plants share is not copied."""
     assert isinstance(session.watcher, WatchedPlant)
     watch = session.watcher.watch
@@ -61,13 +61,13 @@ def fleet(plants: int, parts: tuple[Any, Any], own_models: bool) -> list[Row]:
     parts: of the model, which was made elsewhere, so that the memory of that is not counted.
     """
     model = Model.build(*parts)
-    first = Shared(model, "")
+    first = SharedModels(model, "")
     state = filled(first)
     before, begun = resident(), time.perf_counter()
     sessions = []
     for _ in range(plants):
         if own_models:
-            own = Shared(_copy_of(model), "")
+            own = SharedModels(_copy_of(model), "")
             session = filled_like(state, own)
         else:
             session = copied(state, first)
@@ -82,7 +82,7 @@ def fleet(plants: int, parts: tuple[Any, Any], own_models: bool) -> list[Row]:
     return [row | kept for row in rows]
 
 
-def filled_like(state: Session, own: Shared) -> Session:
+def filled_like(state: Session, own: SharedModels) -> Session:
     """A plant of another model in the same state."""
     fresh = own.session(EVERY)
     assert isinstance(fresh.watcher, WatchedPlant)

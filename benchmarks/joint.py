@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.jobs import Job, Row, seconds
 from benchmarks.tables import Column, Table, milliseconds, times
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.covariance import Covariance
-from eccaht.policies import Policy
+from eccaht.streams.covariance import Covariance
+from eccaht.streams.policies import Policy
 
 POLICIES = ("ecc-aht", "joint-pair", "joint")
 NOISES: dict[str, Callable[[int], Covariance]] = {
@@ -83,5 +83,5 @@ def tables(rows: list[Row]) -> list[Table]:
         Column("ratio", "over ecc-aht", times),
         Column("steps", "steps"),
     )
-    notes = ("A step asks, measures, tells and looks whether to stop; searches end there, or after 100 steps.",)
+    notes = ("A step is ask, measure, tell and should_stop; searches end there, or after 100 steps.",)
     return [Table("joint", "Exact inference: time of a step", columns, rows, notes)]

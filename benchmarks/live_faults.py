@@ -38,7 +38,7 @@ from benchmarks.live_faults_senders import Sender, by_mqtt
 from benchmarks.live_faults_troubles import Troubles, set_clock
 from benchmarks.live_service import SENSORS, make_model, make_token
 from benchmarks.tables import Column, Table, thousands, three_digits
-from eccaht.live.store import Store, schema
+from eccaht.service.store import Store, schema
 
 PLANTS = {"http": 30, "mqtt": 10}
 STORES = ("sqlite", "postgresql")

@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from benchmarks.jobs import Row
 from benchmarks.live_faults_parts import Arrived
 from benchmarks.live_faults_plants import SECOND, Plant
-from eccaht.arrays import Array
-from eccaht.data.windows import Sample
-from eccaht.live.alerts.outbox import KINDS
-from eccaht.live.buffer import Seen
-from eccaht.live.plant import LivePlant
-from eccaht.live.settings import PlantOptions
-from eccaht.live.store import Store, schema
-from eccaht.model.model import Model
+from eccaht.base.arrays import Array
+from eccaht.plants.data.windows import Sample
+from eccaht.plants.model.model import Model
+from eccaht.service.alerts.outbox import KINDS
+from eccaht.service.runtime.buffer import Seen
+from eccaht.service.runtime.plant import LivePlant
+from eccaht.service.settings import PlantOptions
+from eccaht.service.store import Store, schema
 
 _OPTIONS = PlantOptions(false_alarms="1/30d")
 _DATA = ("no-data", "data-back")  # events that no window shows
@@ -54,7 +54,7 @@ def _compare(connection: sa.Connection, model: Model, plant: Plant, found: Count
     windows, events = schema.windows, schema.events
     stored = connection.execute(sa.select(windows).where(windows.c.plant == plant.name).order_by(windows.c.start)).all()
     mine = sa.select(events.c.document, events.c.time).where(events.c.plant == plant.name).order_by(events.c.number)
-    told = connection.execute(mine).all()
+    reported = connection.execute(mine).all()
     seen = [Seen.parse(row.seen, len(model.names)).times.tolist() for row in stored]
     kept = {time for times in seen for time in times} | _waiting(connection, model, plant.name)
     found["windows"] += len(stored)
@@ -63,9 +63,9 @@ def _compare(connection: sa.Connection, model: Model, plant: Plant, found: Count
     found["lost"] += len(lost)
     found["wrong"] += sum(_is_wrong(*pair, plant, model) for pair in zip(stored, seen, strict=True))
     found["wrong"] += sum(row.number != number for number, row in enumerate(stored, 1))
-    found["blind"] += _blind([row.start for row in stored], lost, told)
-    found["no_data"] += sum(event.document["event"] == "no-data" for event in told)
-    _events(stored, model, [event.document for event in told], found)
+    found["blind"] += _blind([row.start for row in stored], lost, reported)
+    found["no_data"] += sum(event.document["event"] == "no-data" for event in reported)
+    _events(stored, model, [event.document for event in reported], found)
     return [f"{plant.name} lost {sorted(lost)[:100]}"] if lost else []
 
 
@@ -97,9 +97,9 @@ def _is_wrong(row: Any, times: Iterable[int], plant: Plant, model: Model) -> boo
     return not np.allclose(np.frombuffer(row.values, "<f8"), scaled.mean(axis=0), rtol=0.0, atol=1e-9)
 
 
-def _blind(starts: Sequence[int], lost: set[int], told: Sequence[Any]) -> int:
+def _blind(starts: Sequence[int], lost: set[int], reported: Sequence[Any]) -> int:
     """Windows that are missing between others, or have lost rows, with no event about it near them."""
-    words = [event.time for event in told if event.document["event"] in _WORDS]
+    words = [event.time for event in reported if event.document["event"] in _WORDS]
     missing = [(a + SECOND, b) for a, b in pairwise(starts) if b - a > SECOND] + [(time, time) for time in lost]
     return sum(not any(a - _NEAR <= time <= b + _NEAR for time in words) for a, b in missing)
 

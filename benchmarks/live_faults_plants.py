@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from benchmarks.live_service import SENSORS, names, readings
-from eccaht.arrays import Array
-from eccaht.randomness import rng_for
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
 
 SECOND = 1_000_000
 LATENESS = 30  # seconds that windows of MQTT wait for what the broker lost and is sent again

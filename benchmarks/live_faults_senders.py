@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from benchmarks.live_faults_plants import Plant, Rows, Stream, as_csv, as_lines, flooding, too_late
-from eccaht.live.broker import connected, make_client
+from eccaht.service.broker import connected, make_client
 
 OVERLAP = 10  # seconds of rows that a gateway sends again after the broker was away
 FLOOD = 2_000  # rows of a delivery that floods

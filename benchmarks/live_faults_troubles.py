@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 
 from benchmarks.live_faults_parts import Program, answers
-from eccaht.randomness import rng_for
+from eccaht.base.randomness import rng_for
 
 JUMPS = (-3600, 3600)  # seconds by which the clock of the service is wrong
 _SHOWN = 3.0  # seconds after which /healthz must show that the store takes no write

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.arrays import Array
-from eccaht.data.source import Arrays
-from eccaht.model.calibration import calibrate
-from eccaht.model.model import Model
-from eccaht.randomness import rng_for
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
+from eccaht.plants.data.source import Arrays
+from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.model.model import Model
 
 SENSORS = 50
 HISTORY = 1800  # rows
@@ -60,9 +60,9 @@ def make_model() -> Model:
 
 
 def make_token(url: str) -> str:
-    from eccaht.live.security import tokens
-    from eccaht.live.store import Store
-    from eccaht.live.store.store import now
+    from eccaht.service.security import tokens
+    from eccaht.service.store import Store
+    from eccaht.service.store.store import now
 
     store = Store(url)
     store.prepare()

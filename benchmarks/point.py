@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.covariance import Covariance, LowRankPlusDiagonal, SparsePrecision
-from eccaht.randomness import rng_for
+from eccaht.base.randomness import rng_for
+from eccaht.streams.covariance import Covariance, LowRankPlusDiagonal, SparsePrecision
 
 
 def _factor_model(K: int) -> Covariance:

@@ -17,7 +17,7 @@ import numpy as np
 import piqp
 import scipy.sparse as sp
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 
 warnings.filterwarnings("ignore", message="Solution may be inaccurate")  # the tables say so instead
 cp: Any = import_module("cvxpy")  # untyped: its functions are made as it loads

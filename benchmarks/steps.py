@@ -17,8 +17,8 @@ from benchmarks import rivals
 from benchmarks.jobs import Job, Row, seconds
 from benchmarks.tables import Column, Table, milliseconds, thousands, times
 from eccaht import Problem, Simulator, covariance, families, make_policy, pair_design
-from eccaht.arrays import Array
-from eccaht.measurements import forget_designs
+from eccaht.base.arrays import Array
+from eccaht.streams.measurements import forget_designs
 
 Pairs = Sequence[tuple[int, int]]
 BASE = "eccaht"

@@ -13,24 +13,24 @@ import numpy as np
 from benchmarks import watch_speed
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, thousands, three_digits
+from benchmarks.watch_bounds import OneStream, least_delays
 from benchmarks.watch_rules import RULES, Rule
 from benchmarks.watch_simulated import WORLDS, World, calibrate, count, draw_shifts, first_alarms, make_world, paths
-from benchmarks.watch_told import OneStream, least_delays
-from eccaht.arrays import Array
-from eccaht.randomness import rng_for
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
 
 EVERY = 5000  # windows to a false alarm, in the mean
 STREAMS = 100
 SHIFTED = (1, 3, 5, 10, 30)
 SHIFTS = (0.5, 1.0, 2.0)
 REPLICAS = 240  # quiet streams, each watched for as long as EVERY: once to calibrate, once to count
-FEWER = {"Xie-Siegmund": 60, "largest GLR": 60, "ocd": 24, "told": 60}  # for rules that take longer, and bounds
+FEWER = {"Xie-Siegmund": 60, "largest GLR": 60, "ocd": 24, "bounds": 60}  # for rules that take longer, and bounds
 CHANGES = 200  # streams with a change, for each delay
 MOST = 2000  # windows until a change is given up
 QUICK = 10  # times fewer of everything
 OURS = "eccaht"
-TOLD_ALL = "told the set and its shift (no rule can do better)"
-TOLD_ONE = "told that one stream rises, and by how much"
+KNOWN_ALL = "knows the set and its shift (no rule can do better)"
+KNOWN_ONE = "knows that one stream rises, and by how much"
 
 
 def jobs(quick: bool) -> list[Job]:
@@ -39,20 +39,20 @@ def jobs(quick: bool) -> list[Job]:
     found = [
         Job(f"watch, {world}, {rule}", partial(_simulate, world, rule, quick)) for world in worlds for rule in RULES
     ]
-    found += [Job(f"watch, {world}, bounds", partial(_told, world, quick)) for world in worlds]
+    found += [Job(f"watch, {world}, bounds", partial(_bounds, world, quick)) for world in worlds]
     return [*found, Job("watch, speed", partial(_speed, quick))]
 
 
 def _simulate(world: str, rule: str, quick: bool) -> list[Row]:
     """Calibrate, count on fresh streams, then delays; all rules of a world face the same windows.
 
-    Ours has the threshold of its own promise, where it is told the covariance.
+    Ours has its proven threshold where it is given the true covariance.
     """
     noise = make_world(world, STREAMS)
-    watcher = RULES[rule](noise.told)
+    watcher = RULES[rule](noise.given)
     replicas = FEWER.get(rule.split(",")[0], REPLICAS)
-    promised = np.array([np.log(EVERY)]) if rule == OURS and noise.told is noise.covariance else None
-    thresholds, row = _counted(watcher, noise, world, replicas // (QUICK if quick else 1), promised)
+    proven = np.array([np.log(EVERY)]) if rule == OURS and noise.given is noise.covariance else None
+    thresholds, row = _counted(watcher, noise, world, replicas // (QUICK if quick else 1), proven)
     common: Row = {"world": world, "rule": rule}
     delays = [
         _delays_of(watcher, noise, world, shifted, shift, thresholds, quick) for shift in SHIFTS for shifted in SHIFTED
@@ -60,11 +60,9 @@ def _simulate(world: str, rule: str, quick: bool) -> list[Row]:
     return [common | row, *(common | delay for delay in delays)]
 
 
-def _counted(
-    watcher: Rule, noise: World, world: str, replicas: int, promised: Array | None = None
-) -> tuple[Array, Row]:
-    """Thresholds, simulated if they are not promised, and the false alarms with them."""
-    runs, thresholds = max(replicas, 4), promised
+def _counted(watcher: Rule, noise: World, world: str, replicas: int, proven: Array | None = None) -> tuple[Array, Row]:
+    """Thresholds, simulated if they are not proven, and the false alarms with them."""
+    runs, thresholds = max(replicas, 4), proven
     if thresholds is None:
         thresholds = calibrate(paths(watcher, noise, runs, EVERY, rng_for(0, world, "calibrate")), EVERY)
     counted = count(paths(watcher, noise, runs, EVERY, rng_for(0, world, "count")), thresholds)
@@ -92,8 +90,8 @@ def _shifts(world: str, shifted: int, shift: float, quick: bool) -> Array:
     return draw_shifts(CHANGES // (QUICK if quick else 1), STREAMS, shifted, shift, rng)
 
 
-def _told(world: str, quick: bool) -> list[Row]:
-    """What rules could reach that are told more, by the true covariance."""
+def _bounds(world: str, quick: bool) -> list[Row]:
+    """The delays of rules that know more, by the true covariance."""
     noise = make_world(world, STREAMS)
     rows: list[Row] = []
     precision = np.linalg.inv(noise.covariance)
@@ -101,11 +99,11 @@ def _told(world: str, quick: bool) -> list[Row]:
         for shifted in SHIFTED:
             shifts = _shifts(world, shifted, shift, quick)
             information = np.einsum("rk,kl,rl->r", shifts, precision, shifts)
-            rows.append({"rule": TOLD_ALL, "never": 0} | _delay(shifted, shift, least_delays(information, EVERY)))
+            rows.append({"rule": KNOWN_ALL, "never": 0} | _delay(shifted, shift, least_delays(information, EVERY)))
         watcher = OneStream(noise.covariance, shift)
-        thresholds, row = _counted(watcher, noise, world, FEWER["told"] // (QUICK if quick else 1))
-        rows.append({"rule": f"{TOLD_ONE}: {shift}"} | row)
-        rows.append({"rule": TOLD_ONE} | _delays_of(watcher, noise, world, 1, shift, thresholds, quick))
+        thresholds, row = _counted(watcher, noise, world, FEWER["bounds"] // (QUICK if quick else 1))
+        rows.append({"rule": f"{KNOWN_ONE}: {shift}"} | row)
+        rows.append({"rule": KNOWN_ONE} | _delays_of(watcher, noise, world, 1, shift, thresholds, quick))
     return [{"world": world} | row for row in rows]
 
 
@@ -135,8 +133,8 @@ def _false_alarms(rows: list[Row]) -> Table:
     )
     notes = (
         f"Thresholds are simulated for one false alarm in {EVERY:,} windows; counted on other streams, 95 % intervals.",
-        "eccaht, where it knows the covariance: the threshold of its own promise, which keeps to the safe side.",
-        "Estimated: factor noise, rules that are told the covariance of 500 windows; thresholds by the true noise.",
+        "eccaht, where it knows the covariance: its proven threshold, which keeps to the safe side.",
+        "Estimated: factor noise, rules are given the covariance of 500 windows; thresholds by the true noise.",
     )
     return Table("watch-false-alarms", f"False alarms, K = {STREAMS}", columns, rows, notes)
 
@@ -156,7 +154,7 @@ def _delays(rows: list[Row]) -> Iterator[Table]:
         )
         notes = (
             f"Mean delay ± standard error; changes not found in {MOST:,} windows count as {MOST + 1:,}.",
-            "Told the set and its shift: the CUSUM of the likelihood ratio, whose worst mean delay is the smallest.",
+            "Knows the set and its shift: the CUSUM of the likelihood ratio, whose worst mean delay is the smallest.",
         )
         name = f"watch-delays-{world.replace(' ', '-')}"
         yield Table(name, f"Windows to the alarm, {world}, K = {STREAMS}", columns, list(lines.values()), notes)

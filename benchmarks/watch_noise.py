@@ -15,11 +15,11 @@ import numpy as np
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, thousands, three_digits
 from eccaht import families
-from eccaht.arrays import Array
-from eccaht.randomness import rng_for
-from eccaht.streams.detector import Detector
-from eccaht.streams.simulation import GAUSSIAN, Noise
-from eccaht.streams.thresholds import Calibration, calibrated
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
+from eccaht.streams.watch.detector import Detector
+from eccaht.streams.watch.simulation import GAUSSIAN, SimulatedNoise
+from eccaht.streams.watch.thresholds import Calibration, calibrated
 
 EVERY = 500  # windows to a false alarm that are asked for
 WINDOWS = 2500  # of a run
@@ -30,13 +30,13 @@ STREAMS = (30, 100)
 FAMILIES = ("independent", "toeplitz 0.8")
 NOISES = {
     "Gaussian": GAUSSIAN,
-    "t5, whole windows": Noise(5.0),
-    "t5, each stream": Noise(5.0, apart=True),
-    "t10, whole windows": Noise(10.0),
-    "t10, each stream": Noise(10.0, apart=True),
-    "estimated from 500": Noise(estimated_from=500),
-    "estimated from 2,000": Noise(estimated_from=2000),
-    "t5, whole windows, estimated from 2,000": Noise(5.0, 2000),
+    "t5, whole windows": SimulatedNoise(5.0),
+    "t5, each stream": SimulatedNoise(5.0, apart=True),
+    "t10, whole windows": SimulatedNoise(10.0),
+    "t10, each stream": SimulatedNoise(10.0, apart=True),
+    "estimated from 500": SimulatedNoise(estimated_from=500),
+    "estimated from 2,000": SimulatedNoise(estimated_from=2000),
+    "t5, whole windows, estimated from 2,000": SimulatedNoise(5.0, 2000),
 }
 
 

@@ -1,6 +1,6 @@
 """Rules that watch K streams, one vector a window, written from the papers and vectorised over replicas.
 
-A rule is told the covariance of the streams and reduces each window to one statistic or a few; it alarms when one of
+A rule is given the covariance of the streams and reduces each window to one statistic or a few; it alarms when one of
 them reaches its threshold. Ours, T2 and MEWMA, the charts of the trade, use all of the covariance, the others its
 diagonal. Whatever follows the protocol `Rule` takes part in the simulated comparison with one more line in `RULES`.
 """
@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.arrays import Array
-from eccaht.streams.detector import Detector
-from eccaht.streams.thresholds import calibrated
+from eccaht.base.arrays import Array
+from eccaht.streams.watch.detector import Detector
+from eccaht.streams.watch.thresholds import calibrated
 
 LONGEST = 200  # windows that Xie & Siegmund's rule and the largest GLR look back
 LENGTHS = tuple(sorted({*range(1, 13), *np.geomspace(12, LONGEST, 25).round().astype(int).tolist()}))
@@ -241,7 +241,7 @@ class Ocd:
 
 
 class Ours:
-    """The components of `eccaht.watch`, as the log of the mean time between windows as unusual in its calibration."""
+    """The parts of `eccaht.plants.watch`, as the log of the mean time between windows as unusual in its calibration."""
 
     def __init__(self, covariance: Array) -> None:
         self._precision: Array = np.linalg.inv(covariance).astype(np.float64)
@@ -264,7 +264,7 @@ class Ours:
         self._running = self._running[which]
 
 
-Make = Callable[[Array], Rule]  # from the covariance that the rule is told, (K, K)
+Make = Callable[[Array], Rule]  # from the covariance that the rule is given, (K, K)
 RULES: dict[str, Make] = {
     "eccaht": Ours,
     "Xie-Siegmund, either sign": lambda S: Scan(S, mixture),

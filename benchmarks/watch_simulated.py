@@ -11,8 +11,8 @@ from scipy.stats import chi2
 
 from benchmarks.watch_rules import Rule, beyond
 from eccaht import families
-from eccaht.arrays import Array
-from eccaht.randomness import rng_for
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
 
 ESTIMATED_FROM = 500  # windows
 WORLDS = ("independent", "toeplitz 0.8", "factor", "estimated")
@@ -20,10 +20,10 @@ WORLDS = ("independent", "toeplitz 0.8", "factor", "estimated")
 
 @dataclass(frozen=True)
 class World:
-    """Gaussian noise of unit variances, and the covariance that a rule is told; (K, K) both."""
+    """Gaussian noise of unit variances, and the covariance that a rule is given; (K, K) both."""
 
     covariance: Array
-    told: Array
+    given: Array
 
     @cached_property
     def _root(self) -> Array:
@@ -35,7 +35,7 @@ class World:
 
 
 def make_world(name: str, K: int = 100) -> World:
-    """One of WORLDS; `estimated` is `factor` told by the sample covariance of 500 windows."""
+    """One of WORLDS; in `estimated` rules are given the sample covariance of 500 windows of `factor`."""
     match name:
         case "independent":
             return _known(np.eye(K))

@@ -20,12 +20,12 @@ from benchmarks.fleet_plants import EVERY, SENSORS, copied, filled, model_of, sc
 from benchmarks.jobs import Row
 from benchmarks.tables import Column, Table, thousands, three_digits, times
 from benchmarks.watch_rules import RULES, Make, Rule
-from eccaht.arrays import Array
-from eccaht.incident.engine import Engine
-from eccaht.model.model import Model
-from eccaht.watch.fleet import Shared
-from eccaht.watch.plant import PlantWatch
-from eccaht.watch.watchers import WatchedPlant
+from eccaht.base.arrays import Array
+from eccaht.plants.incident.engine import Engine
+from eccaht.plants.model.model import Model
+from eccaht.plants.watch.fleet import SharedModels
+from eccaht.plants.watch.plant import PlantWatch
+from eccaht.plants.watch.watchers import WatchedPlant
 
 PLANTS = 1000
 ALONE = 1000  # windows of one plant in a turn
@@ -105,7 +105,7 @@ def _steps(model: Model, engine: Engine, number: int) -> Take:
 
 def _watches() -> Iterator[Taker]:
     """The engine with dates, names, alarms and standstill of a watch."""
-    shared = Shared(model_of(), "")
+    shared = SharedModels(model_of(), "")
     session = filled(shared)
     for way, number, count in (("alone", 1, ALONE), (f"{PLANTS:,} plants in turn", PLANTS, PLANTS)):
         watches = []
@@ -121,7 +121,7 @@ def _bytes(part: object) -> int:
     return sum(array.nbytes for array in vars(part).values() if isinstance(array, np.ndarray))
 
 
-def _in_turn(shared: Shared, watches: list[PlantWatch]) -> Take:
+def _in_turn(shared: SharedModels, watches: list[PlantWatch]) -> Take:
     second = np.timedelta64(1, "s")
 
     def take(windows: Array) -> None:

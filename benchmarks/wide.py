@@ -79,7 +79,7 @@ def _vectors(kind: str, K: int) -> list[Row]:
 
 
 def measure(kind: str, K: int) -> Row:
-    """Tell five vectors and look whether to stop after each."""
+    """Give the policy five vectors and look whether to stop after each."""
     problem = Problem(KINDS[kind](K), shift=3.0, n_anomalies=5, budget=5.0)
     policy, world = make_policy("joint", problem, seed=1), Simulator(problem, seed=1)
 
@@ -120,13 +120,13 @@ def tables(rows: list[Row]) -> list[Table]:
         Column("processor_s", "processor time, ms", milliseconds),
         Column("peak_mb", "peak MB", three_digits),
     )
-    told = [row for row in rows if row["part"] == "vectors"]
+    whole = [row for row in rows if row["part"] == "vectors"]
     note = (
         f"Until the set is right for {QUIET} measurements in a row; processor time. At 10,000: the first {STEPS} steps."
     )
     return [
         Table("wide_searches", "9a. Searches of very many streams", searches, lines, (note,)),
-        Table("wide_vectors", "9b. Whole vectors of very many streams", vectors, told, ("With a look at the stop.",)),
+        Table("wide_vectors", "9b. Whole vectors of very many streams", vectors, whole, ("With a look at the stop.",)),
     ]
 
 

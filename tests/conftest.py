@@ -26,7 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Thousands of tests and their modules stay: nobody need look again and again whether they can be thrown away."""
+    """Thousands of tests and their modules stay: the garbage collector need not look at them again and again."""
     gc.disable()
     try:
         return (yield)
@@ -38,7 +38,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bootstrap intervals of 200 resamples, where a test asks whether they are drawn and not whether they hold."""
-    from eccaht.statistics import bca_interval
+    from eccaht.base.statistics import bca_interval
 
     monkeypatch.setattr(bca_interval, "__kwdefaults__", {**(bca_interval.__kwdefaults__ or {}), "resamples": 200})
 

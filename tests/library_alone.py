@@ -1,6 +1,6 @@
 """What `pip install eccaht` gives: every policy searches, saves and goes on with numpy and scipy alone.
 
-A script and not a test: `make build` runs it in an environment that holds nothing else, tests/test_extras.py in a
+A script and not a test: `make build` runs it in an environment that holds nothing else, tests/base/test_extras.py in a
 process that cannot import the rest.
 """
 
@@ -25,7 +25,7 @@ from eccaht import (
     pair_design,
     policy_names,
 )
-from eccaht.limits import gamma_star
+from eccaht.streams.limits import gamma_star
 
 OPTIONAL = ("polars", "sklearn", "matplotlib", "typer", "rich", "joblib", "threadpoolctl", "distributed", "wntr")
 
@@ -65,7 +65,7 @@ def main() -> None:
     print(f"pair design: {pair_design(problem, 3, 12).information:.3f} nats a reading")
     print(f"effective rank: {effective_rank(problem.covariance):.2f}, Gamma*: {gamma_star(problem, [3, 12]).lower:.3f}")
     package = files("eccaht")
-    assert all(package.joinpath(name).is_file() for name in ("py.typed", "datasets/wadi_attacks.csv"))
+    assert all(package.joinpath(name).is_file() for name in ("py.typed", "research/datasets/wadi_attacks.csv"))
     assert not [name for name in OPTIONAL if sys.modules.get(name)]
     took = time.perf_counter() - began
     print(f"eccaht {__version__} in {package}, numpy {np.__version__}: {len(found)} policies in {took:.1f} s")

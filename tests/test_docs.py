@@ -11,14 +11,15 @@ import pytest
 
 import eccaht
 from eccaht import Problem
-from eccaht.paper.catalogue import EXPERIMENTS
-from eccaht.policies import CATALOGUE, Policy
+from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.streams.policies import CATALOGUE, Policy
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
-ROOMS: tuple[str, ...] = ("checks", "covariance", "data", "diagnose", "explain", "limits")
-ROOMS += ("measure", "measurements", "model", "policies", "posterior", "run")
+ROOMS: tuple[str, ...] = ("checks", "plants.data", "plants.diagnose", "plants.explain", "plants.model")
+ROOMS += tuple(f"streams.{room}" for room in ("covariance", "designs", "limits", "measurements", "policies"))
+ROOMS += ("streams.posterior", "streams.run")
 LESSON = "policies/exploring.py"  # which docs/adding-a-policy.md lets the reader write
 
 
@@ -45,7 +46,7 @@ def test_the_policy_of_adding_a_policy_passes_the_suite(
     assert len([line for line in part.splitlines() if line.strip()]) < 40
     assert 'check_policy("exploring")' in checked
     code = code.replace("from __future__ import annotations\n", "")
-    monkeypatch.setattr("eccaht.policies.catalogue.CATALOGUE", dict(CATALOGUE))
+    monkeypatch.setattr("eccaht.streams.policies.catalogue.CATALOGUE", dict(CATALOGUE))
     page: dict[str, Any] = {"__name__": "adding_a_policy"}
     exec(compile(code, "docs/adding-a-policy.md", "exec"), page)
     assert capsys.readouterr().out.startswith("{'saving': 'only policies built by make_policy can be saved: ")
@@ -100,7 +101,7 @@ def test_the_flow_of_identify_is_a_dozen_files() -> None:
     page = TEXTS[ROOT / "docs" / "architecture.md"]
     flow = page.partition("### `eccaht identify`, file by file")[2].partition("###")[0]
     files = re.findall(r"[a-z_/]+\.py", flow)
-    assert {"model/prepare.py", "incident/investigate.py", "incident/words.py"} <= set(files)
+    assert {f"plants/{name}.py" for name in ("model/prepare", "incident/investigate", "incident/words")} <= set(files)
     assert len(files) <= 12
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eccaht import Problem, Simulator, UnknownShift, make_policy, policy_names
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 from eccaht.checks.policy import require_sound
 
 PLAIN: dict[str, Any] = {"shift": 2.0, "n_anomalies": 1, "budget": 2.0}
@@ -44,8 +44,8 @@ def _unknown(scale: float) -> UnknownShift | float:
     return UnknownShift(scale) if scale > 0 else 1.0
 
 
-def search(told: dict[str, Any], name: str, readings: list[float], options: dict[str, Any]) -> None:
-    problem = Problem(told.pop("covariance"), **told)
+def search(parameters: dict[str, Any], name: str, readings: list[float], options: dict[str, Any]) -> None:
+    problem = Problem(parameters.pop("covariance"), **parameters)
     policy, world = make_policy(name, problem, **options), Simulator(problem)
     for extra in readings:
         require_sound(policy)
@@ -56,8 +56,8 @@ def search(told: dict[str, Any], name: str, readings: list[float], options: dict
 
 @settings(max_examples=150, deadline=None)
 @given(arguments(), st.sampled_from(policy_names()), st.lists(st.one_of(st.just(0.0), ANY), max_size=4))
-def test_any_problem_and_reading(told: dict[str, Any], name: str, readings: list[float]) -> None:
-    refused_or_sound(lambda: search(told, name, readings, {}))
+def test_any_problem_and_reading(parameters: dict[str, Any], name: str, readings: list[float]) -> None:
+    refused_or_sound(lambda: search(parameters, name, readings, {}))
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,7 +68,7 @@ def test_any_option(option: str, value: float, name: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(ANY, min_size=4, max_size=4), ANY, st.sampled_from(policy_names()))
-@pytest.mark.filterwarnings("ignore::eccaht.policies.BudgetWarning")
+@pytest.mark.filterwarnings("ignore::eccaht.streams.policies.BudgetWarning")
 def test_any_measurement(weights: list[float], reading: float, name: str) -> None:
     policy = make_policy(name, Problem(np.eye(4), **PLAIN))
 
@@ -111,9 +111,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_computed_with_is_refused_with_its_limit(name: str) -> None:
     changes, words = REFUSED[name]
-    told = {"covariance": np.eye(4), **PLAIN} | changes
+    parameters = {"covariance": np.eye(4), **PLAIN} | changes
     with pytest.raises(ValueError, match=words):
-        Problem(told.pop("covariance"), **told)
+        Problem(parameters.pop("covariance"), **parameters)
 
 
 @pytest.mark.parametrize("name", policy_names())

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.covariance import Covariance
-from eccaht.run.loop import steps
-from eccaht.statistics import f1_score, first_reached
+from eccaht.base.statistics import f1_score, first_reached
+from eccaht.streams.covariance import Covariance
+from eccaht.streams.run.loop import steps
 
 
 @pytest.mark.parametrize(

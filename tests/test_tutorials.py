@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eccaht.policies import CATALOGUE
+from eccaht.streams.policies import CATALOGUE
 
 TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
 PAGES = sorted(path.name for path in TUTORIALS.glob("*.md"))
@@ -24,7 +24,7 @@ def test_there_are_three_of_them() -> None:
 def test_a_tutorial_prints_what_it_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (TUTORIALS / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("eccaht.policies.catalogue.CATALOGUE", dict(CATALOGUE))
+    monkeypatch.setattr("eccaht.streams.policies.catalogue.CATALOGUE", dict(CATALOGUE))
     names: dict[str, object] = {"__name__": "__main__"}
     printed = ""  # by the block before
     for number, (kind, block) in enumerate(BLOCK.findall(text)):

@@ -9,20 +9,22 @@
 array([ 3, 40, 77])
 """
 
-from eccaht import extras as _extras  # noqa: F401 -- says what to install where an optional package is missing
+from eccaht import aliases as _aliases  # noqa: F401 -- dotted names of earlier versions
+from eccaht.base import extras as _extras  # noqa: F401 -- says what to install where an optional package is missing
 from eccaht.version import __version__ as __version__
 
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
-    from eccaht import checks, covariance, measurements
-    from eccaht.covariance import effective_rank, families
-    from eccaht.measure import pair_design
-    from eccaht.policies import load_policy, make_policy, policy_names
-    from eccaht.problem import Problem
-    from eccaht.run.loop import identify
-    from eccaht.run.simulator import Simulator
-    from eccaht.shifts import UnknownShift
-    from eccaht.watch import Alarm, Watch
+    from eccaht import checks
+    from eccaht.plants.watch import Alarm, Watch
+    from eccaht.streams import covariance, measurements
+    from eccaht.streams.covariance import effective_rank, families
+    from eccaht.streams.designs import pair_design
+    from eccaht.streams.policies import load_policy, make_policy, policy_names
+    from eccaht.streams.problem import Problem
+    from eccaht.streams.run.loop import identify
+    from eccaht.streams.run.simulator import Simulator
+    from eccaht.streams.shifts import UnknownShift
 
 __all__ = [
     "Alarm",
@@ -44,21 +46,21 @@ __all__ = [
 
 # imported when they are first used: the command line must be ready for Ctrl-C before numpy and scipy are loaded
 _PLACES = {
-    "Alarm": "watch",
-    "Problem": "problem",
-    "Simulator": "run",
-    "UnknownShift": "shifts",
-    "Watch": "watch",
+    "Alarm": "plants.watch",
+    "Problem": "streams.problem",
+    "Simulator": "streams.run",
+    "UnknownShift": "streams.shifts",
+    "Watch": "plants.watch",
     "checks": "checks",
-    "covariance": "covariance",
-    "effective_rank": "covariance",
-    "families": "covariance",
-    "identify": "run",
-    "load_policy": "policies",
-    "make_policy": "policies",
-    "measurements": "measurements",
-    "pair_design": "measure",
-    "policy_names": "policies",
+    "covariance": "streams.covariance",
+    "effective_rank": "streams.covariance",
+    "families": "streams.covariance",
+    "identify": "streams.run",
+    "load_policy": "streams.policies",
+    "make_policy": "streams.policies",
+    "measurements": "streams.measurements",
+    "pair_design": "streams.designs",
+    "policy_names": "streams.policies",
 }
 
 
@@ -68,7 +70,7 @@ def __getattr__(name: str) -> object:
     import importlib
 
     module = importlib.import_module(f"{__name__}.{_PLACES[name]}")
-    found = globals()[name] = module if name == _PLACES[name] else getattr(module, name)
+    found = globals()[name] = module if name == _PLACES[name].rpartition(".")[2] else getattr(module, name)
     return found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from eccaht.base.extras import MissingExtra
 from eccaht.cli import signals
-from eccaht.extras import MissingExtra
 
 
 def main() -> None:

@@ -24,9 +24,9 @@ def test_tables_of_a_small_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row["shift"] for row in delays] == [0.5, 1.0, 2.0]
     assert delays[0]["s1"][0] > delays[2]["s3"][0] >= 1.0
     bounded = {row["rule"]: row for row in tables["watch-delays-toeplitz-0.8"].rows if row["shift"] == 1.0}
-    least, one, real = (bounded[rule]["s1"][0] for rule in (watch.TOLD_ALL, watch.TOLD_ONE, "MEWMA 0.2"))
+    least, one, real = (bounded[rule]["s1"][0] for rule in (watch.KNOWN_ALL, watch.KNOWN_ONE, "MEWMA 0.2"))
     assert 1.0 <= least < min(one, real)
-    assert "s3" not in bounded[watch.TOLD_ONE]
+    assert "s3" not in bounded[watch.KNOWN_ONE]
     assert "river is not installed: its detectors are left out." in tables["watch-speed"].notes
     assert all(table.csv() and table.markdown() for table in tables.values())
 

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks import watch_noise
-from eccaht.streams.simulation import Noise
-from eccaht.streams.thresholds import calibrated
+from eccaht.streams.watch.simulation import SimulatedNoise
+from eccaht.streams.watch.thresholds import calibrated
 
 
 def test_every_case_is_a_job() -> None:
@@ -24,7 +24,7 @@ def test_table_of_a_small_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in small.items():
         monkeypatch.setattr(watch_noise, name, value)
     monkeypatch.setattr(watch_noise, "calibrated", lambda *known: calibrated(*known, windows=20_000))
-    monkeypatch.setattr(watch_noise, "NOISES", {"t5": Noise(5.0), "sample": Noise(None, 20)})
+    monkeypatch.setattr(watch_noise, "NOISES", {"t5": SimulatedNoise(5.0), "sample": SimulatedNoise(None, 20)})
     rows = [row for job in watch_noise.jobs(False) for row in job.run()]
     assert [row["assumed"] for row in rows] == ["Gaussian", "given"] * 2
     for blind, given in zip(rows[::2], rows[1::2], strict=True):

@@ -21,7 +21,7 @@ from benchmarks.watch_rules import (
 from numpy.testing import assert_allclose
 
 from eccaht import families
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 
 K, T = 6, 40
 COVARIANCE = 4.0 * families.toeplitz(K, 0.6).dense()

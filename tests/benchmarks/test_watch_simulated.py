@@ -16,7 +16,7 @@ from benchmarks.watch_simulated import (
 from numpy.testing import assert_allclose
 from scipy.stats import chi2
 
-from eccaht.randomness import rng_for
+from eccaht.base.randomness import rng_for
 
 EVERY = 5000
 
@@ -24,10 +24,10 @@ EVERY = 5000
 def test_t2_has_the_threshold_of_its_distribution() -> None:
     """Windows are independent, so that the time to an alarm is geometric."""
     world = make_world("toeplitz 0.8", 5)
-    statistics = paths(Mewma(world.told), world, 2000, 100, rng_for(0, "quiet"))
+    statistics = paths(Mewma(world.given), world, 2000, 100, rng_for(0, "quiet"))
     threshold = calibrate(statistics, 100.0)
     assert chi2.sf(threshold, 5) == pytest.approx(0.01, rel=0.1)
-    counted = count(paths(Mewma(world.told), world, 2000, 100, rng_for(1, "quiet")), threshold)
+    counted = count(paths(Mewma(world.given), world, 2000, 100, rng_for(1, "quiet")), threshold)
     assert counted.interval[0] < 1 / chi2.sf(threshold[0], 5) < counted.interval[1]
 
 
@@ -56,9 +56,10 @@ def test_first_alarms_of_t2_are_geometric() -> None:
     assert_allclose(shifts.sum(axis=1), 2.0)
     assert_allclose(shifts.mean(axis=0), 0.5, atol=0.05)
     threshold = chi2.isf(0.02, 4)
-    times = first_alarms(Mewma(world.told), world, np.zeros((4000, 4)), np.array([threshold]), 400, rng_for(0, "noise"))
+    rule, shifts = Mewma(world.given), np.zeros((4000, 4))
+    times = first_alarms(rule, world, shifts, np.array([threshold]), 400, rng_for(0, "noise"))
     assert times.mean() == pytest.approx(50.0, rel=0.06)
-    never = first_alarms(Mewma(world.told), world, np.zeros((3, 4)), np.array([1e9]), 5, rng_for(0, "noise"))
+    never = first_alarms(Mewma(world.given), world, np.zeros((3, 4)), np.array([1e9]), 5, rng_for(0, "noise"))
     assert never.tolist() == [6, 6, 6]
 
 
@@ -68,7 +69,7 @@ def test_worlds_have_unit_variances_and_draw_their_covariance(name: str) -> None
     assert_allclose(np.diag(world.covariance), 1.0)
     x = world.draw(40_000, rng_for(0, name))
     assert_allclose(x.T @ x / len(x), world.covariance, atol=0.05)
-    assert np.allclose(world.told, world.covariance) == (name != "estimated")
+    assert np.allclose(world.given, world.covariance) == (name != "estimated")
     with pytest.raises(ValueError, match="choose one of"):
         make_world("none")
 
@@ -84,7 +85,7 @@ def test_worlds_have_unit_variances_and_draw_their_covariance(name: str) -> None
 def test_delays_of_200_runs_with_the_full_window_are_reproduced(name: str, published: dict[int, float]) -> None:
     """K = 100 independent streams, shift 1; both sides have the errors of 200 runs, thresholds one of some 2 %."""
     world = make_world("independent")
-    rule = RULES[name](world.told)
+    rule = RULES[name](world.given)
     thresholds = calibrate(paths(rule, world, 100, EVERY, rng_for(0, "quiet")), EVERY)
     for shifted, delay in published.items():
         shifts = draw_shifts(200, 100, shifted, 1.0, rng_for(0, "streams"))

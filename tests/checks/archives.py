@@ -19,18 +19,18 @@ FRONT = 48  # bytes before the header
 def unpacked(data: bytes) -> tuple[dict[str, Any], Arrays]:
     """All that the header says, and the arrays."""
     start = FRONT + int.from_bytes(data[FRONT - 8 : FRONT], "little")
-    told, arrays = json.loads(data[FRONT:start]), {}
-    for name, kind, shape in told["arrays"]:
+    header, arrays = json.loads(data[FRONT:start]), {}
+    for name, kind, shape in header["arrays"]:
         count = int(np.prod(shape))
         arrays[name] = np.frombuffer(data, kind, count, start).reshape(shape).copy()
         start += 8 * count
-    return told, arrays
+    return header, arrays
 
 
-def packed(told: dict[str, Any], arrays: Arrays, listed: Any = None) -> bytes:
+def packed(header: dict[str, Any], arrays: Arrays, listed: Any = None) -> bytes:
     """A file of these; `listed` is what it says of its arrays, the truth unless given."""
     true = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
-    text = json.dumps(told | {"arrays": true if listed is None else listed}).encode()
+    text = json.dumps(header | {"arrays": true if listed is None else listed}).encode()
     return sealed(text, b"".join(array.tobytes() for array in arrays.values()))
 
 
@@ -42,6 +42,6 @@ def sealed(header: bytes, numbers: bytes = b"") -> bytes:
 
 def edit(path: Path, change: Change) -> None:
     """Change the content of the header and the arrays of a file."""
-    told, arrays = unpacked(path.read_bytes())
-    change(told["content"], arrays)
-    path.write_bytes(packed(told, arrays))
+    header, arrays = unpacked(path.read_bytes())
+    change(header["content"], arrays)
+    path.write_bytes(packed(header, arrays))

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from eccaht import families
-from eccaht.covariance import (
+from eccaht.streams.covariance import (
     AR1,
     BlockDiagonal,
     Circulant,

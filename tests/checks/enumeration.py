@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 
 
 def best_ratio(
@@ -50,12 +50,12 @@ def best_ratio(
         settings.verbose, settings.max_iter = False, 200
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
         cones = [clarabel.NonnegativeConeT(len(A))]
-        told = clarabel.DefaultSolver(
+        solution = clarabel.DefaultSolver(
             sp.csc_matrix(np.triu(P)), -signal / np.sqrt(about), sp.csc_matrix(A), np.zeros(len(A)), cones, settings
         ).solve()
-        if told.status != clarabel.SolverStatus.Solved:
+        if solution.status != clarabel.SolverStatus.Solved:
             return None
-        values.append(-2.0 * told.obj_val * about)
+        values.append(-2.0 * solution.obj_val * about)
     return max(values)
 
 

@@ -1,4 +1,4 @@
-"""Files that strangers might send: damaged ones, and edited ones whose digest was made right again.
+"""Untrusted files: damaged ones, and edited ones whose digest was made right again.
 
 `python -m tests.checks.hostile policies 500 7` tries 500 files drawn from seed 7 and prints each that was taken
 although it is damaged, or that led to anything but a sound search or an error of one line.
@@ -18,10 +18,12 @@ import numpy as np
 
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
 from eccaht.checks.policy import require_sound
-from eccaht.diagnose import diagnose
-from eccaht.incident.drill import drill_history, keeping, kept
-from eccaht.incident.naming import name_sensors
-from eccaht.measurements import (
+from eccaht.plants.diagnose import diagnose
+from eccaht.plants.incident.drill import drill_history, keeping, kept
+from eccaht.plants.incident.naming import name_sensors
+from eccaht.plants.model.calibration import calibrate_with_windows
+from eccaht.plants.model.model import Model, load_model
+from eccaht.streams.measurements import (
     AtMost,
     Available,
     Box,
@@ -34,10 +36,8 @@ from eccaht.measurements import (
     Readout,
     Signs,
 )
-from eccaht.model.calibration import calibrate_with_windows
-from eccaht.model.model import Model, load_model
 from tests.checks.archives import Arrays, packed, unpacked
-from tests.model.histories import history
+from tests.plants.model.histories import history
 
 ROOM = 1 << 29  # bytes that all of this may take
 ODD: list[Any] = [0, -1, 1, 3, 0.5, 1e-300, 1e308, -1e308, 10**30, 2**63, True, None, "x", "", [], {}, [1] * 50, [[]]]
@@ -72,9 +72,9 @@ def policies(folder: Path) -> Iterator[bytes]:
 
 def _searches(folder: Path, name: str, problem: Problem, **options: Any) -> Iterator[bytes]:
     world = Simulator(problem, seed=1)
-    for told, asked in ((0, False), (3, True), (12, False)):
+    for number, asked in ((0, False), (3, True), (12, False)):
         policy = make_policy(name, problem, seed=3, **options)
-        for _ in range(told):
+        for _ in range(number):
             policy.tell(policy.ask(), world.measure(policy.ask()))
         if asked:
             policy.ask()
@@ -94,7 +94,7 @@ def models(folder: Path) -> Iterator[bytes]:
         yield (folder / "sound").read_bytes()
 
 
-# -- what strangers do to them -------------------------------------------------------------------------
+# -- how they are damaged ------------------------------------------------------------------------------
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
@@ -119,13 +119,13 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
 
 def edited(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
     """A file with other arrays or another header, and the digest that belongs to it."""
-    told, arrays = unpacked(data)
+    header, arrays = unpacked(data)
     for _ in range(int(rng.integers(1, 3))):
         if arrays and rng.random() < 0.6:
             _edit_array(arrays, unpacked(other)[1], rng)
         else:
-            _edit_header(told["content"], unpacked(other)[0]["content"], rng)
-    return packed(told, arrays)
+            _edit_header(header["content"], unpacked(other)[0]["content"], rng)
+    return packed(header, arrays)
 
 
 def _edit_array(arrays: Arrays, others: Arrays, rng: np.random.Generator) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 
 BOUNDARY = 64
 _SET_HANDLER = 304  # place of PyDataMem_SetHandler in numpy's table of C functions

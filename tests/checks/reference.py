@@ -4,7 +4,7 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 
 
 def solve_by_interior_point(S: Array, D: Array, budget: float) -> float | None:

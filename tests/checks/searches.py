@@ -17,8 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht import Problem, Simulator, families, make_policy, policy_names
-from eccaht.covariance import Covariance, Dense
-from eccaht.policies import Policy
+from eccaht.streams.covariance import Covariance, Dense
+from eccaht.streams.policies import Policy
 from tests.checks.placement import place_arrays, view_at
 
 DENSE = 400  # the most streams of a full matrix
@@ -72,12 +72,12 @@ def all_digests(offset: int, steps: int, *sizes: int) -> dict[str, list[str]]:
     """Of every possible search."""
     wanted = possible(sizes)
     place_arrays(offset // _ALLOCATED * _ALLOCATED)
-    told, problems = {}, {pair: problem_of(*pair, offset) for pair in {(kind, K) for kind, K, _ in wanted}}
+    results, problems = {}, {pair: problem_of(*pair, offset) for pair in {(kind, K) for kind, K, _ in wanted}}
     for kind, K, name in wanted:
         problem = problems[kind, K]
         policy, world = make_policy(name, problem, seed=5, stopping=None), Simulator(problem, seed=5)
-        told[f"{name}, {K} {kind}"] = list(digests(policy, world, max(2, steps // _SLOW.get(name, 1)), offset))
-    return told
+        results[f"{name}, {K} {kind}"] = list(digests(policy, world, max(2, steps // _SLOW.get(name, 1)), offset))
+    return results
 
 
 if __name__ == "__main__":

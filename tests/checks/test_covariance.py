@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from eccaht.arrays import Array, as_floats
+from eccaht.base.arrays import Array, as_floats
 from eccaht.checks import CheckFailure, check_covariance, covariance_checks
-from eccaht.covariance import AR1, Covariance, Diagonal
+from eccaht.streams.covariance import AR1, Covariance, Diagonal
 
 
 class OneFactor(Covariance):
@@ -51,7 +51,7 @@ V = np.linspace(0.5, 1.5, 7)
 
 
 def test_an_operator_of_a_user_passes() -> None:
-    """A ridge, too, or it is said why there is none."""
+    """A ridge, too, or the reason why there is none."""
     assert set(check_covariance(OneFactor(V))) <= {"ridge"}
 
 

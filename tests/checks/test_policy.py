@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike
 
 import eccaht
 from eccaht import Problem, families, make_policy
-from eccaht.arrays import Array, Index
+from eccaht.base.arrays import Array, Index
+from eccaht.base.randomness import rng_for
 from eccaht.checks import CheckFailure, check_policy, policy_checks
-from eccaht.covariance import Covariance
-from eccaht.measure import PairDesign
-from eccaht.measurements.base import Constraint, Design
-from eccaht.policies import Policy
-from eccaht.policies.choosers import Pair, champion_challenger
-from eccaht.policies.parts import Choice, Chooser, Parts, View
-from eccaht.posterior import PseudoLikelihood
-from eccaht.randomness import rng_for
-from eccaht.shifts import ShiftPrior
-from eccaht.stopping import Never
+from eccaht.streams.covariance import Covariance
+from eccaht.streams.designs import PairDesign
+from eccaht.streams.measurements.base import Constraint, Design
+from eccaht.streams.policies import Policy
+from eccaht.streams.policies.choosers import Pair, champion_challenger
+from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
+from eccaht.streams.posterior import PseudoLikelihood
+from eccaht.streams.shifts import ShiftPrior
+from eccaht.streams.stopping import Never
 
 
 class Loudest(Chooser):
@@ -187,7 +187,7 @@ BROKEN: dict[type[Policy], tuple[str, str]] = {
     Unsorted: ("decision", r"decision must be sorted, distinct and below 32: \[.*\]"),
     Short: ("decision", "decision names 2 streams, but 3 are anomalous"),
     Gullible: ("bad_readings", "tell must refuse a reading of NaN with a ValueError, but it is accepted"),
-    Picky: ("tell_any", "tell refuses weights that nobody asked for: one stream at a time"),
+    Picky: ("tell_any", "tell refuses weights that were not asked for: one stream at a time"),
     Stubborn: ("relabelling", r"relabelling the streams does not relabel the decision: \d+ instead of \d+ at \d"),
 }
 
@@ -225,8 +225,8 @@ def test_a_policy_that_forgets_its_seed_fails() -> None:
 
 def test_a_chooser_with_a_memory_that_is_not_saved_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The catalogue's way to keep a state, left out."""
-    monkeypatch.setattr("eccaht.policies.choosers.LeastMeasured.state", lambda _: {})
-    monkeypatch.setattr("eccaht.policies.choosers.LeastMeasured.restore", lambda *_: None)
+    monkeypatch.setattr("eccaht.streams.policies.choosers.LeastMeasured.state", lambda _: {})
+    monkeypatch.setattr("eccaht.streams.policies.choosers.LeastMeasured.restore", lambda *_: None)
     with pytest.raises(CheckFailure, match=r"^saved and loaded, it asks for another measurement \d+ steps later: "):
         check_policy("base-arm-combgape")
 
@@ -283,7 +283,7 @@ class Closed(Balanced):
 def test_a_constraint_that_refuses_directions_is_no_fault_of_the_policy() -> None:
     problem = Problem(families.toeplitz(12, 0.5), shift=4.0, n_anomalies=2, measurements=Balanced())
     assert set(check_policy("ecc-aht", problem=problem)) == {"saving"}
-    with pytest.raises(SkipTest, match=r"^Closed\(\) allows none of the measurements that would be told$"):
+    with pytest.raises(SkipTest, match=r"^Closed\(\) allows none of the measurements whose readings would be given$"):
         dict(policy_checks())["tell_any"]("ecc-aht", problem.replace(measurements=Closed()))
 
 

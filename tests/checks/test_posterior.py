@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.arrays import Array, Index
+from eccaht.base.arrays import Array, Index
 from eccaht.checks import CheckFailure, check_posterior
-from eccaht.posterior import Capabilities, Confidence, Enumeration, LocalSearch, Neighbourhood, Population, Posterior
-from eccaht.sets import Hypotheses
+from eccaht.streams.posterior import (
+    Capabilities,
+    Confidence,
+    Enumeration,
+    LocalSearch,
+    Neighbourhood,
+    Population,
+    Posterior,
+)
+from eccaht.streams.sets import Hypotheses
 
 
 @pytest.mark.parametrize("build", [Enumeration, Population])

@@ -12,16 +12,16 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from eccaht.base.clock import Clock
 from eccaht.checks import CheckFailure, check_source
-from eccaht.data import Arrays, Batch, Source, as_source, read_table
-from eccaht.data.clock import Clock
-from eccaht.data.growing import GrowingFile
-from eccaht.data.source import Expected
-from eccaht.data.times import TimeRule
-from eccaht.datasets.labelled import as_metrics, find_entities, read_entity
-from eccaht.datasets.water import FIRST, Recording
-from tests.datasets.labelled_format import write_collection
-from tests.model.histories import clock, signals, write_csv
+from eccaht.plants.data import Arrays, Batch, Source, as_source, read_table
+from eccaht.plants.data.growing import GrowingFile
+from eccaht.plants.data.source import Expected
+from eccaht.plants.data.times import TimeRule
+from eccaht.research.datasets.labelled import as_metrics, find_entities, read_entity
+from eccaht.research.datasets.water import FIRST, WaterRecording
+from tests.plants.model.histories import clock, signals, write_csv
+from tests.research.datasets.labelled_format import write_collection
 
 ROWS = 200
 VALUES = signals(ROWS, 3)
@@ -68,7 +68,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "pandas": lambda _: pd.DataFrame({"time": TIMES, "a": VALUES[:, 0], "mode": MODES}),
     "pandas by index": lambda _: pd.DataFrame(VALUES, index=pd.DatetimeIndex(TIMES), columns=["a", "b", "c"]),
     "server metrics": entity,
-    "water network": lambda _: Recording(FIRST + np.arange(ROWS), VALUES, ("P-1", "F-1", "L-1")).rows(),
+    "water network": lambda _: WaterRecording(FIRST + np.arange(ROWS), VALUES, ("P-1", "F-1", "L-1")).rows(),
     "table": lambda path: read_table(csv_file(path)),
 }
 
@@ -80,7 +80,7 @@ def test_our_sources_pass(name: str, tmp_path: Path) -> None:
 
 
 class Own:
-    """A stranger's source, good unless something is changed."""
+    """A source of another package, good unless something is changed."""
 
     def __init__(self, **changes: Any) -> None:
         self.names: Any = ("a", "b", "c")
@@ -95,7 +95,7 @@ class Own:
         yield from parts[self.order]
 
 
-def test_a_strangers_source_passes() -> None:
+def test_a_foreign_source_passes() -> None:
     assert check_source(Own()) == {}
 
 

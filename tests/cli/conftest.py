@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from eccaht.archive import write_archive
+from eccaht.base.archive import write_archive
 from eccaht.cli.watch_outlets import Log, json_line
-from eccaht.watch.events import Event
+from eccaht.plants.watch.events import Event
 from tests.cli.watched import Killed
 
 
 @pytest.fixture(autouse=True)
 def _plain_pictures(plain_pictures: None) -> None:
-    """What pictures look like is told elsewhere."""
+    """What pictures look like is tested elsewhere."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def killer(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], list[str]]
         moment("after a line was logged")
 
     write = Log.write
-    monkeypatch.setattr("eccaht.watch.session.write_archive", write_state)
+    monkeypatch.setattr("eccaht.plants.watch.session.write_archive", write_state)
     monkeypatch.setattr(Log, "write", write_line)
 
     def at(number: int | None) -> list[str]:

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.incident.drill import kept
-from eccaht.model.model import load_model
-from tests.model.histories import clock, history, signals, write_csv
+from eccaht.plants.incident.drill import kept
+from eccaht.plants.model.model import load_model
+from tests.plants.model.histories import clock, history, signals, write_csv
 
 
 def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,13 +66,13 @@ def test_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     out = tmp_path / "m.eccaht"
     options = ["--window", "30s", "--estimator", "empirical", "--exclude", "s3", "--start", "2017-09-25T18:05"]
     assert run(["calibrate", str(path), "--out", str(out), *options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert "choice" not in told
-    assert told["drill"] is None
-    assert told["false_alarm_every"] == 60.0
-    assert told["sensors"] == ["s0", "s1", "s2"]
-    assert (told["n_windows"], told["window_seconds"], told["ridge"]) == (20, 30.0, 1e-6)
-    assert told["columns"][-1] == {
+    printed = json.loads(capsys.readouterr().out)
+    assert "choice" not in printed
+    assert printed["drill"] is None
+    assert printed["false_alarm_every"] == 60.0
+    assert printed["sensors"] == ["s0", "s1", "s2"]
+    assert (printed["n_windows"], printed["window_seconds"], printed["ridge"]) == (20, 30.0, 1e-6)
+    assert printed["columns"][-1] == {
         "name": "s3",
         "kept": False,
         "reason": "excluded",

@@ -19,12 +19,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from eccaht import Problem, covariance, families, policy_names
+from eccaht.base.statistics import Delay, Estimate
 from eccaht.cli import compare as command
 from eccaht.cli import noise
 from eccaht.cli.main import app, run
-from eccaht.experiments import comparison
-from eccaht.experiments.comparison import Records, compare, refusal, summarise
-from eccaht.statistics import Delay, Estimate
+from eccaht.research.experiments import comparison
+from eccaht.research.experiments.comparison import Records, compare, refusal, summarise
 from tests.cli import commands
 
 SMALL = ["--streams", "16", "--anomalies", "2", "--shift", "4", "--budget", "3", "--runs", "3", "--horizon", "25"]
@@ -38,15 +38,15 @@ def problem() -> Problem:
 invoke, document = partial(commands.invoke, "compare"), partial(commands.document, "compare")
 
 
-def without_times(told: Any) -> Any:
-    return {**told, "policies": [{**row, "microseconds_per_step": None} for row in told["policies"]]}
+def without_times(printed: Any) -> Any:
+    return {**printed, "policies": [{**row, "microseconds_per_step": None} for row in printed["policies"]]}
 
 
 def test_json_holds_what_the_library_computes() -> None:
-    told = document(*QUICK, "--seed", "3", "--policies", "round-robin,ecc-aht")
+    printed = document(*QUICK, "--seed", "3", "--policies", "round-robin,ecc-aht")
     rows = summarise(compare(problem(), ["round-robin", "ecc-aht"], runs=3, horizon=25, seed=3))
-    assert [row["policy"] for row in told["policies"]] == ["round-robin", "ecc-aht"]
-    for said, row in zip(told["policies"], rows, strict=True):
+    assert [row["policy"] for row in printed["policies"]] == ["round-robin", "ecc-aht"]
+    for said, row in zip(printed["policies"], rows, strict=True):
         for name, delay in (("first", row.first), ("for_good", row.for_good)):
             assert said[name]["times"] == delay.times
             assert said[name]["mean"] == delay.mean
@@ -56,22 +56,22 @@ def test_json_holds_what_the_library_computes() -> None:
         assert said["final_f1"]["mean"] == row.final_f1.mean
         assert said["final_hits"] == row.final_hits
         assert said["microseconds_per_step"] > 0
-    assert told["settings"]["covariance"] == {"family": "toeplitz", "rho": 0.8}
+    assert printed["settings"]["covariance"] == {"family": "toeplitz", "rho": 0.8}
     numbers = {"streams": 16, "anomalies": 2, "shift": 4.0, "budget": 3.0, "runs": 3, "horizon": 25, "seed": 3}
-    assert told["settings"].items() >= {**numbers, "regularize": None}.items()
+    assert printed["settings"].items() >= {**numbers, "regularize": None}.items()
 
 
-def test_the_same_command_tells_the_same_numbers_on_any_number_of_processes() -> None:
+def test_the_same_command_prints_the_same_numbers_on_any_number_of_processes() -> None:
     names = ["--policies", "ecc-aht,random-sparse"]
     one, two = (without_times(document(*SMALL, *names, "--jobs", jobs)) for jobs in ("1", "2"))
     assert one == two
 
 
 def test_all_runs_every_policy_that_applies_and_says_why_others_do_not() -> None:
-    told = document(*QUICK, "--runs", "1", "--horizon", "5")
+    printed = document(*QUICK, "--runs", "1", "--horizon", "5")
     reasons = {name: refusal(name, problem()) for name in policy_names()}
-    assert [row["policy"] for row in told["policies"]] == [name for name, why in reasons.items() if why is None]
-    assert told["does_not_apply"] == {name: why for name, why in reasons.items() if why is not None}
+    assert [row["policy"] for row in printed["policies"]] == [name for name, why in reasons.items() if why is None]
+    assert printed["does_not_apply"] == {name: why for name, why in reasons.items() if why is not None}
 
 
 def test_plain_output_is_aligned_and_names_what_does_not_apply() -> None:
@@ -123,8 +123,8 @@ def test_the_table_fits_the_terminal_and_cuts_nothing(width: int, lines: int) ->
 
 def test_files_are_written_where_asked(tmp_path: Path) -> None:
     plot, table = tmp_path / "f1.png", tmp_path / "hits.csv"
-    told = document(*QUICK, "--policies", "ecc-aht,round-robin", "--plot", str(plot), "--csv", str(table))
-    assert told["files"] == [str(plot), str(table)]
+    printed = document(*QUICK, "--policies", "ecc-aht,round-robin", "--plot", str(plot), "--csv", str(table))
+    assert printed["files"] == [str(plot), str(table)]
     assert sorted(tmp_path.iterdir()) == [plot, table]
     assert plot.read_bytes().startswith(b"\x89PNG")
     with table.open(newline="") as file:
@@ -183,10 +183,10 @@ def test_every_family_is_reached_by_its_name(
         return Records(2, 0, hits, {name: np.ones(3) for name in names})
 
     monkeypatch.setattr(comparison, "compare", note)
-    told = document(*QUICK, "--policies", "ecc-aht", "--family", *words.split())
+    printed = document(*QUICK, "--policies", "ecc-aht", "--family", *words.split())
     assert type(asked[0].covariance) is type(expected)
     np.testing.assert_allclose(asked[0].covariance.dense(), expected.dense(), rtol=1e-12)
-    assert told["settings"]["covariance"]["family"] == words.split()[0]
+    assert printed["settings"]["covariance"]["family"] == words.split()[0]
 
 
 def test_every_family_of_the_library_is_offered() -> None:
@@ -206,19 +206,19 @@ def test_a_covariance_file_replaces_the_family(name: str, tmp_path: Path) -> Non
         np.save(path, S)
     else:
         np.savetxt(path, S, delimiter=",")
-    told = document(*QUICK, "--policies", "simple-difference", "--covariance", str(path))
+    printed = document(*QUICK, "--policies", "simple-difference", "--covariance", str(path))
     family = document(*QUICK, "--policies", "simple-difference")
-    assert told["settings"]["covariance"] == {"file": str(path)}
-    assert [row["final_hits"] for row in told["policies"]] == [row["final_hits"] for row in family["policies"]]
+    assert printed["settings"]["covariance"] == {"file": str(path)}
+    assert [row["final_hits"] for row in printed["policies"]] == [row["final_hits"] for row in family["policies"]]
 
 
 def test_the_shift_may_differ_by_stream() -> None:
     shifts = [4.0, -3.0] * 8
-    told = document(*QUICK, "--policies", "ecc-aht", "--shift", ",".join(map(str, shifts)))
+    printed = document(*QUICK, "--policies", "ecc-aht", "--shift", ",".join(map(str, shifts)))
     setting = Problem(families.toeplitz(16, 0.8), shift=shifts, n_anomalies=2, budget=3.0)
     records = compare(setting, ["ecc-aht"], runs=3, horizon=25)
-    assert told["settings"]["shift"] == shifts
-    assert told["policies"][0]["final_hits"] == records.hits["ecc-aht"][:, -1].tolist()
+    assert printed["settings"]["shift"] == shifts
+    assert printed["policies"][0]["final_hits"] == records.hits["ecc-aht"][:, -1].tolist()
 
 
 class Trap:

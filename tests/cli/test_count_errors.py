@@ -13,9 +13,9 @@ import pytest
 from eccaht import Problem, UnknownShift, families
 from eccaht.cli import count_errors as command
 from eccaht.cli.main import run
-from eccaht.experiments.error_counts import Truth, count_errors, summarise
-from eccaht.model.calibration import calibrate
-from eccaht.model.model import load_model
+from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.model.model import load_model
+from eccaht.research.experiments.error_counts import Truth, count_errors, summarise
 from tests.cli import commands
 
 SMALL = ["--family", "toeplitz", "--streams", "8", "--rho", "0.6", "--anomalies", "2", "--shift", "1.5"]
@@ -25,38 +25,38 @@ FEW = ["--runs", "6", "--jobs", "1"]
 invoke, document = partial(commands.invoke, "count-errors"), partial(commands.document, "count-errors")
 
 
-def same(told: Any, problem: Problem, **options: Any) -> bool:
+def same(printed: Any, problem: Problem, **options: Any) -> bool:
     expected = json.loads(json.dumps(command.document(count_errors(problem, **options))))
-    return bool({name: told[name] for name in expected} == expected)
+    return bool({name: printed[name] for name in expected} == expected)
 
 
 def test_json_holds_what_the_library_counts() -> None:
     options = ["--alpha", "0.01,0.2", "--stopping", "glr", "--policy", "exact", "--seed", "3", "--budget", "4"]
-    told = document(*SMALL, *FEW, *options, "--horizon", "50")
+    printed = document(*SMALL, *FEW, *options, "--horizon", "50")
     problem = Problem(families.toeplitz(8, 0.6), shift=1.5, n_anomalies=2, budget=4.0)
     counted = {"alphas": (0.2, 0.01), "runs": 6, "horizon": 50, "seed": 3}
-    assert same(told, problem, policy="exact", stopping="glr", **counted)
-    assert told["settings"]["noise"] == {"family": "toeplitz", "rho": 0.6}
-    assert [level["alpha"] for level in told["levels"]] == [0.2, 0.01]
+    assert same(printed, problem, policy="exact", stopping="glr", **counted)
+    assert printed["settings"]["noise"] == {"family": "toeplitz", "rho": 0.6}
+    assert [level["alpha"] for level in printed["levels"]] == [0.2, 0.01]
 
 
 def test_open_numbers_and_sizes_reach_the_problem() -> None:
     words = ["--family", "identity", "--streams", "5", "--anomalies", "0-2", "--shift", "unknown:4:negative"]
-    told = document(*words, *FEW, "--horizon", "20", "--alpha", "0.2")
+    printed = document(*words, *FEW, "--horizon", "20", "--alpha", "0.2")
     shift = UnknownShift(4.0, "negative")
     problem = Problem(families.identity(5), shift=shift, n_anomalies=(0, 2), budget=5.0)
-    assert same(told, problem, alphas=[0.2], runs=6, horizon=20)
+    assert same(printed, problem, alphas=[0.2], runs=6, horizon=20)
     lines = invoke(*words, *FEW, "--horizon", "20", "--alpha", "0.2").splitlines()
     assert lines[0].startswith("0 to 2 of 5 streams shifted by an unknown size (scale 4, negative), noise identity")
 
 
-def test_what_is_true_can_be_told() -> None:
+def test_what_is_true_can_be_given() -> None:
     words = ["--family", "identity", "--streams", "5", "--anomalies", "0-2", "--shift", "unknown:4", *FEW]
     words += ["--truly", "1", "--sizes", "3-4.5", "--horizon", "20", "--alpha", "0.2"]
     problem = Problem(families.identity(5), shift=UnknownShift(4.0), n_anomalies=(0, 2), budget=5.0)
-    told = document(*words)
-    assert same(told, problem, alphas=[0.2], runs=6, horizon=20, truth=Truth(1, (3.0, 4.5)))
-    assert (told["settings"]["truly"], told["settings"]["sizes"]) == (1, "3-4.5")
+    printed = document(*words)
+    assert same(printed, problem, alphas=[0.2], runs=6, horizon=20, truth=Truth(1, (3.0, 4.5)))
+    assert (printed["settings"]["truly"], printed["settings"]["sizes"]) == (1, "3-4.5")
     assert invoke(*words).startswith("0 to 2 (truly 1) of 5 streams shifted by an unknown size (scale 4) (truly 3-4.5)")
 
 
@@ -75,9 +75,9 @@ def test_the_table_has_one_line_an_alpha() -> None:
 
 
 def test_searches_that_never_stop_are_named() -> None:
-    told = invoke(*SMALL, *FEW, "--horizon", "1", "--alpha", "0.001")
-    assert "alpha 0.001: 6 never stopped, counted neither right nor wrong." in told
-    assert "never" in told.splitlines()[3]
+    printed = invoke(*SMALL, *FEW, "--horizon", "1", "--alpha", "0.001")
+    assert "alpha 0.001: 6 never stopped, counted neither right nor wrong." in printed
+    assert "never" in printed.splitlines()[3]
 
 
 def test_a_model_replaces_the_family(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_a_model_replaces_the_family(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "history.csv", values, delimiter=",", header="a,b,c,d,e,f", comments="")
     model = tmp_path / "plant.eccaht"
     calibrate([tmp_path / "history.csv"], row_interval="1min").save(model)
-    told = document("--model", str(model), "--anomalies", "1", "--shift", "-2", *FEW)
-    assert same(told, load_model(model).problem(shift=-2.0, n_anomalies=1, budget=5.0), runs=6)
-    assert told["settings"]["noise"] == {"model": str(model)}
+    printed = document("--model", str(model), "--anomalies", "1", "--shift", "-2", *FEW)
+    assert same(printed, load_model(model).problem(shift=-2.0, n_anomalies=1, budget=5.0), runs=6)
+    assert printed["settings"]["noise"] == {"model": str(model)}
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])

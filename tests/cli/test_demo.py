@@ -1,4 +1,4 @@
-"""The demo tells what the library does, in plain lines, in a live view and as JSON."""
+"""The demo shows what the library does, in plain lines, in a live view and as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 from eccaht import Simulator, make_policy
+from eccaht.base.statistics import reached_for_good
 from eccaht.cli import demo as command
 from eccaht.cli.main import app
-from eccaht.experiments.comparison import compare
-from eccaht.paper import fig1, side_by_side
-from eccaht.paper.side_by_side import Needed, problems
-from eccaht.statistics import reached_for_good
+from eccaht.research.experiments.comparison import compare
+from eccaht.research.paper import fig1, side_by_side
+from eccaht.research.paper.side_by_side import Needed, problems
 
 SEED = 6  # the gap rule stops within its 20 measurements
 FEW = {"RUNS": 2, "HORIZON": 60}
@@ -55,8 +55,8 @@ def plain(out: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def document(out: Path) -> dict[str, Any]:
     """The same one for programs."""
-    told: dict[str, Any] = json.loads(run(out, "--seed", str(SEED), "--json"))
-    return told
+    document: dict[str, Any] = json.loads(run(out, "--seed", str(SEED), "--json"))
+    return document
 
 
 def test_plain_output_is_one_line_a_measurement_without_control_characters(plain: list[str]) -> None:
@@ -100,7 +100,7 @@ def test_json_is_the_search_that_the_library_replays(document: dict[str, Any], o
     assert all(Path(file).stat().st_size > 0 for file in document["files"])
 
 
-def test_json_tells_when_the_gap_rule_stops(document: dict[str, Any]) -> None:
+def test_json_says_when_the_gap_rule_stops(document: dict[str, Any]) -> None:
     rule = document["gap_rule"]
     leads = [step["lead"] for step in document["steps"]]
     assert rule["stopped_at"] == next(t for t, lead in enumerate(leads, 1) if lead >= rule["threshold"])
@@ -152,7 +152,7 @@ def test_every_summary_fits_a_terminal() -> None:
     for stopped in (None, worst, [10, 11, 12]):
         at = None if stopped is None else 20
         for decision, since in ((worst, 20), ([10, 11, 12], None)):
-            end = fig1.Outcome(decision, worst, since, at, stopped)
+            end = fig1.Fig1Outcome(decision, worst, since, at, stopped)
             assert max(map(len, command.summary(end))) < 80
             assert len(command.summary(end)) == 5
 
@@ -162,7 +162,7 @@ def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
     main, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
     few = "; ".join(f"side_by_side.{name} = {value}" for name, value in FEW.items())
-    code = f"from eccaht.__main__ import main; from eccaht.paper import side_by_side; {few}; main()"
+    code = f"from eccaht.__main__ import main; from eccaht.research.paper import side_by_side; {few}; main()"
     arguments = [sys.executable, "-c", code, "demo", "--delay", "0", "--out", str(tmp_path)]
     environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
     for name in ("COLUMNS", "LINES", "NO_COLOR"):

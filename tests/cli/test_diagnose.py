@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from eccaht import families, make_policy
 from eccaht.cli.main import app, run
-from eccaht.diagnose import diagnose
-from eccaht.model.model import load_model
-from eccaht.problem import Problem
+from eccaht.plants.diagnose import diagnose
+from eccaht.plants.model.model import load_model
+from eccaht.streams.problem import Problem
 from tests.checks.archives import packed, unpacked
-from tests.diagnose.worlds import model_of, white
+from tests.plants.diagnose.worlds import model_of, white
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +52,12 @@ def test_every_check_has_a_line_and_what_is_wrong_has_a_remedy(
 
 def test_json_carries_what_the_library_computes(copied: Path) -> None:
     words = ["diagnose", str(copied), "--anomalies", "1", "--shift", "-4", "--runs", "3", "--horizon", "30", "--json"]
-    told = json.loads(CliRunner().invoke(app, words).stdout)
+    printed = json.loads(CliRunner().invoke(app, words).stdout)
     same = diagnose(load_model(copied), n_anomalies=1, shift=-4.0, runs=3, horizon=30)
-    assert told == {"file": str(copied), **json.loads(json.dumps(same.as_dict())), "files": []}
-    assert told["verdict"] == "not fit"
-    assert told["expectation"]["runs"] == 3
-    assert [check["name"] for check in told["checks"]][-1] == "expected measurements"
+    assert printed == {"file": str(copied), **json.loads(json.dumps(same.as_dict())), "files": []}
+    assert printed["verdict"] == "not fit"
+    assert printed["expectation"]["runs"] == 3
+    assert [check["name"] for check in printed["checks"]][-1] == "expected measurements"
     assert json.loads(CliRunner().invoke(app, ["diagnose", str(copied), "--json"]).stdout)["expectation"] is None
 
 
@@ -80,8 +80,8 @@ def bad_files(directory: Path, good: Path) -> dict[str, Path]:
     }
     paths = list(files.values())
     paths[0].write_bytes(pickle.dumps({"names": ["a"]}))
-    told, arrays = unpacked(good.read_bytes())
-    paths[1].write_bytes(packed(told | {"version": 99}, arrays))
+    header, arrays = unpacked(good.read_bytes())
+    paths[1].write_bytes(packed(header | {"version": 99}, arrays))
     make_policy("ecc-aht", Problem(families.identity(3), shift=1.0, n_anomalies=1, budget=2.0)).save(paths[2])
     paths[3].write_bytes(good.read_bytes()[:2000])
     return files
@@ -148,7 +148,7 @@ def test_a_page_that_cannot_be_written_is_refused_first(
 def test_a_covariance_that_cannot_be_searched_with_is_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import eccaht.diagnose.report as report
+    import eccaht.plants.diagnose.report as report
 
     def refuse(*_: object, **__: object) -> None:
         raise ArithmeticError("the covariance is too ill-conditioned to cancel noise exactly")

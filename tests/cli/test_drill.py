@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.datasets.example import STATUS, write_example
-from eccaht.incident.counts import AT_ALARM, HEADINGS
-from eccaht.incident.drill import drill_history, keeping, kept
-from eccaht.incident.faults import KINDS
-from eccaht.model.calibration import calibrate, calibrate_with_windows
-from eccaht.model.model import load_model
+from eccaht.plants.example import STATUS, write_example
+from eccaht.plants.incident.counts import AT_ALARM, HEADINGS
+from eccaht.plants.incident.drill import drill_history, keeping, kept
+from eccaht.plants.incident.faults import KINDS
+from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
+from eccaht.plants.model.model import load_model
 
 FEW = ["--runs", "40"]
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_drilled_is_one_line(
 
 
 def test_rows_without_times_are_counted_in_windows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.model.histories import signals, write_csv
+    from tests.plants.model.histories import signals, write_csv
 
     names: list[Any] = ["a", "b", "c"]
     path = write_csv(tmp_path / "h.csv", names, signals(300, 3).T.tolist())

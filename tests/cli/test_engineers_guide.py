@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.incident.drill import drill_history
+from eccaht.plants.incident.drill import drill_history
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "engineers.md").read_text(encoding="utf-8")
 SHOWN = re.compile(r"```sh\n(?P<commands>.*?)```\n*(?:```text\n(?P<output>.*?)```)?", re.DOTALL)
@@ -25,7 +25,7 @@ def named(output: str) -> set[str]:
 def few_drills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Defaults but for fewer drills, which take most of the time."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("eccaht.incident.drill.drill_history", partial(drill_history, runs=24))
+    monkeypatch.setattr("eccaht.plants.incident.drill.drill_history", partial(drill_history, runs=24))
 
 
 def test_every_command_runs_and_names_the_right_sensors(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.datasets.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
-from eccaht.explain.finding import investigate
-from eccaht.model.calibration import calibrate
-from eccaht.model.prepare import recorded
-from eccaht.policies import DEFAULT_POLICY, make_policy
-from eccaht.run.replay import Replay
+from eccaht.plants.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
+from eccaht.plants.explain.finding import investigate
+from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.model.prepare import recorded
+from eccaht.plants.replay import Replay
+from eccaht.streams.policies import DEFAULT_POLICY, make_policy
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_another_plant(tmp_path: Path) -> None:
@@ -29,9 +29,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_another_plant(tmp_pa
 
 def test_the_files_have_what_real_ones_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["example", "--out", str(tmp_path / "deep" / "plant"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    history, incident, truth = (Path(file) for file in told["files"])
-    assert told["truth"] == json.loads(truth.read_text())
+    printed = json.loads(capsys.readouterr().out)
+    history, incident, truth = (Path(file) for file in printed["files"])
+    assert printed["truth"] == json.loads(truth.read_text())
     table = pl.read_csv(history, try_parse_dates=True)
     assert table.columns == ["time", *TAGS, STATUS, SETPOINT]
     assert set(table[STATUS]) == {"AUTO", "MANUAL"}
@@ -40,11 +40,11 @@ def test_the_files_have_what_real_ones_have(tmp_path: Path, capsys: pytest.Captu
     steps = table["time"].diff().drop_nulls().dt.total_seconds()
     assert (steps.min(), steps.max()) == (10, 730)  # twelve minutes without a row
 
-    wrong = told["truth"]["anomalies"]
+    wrong = printed["truth"]["anomalies"]
     assert len(wrong) == N_ANOMALIES
     assert len({section for section, tags in SECTIONS.items() for tag in wrong if tag in tags}) == N_ANOMALIES
     later = pl.read_csv(incident, try_parse_dates=True).with_columns(pl.col("time").cast(pl.String))
-    onset = told["truth"]["onset"]
+    onset = printed["truth"]["onset"]
     before, after = later.filter(pl.col("time") < onset), later.filter(pl.col("time") >= onset)
     for tag in TAGS:
         moved = (after[tag].mean() - before[tag].mean()) / table[tag].std()  # type: ignore[operator]

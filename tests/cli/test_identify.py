@@ -18,9 +18,9 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.datasets.example import STATUS, write_example
-from eccaht.model.calibration import calibrate
-from tests.model.histories import signals, write_csv
+from eccaht.plants.example import STATUS, write_example
+from eccaht.plants.model.calibration import calibrate
+from tests.plants.model.histories import signals, write_csv
 
 ONSET = "2024-03-07T08:00"
 
@@ -43,7 +43,7 @@ def arguments(plant: Path, *others: str, data: str = "incident.csv") -> list[str
     return ["identify", *given, "--start", ONSET, *others]
 
 
-def told(capsys: pytest.CaptureFixture[str], *given: str) -> dict[str, Any]:
+def printed(capsys: pytest.CaptureFixture[str], *given: str) -> dict[str, Any]:
     assert run([*given, "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
@@ -66,8 +66,8 @@ def test_the_right_sensors_are_named_in_a_table_with_reasons(
     assert max(map(len, lines)) <= 110
 
 
-def test_json_tells_everything(plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    document = told(capsys, *arguments(plant, "--shift", "1"))
+def test_json_holds_everything(plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    document = printed(capsys, *arguments(plant, "--shift", "1"))
     assert names(document) == set(truth)
     assert document["reason"] == "stopped"
     assert document["settled"] is True
@@ -103,25 +103,25 @@ def test_the_order_of_columns_is_free_further_ones_are_ignored_and_missing_ones_
     lacking = arguments(tmp_path, "--shift", "1", data="lacking.csv")
     assert run(lacking) == 2
     assert absent in capsys.readouterr().err
-    document = told(capsys, *lacking, "--missing", "allow")
+    document = printed(capsys, *lacking, "--missing", "allow")
     assert names(document) == set(truth)
     assert absent not in {sensor["sensor"] for sensor in document["sensors"]}
     assert any(absent in note for note in document["notes"])
-    growing = told(capsys, *lacking, "--missing", "allow", "--follow", "--timeout", "0.1", "--poll", "0.01")
+    growing = printed(capsys, *lacking, "--missing", "allow", "--follow", "--timeout", "0.1", "--poll", "0.01")
     assert growing["named"] == document["named"]
 
 
 def test_shifts_by_sign_by_name_and_from_a_file(
     plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong_way = told(capsys, *arguments(plant, "--shift", "-1"))
+    wrong_way = printed(capsys, *arguments(plant, "--shift", "-1"))
     assert not names(wrong_way) & set(truth)
     one, *others = truth
-    document = told(capsys, *arguments(plant, "--shift", "1", "--shift", f"{one}=-1", "--stopping", "60"))
+    document = printed(capsys, *arguments(plant, "--shift", "1", "--shift", f"{one}=-1", "--stopping", "60"))
     assert one not in names(document)
     assert set(others) < names(document)
     (tmp_path / "shifts.csv").write_text("".join(f"{tag},1\n" for tag in truth))
-    document = told(capsys, *arguments(plant, "--shift", "-1", "--shift-file", str(tmp_path / "shifts.csv")))
+    document = printed(capsys, *arguments(plant, "--shift", "-1", "--shift-file", str(tmp_path / "shifts.csv")))
     assert names(document) == set(truth)
 
 
@@ -131,7 +131,7 @@ def test_ledger_and_picture_are_written(
 ) -> None:
     files = [str(tmp_path / f"ledger{ending}"), str(tmp_path / "evidence.png")]
     given = arguments(plant, "--shift", "1", "--per-window", "3", "--ledger", files[0], "--plot", files[1])
-    document = told(capsys, *given)
+    document = printed(capsys, *given)
     assert document["files"] == files
     table = pl.read_csv(files[0]) if ending == ".csv" else pl.read_parquet(files[0])
     assert len(table) == document["measurements"]
@@ -153,10 +153,10 @@ def test_ledger_and_picture_are_written(
 def test_stopping_rules(
     plant: Path, stopping: str, reason: str, measurements: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = told(capsys, *arguments(plant, "--shift", "1", "--stopping", stopping))
+    document = printed(capsys, *arguments(plant, "--shift", "1", "--stopping", stopping))
     assert document["reason"] == reason
     assert measurements in (None, document["measurements"])
-    document = told(capsys, *arguments(plant, "--shift", "1", "--max-measurements", "4"))
+    document = printed(capsys, *arguments(plant, "--shift", "1", "--max-measurements", "4"))
     assert (document["reason"], document["measurements"]) == ("max_measurements", 4)
     assert document["settled"] is False
 
@@ -179,7 +179,7 @@ def test_an_unsettled_set_is_said_to_be_one(plant: Path, capsys: pytest.CaptureF
 def test_an_open_number_finds_the_sensors_and_quiet_data_have_none(
     plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = told(capsys, *arguments(plant, "--shift", "1", "--anomalies", "0-5"))
+    document = printed(capsys, *arguments(plant, "--shift", "1", "--anomalies", "0-5"))
     assert names(document) == set(truth)
     assert document["settings"]["anomalies"] == [0, 5]
     assert document["confidence"]["how"] == "estimated"
@@ -193,7 +193,7 @@ def test_an_open_number_finds_the_sensors_and_quiet_data_have_none(
     assert "Closest to being named: " in out
     assert "named" not in [line.split()[1] for line in out.splitlines() if line[:1].isdigit()]
     assert pl.read_csv(files[0])["champion"].null_count() > 0
-    document = told(capsys, *quiet, "--ledger", files[2])
+    document = printed(capsys, *quiet, "--ledger", files[2])
     assert (document["named"], document["settled"], document["why"]) == ([], True, [])
     assert document["best_rival"]["without"] is None
     assert document["runner_up"]["margin"] is None
@@ -203,7 +203,7 @@ def test_unknown_shifts_come_with_intervals_in_both_units(
     plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = arguments(plant, "--shift", "unknown:1:positive", "--shift", f"{truth[0]}=1", "--stopping", "40")
-    document = told(capsys, *given)
+    document = printed(capsys, *given)
     assert names(document) == set(truth)
     bias = json.loads((plant / "truth.json").read_text())["bias"]
     for sensor in document["named"]:
@@ -220,7 +220,7 @@ def test_unknown_shifts_come_with_intervals_in_both_units(
 
 
 def test_wild_readings_may_be_allowed_for(plant: Path, truth: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    document = told(capsys, *arguments(plant, "--shift", "1", "--outliers", "0.05"))
+    document = printed(capsys, *arguments(plant, "--shift", "1", "--outliers", "0.05"))
     assert names(document) == set(truth)
     assert document["settings"]["outliers"] == 0.05
 
@@ -229,12 +229,12 @@ def test_whole_windows_need_few_of_them(
     plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = arguments(plant, "--shift", "1", "--vectors", "--ledger", str(tmp_path / "l.csv"))
-    document = told(capsys, *given)
+    document = printed(capsys, *given)
     assert names(document) == set(truth)
     assert document["measurements"] == document["windows"] <= 6
     assert len(pl.read_csv(tmp_path / "l.csv")) == document["windows"]
-    assert told(capsys, *given, "--readout-noise", "0.5")["windows"] >= document["windows"]
-    assert told(capsys, *given, "--stopping", "9")["windows"] == 9
+    assert printed(capsys, *given, "--readout-noise", "0.5")["windows"] >= document["windows"]
+    assert printed(capsys, *given, "--stopping", "9")["windows"] == 9
     assert run(given) == 0
     assert "read whole" in capsys.readouterr().out
 
@@ -350,9 +350,9 @@ def test_a_growing_file_gives_the_finding_of_the_complete_one(
 
     writer = threading.Thread(target=feed)
     writer.start()
-    document = told(capsys, *arguments(tmp_path, "--shift", "1", "--follow", "--poll", "0.01", "--timeout", "20"))
+    document = printed(capsys, *arguments(tmp_path, "--shift", "1", "--follow", "--poll", "0.01", "--timeout", "20"))
     writer.join()
-    whole = told(capsys, *arguments(plant, "--shift", "1"))
+    whole = printed(capsys, *arguments(plant, "--shift", "1"))
     for key in ("named", "sensors", "measurements", "decided", "why"):
         assert document[key] == whole[key]
 
@@ -387,14 +387,14 @@ def damaged(plant: Path, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("follow", [False, True])
-def test_bad_lines_and_values_are_told_and_do_not_end_it(
+def test_bad_lines_and_values_are_reported_and_do_not_end_it(
     follow: bool, plant: Path, truth: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damaged(plant, tmp_path / "bad.csv")
     shutil.copy(plant / "plant.model", tmp_path)
     more = ["--follow", "--timeout", "0.1", "--poll", "0.01"] if follow else []
     given = arguments(tmp_path, "--shift", "1", "--stopping", "40", "--ledger", str(tmp_path / "l.csv"), data="bad.csv")
-    document = told(capsys, *given, *more)
+    document = printed(capsys, *given, *more)
     assert names(document) == set(truth)
     assert document["measurements"] == len(pl.read_csv(tmp_path / "l.csv")) == 40
     lines, values = document["notes"][-2:]
@@ -427,7 +427,7 @@ def test_times_are_local_in_all_that_is_written(
     given = arguments(tmp_path, "--shift", "1", "--timezone", "Europe/Berlin", data="summer.csv")
     given[given.index("--start") + 1] = "2024-06-15T08:00"
     given += ["--follow", "--timeout", "0.1", "--poll", "0.01"] if follow else []
-    document = told(capsys, *given, "--ledger", str(tmp_path / "l.parquet"))
+    document = printed(capsys, *given, "--ledger", str(tmp_path / "l.parquet"))
     assert document["start"] == "2024-06-15 08:00:00+02:00"
     assert document["timezone"] == "Europe/Berlin"
     assert [note for note in document["notes"] if "line" in note] == []
@@ -440,7 +440,7 @@ def test_times_are_local_in_all_that_is_written(
     assert pl.read_csv(tmp_path / "l.csv")["time"][0] == "2024-06-15 08:00:00+02:00"
 
 
-def test_rows_without_times_are_told_by_their_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_times_are_reported_by_their_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = signals(900, 4)
     history = write_csv(tmp_path / "h.csv", values[0].tolist(), values[1:].T.tolist())
     assert run(["calibrate", str(history), "--out", str(tmp_path / "m"), "--no-header", "--window", "10rows"]) == 0

@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eccaht.cli.identify_sums import Sums
+from eccaht.cli.identify_sums import SumsOptions
 from eccaht.cli.main import run
-from eccaht.data.windows import Windows
-from eccaht.datasets.example import SETPOINT, STATUS, write_example
-from eccaht.incident.answer import Answer
-from eccaht.model.calibration import calibrate
-from eccaht.model.model import Model
-from tests.incident.example_answers import answer_of
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.example import SETPOINT, STATUS, write_example
+from eccaht.plants.incident.answer import Answer
+from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.model.model import Model
+from tests.plants.incident.example_answers import answer_of
 
 ONSET = "2024-03-07T08:00"
 
@@ -48,7 +48,7 @@ class Asked:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    stand_in, module = Asked(), ModuleType("eccaht.incident.investigate")
+    stand_in, module = Asked(), ModuleType("eccaht.plants.incident.investigate")
     module.investigate_incident = stand_in  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return stand_in
@@ -165,4 +165,4 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 
 def test_zero_is_an_option_that_was_given() -> None:
-    assert Sums(budget=0.0, seed=0, outliers=0.0).given == ["--budget", "--outliers", "--seed"]
+    assert SumsOptions(budget=0.0, seed=0, outliers=0.0).given == ["--budget", "--outliers", "--seed"]

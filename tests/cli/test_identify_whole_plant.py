@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 from eccaht.cli.main import run
-from eccaht.incident.drill import drill_history, keeping
-from eccaht.model.calibration import calibrate_with_windows
-from tests.model.histories import write_csv
+from eccaht.plants.incident.drill import drill_history, keeping
+from eccaht.plants.model.calibration import calibrate_with_windows
+from tests.plants.model.histories import write_csv
 
 NAMES = [f"T-{k}" for k in range(1, 7)]
 START = np.datetime64("2024-03-04T00:00:00")

@@ -1,4 +1,4 @@
-"""The bench prints what the library computes, in one table or in the promised JSON document."""
+"""The bench prints what the library computes, in one table or in the documented JSON."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from eccaht.cli.main import run
-from eccaht.datasets.labelled import find_entities
-from eccaht.experiments import incidents, incidents_figure, incidents_methods
-from eccaht.experiments.detection import DELIVERED, DETECTORS, OURS
-from eccaht.experiments.incidents import Settings
-from eccaht.experiments.incidents_summary import as_entry, summarise
+from eccaht.research.datasets.labelled import find_entities
+from eccaht.research.experiments import incidents, incidents_figure, incidents_methods
+from eccaht.research.experiments.detection import DELIVERED, DETECTORS, OURS
+from eccaht.research.experiments.incidents import CollectionSettings
+from eccaht.research.experiments.incidents_summary import as_entry, summarise
 from tests.cli import commands
-from tests.datasets.labelled_format import write_collection
-from tests.datasets.testbed_format import write_batadal, write_skab, write_tep
-from tests.experiments.incident_methods import z_scores
+from tests.research.datasets.labelled_format import write_collection
+from tests.research.datasets.testbed_format import write_batadal, write_skab, write_tep
+from tests.research.experiments.incident_methods import z_scores
 
 METHODS = ("eccaht", "z-mean", "z-max", "z-local")
 QUICK = ["--runs", "4", "--jobs", "1", "--methods", ",".join(METHODS)]
@@ -37,13 +37,13 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incidents_methods, "our_judge", z_scores)
 
 
-def test_json_is_as_promised_and_holds_what_the_library_computes(
+def test_json_is_as_documented_and_holds_what_the_library_computes(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incidents_figure, "draw", lambda _: Figure(figsize=(1, 1)))
-    told = document(str(directory), *QUICK, "--seed", "5", "--out", str(tmp_path))
-    assert list(told["collections"]) == ["one", "two"]
-    for entry in told["collections"].values():
+    printed = document(str(directory), *QUICK, "--seed", "5", "--out", str(tmp_path))
+    assert list(printed["collections"]) == ["one", "two"]
+    for entry in printed["collections"].values():
         assert set(entry["labelled"]) == set(METHODS)
         for measures in entry["labelled"].values():
             assert set(measures) == {"precision_at_n", "hit_rate_150", "rc_top_3", "f1"}
@@ -51,11 +51,11 @@ def test_json_is_as_promised_and_holds_what_the_library_computes(
         assert set(entry["quiet"]) == {"alarms", "stretches", "promise"}
         assert set(entry["sure_and_wrong"]) == {"wrong", "sure"}
         assert list(entry["detection"]) == list(DETECTORS)
-    trials = incidents.run(find_entities(directory), Settings(4, 5, METHODS)).trials
+    trials = incidents.run(find_entities(directory), CollectionSettings(4, 5, METHODS)).trials
     expected = {name: as_entry(summary) for name, summary in summarise(trials, seed=5).items()}
-    assert told["collections"]["one"]["labelled"] == expected["one"]["labelled"]
-    assert told["collections"]["two"]["replayed"] == expected["two"]["replayed"]
-    assert told["collections"]["one"]["sure_and_wrong"] == expected["one"]["sure_and_wrong"]
+    assert printed["collections"]["one"]["labelled"] == expected["one"]["labelled"]
+    assert printed["collections"]["two"]["replayed"] == expected["two"]["replayed"]
+    assert printed["collections"]["one"]["sure_and_wrong"] == expected["one"]["sure_and_wrong"]
 
 
 def test_the_table_fits_a_terminal_and_the_files_are_written(directory: Path, tmp_path: Path) -> None:
@@ -113,10 +113,10 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert run(["incidents", str(directory), "--out", str(tmp_path / "new" / "out"), *arguments]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert message in told.err
-    assert told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
     assert not (tmp_path / "new").exists()
 
 

@@ -12,9 +12,9 @@ import pytest
 from eccaht import Problem, families
 from eccaht.cli import limits as command
 from eccaht.cli.main import run
-from eccaht.limits import limits
-from eccaht.model.calibration import calibrate
-from eccaht.model.model import load_model
+from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.model.model import load_model
+from eccaht.streams.limits import limits
 from tests.cli import commands
 
 SMALL = ["--streams", "12", "--anomalies", "2", "--rho", "0.7", "--sets", "2"]
@@ -23,17 +23,17 @@ SMALL = ["--streams", "12", "--anomalies", "2", "--rho", "0.7", "--sets", "2"]
 invoke, document = partial(commands.invoke, "limits"), partial(commands.document, "limits")
 
 
-def same(told: Any, problem: Problem, **options: Any) -> bool:
+def same(printed: Any, problem: Problem, **options: Any) -> bool:
     expected = json.loads(json.dumps(command.document(limits(problem, **options))))
-    return bool({name: told[name] for name in expected} == expected)
+    return bool({name: printed[name] for name in expected} == expected)
 
 
 def test_json_holds_what_the_library_computes() -> None:
-    told = document(*SMALL, "--alpha", "0.01", "--seed", "3", "--shift", "2", "--budget", "4")
+    printed = document(*SMALL, "--alpha", "0.01", "--seed", "3", "--shift", "2", "--budget", "4")
     problem = Problem(families.toeplitz(12, 0.7), shift=2.0, n_anomalies=2, budget=4.0)
-    assert same(told, problem, alpha=0.01, n_sets=2, seed=3)
-    assert told["settings"]["noise"] == {"family": "toeplitz", "rho": 0.7}
-    assert told["settings"].items() >= {"streams": 12, "anomalies": 2, "shift": 2.0, "budget": 4.0}.items()
+    assert same(printed, problem, alpha=0.01, n_sets=2, seed=3)
+    assert printed["settings"]["noise"] == {"family": "toeplitz", "rho": 0.7}
+    assert printed["settings"].items() >= {"streams": 12, "anomalies": 2, "shift": 2.0, "budget": 4.0}.items()
 
 
 def test_each_figure_has_one_line_of_meaning() -> None:
@@ -51,8 +51,8 @@ def test_each_figure_has_one_line_of_meaning() -> None:
 
 
 def test_a_binding_budget_is_said() -> None:
-    told = invoke("--family", "kronecker", "--streams", "16", "--anomalies", "2", "--budget", "0.7", "--sets", "1")
-    assert "The budget binds" in told
+    printed = invoke("--family", "kronecker", "--streams", "16", "--anomalies", "2", "--budget", "0.7", "--sets", "1")
+    assert "The budget binds" in printed
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +67,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_replaces_the_family(model: Path) -> None:
-    told = document("--model", str(model), "--anomalies", "1", "--shift", "2", "--sets", "9")
+    printed = document("--model", str(model), "--anomalies", "1", "--shift", "2", "--sets", "9")
     problem = load_model(model).problem(shift=2.0, n_anomalies=1, budget=5.0)
-    assert same(told, problem, n_sets=9)
-    assert told["every_set"]
-    assert told["settings"]["noise"] == {"model": str(model)}
+    assert same(printed, problem, n_sets=9)
+    assert printed["every_set"]
+    assert printed["settings"]["noise"] == {"model": str(model)}
 
 
 BAD = {

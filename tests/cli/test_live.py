@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 
 from eccaht.cli import live
 from eccaht.cli.demo import summary
-from eccaht.paper import fig1
+from eccaht.research.paper import fig1
 
 
 @pytest.fixture(scope="module", params=[0, 4])
@@ -55,7 +55,7 @@ def test_a_frame_marks_the_pair_and_the_named_set(moments: list[fig1.Moment]) ->
         assert ("█" in right) == (now.weights[k] > 0.3)
 
 
-def test_the_verdict_tells_hits_misses_and_false_names(moments: list[fig1.Moment]) -> None:
+def test_the_verdict_counts_hits_misses_and_false_names(moments: list[fig1.Moment]) -> None:
     last = moments[-1]
     rows = lines(live.verdict(last, []))[2 : 2 + fig1.STREAMS]
     named, true = set(last.decision.tolist()), set(last.anomalies.tolist())

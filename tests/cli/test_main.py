@@ -10,7 +10,7 @@ import pytest
 
 import eccaht
 from eccaht.cli.main import COMMANDS, load, run
-from eccaht.paper import fig1
+from eccaht.research.paper import fig1
 
 
 def eccaht_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

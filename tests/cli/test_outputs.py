@@ -17,13 +17,13 @@ from matplotlib.figure import Figure
 from eccaht.cli import memory
 from eccaht.cli.main import COMMANDS, load, run
 from eccaht.cli.output import writable_directory
-from eccaht.datasets.example import STATUS, write_example
-from eccaht.diagnose import page
-from eccaht.model.calibration import calibrate
-from eccaht.paper import fig1, figures
-from tests.datasets.labelled_format import write_collection
-from tests.datasets.wadi_format import plant, write
-from tests.test_files import full_disk, odd_file
+from eccaht.plants.diagnose import page
+from eccaht.plants.example import STATUS, write_example
+from eccaht.plants.model.calibration import calibrate
+from eccaht.research.paper import fig1, figures
+from tests.base.test_files import full_disk, odd_file
+from tests.research.datasets.labelled_format import write_collection
+from tests.research.datasets.wadi_format import plant, write
 
 SEARCH = ["--anomalies", "3", "--shift", "1"]
 # command -> its arguments, the options that name files to write with their endings, its inputs
@@ -69,7 +69,7 @@ DIRECTORIES = {
     "water": (["water", "--out"], "history.csv"),
 }
 READ_ONLY = {"policies", "limits"}
-SERVICE = {"serve", "token", "store"}  # write a store: tests/live looks at them
+SERVICE = {"serve", "token", "store"}  # write a store: tests/service looks at them
 
 
 def test_every_command_is_looked_at() -> None:
@@ -262,7 +262,7 @@ LOST: dict[str, tuple[list[str], str, list[str]]] = {
 @pytest.mark.parametrize(
     ("case", "as_json"), [*((case, False) for case in LOST), ("calibrate", True), ("both", True), ("demo", True)]
 )
-def test_what_was_found_is_told_if_it_cannot_be_written(
+def test_what_was_found_is_printed_if_it_cannot_be_written(
     case: str,
     as_json: bool,
     plant_files: Path,
@@ -270,7 +270,7 @@ def test_what_was_found_is_told_if_it_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("eccaht.paper.side_by_side.RUNS", 2)
+    monkeypatch.setattr("eccaht.research.paper.side_by_side.RUNS", 2)
     monkeypatch.setattr(page, "write", lambda *_: "a page without its pictures")
     monkeypatch.setattr(fig1, "draw", lambda _: Figure(figsize=(1, 1)))
     arguments, found, lost = LOST[case]
@@ -289,13 +289,13 @@ def test_what_was_found_is_told_if_it_cannot_be_written(
 
 
 class _Closed(io.StringIO):
-    """Standard output that nobody reads any more."""
+    """Standard output that no process reads any more."""
 
     def write(self, text: str) -> int:  # noqa: ARG002
         raise BrokenPipeError
 
 
-def test_files_are_written_though_nobody_reads_what_is_told(
+def test_files_are_written_though_no_process_reads_what_is_printed(
     plant_files: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout", _Closed())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eccaht.cli.parsing import parse_number, parse_shift
-from eccaht.shifts import UnknownShift
+from eccaht.streams.shifts import UnknownShift
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from eccaht import policy_names
 from eccaht.cli.main import app
 from eccaht.cli.policies import table
-from eccaht.policies import CATALOGUE
+from eccaht.streams.policies import CATALOGUE
 
 
 def test_json_lists_every_name_once_with_its_source() -> None:

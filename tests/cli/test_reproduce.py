@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from eccaht.cli import reproduce as command
 from eccaht.cli.main import run
-from eccaht.paper import figures, runner, storage
-from eccaht.paper.runner import Progress
+from eccaht.research.paper import figures, runner, storage
+from eccaht.research.paper.runner import Progress
 
 QUICK = ["reproduce", "fig5a", "--runs", "2", "--jobs", "1"]
 

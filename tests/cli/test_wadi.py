@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eccaht.cli.main import app, run
-from tests.datasets.wadi_format import plant, write
+from tests.research.datasets.wadi_format import plant, write
 
 FIRST, LAST = 5100, 6616  # rows of the first attack, on the valve 1_MV_001
 QUICK = ["--runs", "1", "--jobs", "1"]
@@ -32,25 +32,25 @@ def document(*arguments: str) -> Any:
 
 
 def test_both_figures_come_from_the_files(directory: Path, tmp_path: Path) -> None:
-    told = document(str(directory), "--out", str(tmp_path / "out"), *QUICK)
-    assert told["edition"] == "2017"
-    (attack,) = told["fig4a"]
+    printed = document(str(directory), "--out", str(tmp_path / "out"), *QUICK)
+    assert printed["edition"] == "2017"
+    (attack,) = printed["fig4a"]
     assert attack["attack"] == "attack 1"
     assert [row["policy"] for row in attack["policies"]] == [
         *("ecc-aht", "diagonal", "ttts-challenger", "random-sparse"),
         *("simple-difference", "base-arm-combgape", "round-robin"),
     ]
     assert attack["policies"][0]["final_f1"]["mean"] == 1.0
-    assert {row["pipeline"] for row in told["fig4b"]} == {"ecc-aht", "combgape"}
+    assert {row["pipeline"] for row in printed["fig4b"]} == {"ecc-aht", "combgape"}
     # all others lie after the end of the data, or on points that never moved
-    assert told["left_out"]["attack 8"] == "2_MCV_007: 2_MCV_007_CO was dropped: constant in the history"
-    assert told["left_out"]["attack 2"] == "no whole window of the data lies within it"
-    assert len(told["left_out"]) == 13
+    assert printed["left_out"]["attack 8"] == "2_MCV_007: 2_MCV_007_CO was dropped: constant in the history"
+    assert printed["left_out"]["attack 2"] == "no whole window of the data lies within it"
+    assert len(printed["left_out"]) == 13
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
-        Path(file).name for file in told["files"]
+        Path(file).name for file in printed["files"]
     )
     assert {"fig4a.png", "fig4a.pdf", "fig4a.csv", "fig4b.png", "fig4b.csv", "attacks.csv", "columns.csv"} <= {
-        Path(file).name for file in told["files"]
+        Path(file).name for file in printed["files"]
     }
 
 
@@ -79,10 +79,10 @@ def test_bad_options_are_one_line(
 ) -> None:
     out = tmp_path / "new" / "out"
     assert run(["wadi", str(directory), "--out", str(out), *arguments]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert message in told.err
-    assert told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
     assert not (tmp_path / "new").exists()
 
 

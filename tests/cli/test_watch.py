@@ -1,4 +1,4 @@
-"""`eccaht watch` on a small plant: what it tells, and that no kill makes it lose or repeat an event."""
+"""`eccaht watch` on a small plant: what it reports, and that no kill makes it lose or repeat an event."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ import pytest
 from eccaht.cli.main import run
 from eccaht.cli.watch_outlets import Commands, Log, variables
 from eccaht.cli.watch_view import sparkline, suspects
-from eccaht.model.model import load_model
-from eccaht.watch.events import Event
-from eccaht.watch.rates import false_alarm_every, rate_line
-from eccaht.watch.session import Session
-from eccaht.watch.watchers import WatchedPlant
+from eccaht.plants.model.model import load_model
+from eccaht.plants.watch.events import Event
+from eccaht.plants.watch.rates import false_alarm_every, rate_line
+from eccaht.plants.watch.session import Session
+from eccaht.plants.watch.watchers import WatchedPlant
 from tests.checks.archives import Change, edit
-from tests.cli.watched import FAULTS, MISSING, SILENT, lines, make_model, told, until_it_ends, write_record
+from tests.cli.watched import FAULTS, MISSING, SILENT, lines, logged, make_model, until_it_ends, write_record
 
 RATE = ("--false-alarms", "1/5000w")
 EVENT = Event("alarm", "2024-05-01T08:00:00", "ALARM: a, b", 7, named=("a", "b"), sizes=(1.5, None))
@@ -55,8 +55,8 @@ def fresh(place: Path, path: Path) -> str:
     return str(path)
 
 
-def test_what_goes_wrong_is_told_in_order(place: Path) -> None:
-    events = told(place / "undisturbed.jsonl")
+def test_what_goes_wrong_is_reported_in_order(place: Path) -> None:
+    events = logged(place / "undisturbed.jsonl")
     assert [event["number"] for event in events] == list(range(1, len(events) + 1))
     course = [(event["event"], *event["sensors"]) for event in events]
     assert course == [
@@ -81,7 +81,7 @@ def test_json_is_one_document_a_line(place: Path, capsys: pytest.CaptureFixture[
     assert run(command(place, "record.csv", "--json")) == 0
     documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [documents[0]["event"], documents[-1]["event"]] == ["started", "stopped"]
-    assert documents[1:-1] == told(place / "undisturbed.jsonl")
+    assert documents[1:-1] == logged(place / "undisturbed.jsonl")
     assert {"event", "time", "onset", "named", "kinds", "sizes", "beliefs", "text"} <= documents[0].keys()
 
 
@@ -89,7 +89,7 @@ def test_a_shelved_sensor_raises_no_alarm(place: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     state = fresh(place, tmp_path / "state")
     assert run(command(place, "record.csv", "--state", state, "--log", str(log), "--shelve", "s1:10min")) == 0
-    course = [(event["event"], *event["sensors"]) for event in told(log)]
+    course = [(event["event"], *event["sensors"]) for event in logged(log)]
     assert course[:4] == [("shelved", "s1"), ("unshelved", "s1"), ("gap",), ("alarm", "s3")]
 
 
@@ -106,10 +106,10 @@ def test_orders_are_obeyed_as_they_come(place: Path) -> None:
         events += session.take(sample, windows.clock)
         if session.windows == 98:
             break
-    told_of = [event.event for event in events]
-    assert told_of[:3] == ["alarm", "acknowledged", "new-normal"]
-    assert sorted(told_of[3:]) == ["over", "shelved", "unshelved"]
-    assert events[told_of.index("over")].sensors == ("s1",)
+    kinds = [event.event for event in events]
+    assert kinds[:3] == ["alarm", "acknowledged", "new-normal"]
+    assert sorted(kinds[3:]) == ["over", "shelved", "unshelved"]
+    assert events[kinds.index("over")].sensors == ("s1",)
     with pytest.raises(ValueError, match="was counted before"):
         session.take(next(windows.samples()), windows.clock)
     for order in ("acknowledge", "unshelve s0", "shelve s9 1h", "shelve s1", "acknowledge it", "sing"):
@@ -139,7 +139,7 @@ def test_orders_in_a_file_are_read_once(place: Path, tmp_path: Path, capsys: pyt
     for size in (200, len(rows)):
         data.write_text("\n".join(rows[:size]) + "\n")
         assert run(begun) == 0
-    course = [(event["event"], *event["sensors"]) for event in told(log)]
+    course = [(event["event"], *event["sensors"]) for event in logged(log)]
     assert course[:3] == [("shelved", "s1"), ("gap",), ("alarm", "s3")]
     assert capsys.readouterr().err.count("the order 'hello' was not obeyed") == 1
 
@@ -151,7 +151,7 @@ def test_orders_in_a_file_are_read_once(place: Path, tmp_path: Path, capsys: pyt
 def test_killed_at_any_write_it_goes_on_with_the_same_events(
     place: Path, tmp_path: Path, killer: Callable[[int | None], list[str]], step: int
 ) -> None:
-    expected = told(place / "undisturbed.jsonl")
+    expected = logged(place / "undisturbed.jsonl")
     log, state = tmp_path / "log", tmp_path / "state"
     arguments = command(place, "record.csv", "--state", str(state), "--log", str(log))
     for number in range(step // 2, 1000, step):
@@ -164,7 +164,7 @@ def test_killed_at_any_write_it_goes_on_with_the_same_events(
         until_it_ends(arguments)
         killer(None)
         assert until_it_ends(arguments)
-        assert told(log) == expected, number
+        assert logged(log) == expected, number
     assert number > 40
 
 
@@ -214,7 +214,7 @@ def test_killed_at_random_moments_while_the_file_grows(place: Path, tmp_path: Pa
             process.wait()
     process = eccaht(*arguments, "--timeout", "1")
     assert process.wait(120) == 0
-    assert told(log) == told(place / "undisturbed.jsonl")
+    assert logged(log) == logged(place / "undisturbed.jsonl")
 
 
 def test_sigterm_ends_it_with_the_state_saved(place: Path, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_sigterm_ends_it_with_the_state_saved(place: Path, tmp_path: Path) -> No
         process.kill()
     assert json.loads(log.read_text().splitlines()[-1])["event"] == "stopped"
     assert run(command(place, "record.csv", "--state", str(state), "--log", str(log))) == 0
-    assert told(log) == told(place / "undisturbed.jsonl")
+    assert logged(log) == logged(place / "undisturbed.jsonl")
 
 
 # -- where events go ----------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_a_command_gets_the_event(place: Path, tmp_path: Path) -> None:
     )
     state = fresh(place, tmp_path / "state")
     assert run(command(place, "record.csv", "--state", state, "--exec", f"{sys.executable} {script}")) == 0
-    events = {event["number"]: event for event in told(place / "undisturbed.jsonl")}
+    events = {event["number"]: event for event in logged(place / "undisturbed.jsonl")}
     urgent = {number for number, event in events.items() if event["event"] in ("alarm", "silent")}
     got = {int(path.name[6:]): json.loads(path.read_text()) for path in tmp_path.glob("event-*")}
     assert got == {number: events[number] for number in urgent}
@@ -357,7 +357,7 @@ def test_a_state_of_another_model_is_refused(place: Path, tmp_path: Path, capsys
         lambda header, _: header.update(position="soon"),
         lambda header, _: header.update(windows=-1),
         lambda header, _: header.update(pending=[{"event": "alarm"}]),
-        lambda header, _: header["orders"].update(shelved={"nobody": 1}),
+        lambda header, _: header["orders"].update(shelved={"unknown": 1}),
         lambda header, _: header["told"].update(thin=-1),
         lambda header, _: header["watcher"].update(standing=[[9, "stuck", 1]]),
         lambda header, _: header["watcher"].update(counts=[1]),

@@ -34,11 +34,11 @@ def test_one_command_writes_everything_and_says_what_it_found(tmp_path: Path) ->
 def test_json(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["water", "--out", str(tmp_path), *QUICK, "--window", "10min", "--json"])
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert told["windows"] == 144
-    assert [attack["n"] for attack in told["attacks"]] == [1, 2, 3]
-    assert [group["group"] for group in told["groups"]] == ["1 sensor", "2 sensors", "3 sensors"]
-    assert [row["policy"] for row in told["groups"][0]["policies"]] == ["ecc-aht", "diagonal"]
+    printed = json.loads(result.stdout)
+    assert printed["windows"] == 144
+    assert [attack["n"] for attack in printed["attacks"]] == [1, 2, 3]
+    assert [group["group"] for group in printed["groups"]] == ["1 sensor", "2 sensors", "3 sensors"]
+    assert [row["policy"] for row in printed["groups"][0]["policies"]] == ["ecc-aht", "diagonal"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_json(tmp_path: Path) -> None:
         (["--step", "soon"], "is not a length of time"),
         (["--window", "30s"], "must be between the step"),
         (["--days", "0.1"], "do not cover a day"),
-        (["--policies", "nobody"], "unknown policy 'nobody'"),
+        (["--policies", "unheard"], "unknown policy 'unheard'"),
         (["--estimator", "ledoit"], "did you mean 'ledoit-wolf'?"),
     ],
 )
@@ -56,9 +56,9 @@ def test_bad_options_are_one_line_and_leave_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert run(["water", "--out", str(tmp_path / "new"), *arguments]) == 2
-    told = capsys.readouterr()
-    assert message in told.err
-    assert told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
     assert not (tmp_path / "new").exists()
 
 

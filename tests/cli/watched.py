@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from eccaht.cli.main import run
-from eccaht.model import calibrate
-from tests.model.histories import START, history
+from eccaht.plants.model import calibrate
+from tests.plants.model.histories import START, history
 
 NAMES = ["s0", "s1", "s2", "s3"]
 ROWS = 5  # of a window
@@ -55,7 +55,7 @@ def write_record(path: Path) -> Path:
     return path
 
 
-def told(log: Path) -> list[dict[str, Any]]:
+def logged(log: Path) -> list[dict[str, Any]]:
     """The events of the plant in a log; those of the program have no number."""
     documents = [json.loads(line) for line in log.read_text().splitlines()]
     return [document for document in documents if document["number"] is not None]

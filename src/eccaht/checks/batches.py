@@ -11,11 +11,11 @@ from unittest import SkipTest
 
 import numpy as np
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 from eccaht.checks.suite import require, require_close, require_equal, require_refused
-from eccaht.policies import BudgetWarning, Policy, load_policy
-from eccaht.problem import Problem
-from eccaht.run import Simulator
+from eccaht.streams.policies import BudgetWarning, Policy, load_policy
+from eccaht.streams.problem import Problem
+from eccaht.streams.run import Simulator
 
 if TYPE_CHECKING:
     from eccaht.checks.policy import Build
@@ -46,12 +46,12 @@ def batches(build: Build, problem: Problem) -> None:
         for c in C:
             together.tell(c, one.measure(c))
             single.tell(c, other.measure(c))
-        require(len(together.pending) == 0, "a batch that was told is still pending")
+        require(len(together.pending) == 0, "a batch whose readings were given is still pending")
     require_equal(single.scores, together.scores, "asking one by one leads to other scores")
 
 
 def late_readings(build: Build, problem: Problem) -> None:
-    """Readings come in any order, some never; what is pending stays so until it is told or forgotten."""
+    """Readings come in any order, some never; what is pending stays so until it is read or forgotten."""
     policy, world = build(problem, 2), Simulator(problem, seed=2)
     if _refuses(policy):
         return
@@ -59,7 +59,7 @@ def late_readings(build: Build, problem: Problem) -> None:
     require_equal(policy.pending, np.vstack([first, late]), "a second batch is not pending beside the first")
     for c in late[::-1]:
         policy.tell(np.array(c), world.measure(c))
-    require_equal(policy.pending, first, "told out of order, other measurements are left pending")
+    require_equal(policy.pending, first, "after readings out of order, other measurements are left pending")
     policy.forget(first[1])
     require_equal(policy.pending, first[[0, 2]], "forget does not give up that measurement, and that alone")
     require(policy.n_told == _BATCH, f"n_told is {policy.n_told} after {_BATCH} readings")
@@ -110,7 +110,7 @@ def require_saved_while_pending(build: Build, problem: Problem) -> None:
 
 
 def _late_round(policy: Policy, world: Simulator) -> Array:
-    """Ask for a batch; the oldest that is pending is lost and the next two are told, the younger one first."""
+    """Ask for a batch; the oldest pending one is lost; the next two readings are given, the younger first."""
     C = policy.ask(batch=_BATCH)
     lost, late, later = policy.pending[:3]
     policy.forget(lost)
@@ -162,7 +162,7 @@ def one_moment(build: Build, problem: Problem) -> None:
     single.tell(c, y)
     turned.tell(c, y)
     scale = max(1.0, float(np.abs(single.scores).max()))
-    require_close(policy.scores, single.scores, "one reading of a moment is not as told", rtol=1e-8, atol=1e-8 * scale)
+    require_close(policy.scores, single.scores, "tell_many of one reading is not tell", rtol=1e-8, atol=1e-8 * scale)
     drawn = np.random.default_rng(6).standard_normal((2, problem.size))
     rows = np.vstack([policy.ask(), drawn * (np.abs(policy.ask()).sum() / np.abs(drawn).sum())])
     readings = np.array([world.measure(row) for row in rows])

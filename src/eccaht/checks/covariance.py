@@ -8,7 +8,7 @@ from unittest import SkipTest
 
 import numpy as np
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 from eccaht.checks.suite import (
     Check,
     by_name,
@@ -20,11 +20,11 @@ from eccaht.checks.suite import (
     run_all,
     single,
 )
-from eccaht.covariance import Covariance, Dense, with_ridge
-from eccaht.measure import pair_design
-from eccaht.policies import make_policy
-from eccaht.problem import Problem
-from eccaht.run import Simulator, identify
+from eccaht.streams.covariance import Covariance, Dense, with_ridge
+from eccaht.streams.designs import pair_design
+from eccaht.streams.policies import make_policy
+from eccaht.streams.problem import Problem
+from eccaht.streams.run import Simulator, identify
 
 _LARGEST = 2000  # streams whose full matrix is formed
 _DRAWS = 2000
@@ -37,7 +37,7 @@ def check_covariance(operator: Covariance, *, skip: Mapping[str, str] | None = N
     skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
     first property that does not hold raises CheckFailure. Use a small instance: its full matrix is formed.
 
-    >>> from eccaht.covariance import AR1
+    >>> from eccaht.streams.covariance import AR1
     >>> check_covariance(AR1(1, rho=0.5))
     {'search': 'a search needs at least two streams'}
     """

@@ -9,7 +9,7 @@ from unittest import SkipTest
 
 import numpy as np
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 from eccaht.checks.batches import (
     batches,
     late_readings,
@@ -30,16 +30,16 @@ from eccaht.checks.suite import (
     run_all,
     single,
 )
-from eccaht.covariance import Dense, Diagonal, families
-from eccaht.measure import pair_design
-from eccaht.policies import Policy, make_policy, policy_names
-from eccaht.problem import Problem
-from eccaht.run import Simulator
+from eccaht.streams.covariance import Dense, Diagonal, families
+from eccaht.streams.designs import pair_design
+from eccaht.streams.policies import Policy, make_policy, policy_names
+from eccaht.streams.problem import Problem
+from eccaht.streams.run import Simulator
 
 Build = Callable[[Problem, int], Policy]
 
 _STEPS = 24
-_PARTS = ("ask", "tell", "should_stop", "can", "n_told")  # what tells a policy from something else
+_PARTS = ("ask", "tell", "should_stop", "can", "n_told")  # by which a policy is recognised
 _RUNS, _WRONG = 5, 1  # searches for strong anomalies, and how many of them may end wrong
 
 
@@ -95,14 +95,14 @@ def _made(name: str, problem: Problem, seed: int) -> Policy:
 
 
 def _run(policy: Policy, world: Simulator, steps: int = _STEPS) -> list[tuple[Array, float]]:
-    """Measure so often, whatever the stopping rule says; return copies of what was told."""
-    told = []
+    """Measure so often, whatever the stopping rule says; return copies of the readings given."""
+    readings = []
     for _ in range(steps):
         c = policy.ask()
         y = world.measure(c)
         policy.tell(c, y)
-        told.append((np.array(c), y))
-    return told
+        readings.append((np.array(c), y))
+    return readings
 
 
 def _same_seed(build: Build, problem: Problem) -> None:
@@ -132,7 +132,7 @@ def require_measurement(c: Array, problem: Problem, when: str = "") -> None:
 
 
 def _ask_twice(build: Build, problem: Problem) -> None:
-    """ask gives the same measurement until something is told, and nobody can change it."""
+    """ask gives the same measurement until a reading is given, and it is read-only."""
     policy, world = build(problem, 1), Simulator(problem, seed=1)
     for step in range(1, _STEPS + 1):
         c = policy.ask()
@@ -206,12 +206,12 @@ def _tell_any(build: Build, problem: Problem) -> None:
     policy, world = build(problem, 2), Simulator(problem, seed=2)
     unasked = _any_measurements(problem)
     if not unasked:
-        raise SkipTest(f"{problem.measurements!r} allows none of the measurements that would be told")
+        raise SkipTest(f"{problem.measurements!r} allows none of the measurements whose readings would be given")
     for count, c in enumerate(unasked, 1):
         try:
             policy.tell(c, world.measure(c))
         except ValueError as error:
-            raise CheckFailure(f"tell refuses weights that nobody asked for: {error}") from error
+            raise CheckFailure(f"tell refuses weights that were not asked for: {error}") from error
         require(policy.n_told == count, f"n_told is {policy.n_told} after {count} readings")
         require_sound(policy)
 
@@ -266,11 +266,11 @@ def _relabelling(build: Build, problem: Problem) -> None:
         changes["shift"] = problem.shift[turn]
     elif np.ptp(problem.shift) or np.ptp(problem.shift_spread):
         raise SkipTest("the prior of the shifts differs from stream to stream")
-    told = _run(build(problem, 9), Simulator(problem, seed=9), 2 * _STEPS)
-    if not all(problem.measurements.allows(c[turn]) for c, _ in told):
+    readings = _run(build(problem, 9), Simulator(problem, seed=9), 2 * _STEPS)
+    if not all(problem.measurements.allows(c[turn]) for c, _ in readings):
         raise SkipTest(f"{problem.measurements!r} allows other weights to other streams")
     policy, other = build(problem, 0), build(problem.replace(**changes), 0)
-    for c, y in told:
+    for c, y in readings:
         policy.tell(c, y)
         other.tell(c[turn], y)
     scale = max(1.0, float(np.abs(policy.scores).max()))

@@ -11,11 +11,11 @@ from unittest import SkipTest
 
 import numpy as np
 
-from eccaht.arrays import Array, Index
+from eccaht.base.arrays import Array, Index
 from eccaht.checks.suite import CheckFailure, attempt, by_name, require, require_parts, run_all
-from eccaht.covariance import families
-from eccaht.policies.parts import check_able
-from eccaht.posterior import (
+from eccaht.streams.covariance import families
+from eccaht.streams.policies.parts import check_able
+from eccaht.streams.posterior import (
     Capabilities,
     Confidence,
     Enumeration,
@@ -26,9 +26,9 @@ from eccaht.posterior import (
     likelihood_of,
     neighbourhood,
 )
-from eccaht.problem import Problem
-from eccaht.sets import Hypotheses, SetPrior
-from eccaht.shifts import UnknownShift
+from eccaht.streams.problem import Problem
+from eccaht.streams.sets import Hypotheses, SetPrior
+from eccaht.streams.shifts import UnknownShift
 
 Build = Callable[[Likelihood, SetPrior, np.random.Generator], Posterior]
 
@@ -94,7 +94,7 @@ class _Subject:
 
     @cached_property
     def trials(self) -> list[tuple[list[_Run], _Truth]]:
-        """Of each problem, one posterior a seed that was told all readings, and the truth."""
+        """Of each problem, one posterior a seed that was given all readings, and the truth."""
         seeds = range(_SEEDS)
         return [([_Run(self.build, world, seed).tell() for seed in seeds], _Truth(world)) for world in self.worlds]
 
@@ -150,7 +150,7 @@ def _cannot(build: Build, world: _World) -> str | None:
 
 
 class _Run:
-    """A posterior that is told the readings of a world."""
+    """A posterior that is given the readings of a world."""
 
     def __init__(self, build: Build, world: _World, seed: int, n_told: int = 0) -> None:
         self.world, self.rng, self.n_told = world, np.random.default_rng(seed), n_told

@@ -9,10 +9,10 @@ from unittest import SkipTest
 
 import numpy as np
 
+from eccaht.base.clock import Clock
 from eccaht.checks.suite import attempt, by_name, require, require_parts, run_all
-from eccaht.data.clock import Clock
-from eccaht.data.source import Source
-from eccaht.data.windows import Batch, Windower, Windows
+from eccaht.plants.data.source import Source
+from eccaht.plants.data.windows import Batch, Windower, Windows
 
 
 def check_source(source: Source, *, skip: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -21,7 +21,7 @@ def check_source(source: Source, *, skip: Mapping[str, str] | None = None) -> di
     skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
     first property that does not hold raises a CheckFailure of one line.
 
-    >>> from eccaht.data import Arrays
+    >>> from eccaht.plants.data import Arrays
     >>> check_source(Arrays(np.eye(5)))
     {}
     """
@@ -80,9 +80,9 @@ def _order(rows: _Rows) -> None:
 
 def _levels(rows: _Rows) -> None:
     """The values of status columns are places in their levels."""
-    names, told = rows.source.names, getattr(rows.source, "levels", {})
-    require(isinstance(told, Mapping), f"levels must be a dict of texts by name, not {type(told).__name__!r}")
-    for name, levels in told.items():
+    names, declared = rows.source.names, getattr(rows.source, "levels", {})
+    require(isinstance(declared, Mapping), f"levels must be a dict of texts by name, not {type(declared).__name__!r}")
+    for name, levels in declared.items():
         require(name in names, f"levels has {name!r}, which is none of the names")
         _check_levels(np.concatenate([batch.readings[:, names.index(name)] for batch in rows.batches]), name, levels)
 
@@ -96,8 +96,8 @@ def _windows(rows: _Rows) -> None:
     expected = _cut(rows.source, seconds, [whole])
     cuts = np.sort(np.random.default_rng(0).integers(0, len(times) + 1, 20))
     pieces = [Batch(*parts) for parts in zip(np.split(times, cuts), np.split(whole.values, cuts), strict=True)]
-    for told in (rows.batches, pieces):
-        found = _cut(rows.source, seconds, told)
+    for delivered in (rows.batches, pieces):
+        found = _cut(rows.source, seconds, delivered)
         for field in ("starts", "values", "rows", "flat"):
             same = np.array_equal(getattr(expected, field), getattr(found, field), equal_nan=True)
             require(same, f"windows must not depend on how the rows are cut into batches: their {field} do")

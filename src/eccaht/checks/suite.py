@@ -9,7 +9,7 @@ from unittest import SkipTest
 
 import numpy as np
 
-from eccaht.arrays import Array
+from eccaht.base.arrays import Array
 
 Check = Callable[..., None]
 Prepare = Callable[..., tuple[Any, ...]]

@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from eccaht import model as models
+from eccaht.base.presentation.text import counted, lasting
 from eccaht.cli.options import DecimalComma, Json, option
 from eccaht.cli.output import Bar, check_outputs, deliver, note, saved, show_lines, shown_progress
-from eccaht.data.cleaning import ColumnReport
-from eccaht.data.windows import Windows
-from eccaht.incident.drill import RUNS, kept
-from eccaht.incident.investigate import usual_rate
-from eccaht.incident.trials import FEWEST_WINDOWS
-from eccaht.model.model import Model
-from eccaht.presentation.text import counted, lasting
+from eccaht.plants import model as models
+from eccaht.plants.data.cleaning import ColumnReport
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.drill import RUNS, kept
+from eccaht.plants.incident.investigate import usual_rate
+from eccaht.plants.incident.trials import FEWEST_WINDOWS
+from eccaht.plants.model.model import Model
 
 _HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
 _SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
@@ -85,7 +85,7 @@ def calibrate(
             model = _drilled(model, windows, drills, bar)
     deliver(
         [saved(out, model.save)],
-        tell=lambda: _print(model),
+        show=lambda: _print(model),
         document=lambda written: document(model, *written),
         as_json=as_json,
     )
@@ -93,7 +93,7 @@ def calibrate(
 
 def _drilled(model: Model, windows: Windows, runs: int, bar: Bar) -> Model:
     """The model with what was counted on faults in its own history; without, and a note, where it is too short."""
-    from eccaht.incident.drill import drill_history, keeping
+    from eccaht.plants.incident.drill import drill_history, keeping
 
     if len(windows.values) < FEWEST_WINDOWS:
         many = f"the history has {len(windows.values)} windows, and drills need {FEWEST_WINDOWS}"

@@ -11,19 +11,19 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 from rich.console import Console, Group
 from rich.text import Text
 
-from eccaht.arrays import as_number
+from eccaht.base.arrays import as_number
 from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
 from eccaht.cli.noise import STREAMS, family_noise, given, read_covariance
 from eccaht.cli.options import option
 from eccaht.cli.output import check_outputs, deliver, grid, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list
-from eccaht.covariance import Covariance
-from eccaht.experiments import comparison
-from eccaht.experiments.comparison import Records, Row
-from eccaht.experiments.tables import save_table
-from eccaht.policies import policy_names
-from eccaht.problem import Problem
+from eccaht.research.experiments import comparison
+from eccaht.research.experiments.comparison import Records, Row
+from eccaht.research.experiments.tables import save_table
+from eccaht.streams.covariance import Covariance
+from eccaht.streams.policies import policy_names
+from eccaht.streams.problem import Problem
 
 Parts = tuple[tuple[str, ...], ...]  # a line of the table: columns of one or more parts
 HEADER: Parts = (("policy",), ("first", "", ""), ("for good", "", ""), ("final F1", ""), ("us/step",))
@@ -84,7 +84,7 @@ def compare(
             saved(plot, lambda path: _save_figure(records, path)),
             saved(csv, lambda path: save_table(records.table(), path)),
         ],
-        tell=lambda: _show(settings, rows, refused),
+        show=lambda: _show(settings, rows, refused),
         document=lambda files: found | {"files": files},
         as_json=as_json,
     )
@@ -123,8 +123,8 @@ def _choose(named: list[str] | None, problem: Problem, options: dict[str, Any]) 
 
 
 def _save_figure(records: Records, path: Path) -> None:
-    from eccaht.experiments.comparison_figure import draw
-    from eccaht.presentation.style import save_picture
+    from eccaht.base.presentation.style import save_picture
+    from eccaht.research.experiments.comparison_figure import draw
 
     save_picture(draw(records), path)
 

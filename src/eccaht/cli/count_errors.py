@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
+from eccaht.base.statistics import Estimate
 from eccaht.cli import options as common
 from eccaht.cli.memory import check_memory
 from eccaht.cli.noise import STREAMS, given, noise_problem
 from eccaht.cli.options import option
 from eccaht.cli.output import PLOTS, check_outputs, deliver, saved, show_lines, show_mean, shown_progress
 from eccaht.cli.parsing import parse_list, parse_number, parse_shift
-from eccaht.experiments import error_counts
-from eccaht.experiments.error_counts import RULES, ErrorCounts, Level, right_for_good, summarise
-from eccaht.problem import Problem
-from eccaht.statistics import Estimate
+from eccaht.research.experiments import error_counts
+from eccaht.research.experiments.error_counts import RULES, ErrorCounts, Level, right_for_good, summarise
+from eccaht.streams.problem import Problem
 
 _COUNTED, _TAKEN = ("stopped", "wrong", "share [95 %]", "at most", "holds"), ("5 %", "median", "95 %", "ratio")
 _HEADER = ("alpha", *_COUNTED, "measurements [95 %]", *_TAKEN)
@@ -77,7 +77,7 @@ def count_errors(
     settings |= options | {"truly": truly, "sizes": sizes}
     deliver(
         [saved(plot, lambda path: _save_figure(records, path))],
-        tell=lambda: _tell(settings, problem, records),
+        show=lambda: _show(settings, problem, records),
         document=lambda files: {"settings": settings, **document(records), "files": files},
         as_json=as_json,
     )
@@ -94,8 +94,8 @@ def _sizes(text: str | None) -> tuple[float, float] | None:
 
 
 def _save_figure(records: ErrorCounts, path: Path) -> None:
-    from eccaht.experiments.error_counts_figure import draw
-    from eccaht.presentation.style import save_picture
+    from eccaht.base.presentation.style import save_picture
+    from eccaht.research.experiments.error_counts_figure import draw
 
     save_picture(draw(records), path)
 
@@ -128,7 +128,7 @@ def _ratio(level: Level, good: Estimate | None) -> float | None:
     return None if good is None else level.measurements.mean / good.mean
 
 
-def _tell(settings: dict[str, Any], problem: Problem, records: ErrorCounts) -> None:
+def _show(settings: dict[str, Any], problem: Problem, records: ErrorCounts) -> None:
     levels, good = summarise(records), right_for_good(records)
     typer.echo(_opening(settings, problem))
     typer.echo("{runs} searches of at most {horizon} measurements, policy {policy}, rule {stopping}".format(**settings))

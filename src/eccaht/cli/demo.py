@@ -11,13 +11,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from eccaht.arrays import as_number
+from eccaht.base.arrays import as_number
 from eccaht.cli import live
 from eccaht.cli.options import Json, option
 from eccaht.cli.output import deliver, writable_directory
-from eccaht.experiments.tables import Table, save_table
-from eccaht.paper import fig1, side_by_side
-from eccaht.paper.fig1 import HORIZON, Moment, Outcome
+from eccaht.research.experiments.tables import Table, save_table
+from eccaht.research.paper import fig1, side_by_side
+from eccaht.research.paper.fig1 import HORIZON, Fig1Outcome, Moment
 
 # over seeds 0 to 199: runs whose set is right at the end, runs that the gap rule would have stopped,
 # and those it would have stopped with the right set; tests/cli/test_demo.py counts them again
@@ -45,7 +45,7 @@ def demo(
     table, rows = fig1.tabulate(moments), list(side_by_side.side_by_side(seed))
     deliver(
         [_save(table, directory)],
-        tell=lambda: typer.echo("\n".join(beside(rows))),
+        show=lambda: typer.echo("\n".join(beside(rows))),
         document=lambda files: _document(seed, moments, rows, files),
         as_json=as_json,
     )
@@ -58,12 +58,12 @@ def _present(moments: Iterable[Moment], seed: int, delay: float) -> list[Moment]
         seen = live.show(moments, console, delay)
         console.print(live.verdict(seen[-1], summary(fig1.outcome(fig1.tabulate(seen)))))
     else:
-        seen = _tell(moments, seed)
+        seen = _show(moments, seed)
         typer.echo("\n".join(summary(fig1.outcome(fig1.tabulate(seen)))))
     return seen
 
 
-def _tell(moments: Iterable[Moment], seed: int) -> list[Moment]:
+def _show(moments: Iterable[Moment], seed: int) -> list[Moment]:
     """One plain line a measurement."""
     seen, which = [], f"Which {fig1.N_ANOMALIES} of {fig1.STREAMS} correlated streams are anomalous?"
     typer.echo(f"{which} ({fig1.POLICY}, seed {seed})")
@@ -78,7 +78,7 @@ def _tell(moments: Iterable[Moment], seed: int) -> list[Moment]:
     return seen
 
 
-def summary(end: Outcome) -> list[str]:
+def summary(end: Fig1Outcome) -> list[str]:
     """Say how the search ended, in lines that fit a terminal."""
     if end.right:
         first = f"Named {live.streams(end.decision)}: right, these are the anomalous streams."
@@ -117,7 +117,7 @@ def beside(rows: list[side_by_side.Needed]) -> list[str]:
 
 
 def _save(table: Table, directory: Path) -> Iterator[Path]:
-    from eccaht.presentation.style import saving_figure
+    from eccaht.base.presentation.style import saving_figure
 
     yield from saving_figure(fig1.draw(table), directory / "fig1")
     yield save_table(table, directory / "fig1.csv")

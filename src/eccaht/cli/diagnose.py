@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from eccaht import diagnose as checks
+from eccaht.base.files import replacing
 from eccaht.cli.noise import given
 from eccaht.cli.options import Json, option
 from eccaht.cli.output import check_outputs, deliver, grid, saved, shown_progress
-from eccaht.diagnose import Check, Diagnosis
-from eccaht.files import replacing
-from eccaht.model.model import load_model
+from eccaht.plants import diagnose as checks
+from eccaht.plants.diagnose import Check, Diagnosis
+from eccaht.plants.model.model import load_model
 
 _STYLES = {"ok": "green", "caution": "yellow", "not fit": "bold red"}
 
@@ -46,7 +46,7 @@ def diagnose(
         raise ValueError(f"a simulated search needs --anomalies and --shift: give {lacking}, or drop the other options")
     check_outputs({"--html": html}, {"MODEL": model})
     if html is not None:
-        find_spec("matplotlib")  # if it is missing, that is said before the work starts
+        find_spec("matplotlib")  # if it is missing, that is reported before the work starts
     calibrated = load_model(model)
     if search:
         with shown_progress("simulated searches", runs or 20) as bar:
@@ -55,21 +55,21 @@ def diagnose(
         diagnosis = checks.diagnose(calibrated)
     deliver(
         [saved(html, lambda page: _save(diagnosis, model, page))],
-        tell=lambda: _tell(diagnosis),
+        show=lambda: _show(diagnosis),
         document=lambda files: {"file": str(model), **diagnosis.as_dict(), "files": files},
         as_json=as_json,
     )
 
 
 def _save(diagnosis: Diagnosis, model: Path, page: Path) -> None:
-    from eccaht.diagnose.page import write
+    from eccaht.plants.diagnose.page import write
 
     text = write(diagnosis, model.name)
     with replacing(page) as file:
         file.write(text.encode("utf-8", errors="backslashreplace"))
 
 
-def _tell(diagnosis: Diagnosis) -> None:
+def _show(diagnosis: Diagnosis) -> None:
     """Every check in a line, then what to do about those that are not ok."""
     if sys.stdout.isatty():
         _print_rich(diagnosis)
@@ -78,7 +78,7 @@ def _tell(diagnosis: Diagnosis) -> None:
         width = max(len(check.name) for check in diagnosis.checks)
         for check in diagnosis.checks:
             typer.echo(f"{check.verdict:<7}  {check.name:<{width}}  {check.shown}")
-        for check in _worth_telling(diagnosis):
+        for check in _worth_printing(diagnosis):
             typer.echo(f"\n{check.name} ({check.verdict}): {check.meaning}")
             typer.echo(f"  What to do: {check.action or 'nothing.'}")
     typer.echo(f"\nVerdict: {diagnosis.verdict}")
@@ -86,7 +86,7 @@ def _tell(diagnosis: Diagnosis) -> None:
         typer.echo("With --anomalies N --shift D, searches are simulated: how many measurements they take.")
 
 
-def _worth_telling(diagnosis: Diagnosis) -> list[Check]:
+def _worth_printing(diagnosis: Diagnosis) -> list[Check]:
     return [c for c in diagnosis.checks if c.verdict != "ok" or c.name == "expected measurements"]
 
 
@@ -97,7 +97,7 @@ def _print_rich(diagnosis: Diagnosis) -> None:
     for check in diagnosis.checks:
         lines.add_row(Text(check.verdict, style=_STYLES[check.verdict]), Text(check.name), Text(check.shown))
     console.print(lines)
-    for check in _worth_telling(diagnosis):
+    for check in _worth_printing(diagnosis):
         console.print(Text.assemble("\n", (check.name, "bold"), " (", (check.verdict, _STYLES[check.verdict]), ")"))
         console.print(Padding(Text(check.meaning), (0, 0, 0, 2)))
         if check.action:

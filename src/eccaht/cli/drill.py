@@ -8,18 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from eccaht.arrays import check_alpha
+from eccaht.base.arrays import check_alpha
+from eccaht.base.presentation.text import counted, percent
+from eccaht.base.statistics import clopper_pearson
 from eccaht.cli.noise import given
 from eccaht.cli.options import Json, option
 from eccaht.cli.output import PLOTS, check_outputs, deliver, note, saved, show_lines, shown_progress
-from eccaht.data.windows import Windows
-from eccaht.incident.counts import AT_ALARM, HEADINGS, Counts
-from eccaht.incident.drill import ALPHA, RUNS, Drilled, drill_trials, keeping, kept
-from eccaht.incident.trials import Trial
-from eccaht.model.model import Model, load_model
-from eccaht.presentation.text import counted, percent
-from eccaht.statistics import clopper_pearson
-from eccaht.watch.rates import false_alarm_every
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.counts import AT_ALARM, HEADINGS, Counts
+from eccaht.plants.incident.drill import ALPHA, RUNS, Drilled, drill_trials, keeping, kept
+from eccaht.plants.incident.trials import Trial
+from eccaht.plants.model.model import Model, load_model
+from eccaht.plants.watch.rates import false_alarm_every
 
 _SHOWN = 10  # alarms in quiet data that are listed
 
@@ -79,7 +79,7 @@ def drill(
     counts, seconds = result.counts, None if calibrated.clock.counted else calibrated.seconds
     deliver(
         [saved(plot, lambda path: _draw(counts, seconds, path)), saved(out, calibrated.save)],
-        tell=lambda: _print(counts, seconds, windows, watch=watch),
+        show=lambda: _print(counts, seconds, windows, watch=watch),
         document=lambda files: {
             "model": str(model),
             "settings": {"data": [str(path) for path in data or ()], **settings},
@@ -106,8 +106,8 @@ def _seen(model: Model, windows: Windows) -> Iterator[str]:
 
 
 def _draw(counts: Counts, seconds: float | None, path: Path) -> None:
-    from eccaht.incident.drill_picture import draw  # as late as the picture, which alone needs matplotlib
-    from eccaht.presentation.style import save_picture
+    from eccaht.base.presentation.style import save_picture
+    from eccaht.plants.incident.drill_picture import draw  # as late as the picture, which alone needs matplotlib
 
     save_picture(draw(counts, line=counts.line(seconds)), path)
 

@@ -10,7 +10,7 @@ import typer
 
 from eccaht.cli.options import Json, option
 from eccaht.cli.output import writable_directory
-from eccaht.datasets.example import FILES, write_example
+from eccaht.plants.example import FILES, write_example
 
 
 def example(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from eccaht.cli.identify_sums import BUDGET, Following, Sums, identify_sums
+from eccaht.cli.identify_sums import BUDGET, Following, SumsOptions, identify_sums
 from eccaht.cli.identify_whole import Stretch, identify_whole
 from eccaht.cli.options import DecimalComma, Json, Missing, NoHeader, Timezone, option
-from eccaht.model.prepare import Notation
-from eccaht.policies import DEFAULT_POLICY
+from eccaht.plants.model.prepare import Notation
+from eccaht.streams.policies import DEFAULT_POLICY
 
 
 def identify(
@@ -78,7 +78,7 @@ def identify(
     --sums is for those who pay for each reading: a policy chooses weights, their weighted sum is read from the next
     window, until the evidence is strong enough or the data end. It needs --anomalies and --shift.
     """
-    asked = Sums(
+    asked = SumsOptions(
         sums=sums,
         shift=tuple(shift or ()),
         shift_file=shift_file,

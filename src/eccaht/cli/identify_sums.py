@@ -8,23 +8,23 @@ from typing import Any
 
 import typer
 
-from eccaht.arrays import as_positive
+from eccaht.base.arrays import as_positive
 from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver, note, saved, show_lines
 from eccaht.cli.parsing import parse_number, parse_shifts
 from eccaht.cli.watching import watching
-from eccaht.explain.account import Account, opening
-from eccaht.explain.document import as_document
-from eccaht.explain.finding import investigate
-from eccaht.model.model import Model, load_model
-from eccaht.model.prepare import followed, recorded
-from eccaht.policies import CATALOGUE, DEFAULT_POLICY, Policy, make_policy
-from eccaht.run.recorders import SUFFIXES, Ledger
+from eccaht.plants.explain.account import Account, opening
+from eccaht.plants.explain.document import as_document
+from eccaht.plants.explain.finding import investigate
+from eccaht.plants.model.model import Model, load_model
+from eccaht.plants.model.prepare import followed, recorded
+from eccaht.streams.policies import CATALOGUE, DEFAULT_POLICY, Policy, make_policy
+from eccaht.streams.run.recorders import SUFFIXES, Ledger
 
 BUDGET = 5.0
 
 
 @dataclass(frozen=True)
-class Sums:
+class SumsOptions:
     """The options of a search by weighted sums as they were given; None, False and () where they were not."""
 
     sums: bool = False
@@ -45,7 +45,7 @@ class Sums:
     def given(self) -> list[str]:
         """The options that ask for this search.
 
-        >>> Sums(per_window=2).given, Sums().given
+        >>> SumsOptions(per_window=2).given, SumsOptions().given
         (['--per-window'], [])
         """
         fields = vars(self).items()  # 0 is a value, if a bad one
@@ -83,7 +83,7 @@ class Following:
 def identify_sums(
     model: Path,
     data: list[Path],
-    asked: Sums,
+    asked: SumsOptions,
     *,
     anomalies: str,
     alpha: float,
@@ -92,7 +92,7 @@ def identify_sums(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Search, and tell what was found; reading: the options of `recorded` and `followed`."""
+    """Search, and print what was found; reading: the options of `recorded` and `followed`."""
     inputs: Inputs = {"--model": model, "--data": data, "--shift-file": asked.shift_file}
     check_outputs({"--ledger": asked.ledger, "--plot": plot}, inputs, {"--ledger": SUFFIXES, "--plot": PLOTS})
     policy, vectors, per_window = asked.policy or DEFAULT_POLICY, asked.vectors, asked.per_window or 1
@@ -138,7 +138,7 @@ def identify_sums(
         contents = {"settings": settings, **as_document(account), "timezone": source.clock.zone}
         return contents | {"notes": source.all_notes, "files": files}
 
-    def tell() -> None:
+    def show() -> None:
         typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first, source.clock))
         show_lines(account.table())
         for line in account.lines():
@@ -148,7 +148,7 @@ def identify_sums(
 
     writes = [saved(asked.ledger, lambda path: kept.save(path, source.clock))]
     writes.append(saved(plot, lambda path: _draw(account, path)))
-    deliver(writes, tell=tell, document=document, as_json=as_json)
+    deliver(writes, show=show, document=document, as_json=as_json)
 
 
 def _stopping(text: str | None) -> str | int | None:
@@ -190,8 +190,8 @@ def _search(
 
 
 def _draw(account: Account, path: Path) -> None:
-    from eccaht.explain.picture import draw
-    from eccaht.presentation.style import save_picture
+    from eccaht.base.presentation.style import save_picture
+    from eccaht.plants.explain.picture import draw
 
     options: dict[str, Any] = {"scores": account.scores, "clock": account.clock}
     save_picture(draw(account.problem, account.finding, account.model.seconds, **options), path)

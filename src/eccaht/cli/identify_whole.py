@@ -10,24 +10,24 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import typer
 
-from eccaht.arrays import as_positive, check_alpha
+from eccaht.base.arrays import as_positive, check_alpha
+from eccaht.base.files import replacing
 from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver, note, saved, shown_progress
 from eccaht.cli.parsing import parse_number
-from eccaht.data.table import between, check_limits
-from eccaht.data.windows import Windows
-from eccaht.files import replacing
-from eccaht.incident.answer import Answer
-from eccaht.incident.document import as_document
-from eccaht.incident.words import lines
-from eccaht.model.constants import Moved, moved_constants
-from eccaht.model.model import Model, load_model
-from eccaht.model.prepare import Notation
+from eccaht.plants.data.table import between, check_limits
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.answer import Answer
+from eccaht.plants.incident.document import as_document
+from eccaht.plants.incident.words import lines
+from eccaht.plants.model.constants import Moved, moved_constants
+from eccaht.plants.model.model import Model, load_model
+from eccaht.plants.model.prepare import Notation
 
 _PAGES = (".html", ".htm")
 _READ = 0.4  # share of the time that reading takes, about
 
 
-class Readings(NamedTuple):
+class WholeReadings(NamedTuple):
     """What was read: windows of the sensors of the model that the data have, and the first one to look at.
 
     moved: columns that never changed in the history and do from there on.
@@ -50,7 +50,7 @@ class Stretch:
     missing: Literal["refuse", "allow"]
     notation: Notation
 
-    def read(self) -> Readings:
+    def read(self) -> WholeReadings:
         """Read the data; the windows before `start` too: they say what was normal just before."""
         check_limits(self.start, self.stop)
         model = load_model(self.model)
@@ -65,7 +65,7 @@ class Stretch:
             notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
         first = self._first(windows)
         moved = moved_constants(model, source, start=self.start, stop=self.stop, notation=self.notation)
-        return Readings(model, replace(windows, notes=tuple(notes)), first, moved)
+        return WholeReadings(model, replace(windows, notes=tuple(notes)), first, moved)
 
     def _first(self, windows: Windows) -> int | None:
         start, _ = between(windows.clock, self.start, self.stop)
@@ -95,7 +95,7 @@ def identify_whole(
     options: dict[str, Any] = {"alpha": check_alpha(alpha)}
     options |= {} if least is None else {"least": as_positive(least, "--least")}
     options |= {} if anomalies is None else {"number": parse_number(anomalies)}
-    from eccaht.incident.investigate import investigate_incident  # as late as the work, which alone needs it
+    from eccaht.plants.incident.investigate import investigate_incident  # as late as the work, which alone needs it
 
     with shown_progress("reading the data", 1.0) as bar:
         model, windows, first, moved = stretch.read()
@@ -119,7 +119,7 @@ def identify_whole(
 
     writes = [saved(plot, lambda path: _draw(answer, windows, path))]
     writes.append(saved(html, lambda path: _write_page(replace(answer, notes=tuple(notes)), windows, stretch, path)))
-    deliver(writes, tell=show, document=document, as_json=as_json)
+    deliver(writes, show=show, document=document, as_json=as_json)
 
 
 def _check_number(number: int | tuple[int, int] | None, sensors: int) -> None:
@@ -129,14 +129,14 @@ def _check_number(number: int | tuple[int, int] | None, sensors: int) -> None:
 
 
 def _draw(answer: Answer, windows: Windows, path: Path) -> None:
-    from eccaht.incident.picture import draw
-    from eccaht.presentation.style import save_picture
+    from eccaht.base.presentation.style import save_picture
+    from eccaht.plants.incident.picture import draw
 
     save_picture(draw(answer, clock=windows.clock), path)
 
 
 def _write_page(answer: Answer, windows: Windows, stretch: Stretch, path: Path) -> None:
-    from eccaht.incident.page import write
+    from eccaht.plants.incident.page import write
 
     files = ", ".join(file.name for file in stretch.data)
     about = [f"Model: {stretch.model.name}", f"Data: {files}", f"Windows of {windows.clock.length(windows.seconds)}"]

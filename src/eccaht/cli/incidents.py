@@ -11,22 +11,30 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
+from eccaht.base.presentation.text import counted
+from eccaht.base.statistics import Estimate
 from eccaht.cli.options import Jobs, Json, Seed, option
 from eccaht.cli.output import deliver, note, show_lines, show_mean, shown_progress
 from eccaht.cli.real_data import output_directory
-from eccaht.datasets.labelled import Entity
-from eccaht.datasets.testbeds import Testbed, find_collections
-from eccaht.datasets.water import load_wntr
-from eccaht.experiments import incidents as bench
-from eccaht.experiments.detection_outcomes import Detection, Measures, outcomes_table, summarise_detection
-from eccaht.experiments.incidents import Finished, Piece, Settings
-from eccaht.experiments.incidents_cases import NUMBERS, QUIET, World
-from eccaht.experiments.incidents_methods import PROMISE, check_methods
-from eccaht.experiments.incidents_summary import BOTH, OUR_METHOD, Count, Summary, as_entry, summarise, summary_table
-from eccaht.experiments.incidents_trials import trials_table
-from eccaht.experiments.tables import save_table
-from eccaht.presentation.text import counted
-from eccaht.statistics import Estimate
+from eccaht.research.datasets.labelled import Entity
+from eccaht.research.datasets.testbeds import Testbed, find_collections
+from eccaht.research.datasets.water import load_wntr
+from eccaht.research.experiments import incidents as bench
+from eccaht.research.experiments.detection_outcomes import Detection, Measures, outcomes_table, summarise_detection
+from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings, Finished
+from eccaht.research.experiments.incidents_cases import NUMBERS, QUIET, CaseWorld
+from eccaht.research.experiments.incidents_methods import ALPHA, check_methods
+from eccaht.research.experiments.incidents_summary import (
+    BOTH,
+    OUR_METHOD,
+    Count,
+    Summary,
+    as_entry,
+    summarise,
+    summary_table,
+)
+from eccaht.research.experiments.incidents_trials import trials_table
+from eccaht.research.experiments.tables import save_table
 
 _FILES = ("summary.csv", "trials.csv", "detection.csv", "precision.pdf", "precision.png")
 _UNFINISHED = "unfinished"
@@ -51,16 +59,16 @@ def incidents(
     where it was if the same command is given again.
     """
     chosen, notes = check_methods(None if methods is None else [name.strip() for name in methods.split(",")])
-    settings = Settings(runs, seed, chosen)
+    settings = CollectionSettings(runs, seed, chosen)
     find_spec("sklearn")  # charts need it: if it is missing, that is reported before the work starts
     found = find_collections(directory)
     notes += found.notes
     recorded: list[Entity | Testbed] = [*found.entities, *found.testbeds]
     inputs = {"DIR": [path for each in recorded for path in each.files]}
-    entities: list[Entity | World | Testbed] = [*recorded]
+    entities: list[Entity | CaseWorld | Testbed] = [*recorded]
     if water:
         load_wntr()
-        entities.append(World(seed=seed))
+        entities.append(CaseWorld(seed=seed))
     with output_directory(out, _FILES, inputs) as place:
         for line in notes:
             note(line)
@@ -71,7 +79,7 @@ def incidents(
         results = _Results(summarise(outcome.trials, seed=seed), summarise_detection(outcome.outcomes))
         deliver(
             [_save(place, outcome, results, finished)],
-            tell=lambda: _show(results, outcome),
+            show=lambda: _show(results, outcome),
             document=lambda files: _document(results, outcome, settings, notes, files),
             as_json=as_json,
         )
@@ -84,9 +92,9 @@ class _Results(NamedTuple):
     detection: Detection
 
 
-def _save(place: Path, outcome: Piece, results: _Results, finished: Finished) -> Iterator[Path]:
-    from eccaht.experiments.incidents_figure import draw
-    from eccaht.presentation.style import saving_figure
+def _save(place: Path, outcome: CollectionPiece, results: _Results, finished: Finished) -> Iterator[Path]:
+    from eccaht.base.presentation.style import saving_figure
+    from eccaht.research.experiments.incidents_figure import draw
 
     yield save_table(summary_table(*results), place / "summary.csv")
     if outcome.outcomes:
@@ -98,7 +106,7 @@ def _save(place: Path, outcome: Piece, results: _Results, finished: Finished) ->
 
 
 def _document(
-    results: _Results, outcome: Piece, settings: Settings, notes: list[str], files: list[str]
+    results: _Results, outcome: CollectionPiece, settings: CollectionSettings, notes: list[str], files: list[str]
 ) -> dict[str, Any]:
     entries: dict[str, dict[str, Any]] = {name: as_entry(summary) for name, summary in results.naming.items()}
     for name, methods in results.detection.items():
@@ -112,7 +120,7 @@ def _document(
     }
 
 
-def _show(results: _Results, outcome: Piece) -> None:
+def _show(results: _Results, outcome: CollectionPiece) -> None:
     _show_detection(results.detection)
     _show_naming(results.naming)
     if outcome.left_out:
@@ -207,7 +215,7 @@ def _error_rates(summary: Summary) -> Iterator[str]:
     """The error rates of our method, given and measured."""
     alarms, sure = summary.alarms.get(OUR_METHOD), summary.sure.get(OUR_METHOD)
     if alarms is not None:
-        yield f"alarms: {_counted(alarms)} of quiet stretches of {QUIET} windows; at most {100 * PROMISE:g} % are meant"
+        yield f"alarms: {_counted(alarms)} of quiet stretches of {QUIET} windows; at most {100 * ALPHA:g} % are meant"
     if sure is not None:
         yield f"sure and wrong: {_counted(sure)} of the sure answers to steps and replays"
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from eccaht import limits as bounds
 from eccaht.cli.noise import STREAMS, given, noise_problem
 from eccaht.cli.options import FAMILY_NAMES, AlphaMix, Budget, Json, LengthScale, ModelOrNoise, Rho, Streams, option
 from eccaht.cli.output import deliver, shown_progress
-from eccaht.limits import Limits
-from eccaht.limits.checks import check_streams
+from eccaht.streams import limits as bounds
+from eccaht.streams.limits import Limits
+from eccaht.streams.limits.checks import check_streams
 
 _MEANING = {
     "entropy": "nats to learn: the uncertainty about which set it is",
@@ -60,7 +60,7 @@ def limits(
     settings |= {"alpha": alpha, "seed": seed}
     deliver(
         (),
-        tell=lambda: _tell(settings, found),
+        show=lambda: _show(settings, found),
         document=lambda _: {"settings": settings, **document(found)},
         as_json=as_json,
     )
@@ -71,7 +71,7 @@ def document(found: Limits) -> dict[str, Any]:
     return {**asdict(found), "value_of_correlation": found.value_of_correlation, "proven": found.proven}
 
 
-def _tell(settings: dict[str, Any], found: Limits) -> None:
+def _show(settings: dict[str, Any], found: Limits) -> None:
     say = settings | {"noise": " ".join(map(str, settings["noise"].values()))}
     typer.echo("{anomalies} of {streams} streams shifted by {shift:g}, noise {noise}, budget {budget:g}".format(**say))
     which = f"all {len(found.sets)} sets" if found.every_set else f"{len(found.sets)} random sets"

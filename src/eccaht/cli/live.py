@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from eccaht.paper.fig1 import BUDGET, HORIZON, N_ANOMALIES, STREAMS, Moment
+from eccaht.research.paper.fig1 import BUDGET, HORIZON, N_ANOMALIES, STREAMS, Moment
 
 WIDTH, HEIGHT = 80, 24  # what the view needs
 _BELIEF, _WEIGHT = 26, 11  # cells of a belief of 1, and of the largest weight on either side
@@ -81,7 +81,7 @@ def explain(moment: Moment) -> str:
 
 
 def conclude(now: Moment, before: Moment) -> str:
-    """Say in words what the reading tells about the pair."""
+    """Say in words what the reading says about the pair."""
     gain = now.scores - before.scores
     evidence = float(gain[now.champion] - gain[now.challenger])
     for_, against = now.champion, now.challenger

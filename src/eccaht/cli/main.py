@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from eccaht.base.extras import MissingExtra
+from eccaht.base.files import NotWritten
+from eccaht.base.naming import nearest
 from eccaht.cli import signals
-from eccaht.extras import MissingExtra
-from eccaht.files import NotWritten
-from eccaht.naming import nearest
 from eccaht.version import __version__
 
 NOT_WRITTEN, BAD_INPUT = 1, 2  # beside 0, and 130 and 143 after a signal
@@ -37,7 +37,7 @@ COMMANDS = {
     "limits": "Say how few measurements any search could need.",
     "count-errors": "Count how often a stopping rule errs on your problem.",
     "identify": "Name the sensors that are wrong, with the evidence.",
-    "watch": "Watch a plant round the clock and tell what goes wrong.",
+    "watch": "Watch a plant round the clock and report what goes wrong.",
     "serve": "Watch plants round the clock, and show on a page what goes wrong.",
     "token": "Create, list and revoke the tokens of the service.",
     "store": "Back up, restore and copy what the service keeps.",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from eccaht.policies import CATALOGUE
+from eccaht.streams.policies import CATALOGUE
 
 DENSE = ("rbf", "graph")  # families whose operators hold matrices of all streams by all streams
 # numbers of 8 bytes held at once, counted with peak resident sizes and rounded up

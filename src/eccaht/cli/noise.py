@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.covariance import Covariance, as_covariance, families
-from eccaht.files import regular_file
-from eccaht.model.model import load_model
-from eccaht.naming import unknown
-from eccaht.problem import Problem
+from eccaht.base.files import regular_file
+from eccaht.base.naming import unknown
+from eccaht.plants.model.model import load_model
+from eccaht.streams.covariance import Covariance, as_covariance, families
+from eccaht.streams.problem import Problem
 
 # family -> the options that shape it
 FAMILIES: dict[str, tuple[str, ...]] = {

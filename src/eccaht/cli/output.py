@@ -18,9 +18,9 @@ from rich import progress
 from rich.console import Console
 from rich.table import Table
 
-from eccaht.files import NotWritten, destination
-from eccaht.presentation.text import columns
-from eccaht.statistics import Delay, Estimate
+from eccaht.base.files import NotWritten, destination
+from eccaht.base.presentation.text import columns
+from eccaht.base.statistics import Delay, Estimate
 
 PLOTS = (".png", ".pdf", ".svg")
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -58,7 +58,7 @@ def writable_directory(path: Path, option: str = "--out", files: Iterable[str] =
 
 def _check_place(option: str, path: Path) -> None:
     if path.suffix in PLOTS:
-        find_spec("matplotlib")  # if it is missing, that is said before the work starts
+        find_spec("matplotlib")  # if it is missing, that is reported before the work starts
     try:
         target = destination(path)
     except ValueError as error:
@@ -73,7 +73,7 @@ def _check_place(option: str, path: Path) -> None:
 
 
 def _prove_writable(directory: Path) -> None:
-    with tempfile.TemporaryFile(dir=directory):  # permissions alone do not tell: the disk may be read-only or full
+    with tempfile.TemporaryFile(dir=directory):  # permissions alone do not show it: the disk may be read-only or full
         pass
 
 
@@ -103,19 +103,19 @@ def same_file(one: Path, other: Path) -> bool:
 def deliver(
     writes: Iterable[Iterator[Path]],
     *,
-    tell: Callable[[], object],
+    show: Callable[[], object],
     document: Callable[[list[str]], Mapping[str, Any]],
     as_json: bool,
 ) -> None:
     """Print what was found, then write the files, so that a full disk costs nothing but the files.
 
-    writes: each names its files as it writes them. tell: prints. document: makes what is printed instead with as_json,
+    writes: each names its files as it writes them. show: prints. document: makes what is printed instead with as_json,
     from the names of the files that were written.
     """
     unprinted: OSError | None = None  # standard output may be closed or full: the files are written all the same
     if not as_json:
         try:
-            tell()
+            show()
             sys.stdout.flush()
         except OSError as error:
             unprinted = error

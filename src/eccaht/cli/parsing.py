@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from eccaht.files import regular_file
-from eccaht.naming import did_you_mean
-from eccaht.shifts import UnknownShift
+from eccaht.base.files import regular_file
+from eccaht.base.naming import did_you_mean
+from eccaht.streams.shifts import UnknownShift
 
 Size = float | UnknownShift
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from eccaht.cli.options import option
 from eccaht.cli.output import grid
-from eccaht.policies import CATALOGUE
+from eccaht.streams.policies import CATALOGUE
 
 
 def policies(as_json: Annotated[bool, option(None, "Print a JSON list.", "--json")] = False) -> None:

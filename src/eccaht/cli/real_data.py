@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from eccaht.base.statistics import Delay
 from eccaht.cli.output import Inputs, show_mean, writable_directory
-from eccaht.experiments.comparison import Row
-from eccaht.experiments.localisation import check_known
-from eccaht.statistics import Delay
+from eccaht.research.experiments.comparison import Row
+from eccaht.research.experiments.localisation import check_known
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eccaht.cli.output import note, writable_directory
-from eccaht.paper.report import FILES, write_report
+from eccaht.research.paper.report import FILES, write_report
 
 
 def report(

@@ -14,9 +14,9 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.cli.options import Jobs, Seed, option
 from eccaht.cli.output import note, shown_progress, writable_directory
-from eccaht.paper import runner
-from eccaht.paper.catalogue import EXPERIMENTS, beside, choose
-from eccaht.paper.runner import Progress
+from eccaht.research.paper import runner
+from eccaht.research.paper.catalogue import EXPERIMENTS, beside, choose
+from eccaht.research.paper.runner import Progress
 
 _RUNS = 20
 _EVERY = 20.0  # seconds between two lines where there is no terminal

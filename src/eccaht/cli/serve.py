@@ -27,9 +27,9 @@ def serve(
     Rows come by HTTP and from the sources of the settings. Windows, states and events are kept in the store, so that a
     restart neither loses nor repeats one. Settings come from the file, the environment (ECCAHT_STORE__URL) and flags.
     """
-    from eccaht.live.operations.check import check as look  # as late as the work, which alone needs its packages
-    from eccaht.live.serving import run
-    from eccaht.live.settings import load_settings
+    from eccaht.service.api.serving import run
+    from eccaht.service.operations.check import check as look  # as late as the work, which alone needs its packages
+    from eccaht.service.settings import load_settings
 
     with ExitStack() as stack:
         listen = {name: value for name, value in (("host", host), ("port", port)) if value is not None}

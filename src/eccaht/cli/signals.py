@@ -61,7 +61,7 @@ def exit_with(code: int) -> NoReturn:
 
 def _end_workers(code: int) -> None:
     """End other processes, if there are any; whatever becomes of them, this one ends soon."""
-    workers = sys.modules.get("eccaht.experiments.workers")
+    workers = sys.modules.get("eccaht.research.experiments.workers")
     if workers is None:
         return
     _later(_PATIENCE, os._exit, code)

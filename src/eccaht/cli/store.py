@@ -14,7 +14,7 @@ from eccaht.cli.output import check_outputs, shown_progress
 from eccaht.cli.stores import Config, SchemaName, StoreUrl, opened, opened_at
 
 if TYPE_CHECKING:
-    from eccaht.live.operations.copying import Copied, Readable
+    from eccaht.service.operations.copying import Copied, Readable
 
     Work = Callable[[Callable[[int], None]], list[Copied]]
 
@@ -55,7 +55,7 @@ def store(
 
 
 def _backup(path: Path, *place: object) -> list[Copied]:
-    from eccaht.live.operations.backup import backup
+    from eccaht.service.operations.backup import backup
 
     check_outputs({"FILE": path})
     with opened(*place) as source:  # type: ignore[arg-type]
@@ -63,21 +63,21 @@ def _backup(path: Path, *place: object) -> list[Copied]:
 
 
 def _restore(path: Path, *place: object) -> list[Copied]:
-    from eccaht.live.operations.backup import Backup, restore
+    from eccaht.service.operations.backup import Backup, restore
 
     with opened(*place, make=True) as target:  # type: ignore[arg-type]
         return _shown(Backup(path), lambda advance: restore(path, target, advance))
 
 
 def _copy(source: str, target: str, schema: str | None) -> list[Copied]:
-    from eccaht.live.operations.copying import copy
+    from eccaht.service.operations.copying import copy
 
     with opened_at(source, schema) as reading, opened_at(target, schema, make=True) as writing:
         return _shown(reading, lambda advance: copy(reading, writing, advance, f"the store {writing.shown}"))
 
 
 def _shown(source: Readable, work: Work) -> list[Copied]:
-    from eccaht.live.operations.copying import count
+    from eccaht.service.operations.copying import count
 
     with shown_progress("counting") as bar:
         bar.total(2 * count(source), "copying and comparing")

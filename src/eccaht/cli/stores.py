@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from eccaht.cli.options import option
 
 if TYPE_CHECKING:
-    from eccaht.live.store import Store
+    from eccaht.service.store import Store
 
 StoreUrl = Annotated[
     str | None,
@@ -23,7 +23,7 @@ Config = Annotated[Path | None, option("FILE", "Settings of the service, as TOML
 @contextmanager
 def opened(url: str | None, schema: str | None, config: Path | None, *, make: bool = False) -> Iterator[Store]:
     """The store of the options, or of the settings; make: whether it may be a new one."""
-    from eccaht.live.settings import load_settings
+    from eccaht.service.settings import load_settings
 
     settings = load_settings(config).store
     with opened_at(url or settings.url.get_secret_value(), schema or settings.schema_name, make=make) as store:
@@ -35,7 +35,7 @@ def opened_at(url: str, schema: str | None, *, make: bool = False) -> Iterator[S
     """The store at a URL; what is wrong with it is an error of one line."""
     import sqlalchemy as sa
 
-    from eccaht.live.store import Store
+    from eccaht.service.store import Store
 
     store = Store(url, None if url.startswith("sqlite") else schema)
     if not make and store.is_sqlite and not Path(store.url.database or "").is_file():
@@ -47,6 +47,6 @@ def opened_at(url: str, schema: str | None, *, make: bool = False) -> Iterator[S
             store.check()
         yield store
     except sa.exc.DBAPIError as error:
-        raise ValueError(f"store {store.shown}: {store.said(error)}") from None
+        raise ValueError(f"store {store.shown}: {store.error_line(error)}") from None
     finally:
         store.close()

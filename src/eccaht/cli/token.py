@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from eccaht.base.durations import parse_duration
 from eccaht.cli.options import Json, option
 from eccaht.cli.output import note, show_lines
 from eccaht.cli.stores import Config, SchemaName, StoreUrl, opened
-from eccaht.data.durations import parse_duration
 
 if TYPE_CHECKING:
-    from eccaht.live.security.tokens import Token
+    from eccaht.service.security.tokens import Token
 
 _COLUMNS = ("name", "scopes", "state", "created", "expires", "last used")
 
@@ -51,7 +51,7 @@ def _check(action: str, name: str | None, scope: list[str] | None, expires: str 
             "which token? Give its NAME" if name is None else f"'token list' lists all: leave out {name!r}"
         )
     if action == "create":
-        from eccaht.live.security.scopes import checked
+        from eccaht.service.security.scopes import checked
 
         checked(scope or [])
     elif scope or expires:
@@ -59,8 +59,8 @@ def _check(action: str, name: str | None, scope: list[str] | None, expires: str 
 
 
 def _create(name: str, scope: list[str], seconds: float | None, *place: Any, as_json: bool) -> None:
-    from eccaht.live.security import tokens
-    from eccaht.live.store.store import now
+    from eccaht.service.security import tokens
+    from eccaht.service.store.store import now
 
     with opened(*place, make=True) as store, store.begin() as connection:
         text = tokens.create(connection, name, scope, now=now(), seconds=seconds)
@@ -73,8 +73,8 @@ def _create(name: str, scope: list[str], seconds: float | None, *place: Any, as_
 
 
 def _revoke(name: str, *place: Any, as_json: bool) -> None:
-    from eccaht.live.security import tokens
-    from eccaht.live.store.store import now
+    from eccaht.service.security import tokens
+    from eccaht.service.store.store import now
 
     with opened(*place) as store, store.begin() as connection:
         tokens.revoke(connection, name, now=now())
@@ -82,7 +82,7 @@ def _revoke(name: str, *place: Any, as_json: bool) -> None:
 
 
 def _list(*place: Any, as_json: bool) -> None:
-    from eccaht.live.security import tokens
+    from eccaht.service.security import tokens
 
     with opened(*place) as store, store.read() as connection:
         documents = [_document(known) for known in tokens.listed(connection)]
@@ -96,7 +96,7 @@ def _list(*place: Any, as_json: bool) -> None:
 
 
 def _document(known: Token) -> dict[str, Any]:
-    from eccaht.live.store.store import now
+    from eccaht.service.store.store import now
 
     times = {name: _time(getattr(known, name)) for name in ("created", "expires", "used")}
     return {"name": known.name, "scopes": list(known.scopes), "state": known.state(now()), **times}

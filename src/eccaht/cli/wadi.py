@@ -10,19 +10,19 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
+from eccaht.base.durations import parse_duration, show_duration
+from eccaht.base.statistics import first_reached
 from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, Runs, Seed, option
 from eccaht.cli.output import deliver, show_lines, show_mean, shown_progress
 from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
-from eccaht.data.durations import parse_duration, show_duration
-from eccaht.datasets.wadi import find_files, read_attacks
-from eccaht.experiments.comparison import summarise
-from eccaht.experiments.localisation import group_entry, pooled, savings, steps_table, summary_table
-from eccaht.experiments.tables import save_table
-from eccaht.model.estimators import check_estimator
-from eccaht.model.model import Model
-from eccaht.paper import wadi as experiment
-from eccaht.paper.wadi import Fig4a, Prepared, Settings, Timed, attack_table, column_table, pipeline_table
-from eccaht.statistics import first_reached
+from eccaht.plants.model.estimators import check_estimator
+from eccaht.plants.model.model import Model
+from eccaht.research.datasets.wadi import find_files, read_attacks
+from eccaht.research.experiments.comparison import summarise
+from eccaht.research.experiments.localisation import group_entry, pooled, savings, steps_table, summary_table
+from eccaht.research.experiments.tables import save_table
+from eccaht.research.paper import wadi as experiment
+from eccaht.research.paper.wadi import Fig4a, Prepared, Timed, WadiSettings, attack_table, column_table, pipeline_table
 
 _FIG4A = ("fig4a.csv", "fig4a-steps.csv", "fig4a.pdf", "fig4a.png")
 _FILES = ("columns.csv", "attacks.csv", *_FIG4A, "fig4b.csv", "fig4b.pdf", "fig4b.png")
@@ -32,7 +32,7 @@ class _Done(NamedTuple):
     """All that was found."""
 
     edition: str
-    settings: Settings
+    settings: WadiSettings
     model: Model
     prepared: list[Prepared]
     fig4a: Fig4a
@@ -59,7 +59,7 @@ def wadi(
     WADI_attackdataLABLE.csv. They are not ours to give: docs/real-data.md says where to ask for them.
     """
     check_estimator(estimator)
-    settings = Settings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
+    settings = WadiSettings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
     names = chosen_policies(policies, experiment.POLICIES)
     chosen = read_attacks(None if attacks is None else [number.strip() for number in attacks.split(",")])
     files = find_files(directory)
@@ -76,15 +76,15 @@ def wadi(
         done = _Done(files.edition, settings, model, prepared, fig4a, fig4b)
         deliver(
             [_save(place, done)],
-            tell=lambda: _show(done),
+            show=lambda: _show(done),
             document=lambda saved: _document(done, saved),
             as_json=as_json,
         )
 
 
 def _save(place: Path, done: _Done) -> Iterator[Path]:
-    from eccaht.experiments.localisation_figures import Times, draw_delays, draw_times
-    from eccaht.presentation.style import saving_figure
+    from eccaht.base.presentation.style import saving_figure
+    from eccaht.research.experiments.localisation_figures import Times, draw_delays, draw_times
 
     numbers = {each.label: len(each.columns) for each in done.prepared}
     known = {label: {"n_anomalies": number} for label, number in numbers.items()}

@@ -8,23 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
+from eccaht.base.durations import parse_duration
+from eccaht.base.files import regular_file
+from eccaht.base.presentation.text import counted
 from eccaht.cli.identify_sums import Following
 from eccaht.cli.options import DecimalComma, Missing, NoHeader, Timezone, option
 from eccaht.cli.output import check_outputs, note
 from eccaht.cli.watch_fleet import Fleet, watch_fleet
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
 from eccaht.cli.watch_session import Watching, check_rate
-from eccaht.cli.watch_windows import Growing, Recording
+from eccaht.cli.watch_windows import Growing, RecordedWindows
 from eccaht.cli.watching import ended_by_signals
-from eccaht.data.durations import parse_duration
-from eccaht.files import regular_file
-from eccaht.model.model import Model, load_model
-from eccaht.model.prepare import Notation
-from eccaht.presentation.text import counted
-from eccaht.watch.events import Event
-from eccaht.watch.rates import false_alarm_every, rate_line
-from eccaht.watch.session import Session
-from eccaht.watch.watchers import WatchedPlant
+from eccaht.plants.model.model import Model, load_model
+from eccaht.plants.model.prepare import Notation
+from eccaht.plants.watch.events import Event
+from eccaht.plants.watch.rates import false_alarm_every, rate_line
+from eccaht.plants.watch.session import Session
+from eccaht.plants.watch.watchers import WatchedPlant
 
 
 def watch(
@@ -63,7 +63,7 @@ def watch(
     poll: Annotated[float, option("SECONDS", "With --follow: look so often.")] = 1.0,
     timeout: Annotated[float | None, option("SECONDS", "With --follow: end after so long without new rows.")] = None,
 ) -> None:
-    """Watch a plant round the clock and tell what goes wrong.
+    """Watch a plant round the clock and report what goes wrong.
 
     Windows are prepared as the model's history was. Each event is one line: an alarm with the sensors that are wrong
     and since when, sensors that join or leave it, its end, sensors that fall silent or stand still, windows without
@@ -99,7 +99,7 @@ def watch(
     windows = (
         Growing(calibrated, data, after, poll=poll, timeout=timeout, **reading)
         if follow
-        else Recording(calibrated, data, after, whole=state is None, **reading)
+        else RecordedWindows(calibrated, data, after, whole=state is None, **reading)
     )
     outlets = Outlets(None if log is None else Log(log), commands, as_json=as_json)
     resumed = session is not None
@@ -107,12 +107,12 @@ def watch(
     for text in windows.notes:
         note(text)
     with ended_by_signals(windows.end), outlets.shown(session):
-        outlets.tell([_started(session, model, resumed)])
+        outlets.report([_started(session, model, resumed)])
         watching = Watching(session, state, outlets, orders)
         if not resumed:
             session.obeyed = len(watching.lines())
         watching.run(windows, shelved)
-        outlets.tell([of_program("stopped", f"stopped: {counted(session.windows, 'window')} so far")])
+        outlets.report([of_program("stopped", f"stopped: {counted(session.windows, 'window')} so far")])
         outlets.finish()
     if windows.broken:
         raise typer.Exit(1)

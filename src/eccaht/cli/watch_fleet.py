@@ -12,17 +12,17 @@ from typing import Any
 
 import typer
 
+from eccaht.base.files import NotWritten
+from eccaht.base.presentation.text import counted
 from eccaht.cli.output import Bar, check_outputs, note, shown_progress, writable_directory
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, OutletsOfPlant, of_program
 from eccaht.cli.watch_session import Watching, check_rate
-from eccaht.cli.watch_windows import Growing, Recording
+from eccaht.cli.watch_windows import Growing, RecordedWindows
 from eccaht.cli.watching import ended_by_signals
-from eccaht.files import NotWritten
-from eccaht.model.model import Model
-from eccaht.presentation.text import counted
-from eccaht.watch.fleet import Models, Plant, Replayed, Shared, plants_in, replay
-from eccaht.watch.rates import false_alarm_every
-from eccaht.watch.session import Session
+from eccaht.plants.model.model import Model
+from eccaht.plants.watch.fleet import FleetPlant, Models, Replayed, SharedModels, plants_in, replay
+from eccaht.plants.watch.rates import false_alarm_every
+from eccaht.plants.watch.session import Session
 
 _HELD = 500  # files that stay open; of more plants each is opened when it has changed
 _OFTEN = 10  # looks at a growing file in the length of a window, at most
@@ -57,11 +57,11 @@ class Fleet:
 class Member:
     """A plant whose files were found in order; every: windows to a false alarm. state: where its state is kept."""
 
-    plant: Plant
+    plant: FleetPlant
     every: float
     state: Path | None
 
-    def session(self, shared: Shared) -> Session:
+    def session(self, shared: SharedModels) -> Session:
         """Where an earlier program ended, or from the beginning."""
         if self.state is None or not self.state.exists():
             return shared.session(self.every)
@@ -98,7 +98,7 @@ def watch_fleet(fleet: Fleet) -> None:
         raise typer.Exit(2)
     program = OutletsOfPlant(outlets, None)
     text = f"started: {counted(len(members), 'plant')} with {counted(sensors, 'sensor')}"
-    program.tell([of_program("started", text)])
+    program.report([of_program("started", text)])
     if fleet.waits is not None:
         rounds = Rounds(follows, *fleet.waits)
         with ended_by_signals(rounds.end):
@@ -108,14 +108,14 @@ def watch_fleet(fleet: Fleet) -> None:
         with shown_progress("plants", len(members)) as bar:
             replays = _on_cluster if fleet.scheduler is not None else _replayed
             windows, broken = replays(fleet, members, outlets, bar)
-    program.tell([of_program("stopped", f"stopped: {counted(windows, 'window')} so far")])
+    program.report([of_program("stopped", f"stopped: {counted(windows, 'window')} so far")])
     outlets.finish()
     if broken:
         raise typer.Exit(1)
 
 
-def _checked(fleet: Fleet, plant: Plant, model: Model) -> Member:
-    """The plant, if its data can be read as the model's history was, as far as their first lines tell."""
+def _checked(fleet: Fleet, plant: FleetPlant, model: Model) -> Member:
+    """The plant, if its data can be read as the model's history was, as far as their first lines show."""
     every = false_alarm_every(plant.false_alarms or fleet.false_alarms, model)
     notation, missing = fleet.reading["notation"], fleet.reading["missing"]
     if fleet.waits is not None:
@@ -133,7 +133,7 @@ def _has_rows(path: Path) -> bool:
         return file.read(_HEAD).count(b"\n") > 1
 
 
-def _growing(fleet: Fleet, plant: Plant, model: Model, after: Any) -> Growing:
+def _growing(fleet: Fleet, plant: FleetPlant, model: Model, after: Any) -> Growing:
     """The growing file of a plant, of which notes carry the plant's name."""
 
     def say(text: str) -> None:
@@ -148,7 +148,7 @@ def _growing(fleet: Fleet, plant: Plant, model: Model, after: Any) -> Growing:
 def _replayed(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: Bar) -> tuple[int, bool]:
     """Replay one plant after the other; how many windows they have, and whether data of one could not be read."""
     models, windows, broken = Models(), 0, False
-    ended, current = Flag(), list[Recording]()
+    ended, current = Flag(), list[RecordedWindows]()
 
     def end() -> None:
         ended.set()
@@ -161,7 +161,9 @@ def _replayed(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: Ba
             session = member.session(shared)
             try:
                 whole = member.state is None
-                recording = Recording(shared.model, list(plant.data), session.position, whole=whole, **fleet.reading)
+                recording = RecordedWindows(
+                    shared.model, list(plant.data), session.position, whole=whole, **fleet.reading
+                )
             except (ValueError, OSError) as error:
                 note(f"{plant.name} cannot be read: {error}")
                 broken = True
@@ -178,7 +180,7 @@ def _replayed(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: Ba
 
 
 def _on_cluster(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: Bar) -> tuple[int, bool]:
-    """Replay on the workers of a cluster, one plant a task, and tell in the order of the plants."""
+    """Replay on the workers of a cluster, one plant a task, and report in the order of the plants."""
     windows, broken = 0, False
     for member, found in zip(members, _in_order(fleet, members, bar), strict=True):
         name = member.plant.name
@@ -187,14 +189,14 @@ def _on_cluster(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: 
         if found.error is not None:
             note(f"{name} cannot be read: {found.error}")
             broken = True
-        OutletsOfPlant(outlets, name).tell(found.events)
+        OutletsOfPlant(outlets, name).report(found.events)
         windows += found.windows
     return windows, broken
 
 
 def _in_order(fleet: Fleet, members: Sequence[Member], bar: Bar) -> Iterator[Replayed]:
     """What the workers found; what comes early waits for its turn."""
-    from eccaht.experiments.workers import workers
+    from eccaht.research.experiments.workers import workers
 
     missing, notation = fleet.reading["missing"], fleet.reading["notation"]
     tasks = [(k, member.plant.absolute(), member.every, missing, notation) for k, member in enumerate(members)]
@@ -220,7 +222,7 @@ class Follow:
     """One plant whose file grows; due: when it is looked at next. broken: why it cannot be read now."""
 
     def __init__(
-        self, fleet: Fleet, member: Member, shared: Shared, session: Session, outlets: Outlets, *, held: bool
+        self, fleet: Fleet, member: Member, shared: SharedModels, session: Session, outlets: Outlets, *, held: bool
     ) -> None:
         self._fleet, self._plant, self._shared, self._held = fleet, member.plant, shared, held
         self.watching = Watching(
@@ -251,7 +253,7 @@ class Follow:
         return new
 
     def _break(self, why: str) -> None:
-        """Tell, once, that the file cannot be read, and begin anew with it later."""
+        """Report, once, that the file cannot be read, and begin anew with it later."""
         if why != self.broken:
             note(f"{self._plant.name} cannot be read, tried again every {_AGAIN:g} seconds: {why}")
         self.close()
@@ -274,7 +276,7 @@ class Rounds:
         self.end = self._ended.set
 
     def run(self) -> None:
-        """Tell what an earlier program may not have told, go round, and save all states."""
+        """Report what an earlier program may not have reported, go round, and save all states."""
         try:
             self._go_round()
         finally:

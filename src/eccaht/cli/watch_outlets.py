@@ -21,12 +21,12 @@ from typing import Any, Literal
 import numpy as np
 import typer
 
+from eccaht.base.clock import Clock
+from eccaht.base.files import NotWritten
 from eccaht.cli.output import note
-from eccaht.cli.watch_view import View, shown_live
-from eccaht.data.clock import Clock
-from eccaht.files import NotWritten
-from eccaht.watch.events import Event
-from eccaht.watch.session import Session
+from eccaht.cli.watch_view import WatchView, shown_live
+from eccaht.plants.watch.events import Event
+from eccaht.plants.watch.session import Session
 
 URGENT = ("alarm", "stuck", "silent", "range", "moved")  # events on which the command runs
 
@@ -52,7 +52,7 @@ class OfPlant:
         return {"plant": self.plant, **self.of.document()}
 
 
-Told = Event | OfPlant
+AnyEvent = Event | OfPlant
 
 
 def of_program(kind: Literal["started", "stopped"], text: str) -> Event:
@@ -60,7 +60,7 @@ def of_program(kind: Literal["started", "stopped"], text: str) -> Event:
     return Event(kind, datetime.now(UTC).isoformat(timespec="seconds"), text)
 
 
-def json_line(event: Told) -> str:
+def json_line(event: AnyEvent) -> str:
     """The event as one line of JSON, without its end."""
     return json.dumps(event.document(), allow_nan=False)
 
@@ -84,11 +84,11 @@ class Log:
             file.truncate(size - len(tail) + kept)
         self._known = frozenset(tail[:kept].decode("utf-8", "replace").splitlines())
 
-    def has(self, event: Told) -> bool:
+    def has(self, event: AnyEvent) -> bool:
         """Was this very event, with its number, among the last ones when the file was opened?"""
         return json_line(event) in self._known
 
-    def write(self, event: Told) -> None:
+    def write(self, event: AnyEvent) -> None:
         """Append an event; the file is opened anew for each, so that it may be moved away at any time."""
         try:
             with self._path.open("ab", buffering=0) as file:
@@ -115,7 +115,7 @@ class Commands:
         self._longest = longest
         self._threads: list[threading.Thread] = []
 
-    def start(self, event: Told) -> None:
+    def start(self, event: AnyEvent) -> None:
         """Run the command on an event."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if len(self._threads) >= _AT_ONCE:
@@ -131,7 +131,7 @@ class Commands:
         for thread in self._threads:
             thread.join(max(end - monotonic(), 0.0))
 
-    def _run(self, event: Told) -> None:
+    def _run(self, event: AnyEvent) -> None:
         try:
             done = subprocess.run(
                 self._words,
@@ -150,7 +150,7 @@ class Commands:
                 note(f"--exec ended with code {done.returncode}")
 
 
-def variables(event: Told) -> dict[str, str]:
+def variables(event: AnyEvent) -> dict[str, str]:
     """The event as variables of the environment; lists have commas between.
 
     >>> variables(Event("silent", "2024-05-01T08:00:00", "silent: FT-1", 7, sensors=("FT-1", "FT-2")))["EVENT_SENSORS"]
@@ -168,7 +168,7 @@ class Outlets:
 
     def __init__(self, log: Log | None, commands: Commands | None, *, as_json: bool) -> None:
         self._log, self._commands, self._as_json = log, commands, as_json
-        self._view: View | None = None
+        self._view: WatchView | None = None
 
     @contextmanager
     def shown(self, session: Session) -> Iterator[None]:
@@ -185,19 +185,19 @@ class Outlets:
         if self._view is not None:
             self._view.see(clock.show(time), values)
 
-    def tell(self, events: Iterable[Told]) -> None:
-        """Tell events everywhere."""
+    def report(self, events: Iterable[AnyEvent]) -> None:
+        """Report events everywhere."""
         for event in events:
             if self._log is not None:
                 self._log.write(event)
             self._print(event)
             self._run(event)
 
-    def tell_again(self, events: Iterable[Told]) -> None:
-        """Tell events that may have been told: those that the log has are neither logged nor printed again."""
+    def report_again(self, events: Iterable[AnyEvent]) -> None:
+        """Report events that may have been reported before: what the log has is neither logged nor printed again."""
         for event in events:
             if self._log is None or not self._log.has(event):
-                self.tell([event])
+                self.report([event])
             else:
                 self._run(event)
 
@@ -206,7 +206,7 @@ class Outlets:
         if self._commands is not None:
             self._commands.finish()
 
-    def _print(self, event: Told) -> None:
+    def _print(self, event: AnyEvent) -> None:
         line = json_line(event) if self._as_json else f"{_plain(event).time}  {event.text}"
         if self._view is not None:
             self._view.say(line)
@@ -214,7 +214,7 @@ class Outlets:
         typer.echo(line)
         sys.stdout.flush()
 
-    def _run(self, event: Told) -> None:
+    def _run(self, event: AnyEvent) -> None:
         if self._commands is not None and _plain(event).event in URGENT:
             self._commands.start(event)
 
@@ -228,14 +228,14 @@ class OutletsOfPlant:
     def see(self, time: np.datetime64, values: Any, clock: Clock) -> None:
         """Show nothing: there are too many plants."""
 
-    def tell(self, events: Iterable[Event]) -> None:
-        """Tell events everywhere."""
-        self._outlets.tell(OfPlant(self._plant, event) for event in events)
+    def report(self, events: Iterable[Event]) -> None:
+        """Report events everywhere."""
+        self._outlets.report(OfPlant(self._plant, event) for event in events)
 
-    def tell_again(self, events: Iterable[Event]) -> None:
-        """Tell events that may have been told."""
-        self._outlets.tell_again(OfPlant(self._plant, event) for event in events)
+    def report_again(self, events: Iterable[Event]) -> None:
+        """Report events that may have been reported before."""
+        self._outlets.report_again(OfPlant(self._plant, event) for event in events)
 
 
-def _plain(event: Told) -> Event:
+def _plain(event: AnyEvent) -> Event:
     return event.of if isinstance(event, OfPlant) else event

@@ -9,15 +9,15 @@ from time import monotonic
 
 import numpy as np
 
+from eccaht.base.clock import Clock
 from eccaht.cli.output import note
 from eccaht.cli.watch_outlets import Outlets, OutletsOfPlant
-from eccaht.cli.watch_windows import Growing, Recording
-from eccaht.data.clock import Clock
-from eccaht.data.windows import Sample
-from eccaht.model.constants import Moved
-from eccaht.watch.events import Event
-from eccaht.watch.hearing import Hearing
-from eccaht.watch.session import Session
+from eccaht.cli.watch_windows import Growing, RecordedWindows
+from eccaht.plants.data.windows import Sample
+from eccaht.plants.model.constants import Moved
+from eccaht.plants.watch.events import Event
+from eccaht.plants.watch.hearing import Hearing
+from eccaht.plants.watch.session import Session
 
 
 def check_rate(session: Session, every: float, path: Path) -> Session:
@@ -33,7 +33,7 @@ def check_rate(session: Session, every: float, path: Path) -> Session:
 
 @dataclass
 class Watching:
-    """Takes the windows of one plant, tells their events and keeps the state.
+    """Takes the windows of one plant, reports their events and keeps the state.
 
     path: of the state, None if none is kept. saved_every: seconds at least between states without an event.
     unsaved: whether windows were taken since the last state.
@@ -52,8 +52,8 @@ class Watching:
         model = self.session.model
         self.hearing = Hearing(float(model.summary.row_counts[0]), model.seconds)
 
-    def run(self, windows: Recording | Growing, orders: Iterable[str] = ()) -> None:
-        """Tell what an earlier program may not have told, then watch until the windows end.
+    def run(self, windows: RecordedWindows | Growing, orders: Iterable[str] = ()) -> None:
+        """Report what an earlier program may not have reported, then watch until the windows end.
 
         orders: what is obeyed before the first window.
         """
@@ -65,9 +65,9 @@ class Watching:
         self.save()
 
     def begin(self) -> None:
-        """Tell what an earlier program may not have told."""
+        """Report what an earlier program may not have reported."""
         if self.session.pending:
-            self.outlets.tell_again(self.session.pending)
+            self.outlets.report_again(self.session.pending)
             self.session.settle()
             self.save()
 
@@ -85,7 +85,7 @@ class Watching:
         self.outlets.see(sample.start, sample.values, clock)
         if events:
             self.save()
-            self.outlets.tell(events)
+            self.outlets.report(events)
             session.settle()
         if events or given or monotonic() - self.saved >= self.saved_every:
             self.save()

@@ -11,8 +11,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from eccaht.arrays import Array
-from eccaht.watch.session import Session
+from eccaht.base.arrays import Array
+from eccaht.plants.watch.session import Session
 
 _SHOWN, _RECENT, _SUSPECTS = 60, 5, 8  # windows of a line; those that say who moved; sensors
 _WIDTH = 30  # cells of the evidence, the threshold at its end
@@ -20,7 +20,7 @@ _STYLES = {"quiet": "green", "suspicious": "yellow", "alarm": "bold red"}
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
-class View:
+class WatchView:
     """What is shown, redrawn with every window."""
 
     def __init__(self, session: Session, live: Live) -> None:
@@ -38,10 +38,10 @@ class View:
 
 
 @contextmanager
-def shown_live(session: Session) -> Iterator[View]:
+def shown_live(session: Session) -> Iterator[WatchView]:
     """A view for as long as the watch runs."""
     with Live(console=Console(), refresh_per_second=4, transient=True) as live:
-        yield View(session, live)
+        yield WatchView(session, live)
 
 
 def frame(session: Session, time: str, values: Array) -> Group:

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from eccaht.base.clock import Clock
 from eccaht.cli.output import note
-from eccaht.data.clock import Clock
-from eccaht.data.source import Missing
-from eccaht.data.tail import Note
-from eccaht.data.windows import Sample, Windows
-from eccaht.incident.comparison import compare
-from eccaht.model.constants import Moved, moved_constants
-from eccaht.model.model import Model
-from eccaht.model.prepare import Follower, Notation, followed
+from eccaht.plants.data.source import Missing
+from eccaht.plants.data.tail import Note
+from eccaht.plants.data.windows import Sample, Windows
+from eccaht.plants.incident.comparison import compare
+from eccaht.plants.model.constants import Moved, moved_constants
+from eccaht.plants.model.model import Model
+from eccaht.plants.model.prepare import Follower, Notation, followed
 
 
-class Recording:
+class RecordedWindows:
     """The windows of complete files after the start `after`; the last one, which may lack rows, only if `whole`."""
 
     broken = False

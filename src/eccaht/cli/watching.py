@@ -11,16 +11,16 @@ from contextlib import contextmanager
 import typer
 
 from eccaht.cli.output import Bar, shown_progress
-from eccaht.model.model import Model
-from eccaht.model.prepare import Feed
-from eccaht.policies import Policy
-from eccaht.run.loop import Recorder, Step
-from eccaht.run.replay import Replay
+from eccaht.plants.model.model import Model
+from eccaht.plants.model.prepare import SearchableWindows
+from eccaht.plants.replay import Replay
+from eccaht.streams.policies import Policy
+from eccaht.streams.run.loop import Recorder, Step
 
 
 @contextmanager
 def watching(
-    source: Feed, policy: Policy, model: Model, per_window: int, *, quiet: bool
+    source: SearchableWindows, policy: Policy, model: Model, per_window: int, *, quiet: bool
 ) -> Iterator[tuple[Replay, list[Recorder]]]:
     """The replay, and what shows each measurement: changes of the set while following, else a bar."""
     replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
@@ -36,7 +36,7 @@ def watching(
 class _Changes(Recorder):
     """One line whenever the set changes."""
 
-    def __init__(self, source: Feed) -> None:
+    def __init__(self, source: SearchableWindows) -> None:
         self._source, self._names = source, ""
 
     def after(self, policy: Policy, step: Step) -> None:

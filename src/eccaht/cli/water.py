@@ -10,17 +10,17 @@ from typing import Annotated, Any, Literal
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
+from eccaht.base.durations import parse_duration, show_duration
 from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, option
 from eccaht.cli.output import deliver, show_lines, show_mean, shown_progress
 from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
-from eccaht.data.durations import parse_duration, show_duration
-from eccaht.datasets.water import check_step, load_wntr
-from eccaht.experiments import water as experiment
-from eccaht.experiments.comparison import summarise
-from eccaht.experiments.localisation import arrival_times, group_entry, savings, steps_table, summary_table
-from eccaht.experiments.tables import save_table
-from eccaht.experiments.water import Outcome, Settings
-from eccaht.model.estimators import check_estimator
+from eccaht.plants.model.estimators import check_estimator
+from eccaht.research.datasets.water import check_step, load_wntr
+from eccaht.research.experiments import water as experiment
+from eccaht.research.experiments.comparison import summarise
+from eccaht.research.experiments.localisation import arrival_times, group_entry, savings, steps_table, summary_table
+from eccaht.research.experiments.tables import save_table
+from eccaht.research.experiments.water import WaterOutcome, WaterSettings
 
 _FILES = ("truth.json", "model.npz", "summary.csv", "steps.csv", "delays.pdf", "delays.png")
 
@@ -48,7 +48,7 @@ def water(
     seconds = check_step(parse_duration(step, "step"))
     length = seconds if window is None else parse_duration(window, "window")
     check_estimator(estimator)
-    settings = Settings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
+    settings = WaterSettings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
     names = chosen_policies(policies, experiment.POLICIES)
     load_wntr()
     names_of_files = (f"history.{format}", f"attacks.{format}", *_FILES)
@@ -59,15 +59,15 @@ def water(
             outcome = experiment.run(directory, names, settings, **many)
         deliver(
             [_save(directory, outcome, settings)],
-            tell=lambda: _show(outcome, settings),
+            show=lambda: _show(outcome, settings),
             document=lambda files: _document(outcome, settings, files),
             as_json=as_json,
         )
 
 
-def _save(directory: Path, outcome: Outcome, settings: Settings) -> Iterator[Path]:
-    from eccaht.experiments.localisation_figures import draw_delays
-    from eccaht.presentation.style import saving_figure
+def _save(directory: Path, outcome: WaterOutcome, settings: WaterSettings) -> Iterator[Path]:
+    from eccaht.base.presentation.style import saving_figure
+    from eccaht.research.experiments.localisation_figures import draw_delays
 
     title = f"{len(outcome.attacks)} attacks of two hours on a water network of {len(outcome.model.names)} sensors, "
     title += f"attacked sensors lifted by {settings.shift:g} x interquartile range"
@@ -77,14 +77,14 @@ def _save(directory: Path, outcome: Outcome, settings: Settings) -> Iterator[Pat
     yield from saving_figure(draw_delays(outcome.records, title=title, unit="windows"), directory / "delays")
 
 
-def _document(outcome: Outcome, settings: Settings, files: list[str]) -> dict[str, Any]:
+def _document(outcome: WaterOutcome, settings: WaterSettings, files: list[str]) -> dict[str, Any]:
     groups = [{"group": label, **group_entry(records)} for label, records in outcome.records.items()]
     contents = {"settings": asdict(settings), "sensors": list(outcome.model.names), "windows": outcome.model.n_windows}
     contents |= {"lag_1_autocorrelation": outcome.memory, "attacks": [each.as_dict() for each in outcome.attacks]}
     return contents | {"groups": groups, "files": files}
 
 
-def _show(outcome: Outcome, settings: Settings) -> None:
+def _show(outcome: WaterOutcome, settings: WaterSettings) -> None:
     model, length = outcome.model, show_duration(settings.window)
     typer.echo(f"{len(model.names)} sensors, {model.n_windows} windows of {length} as history, {model.estimator}")
     typer.echo(

@@ -1,1 +1,1 @@
-"""Streams of a problem, whose covariance is known, watched for steps: quickest detection, and which streams moved."""
+"""Streams with a known covariance: problem, designs, posteriors, policies, stopping, the loop, limits, the watch."""

@@ -1,0 +1,1 @@
+"""What every floor needs: arrays, files, archives, texts, times, tables, figures. It knows no stream and no plant."""

@@ -1,0 +1,288 @@
+"""What the time of a row means: a moment in a time zone, a time as the file has it, or the number of a row.
+
+Inside, a time is a datetime64[us]: in UTC where a zone is known, as the file has it where none is. Rows without times
+are counted from 1970-01-01 on; these dates are used internally only and never shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.durations import show_duration, show_time
+from eccaht.base.naming import did_you_mean
+
+Microseconds = NDArray[np.int64]
+Array = NDArray[Any]
+Times = NDArray[np.datetime64]
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
+_ROW = re.compile(r"(?:row\s*)?([1-9]\d*)", re.IGNORECASE)
+_LONGEST_NUMBER = 18  # digits of a row's
+_DAY = 86_400_000_000
+_SECOND, _WEEK, _EPOCH = 1_000_000, timedelta(days=7), datetime(1970, 1, 1, tzinfo=UTC)
+DIFFERENT = "different offsets"  # in place of the zone of a file
+_YEARS = (1900, 2200)  # outside these years the offset at the nearer end is used
+
+
+def as_zone(text: str) -> str:
+    """The usual name of a zone: UTC, an offset, or its name in the IANA database.
+
+    >>> as_zone("utc"), as_zone("+0530"), as_zone("Europe/Berlin")
+    ('UTC', '+05:30', 'Europe/Berlin')
+    """
+    if text.upper() in ("UTC", "Z"):
+        return "UTC"
+    if match := _OFFSET.fullmatch(text):
+        sign, hours, minutes = match.groups()
+        if int(hours) < 16 and int(minutes) < 60:
+            return "UTC" if hours == minutes == "00" else f"{sign}{hours}:{minutes}"
+    try:
+        return ZoneInfo(text).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        written = ": write it as Europe/Berlin, UTC or +02:00"
+        hint = did_you_mean(text, sorted(available_timezones()), otherwise=written, cutoff=0.6)
+        raise ValueError(f"unknown time zone {text!r}{hint}") from None
+
+
+@cache
+def tz_of(zone: str) -> tzinfo:
+    """The zone for datetimes and axes."""
+    if zone == "UTC":
+        return UTC
+    if match := _OFFSET.fullmatch(zone):
+        sign, hours, minutes = match.groups()
+        length = timedelta(hours=int(hours), minutes=int(minutes))
+        return timezone(-length if sign == "-" else length)
+    return ZoneInfo(zone)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How times are read and shown.
+
+    zone: as `as_zone` gives it; None where times are taken as they stand.
+    row_interval: seconds between rows that have no times; counted: that is not known either, a "second" is a row.
+    """
+
+    zone: str | None = None
+    row_interval: float | None = None
+    counted: bool = False
+
+    def parse(self, value: Any, what: str = "time") -> np.datetime64:
+        """A time as people write it: in this zone unless it says another; the number of a row where there are no times.
+
+        >>> Clock("+02:00").parse("2024-05-01 08:00"), Clock(row_interval=1.0).parse("11")
+        (np.datetime64('2024-05-01T06:00:00.000000'), np.datetime64('1970-01-01T00:00:10.000000'))
+        """
+        if isinstance(value, np.datetime64) and not np.isnat(value):  # already in the internal form
+            return value.astype("datetime64[us]")
+        if self.row_interval is not None:
+            match = _ROW.fullmatch(str(value).strip())
+            if match is None:
+                raise ValueError(f"{what} {value!r:.60} is not the number of a row, and the data have no times")
+            return _row_start(match[1], self.row_interval, what)
+        try:
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
+        except (ValueError, TypeError, AttributeError):
+            raise ValueError(f"{what} {value!r:.60} is not a time: write it as 2017-10-09T18:00") from None
+        if moment.tzinfo is None and self.zone is not None:
+            moment = moment.replace(tzinfo=tz_of(self.zone))
+        if moment.tzinfo is not None and self.zone is None:
+            raise ValueError(
+                f"{what} {value!r:.60} has a time zone, but the times of the data have none: say which with --timezone"
+            )
+        try:
+            return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
+        except OverflowError:  # in the first or the last hours of the calendar
+            raise ValueError(f"{what} {value!r:.60} lies outside the years 1 to 9999") from None
+
+    def show(self, time: np.datetime64) -> str:
+        """Local time without its offset, except in an hour that occurs twice.
+
+        >>> Clock("Europe/Berlin").show(np.datetime64("2024-05-01T06:00"))
+        '2024-05-01 08:00:00'
+        >>> Clock(row_interval=2.0).show(np.datetime64(8, "s"))
+        'row 5'
+        """
+        if self.row_interval is not None:
+            return f"row {round(int(_us(time)) / (self.row_interval * _SECOND)) + 1}"
+        if self.zone is None:
+            return show_time(time)
+        there = self._there(time)
+        twice = there.replace(fold=0).utcoffset() != there.replace(fold=1).utcoffset()
+        return there.isoformat(" ") if twice else there.replace(tzinfo=None).isoformat(" ")
+
+    def exact(self, time: np.datetime64) -> str:
+        """The same with its offset, for programs.
+
+        >>> Clock("Europe/Berlin").exact(np.datetime64("2024-05-01T06:00"))
+        '2024-05-01 08:00:00+02:00'
+        """
+        return self.show(time) if self.zone is None else self._there(time).isoformat(" ")
+
+    def length(self, seconds: float) -> str:
+        """A length of time, in rows if nothing else is known.
+
+        >>> Clock().length(60.0), Clock(row_interval=1.0, counted=True).length(60.0)
+        ('1min', '60 rows')
+        """
+        return f"{seconds:g} row{'' if seconds == 1.0 else 's'}" if self.counted else show_duration(seconds)
+
+    @property
+    def said(self) -> str:
+        """The note about the time zone that is shown once beside times; empty if there is no zone."""
+        return "" if self.zone is None else f" (times in {self.zone})"
+
+    @property
+    def zone_for_tables(self) -> str:
+        """The zone for columns of tables, which allow named zones only: UTC in place of an offset."""
+        return "UTC" if self.zone is None or _OFFSET.fullmatch(self.zone) else self.zone
+
+    def axis(self, times: Times) -> tuple[Array, tzinfo | None]:
+        """Places on an axis and the zone of its dates; the numbers of rows, which are no dates, have none.
+
+        >>> Clock(row_interval=2.0).axis(np.array([0, 8], dtype="datetime64[s]"))
+        (array([1., 5.]), None)
+        """
+        if self.row_interval is None:
+            return times, UTC if self.zone is None else tz_of(self.zone)
+        return times.astype("datetime64[us]").astype(np.int64) / (self.row_interval * _SECOND) + 1.0, None
+
+    def floor(self, times: Microseconds, step: int) -> Microseconds:
+        """The start of the window of each time: whole windows of the local clock, cut where the clock is changed."""
+        if self.zone is None or self.zone == "UTC" or not len(times):
+            return times // step * step
+        changes, offsets = _changes(self.zone, times)
+        place = np.searchsorted(changes, times, side="right")
+        own = offsets[place]
+        starts = (times + own) // step * step - own
+        since = np.concatenate([[np.iinfo(np.int64).min], changes])[place]
+        return np.maximum(starts, since)
+
+    def since_midnight(self, times: Times) -> NDArray[np.float64] | None:
+        """Seconds since the local midnight before each time; None where rows have no times.
+
+        >>> Clock("+02:00").since_midnight(np.array(["2024-05-01T23:00"], dtype="datetime64[us]"))
+        array([3600.])
+        """
+        if self.row_interval is not None:
+            return None
+        local = times.astype("datetime64[us]").astype(np.int64)
+        if self.zone is not None and self.zone != "UTC" and len(local):
+            changes, offsets = _changes(self.zone, local)
+            local = local + offsets[np.searchsorted(changes, local, side="right")]
+        return np.asarray(local % _DAY / _SECOND)
+
+    def to_utc(self, local: Microseconds, before: int | None = None) -> tuple[Microseconds, list[str]]:
+        """Local times in the order of their rows as UTC, and what a user should know of it.
+
+        In an hour that occurs twice, rows after a step back by about an hour are the second pass. before: the time in
+        UTC of the row before the first, if there was one.
+        """
+        if self.zone is None or not len(local):
+            return local, []
+        changes, offsets = _changes(self.zone, local)
+        place = np.searchsorted(changes + np.maximum(offsets[:-1], offsets[1:]), local, side="right")
+        moments = local - offsets[place]
+        notes: list[str] = []
+        for change, old, new in zip(changes.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            inside = np.flatnonzero((local >= change + min(old, new)) & (local < change + max(old, new)))
+            if not inside.size:
+                continue
+            hour = f"between {_plain(change + min(old, new))} and {_plain(change + max(old, new))} in {self.zone}"
+            if new > old:
+                later = show_duration((new - old) / _SECOND)
+                notes.append(f"{inside.size} rows have times {hour}, which do not exist: read as {later} later")
+            elif (second := self._second_pass(local, inside, change, (old, new), before)) is None:
+                notes.append(f"{inside.size} rows have times {hour}, which occur twice: read as the first of both")
+            else:
+                moments[second] = local[second] - new
+        return moments, notes
+
+    def _second_pass(
+        self, local: Microseconds, inside: NDArray[np.intp], change: int, offsets: tuple[int, int], before: int | None
+    ) -> NDArray[np.intp] | None:
+        """Which of these rows are the second pass of an hour; None where their order does not show it."""
+        if before is not None and before >= change:
+            return inside
+        old, new = offsets
+        steps = np.abs(np.diff(local))
+        usual = min(int(np.median(steps[steps > 0])) if (steps > 0).any() else 0, old - new)
+        if local[0] > local[-1]:  # the newest row first
+            inside = inside[::-1]
+        earlier = [] if before is None else [before + old]
+        drops = np.flatnonzero(np.diff(np.concatenate([earlier, local[inside]])) <= (usual + new - old) / 2)
+        if len(drops) == 1:
+            return inside[drops[0] + 1 - len(earlier) :]
+        begun = before is not None or local[inside[0]] > local.min()
+        ended = local[inside].max() == local.max()
+        return inside[:0] if begun and ended and not len(drops) else None  # the second pass is still to come
+
+    def _there(self, time: np.datetime64) -> datetime:
+        assert self.zone is not None
+        return (_EPOCH + timedelta(microseconds=int(_us(time)))).astimezone(tz_of(self.zone))
+
+
+PLAIN = Clock()
+
+
+def common_zone(zones: Sequence[str | None]) -> tuple[str | None, list[str]]:
+    """The zone in which to show times of files with these zones (None: as written), and a note if they differ."""
+    if all(zone is None for zone in zones):
+        return None, []
+    if any(zone is None for zone in zones):
+        raise ValueError("some files have times with an offset, others without: say where the latter are by --timezone")
+    if len(set(zones)) == 1 and zones[0] != DIFFERENT:
+        return zones[0], []
+    return "UTC", ["the times have different offsets and are shown in UTC: give --timezone for local times"]
+
+
+def _changes(zone: str, times: Microseconds) -> tuple[Microseconds, Microseconds]:
+    """When the offset of a zone changes around these times, in UTC, and the offsets before, between and after."""
+    years = (
+        np.array([times.min(), times.max()]).astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
+    )
+    first, last = np.clip(years, *_YEARS).tolist()
+    return _changes_between(zone, first - 1, last + 1)
+
+
+@cache
+def _changes_between(zone: str, first: int, last: int) -> tuple[Microseconds, Microseconds]:
+    place, changes, offsets = tz_of(zone), [], []
+    moment, end = datetime(first, 1, 1, tzinfo=UTC), datetime(last + 1, 1, 1, tzinfo=UTC)
+    offsets.append(moment.astimezone(place).utcoffset())
+    while moment < end:
+        later = moment + _WEEK
+        if (offset := later.astimezone(place).utcoffset()) != offsets[-1]:
+            low, high = moment, later
+            while high - low > timedelta(seconds=1):
+                middle = low + timedelta(seconds=(high - low) // timedelta(seconds=2))
+                low, high = (middle, high) if middle.astimezone(place).utcoffset() == offsets[-1] else (low, middle)
+            changes.append(high)
+            offsets.append(offset)
+        moment = later
+    microsecond = timedelta(microseconds=1)
+    at = np.array([(change - _EPOCH) // microsecond for change in changes], dtype=np.int64)
+    return at, np.array([(offset or timedelta()) // microsecond for offset in offsets], dtype=np.int64)
+
+
+def _row_start(number: str, interval: float, what: str) -> np.datetime64:
+    if len(number) > _LONGEST_NUMBER or (start := (int(number) - 1) * interval * _SECOND) >= 2.0**62:
+        raise ValueError(f"{what}: there is no row {number[:_LONGEST_NUMBER]}, that is too far")
+    return np.datetime64(round(start), "us")
+
+
+def _us(time: np.datetime64) -> np.int64:
+    return time.astype("datetime64[us]").astype(np.int64)
+
+
+def _plain(local: int) -> str:
+    return show_time(np.datetime64(local, "us"))

@@ -1,5 +1,0 @@
-"""What a search found, and why: in words, tables and pictures."""
-
-from eccaht.explain.finding import Finding, Investigation, investigate
-
-__all__ = ["Finding", "Investigation", "investigate"]

@@ -1,0 +1,417 @@
+"""What kind of file it is and which columns it has: found from its first bytes and lines, or refused in one line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
+
+from eccaht.base.files import regular_file
+from eccaht.base.naming import did_you_mean
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MISSING = (
+    *("", "-", "--", "?", "*", ".", "NA", "N/A", "n/a", "na", "#N/A", "#NA", "NaN", "nan", "NAN", "-nan", "-NaN"),
+    *("null", "NULL", "Null", "None", "none", "NONE", "nil", "missing", "Missing", "NaT"),
+    *("#VALUE!", "#REF!", "#DIV/0!", "1.#QNAN", "-1.#IND", "1.#IND", "1.#INF", "-1.#INF"),
+    *("<NA>", "(null)", "Bad", "BAD", "Bad Input", "Bad Data", "I/O Timeout", "No Data", "No Sample", "Not Connect"),
+    *("Comm Fail", "Configure", "Scan Off", "Scan Timeout", "Pt Created", "Intf Shut", "Under Range", "Over Range"),
+)
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+Encoding = Literal["utf-8", "utf-16", "latin-1"]
+_GZIP = b"\x1f\x8b"
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_CHUNK = 1 << 24
+_MOST_UNPACKED, _MOST_TIMES = 1 << 30, 100  # bytes, and times the packed size, of which the larger is the limit
+_AT_ONCE = 1 << 28  # bytes that may be kept before it is known how many there are
+_SAMPLE = 1 << 20
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.ASCII | re.IGNORECASE)
+_MISSING = frozenset(MISSING)
+
+
+class WrongWidth(ValueError):
+    """A line has too many or too few values."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the values of a file, or of a frame in memory, are.
+
+    names: what messages and models call the columns; full: as the file has them.
+    skip: lines before the first row of values (CSV). sample: the first rows, as text (CSV).
+    content: the text in UTF-8 where it is not read from the path. lines: the numbers of its rows' lines in the file,
+    where some were left out. frame: what is in memory already, read as a Parquet file is.
+    """
+
+    path: Path
+    format: Literal["csv", "parquet"]
+    names: tuple[str, ...]
+    full: tuple[str, ...]
+    delimiter: str = ","
+    skip: int = 0
+    sample: tuple[tuple[str, ...], ...] = ()
+    decimal_comma: bool = False
+    encoding: Encoding = "utf-8"
+    content: bytes | None = field(default=None, repr=False)
+    lines: tuple[int, ...] | None = field(default=None, repr=False)
+    frame: pl.DataFrame | None = field(default=None, repr=False)
+
+    def texts(self, position: int) -> list[str]:
+        """The values of one column in the sample, without blanks around them and without the missing ones."""
+        stripped = (row[position].strip() for row in self.sample)
+        return [text for text in stripped if text not in _MISSING]
+
+    def where(self, row: int) -> str:
+        """What messages call a row of values."""
+        if self.format == "parquet":
+            return f"row {row + 1}"
+        return f"line {self.skip + row + 1 if self.lines is None else self.lines[row]}"
+
+    def scan(self) -> pl.LazyFrame:
+        """The columns of a Parquet file or a frame, with their types."""
+        import polars as pl
+
+        return pl.scan_parquet(self.path, glob=False) if self.frame is None else self.frame.lazy()
+
+    def place(self, name: str) -> int | None:
+        """Where a column is, called by its name, its full name or the last part of that; None if there is none."""
+        for names in (self.names, self.full):
+            if name in names:
+                return names.index(name)
+        shorts = [short_name(full) for full in self.full]
+        return shorts.index(short_name(name)) if shorts.count(short_name(name)) == 1 else None
+
+    def matching(self, wanted: Sequence[str], option: str) -> list[int]:
+        """Where the columns with these names are, in the order of the file; * and ? stand for any characters.
+
+        Both the name as the file has it and its short form are understood, and several names with commas between
+        them. A name that fits nothing is refused.
+        """
+        found: set[int] = set()
+        for name in wanted:
+            place = self.place(name)
+            places = [k for k, own in enumerate(self.names) if fnmatchcase(own, name)] if place is None else [place]
+            if not places and "," in name:
+                places = self.matching([part.strip() for part in name.split(",") if part.strip()], option)
+            if not places:
+                raise ValueError(f"{option}: {self.path} has no column {name!r}{did_you_mean(name, self.names)}")
+            found.update(places)
+        return sorted(found)
+
+    def named(self, wanted: Sequence[str]) -> set[str]:
+        """Those of the columns that `matching` finds that are called by name, not by * and ?."""
+        parts = [[name] if self.place(name) is not None else name.split(",") for name in wanted]
+        places = [self.place(part.strip()) for several in parts for part in several]
+        return {self.names[place] for place in places if place is not None}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of how it is written."""
+        names = {"utf-16": "UTF-16", "latin-1": "not UTF-8, but Latin-1 (Windows-1252) by the looks of it"}
+        return (f"{self.path} is {names[self.encoding]}, and was read so",) if self.encoding in names else ()
+
+
+def is_number(text: str, decimal_comma: bool = False) -> bool:
+    """Whether the text is a number in the given notation."""
+    wrong = "." if decimal_comma else ","
+    return _NUMBER.fullmatch(text) is not None and wrong not in text
+
+
+def sniff(path: Path, decimal_comma: bool | None = None, *, header: bool = True, strict: bool = True) -> Layout:
+    """Find the layout of a CSV (also gzipped) or Parquet file.
+
+    decimal_comma: found by itself unless given. header: whether there is a line with column names; without one they
+    are called c1, c2, ... strict: refuse lines of another width among the first ones.
+    """
+    raw, whole = _head(path)
+    if raw.startswith(b"PAR1"):
+        return _parquet(path)
+    if path.suffix.lower() in (".parquet", ".pq"):
+        raise ValueError(f"{path} is named like a Parquet file but is none: is it complete?")
+    encoding = encoding_of(path, raw, whole, strict)
+    lines = lines_of(as_text(raw, encoding))
+    if not whole and len(lines) > 1:
+        lines.pop()  # cut in the middle
+    layout = sniff_lines(path, lines, decimal_comma, header=header, strict=strict)
+    content = None if encoding == "utf-8" else transcoded(path, encoding)
+    return replace(layout, encoding=encoding, content=content)
+
+
+def sniff_lines(
+    path: Path, lines: list[str], decimal_comma: bool | None = None, *, header: bool = True, strict: bool = True
+) -> Layout:
+    """Find the layout from the first lines of a CSV file."""
+    while lines and not lines[-1].strip():
+        lines.pop()
+    delimiter, width, rows = _split(path, lines, decimal_comma)
+    before = _header(path, rows, width) + 1 if header else next(k for k, row in enumerate(rows) if len(row) == width)
+    first = next((k for k in range(before, len(rows)) if lines[k].strip()), None)
+    if first is None:
+        raise ValueError(f"{path} has column names but no rows")
+    for k, row in enumerate(rows[before:] if strict else (), before + 1):
+        if len(row) not in (width, 0) and not (len(row) == 1 and not row[0].strip()):
+            raise wrong_width(path, k, len(row), width, delimiter)
+    full = named(rows[before - 1]) if header else tuple(f"c{k}" for k in range(1, width + 1))
+    sample = tuple(tuple(row) for row in rows[before:] if len(row) == width)
+    comma = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma
+    return Layout(path, "csv", _short(path, full), full, delimiter, first, sample, comma)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, ended as a file ends them: other marks, such as U+0085 or U+2028, are part of a value.
+
+    >>> lines_of("time,a\\x85b\\r\\n1,2\\n")
+    ['time,a\\x85b', '1,2', '']
+    """
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def has_decimal_comma(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
+    """Whether more numbers of these rows have a decimal comma than a decimal point."""
+    if delimiter == ",":
+        return False
+    parts = [text.strip() for row in rows for text in row if "," in text or "." in text]
+    return sum(2 * is_number(text, True) - 1 for text in parts if is_number(text) or is_number(text, True)) > 0
+
+
+def _head(path: Path) -> tuple[bytes, bool]:
+    """The first bytes, unpacked if need be, and whether they are all."""
+    with regular_file(path, "file") as file:
+        start = file.read(2)
+    if not start:
+        raise ValueError(f"{path} is empty")
+    if path.suffix.lower() == ".gz" and start != _GZIP:
+        raise ValueError(f"{path} is named like a gzip file but is none: rename it, or compress it again")
+    try:
+        with opened(path) as file:
+            return file.read(_SAMPLE), not file.read(1)
+    except (OSError, EOFError, zlib.error) as error:
+        if start != _GZIP:
+            raise
+        raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
+
+
+def _split(path: Path, lines: Sequence[str], decimal_comma: bool | None) -> tuple[str, int, list[list[str]]]:
+    """Split by the delimiter that gives most lines the same number of fields, which is the width."""
+    best = (0, False, 0)  # if two delimiters fit equally well the comma loses: it is rather part of numbers
+    chosen: tuple[str, int, list[list[str]]] | None = None
+    for delimiter in DELIMITERS:
+        if decimal_comma and delimiter == ",":
+            continue
+        try:
+            rows = [next(csv.reader([line], delimiter=delimiter), []) for line in lines]
+        except csv.Error as error:
+            raise ValueError(f"{path} is no CSV file: {error}") from None
+        widths = Counter(len(row) for row in rows if len(row) > 1)
+        width, count = widths.most_common(1)[0] if widths else (0, 0)
+        if (score := (count, delimiter != ",", width)) > best and widths:
+            best, chosen = score, (delimiter, width, rows)
+    if chosen is None:
+        raise ValueError(
+            f"{path} has only one column: values must be separated by {', '.join(DELIMITERS.values())}"
+            + (" (not by comma, with --decimal-comma)" if decimal_comma else "")
+        )
+    return chosen
+
+
+def _header(path: Path, rows: Sequence[Sequence[str]], width: int) -> int:
+    """The place of the line with column names."""
+    found = next((k for k, row in enumerate(rows) if len(row) == width and _looks_like_header(row)), None)
+    if found is not None:
+        return found
+    near = next((k for k, row in enumerate(rows) if len(row) > 1 and _looks_like_header(row)), None)
+    if near is None:
+        raise ValueError(
+            f"{path} has no line with column names: put one before the values, or add --no-header to have them "
+            "called c1, c2, ..."
+        )
+    raise ValueError(
+        f"line {near + 1} of {path} has {len(rows[near])} column names, but most lines have {width} values: mend it"
+    )
+
+
+def _looks_like_header(row: Sequence[str]) -> bool:
+    """At least half of the fields are filled, most of them not with numbers."""
+    filled = [field.strip() for field in row if field.strip()]
+    texts = [field for field in filled if not is_number(field) and not is_number(field, True)]
+    return 2 * len(filled) >= len(row) and 2 * len(texts) > len(filled)
+
+
+def wrong_width(path: Path, line: int, found: int, expected: int, delimiter: str) -> WrongWidth:
+    """The error for a line with too many or too few values."""
+    return WrongWidth(
+        f"line {line} of {path} {width_fault(found, expected, delimiter)}: the file is cut off or damaged there, "
+        "or the delimiter occurs in a text"
+    )
+
+
+def width_fault(found: int, expected: int, delimiter: str) -> str:
+    """What is wrong with a line of another width; 0 values stand for quotes that do not close."""
+    if not found:
+        return "has a quotation mark without its partner"
+    return (
+        f"has {found} value{'s' * (found != 1)} where the header has {expected} (separated by {DELIMITERS[delimiter]})"
+    )
+
+
+def named(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without blanks around them; a column without a name is called by its place."""
+    return tuple(name.strip() or f"column {k}" for k, name in enumerate(names, 1))
+
+
+def _short(path: Path, full: Sequence[str]) -> tuple[str, ...]:
+    """The last part of names that are Windows paths, wherever it is unambiguous."""
+    twice = next((name for name, count in Counter(full).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"{path} has two columns named {twice!r}: names must be distinct")
+    last = [short_name(name) for name in full]
+    counts = Counter(last)
+    names = tuple(short if counts[short] == 1 else name for name, short in zip(full, last, strict=True))
+    if patterns := [name for name in names if name.startswith("^") and name.endswith("$")]:
+        raise ValueError(f"{path} has a column named {patterns[0]!r:.60}, which polars takes for a pattern: rename it")
+    return names
+
+
+def short_name(name: str) -> str:
+    r"""The last part of a name that is a Windows path.
+
+    >>> short_name(r"\\\\SERVER\\LOG\\1_AIT_001_PV")
+    '1_AIT_001_PV'
+    """
+    return name.rstrip("\\").rsplit("\\", 1)[-1].strip() or name
+
+
+def _parquet(path: Path) -> Layout:
+    import polars as pl
+
+    try:
+        return _typed(path, list(pl.read_parquet_schema(path)))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{path} is a damaged or incomplete Parquet file: {text}") from None
+
+
+def layout_of_frame(frame: pl.DataFrame) -> Layout:
+    """The layout of a frame in memory."""
+    if not len(frame):
+        raise ValueError("the frame has no rows")
+    return replace(_typed(Path("the frame"), frame.columns), frame=frame)
+
+
+def _typed(path: Path, columns: list[str]) -> Layout:
+    if not columns:
+        raise ValueError(f"{path} has no columns")
+    full = named(columns)
+    return Layout(path, "parquet", _short(path, full), full)
+
+
+# -- text of any encoding, packed or not ----------------------------------------------------------------
+
+
+def encoding_of(path: Path, head: bytes, whole: bool, strict: bool = True) -> Encoding:
+    """What the first bytes of a file are written in; what is no text is refused, if strict also a few such bytes."""
+    if head.startswith(b"PK\x03\x04"):
+        raise ValueError(f"{path} is a zip archive or a workbook: save its table as CSV or Parquet")
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    if head[:200].count(b"\0") > 50:
+        raise ValueError(f"{path} is UTF-16 text without its mark or no text at all: save it as CSV in UTF-8")
+    if strict and b"\0" in head:
+        raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet")
+    if b"\r" in head and b"\n" not in head:
+        raise ValueError(f"{path} ends its lines by carriage returns alone: save it with usual line ends")
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        cut = not whole and error.start > len(head) - 4  # a character cut in the middle
+        if not cut and len(_CONTROL.findall(head)) > (0 if strict else len(head) // 10):
+            raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet") from None
+        return "utf-8" if cut else "latin-1"
+    return "utf-8"
+
+
+def as_text(raw: bytes, encoding: Encoding) -> str:
+    """Decode, without a mark at the beginning; a character cut off at the end is left out.
+
+    >>> as_text("Ölstand".encode("cp1252"), "latin-1")
+    'Ölstand'
+    """
+    if encoding == "utf-16":
+        return raw[: len(raw) // 2 * 2].decode("utf-16", errors="ignore")
+    if encoding == "utf-8":
+        return raw.removeprefix(BOM_UTF8).decode(errors="ignore")
+    try:
+        return raw.decode("cp1252")  # Latin-1 with more letters, which is what Windows writes
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def as_utf8(raw: bytes) -> bytes:
+    """One line of UTF-8, or of Latin-1 made UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return as_text(raw, "latin-1").encode()
+    return raw
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether a file is packed, whatever its name is."""
+    with path.open("rb") as probe:
+        return probe.read(2) == _GZIP
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file, unpacked if it is gzipped."""
+    return cast(BinaryIO, gzip.open(path)) if is_gzip(path) else path.open("rb")
+
+
+def content_of(path: Path) -> bytes:
+    """All of a file, unpacked if it is gzipped, up to a limit that no table reaches."""
+    if not is_gzip(path):
+        return path.read_bytes()
+    limit = max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size)
+    parts, size, counted = list[bytes](), 0, False
+    try:
+        for part in _unpacked(path, limit):
+            parts.append(part)
+            size += len(part)
+            if size > _AT_ONCE and not counted:  # what is refused must not have filled the memory before
+                _check_size(path, sum(map(len, _unpacked(path, limit))), limit)
+                counted = True
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
+    _check_size(path, size, limit)
+    return b"".join(parts)
+
+
+def _unpacked(path: Path, limit: int) -> Iterator[bytes]:
+    """The content of a gzipped file, piece by piece, until there is more than the limit."""
+    size = 0
+    with gzip.open(path) as file:
+        while size <= limit and (part := file.read(_CHUNK)):
+            yield part
+            size += len(part)
+
+
+def _check_size(path: Path, size: int, limit: int) -> None:
+    if size > limit:
+        raise ValueError(
+            f"{path} unpacks to more than {limit / 2**30:.3g} GiB, {size // path.stat().st_size} times its size and "
+            "more: unpack it yourself if that is right"
+        )
+
+
+def transcoded(path: Path, encoding: Encoding) -> bytes:
+    """All of a file, as UTF-8."""
+    return as_text(content_of(path), encoding).encode()

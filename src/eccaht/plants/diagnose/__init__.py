@@ -1,0 +1,7 @@
+"""Is a calibrated model fit for use? Checks with a number, a verdict and what to do."""
+
+from eccaht.plants.diagnose.expectation import Expectation, expect
+from eccaht.plants.diagnose.report import Diagnosis, diagnose
+from eccaht.plants.diagnose.verdicts import Check, Verdict
+
+__all__ = ["Check", "Diagnosis", "Expectation", "Verdict", "diagnose", "expect"]

@@ -1,0 +1,215 @@
+"""The parts of an answer: each sensor in raw units, what the others predict for it, and the plain rankings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.answer import Course, Incident, Interval, Reason, Suspect
+from eccaht.plants.incident.dating import USUAL
+from eccaht.plants.incident.kinds import SPREADS, kind_of
+from eccaht.plants.incident.predictions import BAND, Predictions
+from eccaht.plants.incident.recording import Found, Run
+from eccaht.plants.model.model import Model
+from eccaht.plants.model.normal import Normal
+from eccaht.streams.watch.alarm import Kind
+
+SHOWN_BEFORE = 30  # windows that a picture shows before the onset and after the end
+SHOWN = 600  # and at most from the onset on
+SEEN = 0.999  # belief in a sensor that is seen to stand still, to be out of range or to have moved
+_LEAST = 1e-300
+_RESOLVED = 0.5  # of a sensor's resolution: smaller sizes are not given
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An incident of a recording with all that describes it."""
+
+    model: Model
+    normal: Normal
+    windows: Windows
+    run: Run
+    found: Found
+
+    @property
+    def stop(self) -> int:
+        """The first window after the incident, or after the recording."""
+        end = self.found.dates.end
+        return len(self.windows.values) if end is None else end
+
+    @cached_property
+    def shown(self) -> slice:
+        """The windows that a picture shows."""
+        onset = self.found.dates.onset
+        last = min(self.stop + SHOWN_BEFORE, len(self.windows.values), onset + SHOWN)
+        return slice(max(0, onset - SHOWN_BEFORE), max(last, onset + 1))
+
+    @cached_property
+    def since(self) -> slice:
+        """Those of them that lie in the incident."""
+        onset, first = self.found.dates.onset, self.shown.start
+        return slice(onset - first, max(min(self.stop, self.shown.stop), onset + 1) - first)
+
+    @cached_property
+    def level(self) -> Array:
+        """The level before the onset, in robust units, (K,)."""
+        assert self.normal.local is not None
+        return self.normal.local.level(self.windows.values[: self.found.dates.onset])
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """What the sensors that are not named say about all of them in the windows shown."""
+        return Predictions.of(self.normal, self.windows.values[self.shown], self.found.naming.named)
+
+    @cached_property
+    def usual_residual(self) -> Array:
+        """By how much sensors differed from what the others predict just before the onset, in spreads, (K,)."""
+        before = self.predictions.residual[: self.since.start]
+        known = (~np.isnan(before)).sum(axis=0) >= SHOWN_BEFORE // 3
+        usual = np.zeros(self.normal.size)
+        if known.any():
+            usual[known] = np.nanmedian(before[:, known], axis=0)
+        return usual
+
+    def raw(self, k: int, robust: Array) -> Array:
+        """Readings in raw units."""
+        return np.asarray(self.model.center[k] + self.model.scale[k] * robust)
+
+    def resolution(self, k: int) -> float:
+        """The step of a sensor's readings in raw units, in the history or now, 0 where it is not known."""
+        name = self.model.names[k]
+        places = [known.get(name) for known in (self.model.reading.get("decimals"), self.windows.decimals) if known]
+        return max((10.0**-decimals for decimals in places if decimals is not None), default=0.0)
+
+
+def incident_of(case: Case, confidence: float | None, sure: bool) -> Incident:
+    """An incident as it is answered."""
+    found, starts = case.found, case.windows.starts
+    suspects = tuple(_suspect(case, k) for k in found.naming.order)
+    runner_up = next((k for k in found.naming.order if k not in found.naming.named), None)
+    shown = [*found.naming.named, *([] if runner_up is None else [runner_up])]
+    dates = found.dates
+    return Incident(
+        onset=starts[dates.onset],
+        onset_interval=(starts[dates.first], starts[dates.last]),
+        end=None if dates.end is None or dates.end >= len(starts) else starts[dates.end],
+        changed=found.changed,
+        sensors=suspects,
+        evidence=found.weight,
+        confidence=confidence,
+        sure=sure,
+        rankings=_rankings(case),
+        starts=starts[case.shown],
+        evidence_course=_evidence_course(case),
+        courses=tuple(_course(case, k) for k in shown),
+    )
+
+
+def _suspect(case: Case, k: int) -> Suspect:
+    """One sensor in the light of the incident."""
+    naming, model, scale = case.found.naming, case.model, float(case.model.scale[k])
+    named, since, unit = k in naming.named, case.since, float(case.normal.scale[k])
+    values = case.windows.values[case.shown][since, k]
+    residual = (case.predictions.residual[since, k] - case.usual_residual[k]) * unit
+    kind: Kind = case.found.wrong.get(k) or kind_of(residual, values)  # type: ignore[assignment]
+    spread = float(np.mean(case.predictions.spread[since, k])) * unit
+    size, interval = _size(residual, kind if named else "step", spread)
+    if abs(size) * scale < _RESOLVED * case.resolution(k):
+        size, interval = float("nan"), Interval(float("nan"), float("nan"))
+    expected = case.predictions.band(k)[0][since]
+    reason = Reason(
+        z_alone=_mean(values - case.level[k]) / unit,
+        z_given=_mean(residual) / max(spread, _LEAST),
+        predictors=tuple((model.names[j], weight) for j, weight in case.predictions.strongest(k)),
+        read=float(case.raw(k, np.asarray(_mean(values)))),
+        expected=float(case.raw(k, np.asarray(_mean(expected)))),
+    )
+    return Suspect(
+        sensor=model.names[k],
+        named=named,
+        belief=SEEN if k in case.found.wrong else float(naming.beliefs[k]),
+        evidence=float(naming.rarity[k]) if k not in case.found.wrong else float("nan"),
+        needed=naming.needed,
+        kind=kind,
+        size=size,
+        size_raw=scale * size,
+        size_raw_interval=Interval(scale * interval.low, scale * interval.high),
+        reason=reason,
+        since=case.windows.starts[case.found.dates.onset] if named else None,
+    )
+
+
+def _mean(course: Array) -> float:
+    present = course[~np.isnan(course)]
+    return float(present.mean()) if present.size else float("nan")
+
+
+def _size(residual: Array, kind: Kind, spread: float) -> tuple[float, Interval]:
+    """The size of a fault and its 95 % interval: the mean, the end of a drift, the spread of noise or a replay.
+
+    spread: of the residual in normal operation; few windows cannot show that they vary less.
+    """
+    there = ~np.isnan(residual)
+    present = residual[there]
+    if not present.size:
+        return float("nan"), Interval(float("nan"), float("nan"))
+    if kind in SPREADS:
+        size = float(np.sqrt(np.mean(present**2)))
+        error = BAND * size / np.sqrt(2.0 * present.size)
+        return size, Interval(float(max(size - error, 0.0)), float(size + error))
+    shape = np.arange(1, residual.size + 1)[there] / residual.size if kind == "drift" else np.ones(present.size)
+    size = float(present @ shape / (shape @ shape))
+    left = present - size * shape
+    memory = float(np.clip(left[1:] @ left[:-1] / max(float(left @ left), _LEAST), 0.0, 0.95)) if left.size > 1 else 0.0
+    worth = max(present.size * (1.0 - memory) / (1.0 + memory), 1.0)  # windows with memory are worth fewer
+    error = BAND * max(float(np.sqrt(np.mean(left**2))), spread) / np.sqrt(worth * float(np.mean(shape**2)))
+    return size, Interval(float(size - error), float(size + error))
+
+
+def _course(case: Case, k: int) -> Course:
+    """Readings of a sensor and what the others predict for it."""
+    middle, low, high = case.predictions.band(k)
+    return Course(
+        sensor=case.model.names[k],
+        starts=case.windows.starts[case.shown],
+        read=case.raw(k, case.windows.values[case.shown, k]),
+        expected=case.raw(k, middle),
+        low=case.raw(k, low),
+        high=case.raw(k, high),
+    )
+
+
+def _evidence_course(case: Case) -> Array:
+    """The rarities of the named sensors beyond what is usual, cumulated since the onset, (T,) of the windows shown."""
+    course = np.zeros(case.shown.stop - case.shown.start)
+    named = list(case.found.naming.named)
+    if named:
+        rarest = case.run.e[case.shown][case.since][:, named].max(axis=1)
+        course[case.since] = np.maximum(np.cumsum(rarest - USUAL), 0.0)
+        course[case.since.stop :] = course[case.since.stop - 1]
+    return course
+
+
+def _rankings(case: Case) -> dict[str, tuple[tuple[str, float], ...]]:
+    """All sensors by the largest deviation from the hour before, and by their share of the Mahalanobis distance."""
+    values = case.windows.values[case.shown][case.since]
+    away = np.abs(values - case.level) / case.normal.scale
+    z = np.nan_to_num((values - case.normal.centre) / case.normal.scale)
+    share = np.abs(z * (z @ case.normal.others)).sum(axis=0)
+    largest = np.where(np.isnan(away), 0.0, away).max(axis=0)
+    return {"z_local": _ranked(case.model.names, largest), "mahalanobis": _ranked(case.model.names, share)}
+
+
+def _ranked(names: tuple[str, ...], scores: Array) -> tuple[tuple[str, float], ...]:
+    return tuple((names[k], float(scores[k])) for k in np.argsort(-scores, kind="stable").tolist())
+
+
+def gaps_before(windows: Windows) -> NDArray[np.intp]:
+    """How many windows are missing before each, (T,)."""
+    steps = np.diff(windows.starts) / np.timedelta64(1, "us") * 1e-6 / windows.seconds
+    return np.concatenate([[0], np.maximum(np.round(steps) - 1, 0)]).astype(np.intp)

@@ -1,0 +1,283 @@
+"""A recording, investigated: windows in, an answer out, with nothing to guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from eccaht.base.arrays import Array, check_alpha
+from eccaht.base.presentation.text import listed, percent
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
+from eccaht.plants.incident.comparison import compare, outside_of
+from eccaht.plants.incident.describe import SEEN, Case, gaps_before, incident_of
+from eccaht.plants.incident.drill import Drilled, kept
+from eccaht.plants.incident.naming import unnamed
+from eccaht.plants.incident.recording import Found, Run, incidents_of, run_engine, stretch_of
+from eccaht.plants.model.constants import Moved
+from eccaht.plants.model.model import Model
+from eccaht.plants.model.normal import Normal
+
+SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
+_MANY = 0.5  # share of the sensors; where more are named, it may be the plant that changed
+_SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
+_EMPTY = 0.2  # share of windows without any reading
+_LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
+Progress = Callable[[float], object]
+Number = int | tuple[int, int] | None
+
+
+def usual_rate(windows: float, seconds: float | None) -> float:
+    """Windows to a false alarm that a history of so many windows can carry: three times its length, at most 30 days."""
+    most = np.inf if seconds is None else 30 * 86_400.0 / seconds
+    return float(max(min(3.0 * windows, most), 1.0))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked of windows [first, last); lacking: sensors of the model without a column in the data."""
+
+    first: int
+    last: int
+    number: Number
+    least: float | None
+    alpha: float
+    located: bool
+    lacking: tuple[str, ...]
+
+
+def investigate_incident(
+    model: Model,
+    windows: Windows,
+    start: int | None = None,
+    stop: int | None = None,
+    *,
+    locate: bool = True,
+    number: Number = None,
+    least: float | None = None,
+    alpha: float = 0.05,
+    every: float | None = None,
+    moved: Sequence[Moved] = (),
+    progress: Progress = lambda share: None,  # noqa: ARG005
+) -> Answer:
+    """Find the incidents in windows [start, stop): when each began and ended, which sensors are wrong, how and why.
+
+    windows: of the sensors of the model, in its order; those before `start` say what was normal just before. Sensors
+    that are left out are integrated out. locate: False: the stretch itself is one incident. number: how many sensors
+    are wrong, or at least and at most, if that is known. least: the smallest deviation that matters, in robust units.
+    alpha: 1 less the confidence that makes an answer sure. every: windows to a false alarm; what the history can carry
+    if not given. moved: columns that never changed in the history and do now, see `model.constants.moved_constants`.
+    """
+    whole, model = model, _of_windows(model, windows)
+    first, last = start or 0, len(windows.values) if stop is None else min(stop, len(windows.values))
+    if last <= first:
+        raise ValueError("there is no window to look at: move the start or the stop")
+    seconds = None if model.clock.counted else model.seconds
+    every = usual_rate(model.n_windows, seconds) if every is None else every
+    lacking = tuple(name for name in whole.names if name not in model.names)
+    asked = _Asked(first, last, _others(number, len(moved)), least, check_alpha(alpha), not locate, lacking)
+    normal, compared = compare(model, windows, first, last)
+    seen = replace(windows, values=windows.values[:last], starts=windows.starts[:last])
+    run = run_engine(normal, seen.values, every, gaps=_gaps(model), missing=gaps_before(seen).tolist())
+    progress(0.6)
+    found = _found(normal, run, asked)
+    drilled = kept(whole)
+    uncounted = tuple(_uncounted(drilled, asked, model))
+    drills = None if uncounted else drilled
+    cases = [_large(Case(model, normal, seen, run, each), least) for each in found]
+    incidents = [_answered(case, drills, asked) for case in cases if case.found.naming.named]
+    progress(0.9)
+    looked_at = incident_of(Case(model, normal, seen, run, _unnamed(normal, run, asked)), None, False)
+    if moved:
+        incidents = _with_moved(incidents, moved, looked_at)
+    evidence = float(run.passed[first:last].max())
+    expected = _alarm_rate(every, drilled) * (last - first) * float(np.exp(-evidence))
+    doubts = [] if found or incidents else list(_doubts(model, run.values[first:], evidence, expected, looked_at))
+    verdict: Verdict = "wrong" if incidents else "undecided" if doubts else "nothing"
+    return Answer(
+        verdict=verdict,
+        incidents=tuple(incidents),
+        looked_at=looked_at,
+        first=windows.starts[first],
+        last=windows.starts[last - 1],
+        n_windows=last - first,
+        evidence=evidence,
+        alpha=asked.alpha,
+        every=every,
+        quiet=None if drills is None or verdict != "nothing" else drills.quiet_share(last - first),
+        doubts=tuple(doubts),
+        cautions=(*compared, *uncounted, *_cautions(incidents, drills is not None, len(model.names))),
+        compared=tuple(compared),
+        drill="" if drilled is None else drilled.counts.line(seconds),
+    )
+
+
+def _of_windows(model: Model, windows: Windows) -> Model:
+    """The model of the sensors that the windows have."""
+    if model.normal is None or model.normal.local is None:
+        raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
+    if windows.names == model.names:
+        return model
+    part = model.of(windows.names)
+    if windows.names != part.names:
+        raise ValueError("the windows must have the sensors of the model, in its order: use model.prepare")
+    return part
+
+
+def _gaps(model: Model) -> np.ndarray:
+    """For how many windows each sensor was silent in the history, (K,)."""
+    return np.asarray(model.summary.gaps * model.n_windows)
+
+
+def _found(normal: Normal, run: Run, asked: _Asked) -> list[Found]:
+    """The incidents that lie in the stretch, at least in part; with a given number each names so many."""
+    if asked.located:
+        return [stretch_of(normal, run, asked.first, asked.last, _within(asked.number, None))]
+    found = [each for each in incidents_of(normal, run) if (each.dates.end or asked.last) > asked.first]
+    if asked.number is None:
+        return found
+    if not found and _within(asked.number, 0):
+        found = [stretch_of(normal, run, asked.first, asked.last)]
+    return [_renumbered(normal, run, each, asked) for each in found]
+
+
+def _others(number: Number, moved: int) -> Number:
+    """The number of sensors that are wrong besides columns that moved."""
+    if number is None or isinstance(number, int):
+        return None if number is None else max(number - moved, 0)
+    return max(number[0] - moved, 0), max(number[1] - moved, 0)
+
+
+def _renumbered(normal: Normal, run: Run, found: Found, asked: _Asked) -> Found:
+    number = _within(asked.number, len(found.naming.named))
+    if number == len(found.naming.named):
+        return found
+    stop = asked.last if found.dates.end is None else found.dates.end
+    again = stretch_of(normal, run, found.dates.onset, stop, number)
+    return replace(again, dates=found.dates, changed=found.changed)
+
+
+def _within(number: Number, named: int | None) -> int | None:
+    """The number of sensors to name: a range moves it to its nearest end."""
+    if number is None or isinstance(number, int):
+        return number
+    return number[0] if named is None else min(max(named, number[0]), number[1])
+
+
+def _large(case: Case, least: float | None) -> Case:
+    """The incident without sensors whose deviation from what the others predict is below what matters."""
+    if least is None:
+        return case
+    naming, wrong = case.found.naming, case.found.wrong
+    sizes = {suspect.sensor: abs(suspect.size) for suspect in incident_of(case, None, False).sensors}
+    named = tuple(k for k in naming.named if k in wrong or sizes[case.model.names[k]] >= least)
+    order = (*named, *(k for k in naming.order if k not in named))
+    return replace(case, found=replace(case.found, naming=replace(naming, named=named, order=order)))
+
+
+def _answered(case: Case, drilled: Drilled | None, asked: _Asked) -> Incident:
+    confidence = None if drilled is None else drilled.confidence(case.found, case.stop)
+    return incident_of(case, confidence, confidence is not None and confidence >= 1.0 - asked.alpha)
+
+
+def _unnamed(normal: Normal, run: Run, asked: _Asked) -> Found:
+    """The whole stretch, ranked, as if nothing were wrong."""
+    found = stretch_of(normal, run, asked.first, asked.last)
+    return replace(found, naming=unnamed(found.naming), wrong={})
+
+
+def _with_moved(incidents: list[Incident], moved: Sequence[Moved], looked_at: Incident) -> list[Incident]:
+    """The incidents with columns that never changed in the history and do now: in the one that they fall into."""
+    suspects = tuple(map(_moved, moved))
+    since = min(each.since for each in moved)
+    for place, incident in enumerate(incidents):
+        if incident.onset_interval[0] <= since and (incident.end is None or since < incident.end):
+            incidents[place] = replace(incident, sensors=(*suspects, *incident.sensors))
+            return incidents
+    sensors_then = (*suspects, *looked_at.sensors)
+    alone = replace(looked_at, onset=since, onset_interval=(since, since), sensors=sensors_then, end=None, courses=())
+    return sorted([*incidents, alone], key=lambda incident: incident.onset)
+
+
+def _moved(column: Moved) -> Suspect:
+    """A column that never changed in the history: no evidence weighs it, it is seen."""
+    by, unknown = column.read - column.usual, float("nan")
+    return Suspect(
+        sensor=column.name,
+        named=True,
+        belief=SEEN,
+        evidence=unknown,
+        needed=unknown,
+        kind="moved",
+        size=unknown,
+        size_raw=by,
+        size_raw_interval=Interval(by, by),
+        reason=Reason(unknown, unknown, (), column.read, column.usual),
+        since=column.since,
+    )
+
+
+def _alarm_rate(every: float, drilled: Drilled | None) -> float:
+    """False alarms a window: those that are asked for, or those of drills on the history if they were more."""
+    measured = 0.0 if drilled is None else drilled.counts.quiet.alarms / max(drilled.counts.quiet.windows, 1)
+    return max(1.0 / every, measured)
+
+
+def _doubts(model: Model, values: Array, evidence: float, expected: float, looked_at: Incident) -> Iterator[str]:
+    """Why it is not certain that nothing is wrong in windows without an alarm, (T, K), each with what would decide.
+
+    evidence: of the detectors; expected: how many such peaks so many quiet windows show.
+    """
+    if expected < _SUSPICIOUS:
+        yield (
+            f"a detector came within {max(-evidence, 0.0):.1f} nats of its threshold, which {percent(expected)} of "
+            "quiet stretches as long show; a longer recording would decide"
+        )
+    empty = float(np.isnan(values).all(axis=1).mean())
+    if empty > _EMPTY:
+        yield f"{percent(empty)} of the windows hold no reading at all; look at what records the data"
+    likely = [each.sensor for each in looked_at.sensors if each.belief > _LIKELY]
+    if likely:
+        yield f"{listed(likely)} may be wrong, but too little for an alarm; a longer recording would decide"
+    assert model.normal is not None
+    low, high = model.normal.low, model.normal.high
+    far = np.any((values < 2.0 * low - high) | (values > 2.0 * high - low), axis=0).tolist()
+    mostly = outside_of(model, values)
+    away = [name for name, once in zip(model.names, far, strict=True) if once or name in mostly]
+    if away:
+        yield (
+            f"readings of {listed(away)} lie outside of everything in the history; look at the sensor, or calibrate on "
+            "a history that has this operating point"
+        )
+
+
+def _uncounted(drilled: Drilled | None, asked: _Asked, model: Model) -> Iterator[str]:
+    """Why no drill has counted how often such an answer is right; nothing where drills have."""
+    none = "no confidence was estimated"
+    if drilled is None:
+        why = (
+            "the history is too short for them"
+            if model.n_windows < SHORT_HISTORY
+            else "drill the model, as 'eccaht calibrate' does"
+        )
+        yield f"no drills, so how often such an answer is right is not known: {why}"
+        return
+    if not drilled.holds:
+        yield f"in drills on the history confident answers were wrong too often, so {none}"
+    if asked.lacking:
+        yield f"drills were run with all sensors; without {listed(asked.lacking)} {none}"
+    if asked.number is not None or asked.least is not None:
+        yield f"drills were run without a given number or smallest size, with which {none}"
+
+
+def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int) -> Iterator[str]:
+    largest = max(incidents, key=lambda incident: incident.evidence, default=None)
+    if drilled and largest is not None and largest.confidence is None:
+        yield "drills have too few answers of this kind, so no confidence was estimated"
+    for incident in incidents:
+        if len(incident.named) > _MANY * sensors:
+            many = f"{len(incident.named)} of {sensors} sensors are named"
+            yield f"{many}: it may be the plant that changed, not its sensors"
+            return

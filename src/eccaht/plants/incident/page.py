@@ -1,0 +1,135 @@
+"""An answer as one self-contained HTML page, for light and dark screens, wide and narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from eccaht.base.clock import PLAIN, Clock
+from eccaht.base.presentation.document import Badge, Block, Drawing, Grid, Heading, Items, Paragraph, Text, html
+from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
+from eccaht.plants.incident import picture
+from eccaht.plants.incident.answer import Answer
+from eccaht.plants.incident.names import shown_briefly
+from eccaht.plants.incident.why import disagreements
+from eccaht.plants.incident.words import LEGEND, confidence, evidence, headline, incidents, reasons, runner_up, table
+from eccaht.version import __version__
+
+_COLOURS = {
+    "#000000": "var(--ink)",
+    picture.READ: "var(--read)",
+    picture.OUTSIDE: "var(--mark)",
+    picture.BAND: "var(--band)",
+    picture.PREDICTED: "var(--dim)",
+    picture.ONSET: "var(--ink)",
+}
+_CAPTION = (
+    "What the named sensors read, in their own units, around the incident (dotted lines: its onset and its end; "
+    "hatched: where the onset may be, 95 %). The grey band holds 95 % of the readings that the other sensors predict; "
+    "rings are readings outside it. Below them the strongest sensor that was not named, for comparison, and the "
+    "evidence as it adds up."
+)
+_SHORT = {"z_local": "by z-score", "mahalanobis": "by Mahalanobis"}
+_PLACES = 10  # of each ranking
+_OTHERS = 10  # sensors in the table that are not named
+_WIDEST = 10_000  # characters: names are not shortened
+
+
+def write(
+    answer: Answer,
+    *,
+    clock: Clock = PLAIN,
+    about: Sequence[str] = (),
+    drills: Sequence[Sequence[str]] = (),
+) -> str:
+    """The page as HTML.
+
+    about: what was asked, a line each. drills: the table of drills on the history, its header first.
+    """
+    answer, cut = shown_briefly(answer)
+    lines = [f"Names are shown without {cut}", *about] if cut else about
+    return html(headline(answer, clock), _blocks(answer, clock, lines, drills), dark=True, contents=False)
+
+
+def _blocks(answer: Answer, clock: Clock, about: Sequence[str], drills: Sequence[Sequence[str]]) -> Iterator[Block]:
+    yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
+    for caution in answer.cautions:
+        yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
+    if several := incidents(answer, clock):
+        yield Heading("Incidents", "incidents")
+        yield Paragraph(several[0])
+        yield Items(_joined(several[1:]))
+    yield Heading("What the sensors read", "readings")
+    yield _drawing(answer, clock)
+    if answer.named:
+        yield Heading("Why", "why")
+        yield Items(reasons(answer, clock))
+    yield Heading("Sensors", "sensors")
+    yield from map(Paragraph, filter(None, (evidence(answer, clock), runner_up(answer))))
+    header, *rows = table(answer, others=_OTHERS, width=_WIDEST)
+    yield Grid(" ".join(LEGEND), ["sensor", "named", *header[2:]], [_row(row) for row in rows])
+    yield Heading("Beside plain rankings", "rankings")
+    yield Items(disagreements(answer.largest))
+    yield _rankings(answer)
+    yield Heading("Drills on the history", "drills")
+    yield Paragraph(f"{answer.drill}." if answer.drill else "None: no fault was injected into this history so far.")
+    if drills:
+        yield Grid("Faults injected into the history, and what was found", drills[0], drills[1:])
+    yield Heading("About", "about")
+    yield Items([*about, *answer.notes, f"eccaht {__version__}"])
+
+
+def _verdict(answer: Answer) -> tuple[str, str]:
+    """The verdict and its colour."""
+    if answer.verdict == "undecided":
+        return "undecided", "open"
+    if answer.verdict == "nothing":
+        return "nothing wrong", "yes" if answer.sure else "partly"
+    return "wrong", "no" if answer.sure else "partly"
+
+
+def _joined(wrapped: Sequence[str]) -> list[str]:
+    """Lines that were wrapped for a terminal, as they were before."""
+    found: list[str] = []
+    for line in wrapped:
+        if line.startswith("      ") and found:
+            found[-1] += f" {line.strip()}"
+        else:
+            found.append(line.strip())
+    return found
+
+
+def _drawing(answer: Answer, clock: Clock) -> Drawing:
+    wide, narrow = (
+        embedded_svg(picture.draw(answer, clock=clock, width=width, title=False), name, _COLOURS)
+        for name, width in (("wide", TEXT_WIDTH), ("narrow", picture.PHONE_WIDTH))
+    )
+    return Drawing(wide, narrow, headline(answer, clock), _CAPTION)
+
+
+def _row(row: Sequence[str]) -> list[Text]:
+    """A row of the table with the name of its sensor first."""
+    _, _, mark = row[0].partition(" ")
+    return [row[1], Badge("named", "no") if mark == "named" else "", *row[2:]]
+
+
+def _rankings(answer: Answer) -> Grid:
+    """The first places of the answer and of the plain rankings beside each other; named sensors are marked."""
+    named, rankings = set(answer.named), answer.largest.rankings
+    ours = [(suspect.sensor, suspect.belief) for suspect in answer.sensors]
+    beside: Mapping[str, Sequence[tuple[str, float]]] = {"by belief": ours} | {
+        title: rankings[name] for name, title in _SHORT.items() if name in rankings
+    }
+
+    def cell(ranking: Sequence[tuple[str, float]], place: int) -> Text:
+        if place >= len(ranking):
+            return ""
+        sensor, score = ranking[place]
+        return [Badge(sensor, "no") if sensor in named else sensor, f" {score:.3g}"]
+
+    count = min(max(_PLACES, len(named)), len(ours))
+    rows: list[list[Text]] = [[str(k + 1), *(cell(ranking, k) for ranking in beside.values())] for k in range(count)]
+    return Grid(
+        "Who comes first by belief, z-score against the hour before, Mahalanobis contribution; framed: the named",
+        ["place", *beside],
+        rows,
+    )

@@ -1,0 +1,315 @@
+"""Drills: faults with a beginning and an end in stretches of the history that the fit has not seen.
+
+Each trial goes through the very engine that `identify` and `watch` use, and is named and dated as they do, at the alarm
+and with hindsight. One set of trials says how soon faults are found, how well they are dated and named, and how often
+an answer is exactly right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from eccaht.base.arrays import Array, Index
+from eccaht.base.randomness import rng_for
+from eccaht.plants.incident.confidence import LONGEST, set_belief
+from eccaht.plants.incident.dating import EARLIER
+from eccaht.plants.incident.engine import Engine
+from eccaht.plants.incident.faults import (
+    KINDS,
+    REPLAYED,
+    Fault,
+    correlations,
+    draw_fault,
+    draw_number,
+    inject,
+    varying,
+)
+from eccaht.plants.incident.recording import Found, Run, incidents_of
+from eccaht.plants.model.detectors import LONG
+from eccaht.plants.model.local import WIDEST
+from eccaht.plants.model.normal import Normal, fit_normal
+
+SHORTEST = 8  # windows that a fault lasts, at most LONGEST
+_LEAD = WIDEST + EARLIER  # windows before it
+_AFTER = 2 * LONG  # and after it
+_AT_ONCE = 64  # trials that run side by side
+_PIECE = 512  # windows of a quiet history, pieces of which run side by side
+FEWEST_WINDOWS = 100  # of a history that is drilled
+Progress = Callable[[int], object]
+
+
+class DrilledAnswer(NamedTuple):
+    """An answer that was given: how clear its set is, whether sensors in it stand still, and whether it is right."""
+
+    clarity: float
+    standing: bool
+    right: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fault and what was made of it.
+
+    kind, size, truth: the fault. lasted: windows. found: was an alarm raised by it? delay: windows to the alarm.
+    onset_error, end_error: windows by which the dates are off, None where nothing was found or no end. named: with
+    hindsight; raised: at the alarm. answers: of all incidents in the stretch, that of the fault first; at_alarm: that
+    of the alarm.
+    """
+
+    kind: str
+    size: float
+    truth: tuple[int, ...]
+    lasted: int
+    found: bool
+    delay: int | None = None
+    onset_error: int | None = None
+    end_error: int | None = None
+    named: tuple[int, ...] = ()
+    raised: tuple[int, ...] = ()
+    answers: tuple[DrilledAnswer, ...] = ()
+    at_alarm: DrilledAnswer | None = None
+
+    @property
+    def right(self) -> bool:
+        """Are exactly the faulty sensors named?"""
+        return set(self.named) == set(self.truth)
+
+    @property
+    def right_at_alarm(self) -> bool:
+        """Were they, at the alarm?"""
+        return set(self.raised) == set(self.truth)
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Windows without a fault: how many, alarms in them, windows in alarm. begun: those with which alarms began."""
+
+    windows: int
+    alarms: int
+    in_alarm: int
+    begun: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Quiet windows, (T, K), and normal operation by a fit that has not seen them.
+
+    missing: windows that are not there before each, (T,). gaps: for how many windows sensors were silent in the
+    history, (K,). first: the place of the first window.
+    """
+
+    normal: Normal
+    values: Array
+    missing: Index
+    gaps: Array
+    first: int = 0
+
+    @cached_property
+    def alive(self) -> Index:
+        """Sensors that may fail."""
+        return varying(self.values)
+
+    @cached_property
+    def near(self) -> Array:
+        """How sensors are correlated, (K, K)."""
+        return correlations(self.values)
+
+    def engine(self, every: float, plants: int) -> Engine:
+        """The engine for these windows."""
+        return Engine(self.normal, every, plants, self.gaps)
+
+
+def halves_of(values: Array, missing: Index, gaps: Array) -> list[Judge]:
+    """Each half of a history, (T, K), with normal operation as the other half shows it."""
+    T = len(values)
+    halves, follows = [slice(0, T // 2), slice(T // 2, T)], missing[1:] == 0
+    return [
+        Judge(
+            fit_normal(values[other], follows[other.start : other.stop - 1]),
+            values[held],
+            np.concatenate([[0], missing[held][1:]]),
+            gaps,
+            held.start,
+        )
+        for held, other in zip(halves, halves[::-1], strict=True)
+    ]
+
+
+def quiet_of(judges: Sequence[Judge], every: float) -> Quiet:
+    """Run the engine over the windows as they are."""
+    windows, on, begun = 0, 0, []
+    for judge in judges:
+        found, in_alarm = _quiet(judge, every)
+        begun += [judge.first + t for t in found]
+        windows, on = windows + len(judge.values), on + in_alarm
+    return Quiet(windows, len(begun), on, tuple(sorted(begun)))
+
+
+def _quiet(judge: Judge, every: float) -> tuple[list[int], int]:
+    """The windows with which alarms begin, and how many are in alarm; pieces run side by side, each after a lead."""
+    T = len(judge.values)
+    pieces = max(1, T // _PIECE)
+    length = -(-T // pieces)
+    engine, starts = judge.engine(every, pieces), np.arange(pieces) * length
+    begun: list[int] = []
+    on = 0
+    for t in range(-_LEAD if pieces > 1 else 0, length):
+        which = np.flatnonzero((starts + t >= 0) & (starts + t < T))
+        rows = starts[which] + t
+        _skip(engine, judge.missing[rows], which)
+        shown = engine.step(judge.values[rows], which)
+        if t >= 0:
+            begun += rows[shown.began].tolist()
+            on += int(engine.on[which].sum())
+    return begun, on
+
+
+def _skip(engine: Engine, missing: Index, which: Index) -> None:
+    for place in np.flatnonzero(missing).tolist():
+        engine.gap(int(missing[place]), which[place : place + 1])
+
+
+def run_trials(
+    judges: Sequence[Judge],
+    every: float,
+    runs: int,
+    seed: int,
+    progress: Progress = lambda done: None,  # noqa: ARG005
+) -> list[Trial]:
+    """Drill `runs` faults, all kinds in turn; trial k does not depend on how many there are."""
+    found: list[Trial] = []
+    for j, judge in enumerate(judges):
+        numbers = range(j, runs, len(judges))
+        for first in range(0, len(numbers), _AT_ONCE):
+            group = numbers[first : first + _AT_ONCE]
+            plans = [_plan(judge, KINDS[k % len(KINDS)], rng_for((seed, k), "drill")) for k in group]
+            found += _run(judge, every, [plan for plan in plans if plan is not None])
+            progress(len(group))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A fault in windows [start, stop) of a stretch, (L, K); missing: windows before each, (L,)."""
+
+    stretch: Array
+    missing: Index
+    start: int
+    stop: int
+    fault: Fault
+
+
+def _plan(judge: Judge, kind: str, rng: np.random.Generator) -> _Plan | None:
+    """A fault of this kind somewhere in quiet windows; None where they are too few for it."""
+    T, alive = len(judge.values), judge.alive
+    lead, after = min(_LEAD, T // 3), min(_AFTER, T // 8)
+    most = min(LONGEST, T - lead - after - 1)
+    if most < SHORTEST or not alive.size:
+        return None
+    lasted = int(np.exp(rng.uniform(np.log(SHORTEST), np.log(most + 1))))
+    first = int(rng.integers(0, T - lead - lasted - after + 1))
+    start, stop = first + lead, first + lead + lasted
+    fault = draw_fault(rng, kind, alive, draw_number(rng, min(3, len(alive))), judge.near)
+    replayed = None
+    if fault.kind in REPLAYED:
+        places = np.concatenate([np.arange(0, max(start - lasted + 1, 0)), np.arange(stop, T - lasted + 1)])
+        if not places.size:
+            return None
+        donor = int(rng.choice(places))
+        replayed = judge.values[donor : donor + lasted]
+    stretch = slice(first, stop + after)
+    changed = inject(judge.values[stretch], lead, lead + lasted, fault, rng, replayed)
+    return _Plan(changed, np.concatenate([[0], judge.missing[stretch][1:]]), lead, lead + lasted, fault)
+
+
+def _run(judge: Judge, every: float, plans: Sequence[_Plan]) -> list[Trial]:
+    """Trials side by side; one in which an alarm was on before the fault is left out."""
+    if not plans:
+        return []
+    N, L, K = len(plans), max(len(plan.stretch) for plan in plans), judge.normal.size
+    engine = judge.engine(every, N)
+    shown, missing = np.full((L, N, K), np.nan), np.zeros((L, N), dtype=np.intp)
+    for n, plan in enumerate(plans):
+        shown[: len(plan.stretch), n], missing[: len(plan.stretch), n] = plan.stretch, plan.missing
+    r, e, passed = np.zeros((L, N, K)), np.zeros((L, N, K)), np.zeros((L, N))
+    standing = np.zeros((3, L, N, K), dtype=bool)
+    alarms: list[list[tuple[int, int | None, bool]]] = [[] for _ in plans]
+    for t in range(L):
+        _skip(engine, missing[t], np.arange(N))
+        step = engine.step(shown[t])
+        r[t], e[t], passed[t] = step.r, step.e, step.passed
+        standing[:, t] = engine.stuck, engine.gone, engine.ranged
+        for n in np.flatnonzero(step.ended).tolist():
+            alarms[n][-1] = (alarms[n][-1][0], t, bool(step.changed[n]))
+        for n in np.flatnonzero(step.began).tolist():
+            alarms[n].append((t, None, False))
+    trials = []
+    for n, plan in enumerate(plans):
+        T = len(plan.stretch)
+        kept = [(a, None if b is None or b >= T else b, c) for a, b, c in alarms[n] if a < T]
+        run = Run(plan.stretch, r[:T, n], e[:T, n], passed[:T, n], standing[:, :T, n], kept)
+        trials.append(_outcome(judge.normal, run, plan))
+    return [trial for trial in trials if trial is not None]
+
+
+def _outcome(normal: Normal, run: Run, plan: _Plan) -> Trial | None:
+    """What was made of a fault; None where an alarm was on before it."""
+    fault = plan.fault
+    if any(begun < plan.start and (over is None or over > plan.start) for begun, over, _ in run.alarms):
+        return None
+    trial = Trial(fault.kind, fault.size, fault.sensors, plan.stop - plan.start, found=False)
+    raised, incidents, stop = _first_alarm(run, plan), incidents_of(normal, run), len(run.values)
+    best: Found | None = None
+    if raised is not None:
+        alarm = _at_alarm(normal, run, raised)
+        named = alarm.naming.named
+        clear = set_belief(alarm.naming.beliefs, named, alarm.wrong)  # however many windows: a watch does not wait
+        given = DrilledAnswer(clear, bool(alarm.wrong), set(named) == set(fault.sensors))
+        trial = replace(trial, found=True, delay=raised - plan.start, raised=named, at_alarm=given)
+        overlapping = [each for each in incidents if _overlaps(each, plan, stop)]
+        best = max(overlapping, key=lambda each: each.weight, default=None)
+    if best is not None:
+        incidents.sort(key=lambda each: each is not best)  # that of the fault first
+        onset, end = best.dates.onset - plan.start, None if best.dates.end is None else best.dates.end - plan.stop
+        trial = replace(trial, onset_error=onset, end_error=end, named=best.naming.named)
+    return replace(trial, answers=tuple(_given(each, fault, stop) for each in incidents))
+
+
+def _given(found: Found, fault: Fault, stop: int) -> DrilledAnswer:
+    """An answer; stop: the first window after the stretch."""
+    right = set(found.naming.named) == set(fault.sensors)
+    return DrilledAnswer(clarity(found, stop), bool(found.wrong), right)
+
+
+def clarity(found: Found, stop: int) -> float:
+    """How clear the set of an incident is; stop: the first window after the recording."""
+    naming, dates = found.naming, found.dates
+    windows = (stop if dates.end is None else dates.end) - dates.onset
+    return set_belief(naming.beliefs, naming.named, found.wrong, windows)
+
+
+def _first_alarm(run: Run, plan: _Plan) -> int | None:
+    """The window in which an alarm, a standstill or silence of a faulty sensor is noticed."""
+    times = [begun for begun, _, _ in run.alarms if plan.start <= begun < plan.stop + LONG]
+    noticed = run.standing[:2, plan.start : plan.stop][:, :, list(plan.fault.sensors)].any(axis=(0, 2))
+    if noticed.any():
+        times.append(plan.start + int(noticed.argmax()))
+    return min(times) if times else None
+
+
+def _at_alarm(normal: Normal, run: Run, raised: int) -> Found:
+    """What a watch names when it raises the alarm."""
+    stop = raised + 1
+    alarms = [(begun, None, False) for begun, _, _ in run.alarms if begun == raised]
+    past = Run(run.values[:stop], run.r[:stop], run.e[:stop], run.passed[:stop], run.standing[:, :stop], list(alarms))
+    return max(incidents_of(normal, past), key=lambda each: each.weight)
+
+
+def _overlaps(found: Found, plan: _Plan, windows: int) -> bool:
+    end = windows if found.dates.end is None else found.dates.end
+    return found.dates.onset < plan.stop + LONG and end > plan.start

@@ -1,0 +1,264 @@
+"""From a history of normal operation to a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.base.durations import parse_window
+from eccaht.base.presentation.text import counted, listed
+from eccaht.plants.data.cleaning import LABEL, ColumnReport
+from eccaht.plants.data.source import read_table, recorded_of
+from eccaht.plants.data.table import Table, check_limits
+from eccaht.plants.data.windows import Cut, Windows, follows, rows_that_count
+from eccaht.plants.model.columns import Progress, Sensor, clean
+from eccaht.plants.model.default_window import JITTER, default_window
+from eccaht.plants.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
+from eccaht.plants.model.history import MOST_SENSORS, History, summarise
+from eccaht.plants.model.model import Model
+from eccaht.plants.model.normal import FEWEST_NORMAL, fit_normal
+from eccaht.plants.model.rows import row_noise
+from eccaht.streams.covariance import Covariance
+
+_LARGE_FILES = 1 << 26  # bytes; reading more takes longer than to import scikit-learn
+_STILL = 0.5  # share of the rows in which a sensor repeats one value
+_COPY = 0.999  # correlation of the windows of two sensors that are nearly the same
+_LONGEST_NOTE = 480  # characters: names may be long
+
+
+def calibrate(
+    data: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    time_column: str | Sequence[str] | None = None,
+    row_interval: str | float | None = None,
+    timezone: str | None = None,
+    decimal_comma: bool | None = None,
+    header: bool = True,
+    window: str | float | None = None,
+    estimator: str = "ledoit-wolf",
+    ridge: float | None = None,
+    start: Any = None,
+    stop: Any = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Read a history, clean it, scale it, cut it into windows and fit a model of normal operation to them.
+
+    The options about reading are those of `eccaht.plants.data.read_table`.
+
+    data: paths of files, a frame, an array or a source, as `eccaht.plants.data.as_source` takes them.
+    window: a length of time, or as many rows as "60rows" says for data without times; see `default_window` if None.
+    progress: is called with the share that is done and the stage.
+    """
+    return calibrate_with_windows(
+        data,
+        columns=columns,
+        exclude=exclude,
+        time_column=time_column,
+        row_interval=row_interval,
+        timezone=timezone,
+        decimal_comma=decimal_comma,
+        header=header,
+        window=window,
+        estimator=estimator,
+        ridge=ridge,
+        start=start,
+        stop=stop,
+        progress=progress,
+    )[0]
+
+
+def calibrate_with_windows(
+    data: Any,
+    *,
+    window: str | float | None = None,
+    estimator: str = "ledoit-wolf",
+    ridge: float | None = None,
+    decimal_comma: bool | None = None,
+    header: bool = True,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> tuple[Model, Windows]:
+    """A model of a history, and the windows that it was fitted to, with the gaps of the history filled.
+
+    The options are those of `calibrate`; reading: the others of them.
+    """
+    given, count_rows = (None, None) if window is None else parse_window(window)
+    check_estimator(estimator)
+    ridge = default_ridge(estimator, ridge)
+    advance: Progress = progress or (lambda share, stage: None)  # noqa: ARG005
+    advance(0.0, "reading")
+    check_limits(reading.get("start"), reading.get("stop"))
+    source = recorded_of(data, decimal_comma=decimal_comma, header=header)
+    if source.size > _LARGE_FILES:
+        Thread(target=preload, args=(estimator,)).start()
+    table = read_table(source, count_rows=count_rows, **reading)
+    seconds = _length(table, given)
+    cut, full = _cut(table, seconds)
+    cleaned = clean(table, cut, full, advance, source.layouts[0].named(reading.get("columns") or ()))
+    sensors = [column for column in cleaned if isinstance(column, Sensor)]
+    reports = _in_order(table, [column.report if isinstance(column, Sensor) else column for column in cleaned])
+    if len(sensors) < 2:
+        raise ValueError(_too_few(table, reports))
+    advance(0.9, "estimating")
+    windows = _windows(table, sensors, cut, full, seconds)
+    values = np.asfortranarray(windows.values) if table.by_column else windows.values  # the last bits depend on it
+    mean, covariance = estimate(values, estimator, ridge)
+    notes = [*table.notes, *_shortened([*_left_out(reports), *_notes(sensors, values, full)])]
+    model = Model(
+        names=windows.names,
+        center=np.array([sensor.center for sensor in sensors]),
+        scale=np.array([sensor.scale for sensor in sensors]),
+        seconds=seconds,
+        mean=mean,
+        covariance=covariance,
+        estimator=estimator,
+        ridge=ridge,
+        n_windows=len(values),
+        first=windows.starts[0],
+        last=windows.starts[-1],
+        columns=tuple(reports),
+        reading=_reading(table, sensors, source.header) | {"notes": notes},
+        summary=_summary(values, sensors, cut, covariance),
+    )
+    advance(0.95, "counting what is rare")
+    model = _with_normal(model, windows)
+    return model, replace(windows, model=model)
+
+
+def _windows(table: Table, sensors: Sequence[Sensor], cut: Cut, full: NDArray[np.bool_], seconds: float) -> Windows:
+    """The windows of the history that count."""
+    rows, flat = (np.column_stack([getattr(sensor, part) for sensor in sensors])[full] for part in ("present", "flat"))
+    values = np.column_stack([sensor.means for sensor in sensors])[full]
+    names = tuple(sensor.report.name for sensor in sensors)
+    return Windows(cut.starts[full], values, names, seconds, rows_that_count(rows, flat), flat, clock=table.clock)
+
+
+def _with_normal(model: Model, windows: Windows) -> Model:
+    """The model with normal operation fitted to these windows, if they are enough to say what is rare."""
+    if len(windows.values) < FEWEST_NORMAL:
+        return model
+    return replace(model, normal=fit_normal(np.ascontiguousarray(windows.values), follows(windows)))
+
+
+def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) -> list[str]:
+    """What a user should know of the windows and the sensors."""
+    notes = []
+    if short := int((~full).sum()):
+        were = "was" if short == 1 else "were"
+        notes.append(f"{counted(short, 'window')} with less than half of the usual rows {were} left out")
+    names = [sensor.report.name for sensor in sensors]
+    still = [s.report.name for s in sensors if s.stuck > _STILL and s.report.kind == "continuous"]
+    if still:
+        kept = f"kept, and judged by how rarely {'it moves' if len(still) == 1 else 'they move'}"
+        notes.append(f"one value repeats for more than half of the history in {listed(still, 5)}: {kept}")
+    centred = values - values.mean(axis=0)
+    centred /= np.sqrt(np.einsum("tk,tk->k", centred, centred))
+    pairs = np.argwhere(np.triu(np.abs(centred.T @ centred) > _COPY, 1))
+    if len(pairs):
+        alike = listed([f"{names[i]} = {names[j]}" for i, j in pairs.tolist()], 4)
+        notes.append(f"sensors that read nearly the same, all kept: {alike}")
+    return notes
+
+
+def _left_out(reports: Sequence[ColumnReport]) -> list[str]:
+    """Which columns look like labels, and how to keep one."""
+    labels = [report.name for report in reports if report.reason == LABEL]
+    if not labels:
+        return []
+    what, which = ("it looks like a label", "it") if len(labels) == 1 else ("they look like labels", "one of them")
+    keep = f"to keep {which}, name it, as in --columns '*,{labels[0]}'"
+    return [f"left out, because {what}: {listed(labels, 5)}; {keep}"]
+
+
+def _shortened(notes: Sequence[str]) -> list[str]:
+    """Notes are kept in the model, so they must be short."""
+    return [note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 3] + "..." for note in notes]
+
+
+def _summary(values: Array, sensors: Sequence[Sensor], cut: Cut, covariance: Covariance) -> History:
+    """What the model remembers of the windows, and of the rows behind them."""
+    rows = np.stack([sensor.rows for sensor in sensors], axis=2)
+    within, runs = row_noise(rows, covariance if len(sensors) <= MOST_SENSORS else None)
+    return summarise(
+        values,
+        np.array([sensor.stuck for sensor in sensors]),
+        np.column_stack([sensor.quartiles for sensor in sensors]),
+        gaps=np.array([sensor.gap for sensor in sensors]),
+        row_counts=np.array([rows.shape[1], cut.rows.sum()], dtype=np.float64),
+        within=within,
+        runs=runs,
+    )
+
+
+def _reading(table: Table, sensors: Sequence[Sensor], header: bool) -> dict[str, Any]:
+    """What preparing new data needs to know."""
+    return {
+        "time_columns": list(table.rule.columns),
+        "time_format": list(table.rule.formats),
+        "timezone": table.clock.zone,
+        "decimal_comma": table.decimal_comma,
+        "header": header,
+        "row_interval": table.rule.row_interval,
+        "counted": table.rule.counted,
+        "interval": table.interval,
+        "kinds": {sensor.report.name: sensor.report.kind for sensor in sensors},
+        "levels": {sensor.report.name: list(sensor.levels) for sensor in sensors if sensor.levels is not None},
+        "decimals": {sensor.report.name: sensor.decimals for sensor in sensors},
+    }
+
+
+def _length(table: Table, given: float | None) -> float:
+    """Seconds of a window, which must not be shorter than the time between rows."""
+    interval, length = table.interval, table.clock.length
+    if interval == 0.0:
+        raise ValueError(f"{table.label} has rows of a single moment only: a history needs many")
+    if given is None:
+        return default_window(table)
+    if given < (1.0 - JITTER) * interval:
+        raise ValueError(
+            f"a window of {length(given)} is shorter than the {length(interval)} between rows: "
+            f"use at least {length(interval)}"
+        )
+    return given
+
+
+def _cut(table: Table, seconds: float) -> tuple[Cut, NDArray[np.bool_]]:
+    """The windows of a table, and which of them have at least half of the usual rows: those count."""
+    cut = Cut.of(table.times, seconds, table.clock)
+    full = cut.full
+    if (windows := int(full.sum())) < FEWEST_WINDOWS:
+        shorter = " or shorter windows" if seconds >= 2 * table.interval else ""
+        raise ValueError(
+            f"{table.label} has only {len(table.times)} rows in {windows} windows of {table.clock.length(seconds)}: "
+            f"a model needs at least {FEWEST_WINDOWS} windows; give a longer history{shorter}"
+        )
+    return cut, full
+
+
+def _in_order(table: Table, reports: Sequence[ColumnReport]) -> list[ColumnReport]:
+    """The reports of all columns in the order of the file, those that were not read included."""
+    read = {report.name: report for report in reports}
+    return [
+        read.get(name) or ColumnReport(name, False, "time" if name in table.rule.columns else "excluded")
+        for name in table.all_names
+    ]
+
+
+def _too_few(table: Table, reports: Sequence[ColumnReport]) -> str:
+    """Why no two sensors are left."""
+    kept = [report.name for report in reports if report.kept]
+    left = f"only {kept[0]!r} is left" if kept else "none is left"
+    counts = Counter(report.reason for report in reports if not report.kept and report.reason != "time")
+    why = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    return f"{table.label}: a model needs at least 2 sensors, but {left}" + (
+        f" (columns dropped: {why})" if why else ""
+    )

@@ -1,0 +1,110 @@
+"""The columns of a history, cleaned one after the other: kept as sensors, or dropped and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array, Index
+from eccaht.plants.data.cleaning import (
+    LABEL,
+    MOST_TEXTS,
+    ColumnReport,
+    fill_continuous,
+    fill_status,
+    is_row_number,
+    kind_of,
+    looks_like_label,
+    robust_scale,
+)
+from eccaht.plants.data.resolution import decimals
+from eccaht.plants.data.table import Table
+from eccaht.plants.data.windows import Cut
+from eccaht.plants.model.history import longest_run, longest_true
+from eccaht.plants.model.rows import sampled_rows
+
+_LARGEST = 1e60  # readings beyond would overflow when squared and multiplied
+Progress = Callable[[float, str], object]
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """A column that was kept: what the model needs of it; `levels` are the texts of a text status."""
+
+    report: ColumnReport
+    levels: Sequence[str] | None
+    center: float
+    scale: float
+    means: Array
+    stuck: float
+    quartiles: Array
+    gap: float
+    rows: Array  # scaled, of the windows that are looked at row by row
+    present: Array  # readings in each window
+    flat: NDArray[np.bool_]  # whether they are all the same
+    decimals: int | None  # of the readings as they were written
+
+
+def clean(
+    table: Table, cut: Cut, full: NDArray[np.bool_], advance: Progress, named: Collection[str] = ()
+) -> list[Sensor | ColumnReport]:
+    """Clean every column, a few at a time: sensors, and reports of those that are dropped.
+
+    named: columns that were asked for by name, which are kept even if they look like labels.
+    """
+
+    def one(name: str) -> Sensor | ColumnReport:
+        return _clean_column(table, name, cut, full, sampled, label_allowed=name in named)
+
+    cleaned: list[Sensor | ColumnReport] = []
+    sampled = sampled_rows(cut, full, len(table.names))
+    with ThreadPoolExecutor(cpu_count() or 1) as pool:
+        for column in pool.map(one, table.names):
+            cleaned.append(column)
+            advance(0.5 + 0.4 * len(cleaned) / len(table.names), "cleaning")
+    return cleaned
+
+
+def _clean_column(
+    table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index, *, label_allowed: bool
+) -> Sensor | ColumnReport:
+    levels: Sequence[str] | None = None
+    if name in table.texts:
+        levels, column = table.status(name)
+        if len(levels) > MOST_TEXTS:
+            return ColumnReport(name, False, "text")
+    else:
+        column = table.numbers(name)
+    missing = int(np.count_nonzero(np.isnan(column)))
+    if missing == len(column):
+        return ColumnReport(name, False, "empty", "", 1.0)
+    kind = "status" if levels is not None else kind_of(column)
+    imputed = missing / len(column)
+    if not label_allowed and looks_like_label(name, column, levels):  # before "constant", which may not move later
+        return ColumnReport(name, False, LABEL, kind, imputed)
+    filled = fill_status(column) if kind == "status" else fill_continuous(column, table.times)
+    low, high = float(filled.min()), float(filled.max())
+    if max(-low, high) > _LARGEST:
+        raise ValueError(
+            f"column {name!r} has readings too large to compute with ({low:.3g} to {high:.3g}): mend or exclude it"
+        )
+    if low == high:
+        return ColumnReport(name, False, "constant", kind, imputed, constant=low if levels is None else None)
+    if is_row_number(filled):
+        return ColumnReport(name, False, "row number", kind, imputed)
+    quartiles, scale, scaled_by = robust_scale(filled)
+    center = float(quartiles[1])
+    means = (cut.means(filled) - center) / scale
+    if np.ptp(means[full]) <= 1e-12 * np.abs(means).max():
+        return ColumnReport(name, False, "constant in windows", kind, imputed)
+    report = ColumnReport(name, True, "", kind, imputed, scaled_by)
+    gap = longest_true(np.isnan(column)) if missing else 0.0
+    rows = (filled[sampled] - center) / scale
+    stuck, present, flat = longest_run(filled), cut.present(column), cut.flat(column)
+    places = decimals(column)
+    return Sensor(report, levels, center, scale, means, stuck, quartiles, gap, rows, present, flat, places)

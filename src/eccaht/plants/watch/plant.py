@@ -1,0 +1,311 @@
+"""A plant watched window by window by its model of normal operation.
+
+The engine (`incident.engine`) says when an alarm begins and when it is over. At its beginning the incident is dated and
+its sensors are named by the windows so far, as `identify` does with hindsight, and again as the alarm goes on.
+A sensor that is stuck, silent or out of range is wrong by itself, and bears no evidence about others until it is back.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from eccaht.base.arrays import Array, as_floats, as_number
+from eccaht.base.durations import parse_duration
+from eccaht.base.labels import by_name
+from eccaht.plants.data.resolution import MOST_DECIMALS
+from eccaht.plants.incident.comparison import resolved
+from eccaht.plants.incident.confidence import DrilledConfidence, set_belief
+from eccaht.plants.incident.dating import EARLIER, date
+from eccaht.plants.incident.drill import kept
+from eccaht.plants.incident.engine import HOLD, Engine
+from eccaht.plants.incident.kinds import kind_of
+from eccaht.plants.incident.naming import LONGEST, Naming, name_sensors
+from eccaht.plants.incident.predictions import Predictions
+from eccaht.plants.model.detectors import LONG
+from eccaht.plants.model.local import WIDEST, Before
+from eccaht.plants.model.model import Model
+from eccaht.plants.watch.recent import Recent
+from eccaht.streams.watch.alarm import SUSPICIOUS, Alarm, State, Time
+
+_OFTEN, _LATER = 12, 16  # the set is named in each of so many windows after the alarm, then every sixteenth
+_FOLLOWED = 128  # windows since the onset by which sensors are named while the alarm goes on
+_LOOKED = 30  # windows after which the decimals of the readings are known
+KEPT = WIDEST + EARLIER + _FOLLOWED
+Basis = Literal["counted", "extrapolated"]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The alarm that goes on: the windows that raised it and that it began with, and what was before."""
+
+    raised: int
+    onset: int
+    before: Before
+
+
+class PlantWatch:
+    """Watch the sensors of a model, whose windows, sizes and alarms are in robust units here.
+
+    false_alarm_every: the mean time to a false alarm, in windows, or a length of time such as "1d". decimals: of the
+    readings, by sensor, if they are known; else they are found as windows come.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        false_alarm_every: float | str = 5000,
+        decimals: dict[str, int | None] | None = None,
+    ) -> None:
+        if model.normal is None or model.normal.local is None:
+            raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
+        every = false_alarm_every
+        if isinstance(every, str):
+            every = parse_duration(every, "false_alarm_every") / model.seconds
+        self.false_alarm_every = as_number(every, "false_alarm_every")
+        if self.false_alarm_every < 1.0:
+            raise ValueError(f"false_alarm_every is at least one window, not {false_alarm_every!r}")
+        self.model, self.normal = model, model.normal
+        drilled = kept(model)
+        self.confidence: DrilledConfidence | None = None if drilled is None else drilled.at_alarm
+        self.engine = Engine(self.normal, self.false_alarm_every, gaps=model.summary.gaps * model.n_windows)
+        self.time = 0  # windows so far, missing ones counted
+        self.n_late = 0  # windows that came again or too late, and were left out
+        self.alarm: Alarm | None = None  # as it is now
+        self.past: Alarm | None = None  # the last one that is over
+        self.standing: dict[int, tuple[str, int]] = {}  # sensors that are stuck, silent or out of range, since when
+        self.changed = False  # whether the last alarm was over because its deviation lasts as a change
+        self.start: np.datetime64 | None = None  # of the last window
+        self.cautions: tuple[str, ...] = ()  # ways in which the readings are unlike the history
+        self._recent = Recent(self.normal.size, KEPT)
+        self._follow: Followed | None = None
+        self._missing = 0  # windows in a row
+        self._passed = -math.inf
+        self._places = np.zeros(self.normal.size, dtype=np.int64)  # decimals of the readings so far
+        self.decimals: dict[str, int | None] | None = None  # once they are known
+        if decimals is not None:
+            self._resolve(decimals)
+
+    @property
+    def basis(self) -> Basis:
+        """Whether the history is long enough to have shown what is as rare as an alarm."""
+        return "counted" if self.normal.peaks.seen(self.false_alarm_every) else "extrapolated"
+
+    @property
+    def evidence(self) -> float:
+        """How unusual the last windows are: 1 raises an alarm.
+
+        It is the mean time in which chance alone brings windows as unusual, in units of `false_alarm_every`.
+        """
+        return math.exp(min(self._passed, 700.0))
+
+    @property
+    def state(self) -> State:
+        """Where it stands: "suspicious" is evidence of 0.1 or more."""
+        if self.alarm is not None or self.standing:
+            return "alarm"
+        return "suspicious" if self.evidence >= SUSPICIOUS else "quiet"
+
+    def update(self, x: Any, time: Any = None) -> Alarm | None:
+        """Take a window, (K,) or a dict by name, in robust units, NaN where a sensor is silent; return a new alarm.
+
+        time: its start; without it windows follow each other.
+        """
+        window = self._checked(x)
+        start = None if time is None else self.model.clock.parse(time)
+        if not self._arrived(start):
+            return None
+        if np.isnan(window).all():
+            self._missing += 1
+            self.time += 1
+            return None
+        if self._missing:
+            self.engine.gap(self._missing)
+        self._missing = 0
+        now, self.time = self.time, self.time + 1
+        self._recent.put(window, now if start is None else start)
+        self._look_at_decimals(window)
+        shown = self.engine.step(window[None, :])
+        self._passed = float(shown.passed[0])
+        found = self._stand(now)
+        if shown.ended[0]:
+            self._end(bool(shown.changed[0]))
+        if shown.began[0]:
+            self._raise(now)
+            return self.alarm
+        if self.alarm is not None and self._follow is not None:
+            age = now - self._follow.raised
+            if self._passed > 0.0 and (age <= _OFTEN or age % _LATER == 0):  # what is over says nothing of the fault
+                self._rename(now, self.alarm, self._follow)
+            return None
+        return found
+
+    # -- arrival -------------------------------------------------------------------------------------
+
+    def _checked(self, x: Any) -> Array:
+        window = as_floats(by_name(x, self.model.names, "window", absent=np.nan), "window")
+        if window.shape != (self.normal.size,) or np.isinf(window).any():
+            raise ValueError(
+                f"a window must hold {self.normal.size} numbers, one for each sensor, NaN where it is silent"
+            )
+        return window
+
+    def _arrived(self, start: np.datetime64 | None) -> bool:
+        """Count the windows that are missing before this one; False if it came before."""
+        if self.time and (start is None) != (self.start is None):
+            raise ValueError("give a time with every window of a watch, or with none")
+        if start is None:
+            return True
+        if self.start is not None:
+            passed = float((start - self.start) / np.timedelta64(1, "us")) / (1e6 * self.model.seconds)
+            if passed < 0.5:
+                self.n_late += 1
+                return False
+            lost = round(passed) - 1
+            self._missing += lost
+            self.time += lost
+        self.start = start
+        return True
+
+    def _look_at_decimals(self, window: Array) -> None:
+        """Find out to how many decimals readings are rounded: fewer than in the history make all relations coarser."""
+        if self.decimals is not None or self.model.summary.row_counts[0] > 1.5:
+            return
+        raw = self.model.center + self.model.scale * window
+        for places in range(int(self._places.min()), MOST_DECIMALS + 1):
+            open_ = (self._places == places) & (np.abs(raw - np.round(raw, places)) > 1e-9 * (1.0 + np.abs(raw)))
+            self._places[open_] += 1
+        if len(self._recent) == _LOOKED:
+            known = zip(self.model.names, self._places.tolist(), strict=True)
+            self._resolve({name: places if places <= MOST_DECIMALS else None for name, places in known})
+
+    def _resolve(self, decimals: dict[str, int | None]) -> None:
+        """Judge readings of so many decimals."""
+        normal, self.decimals = self.normal, decimals
+        self.normal, lines = resolved(self.model, decimals)
+        self.cautions = tuple(lines)
+        if self.normal is not normal:
+            state = self.engine.state()
+            gaps = self.model.summary.gaps * self.model.n_windows
+            self.engine = Engine(self.normal, self.false_alarm_every, gaps=gaps)
+            self.engine.restore(state | {"still": np.maximum(self.engine.still, state["still"])})
+
+    def _stand(self, now: int) -> Alarm | None:
+        """Sensors that are stuck, silent or out of range from this window on raise an alarm of their own."""
+        kinds = {"stuck": self.engine.stuck[0], "silent": self.engine.gone[0], "range": self.engine.ranged[0]}
+        lasted = {"stuck": self.engine.repeats[0], "silent": self.engine.silent[0], "range": self.engine.ranged_for[0]}
+        found = {}
+        for kind, mask in kinds.items():
+            for k in np.flatnonzero(mask).tolist():
+                known = self.standing.get(k)
+                since = known[1] if known is not None and known[0] == kind else now + 1 - int(lasted[kind][k])
+                found[k] = (kind, min(since, now))
+        new = [k for k in found if k not in self.standing]
+        self.standing = found
+        if not new:
+            return None
+        onset = min(found[k][1] for k in new)
+        size = self.normal.size
+        beliefs = np.full(size, 1.0 / size)
+        beliefs[list(found)] = 1.0 - 1.0 / size
+        moment = self._recent.label(now - onset)
+        return Alarm(
+            time=self._recent.label(0),
+            onset=moment,
+            onset_interval=(moment, moment),
+            decision=np.array(new, dtype=np.intp),
+            names=tuple(self.model.names[k] for k in new),
+            kinds=tuple(found[k][0] for k in new),
+            sizes=np.full(len(new), np.nan),
+            beliefs=beliefs,
+            confidence=None,
+        )
+
+    # -- alarms --------------------------------------------------------------------------------------
+
+    def _raise(self, now: int) -> None:
+        """Date an alarm and name its sensors by the windows so far."""
+        assert self.normal.local is not None
+        values, usual = self._recent.last(KEPT), self._recent.usual(KEPT)
+        T = len(values)
+        draft = self._named(self.normal.local.before(usual[: max(T - HOLD, 0)]), values[max(T - HOLD, 0) :])
+        z = self.normal.scaled(values)
+        r = self.normal.residuals_of(z, np.vstack([np.full((1, z.shape[1]), np.nan), z[:-1]])).r
+        dates = date(self.normal, r, self.normal.tails(r), T - 1, None, list(draft.named))
+        before = self.normal.local.before(usual[: dates.onset])
+        self._follow = Followed(now, now - (T - 1 - dates.onset), before)
+        interval = (self._recent.label(T - 1 - dates.first), self._recent.label(T - 1 - dates.last))
+        naming = self._named(before, values[dates.onset :])
+        self.alarm = self._described(naming, values, dates.onset, self._recent.label(T - 1 - dates.onset), interval)
+
+    def _named(self, before: Before, rows: Array) -> Naming:
+        """Name sensors: those out of range are wrong by themselves; those that stand still are reported apart."""
+        assert self.normal.local is not None
+        rows, ranged = rows[-LONGEST:].copy(), [k for k, (kind, _) in self.standing.items() if kind == "range"]
+        rows[:, [k for k in self.standing if k not in ranged]] = np.nan
+        return name_sensors(self.normal.local, before, rows, wrong=ranged)
+
+    def _rename(self, now: int, alarm: Alarm, follow: Followed) -> None:
+        """Name the sensors of an alarm anew, by at most the last windows."""
+        length = min(now + 1 - follow.onset, _FOLLOWED)
+        values = self._recent.last(KEPT)
+        onset = max(len(values) - length, 0)
+        naming = self._named(follow.before, values[onset:])
+        found = self._described(naming, values, onset, alarm.onset, alarm.onset_interval)
+        if now + 1 - follow.onset > _FOLLOWED:  # how it began is no longer seen
+            known = dict(zip(alarm.names, alarm.kinds, strict=True))
+            kinds = tuple(known.get(name, kind) for name, kind in zip(found.names, found.kinds, strict=True))
+            found = replace(found, kinds=kinds)
+        self.alarm = replace(found, time=alarm.time)
+
+    def _end(self, changed: bool) -> None:
+        if self.alarm is not None and self._follow is not None:
+            self.past = replace(self.alarm, over=self._recent.label(0))
+            self._recent.set_aside(self.time - self._follow.onset, self.alarm.decision)
+        self.alarm, self._follow, self.changed = None, None, changed
+
+    def _described(self, naming: Naming, values: Array, onset: int, began: Time, interval: tuple[Time, Time]) -> Alarm:
+        """An alarm with the kind and size of what is wrong with each sensor, in robust units."""
+        decision = np.array(naming.named, dtype=np.intp)
+        predictions = Predictions.of(self.normal, values, naming.named)
+        residual = predictions.residual * self.normal.scale
+        earlier = residual[max(onset - WIDEST, 0) : onset]
+        kinds, sizes = [], []
+        for k in naming.named:
+            usual = np.nanmedian(earlier[:, k]) if (~np.isnan(earlier[:, k])).sum() > LONG else 0.0
+            course = residual[onset:, k] - usual
+            kind = self.standing[k][0] if k in self.standing else kind_of(course, values[onset:, k])
+            present = course[~np.isnan(course)]
+            spread = kind in ("noise", "replay")
+            size = np.nan if not present.size or kind in ("stuck", "silent") else float(present.mean())
+            size = float(np.sqrt(np.mean(present**2))) if spread and present.size else size
+            sizes.append(size if abs(size) >= 0.5 * self._resolution(k) else np.nan)
+            kinds.append(kind)
+        return Alarm(
+            time=self._recent.label(0),
+            onset=began,
+            onset_interval=interval,
+            decision=decision,
+            names=tuple(self.model.names[k] for k in naming.named),
+            kinds=tuple(kinds),
+            sizes=np.array(sizes),
+            beliefs=naming.beliefs,
+            confidence=self._counted(naming),
+        )
+
+    def _resolution(self, k: int) -> float:
+        """The step of a sensor's readings, in robust units: a smaller size is not given."""
+        name = self.model.names[k]
+        known = [found.get(name) for found in (self.model.reading.get("decimals", {}), self.decimals or {})]
+        places = [number for number in known if number is not None]
+        return 10.0 ** -min(places) / float(self.model.scale[k]) if places else 0.0
+
+    def _counted(self, naming: Naming) -> float | None:
+        """The confidence in a set; None where no drill has counted it."""
+        if self.confidence is None or self.standing:
+            return None
+        return self.confidence.counted(set_belief(naming.beliefs, naming.named))

@@ -1,0 +1,177 @@
+"""One plant watched round the clock, whatever is known of it: a problem, or a model of its history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from eccaht.base.arrays import Array, as_floats
+from eccaht.base.labels import by_name
+from eccaht.base.randomness import Seed
+from eccaht.plants.model.model import Model
+from eccaht.plants.watch.plant import PlantWatch
+from eccaht.streams.problem import Problem
+from eccaht.streams.watch.alarm import Alarm, State
+from eccaht.streams.watch.steps import StepWatch, Threshold
+
+
+class Watch:
+    """Watch streams window by window: an alarm in time, rarely a false one, and the streams named.
+
+    subject: a problem, whose covariance, mean and names say what is normal: windows are independent draws, and steps of
+    any size and sign in any stream are looked for (see `steps.StepWatch`). The false-alarm rate then holds for Gaussian
+    noise of exactly that covariance; give the problem `degrees_of_freedom` for heavy tails and `estimated_from` for a
+    covariance that was estimated. Or a model, as `eccaht calibrate` writes it and `plants.model.load_model` reads it:
+    memory and heavy tails are normal, faults of any course are looked for, and the thresholds were counted on its
+    history (see `plant.PlantWatch`).
+    false_alarm_every: the mean time to a false alarm, at least, in windows; with a model also a length of time, "30d".
+    threshold: with a problem "calibrated" by a simulation or "proven".
+
+    Memory and time a window are constant. From an alarm on its set is followed until the windows look normal again.
+
+    >>> problem = Problem(np.eye(5), shift=1.0, n_anomalies=1, budget=1.0, names=list("abcde"))
+    >>> watch = Watch(problem, threshold="proven")
+    >>> rows = np.random.default_rng(1).standard_normal((60, 5))
+    >>> rows[40:, 2] += 3.0
+    >>> alarms = [alarm for row in rows if (alarm := watch.update(row))]
+    >>> [(alarm.time, alarm.onset, alarm.names) for alarm in alarms], watch.state
+    ([(42, 40, ('c',))], 'alarm')
+    """
+
+    def __init__(
+        self,
+        subject: Problem | Model,
+        *,
+        false_alarm_every: float | str = 5000,
+        threshold: Threshold = "calibrated",
+        seed: Seed = 0,
+    ) -> None:
+        if isinstance(subject, Model):
+            if threshold != "calibrated":
+                raise ValueError(
+                    f"threshold={threshold!r} is for problems: what proves it, a plant's noise does not keep"
+                )
+            self.engine: StepWatch | PlantWatch = PlantWatch(subject, false_alarm_every=false_alarm_every)
+        elif isinstance(subject, Problem):
+            if isinstance(false_alarm_every, str):
+                raise ValueError("false_alarm_every is a number of windows: a problem does not say how long they are")
+            self.engine = StepWatch(subject, false_alarm_every=false_alarm_every, threshold=threshold, seed=seed)
+        else:
+            raise ValueError(
+                f"Watch takes a Problem or a Model (see eccaht.plants.model.load_model), not {subject!r:.40}"
+            )
+
+    @staticmethod
+    def of(engine: StepWatch | PlantWatch) -> Watch:
+        """A watch that goes on with what an engine knows."""
+        watch = Watch.__new__(Watch)
+        watch.engine = engine
+        return watch
+
+    @property
+    def false_alarm_every(self) -> float:
+        """The mean time to a false alarm, in windows."""
+        return self.engine.false_alarm_every
+
+    @property
+    def basis(self) -> str:
+        """What the false-alarm rate rests on.
+
+        "simulated" from the problem; "proven"; "counted" on a model's history; or "extrapolated", where the history is
+        too short to have shown anything as rare.
+        """
+        if isinstance(self.engine, PlantWatch):
+            return self.engine.basis
+        return "proven" if self.engine.threshold == "proven" else "simulated"
+
+    @property
+    def assumes(self) -> str:
+        """What the false-alarm rate assumes of the readings while nothing is wrong."""
+        return self.engine.assumes if isinstance(self.engine, StepWatch) else "readings like those of the history"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Ways in which the readings contradict that: false alarms may then be more frequent."""
+        return self.engine.cautions
+
+    def __repr__(self) -> str:
+        rate = f"false_alarm_every={self.false_alarm_every:g}"
+        return f"Watch({rate}, basis={self.basis!r}, assumes={self.assumes!r}, state={self.state!r})"
+
+    @property
+    def time(self) -> int:
+        """Windows so far, with a model missing ones included."""
+        return self.engine.time
+
+    @property
+    def evidence(self) -> float:
+        """How unusual the last windows are: 1 raises an alarm.
+
+        It is the mean time in which chance alone brings windows as unusual, in units of `false_alarm_every`.
+        """
+        return self.engine.evidence
+
+    @property
+    def state(self) -> State:
+        """Where it stands: "suspicious" is evidence of 0.1 or more."""
+        return self.engine.state
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """The alarm as it is now, None if there is none."""
+        return self._as_read(self.engine.alarm)
+
+    @property
+    def past(self) -> Alarm | None:
+        """The last alarm that is over."""
+        return self._as_read(self.engine.past)
+
+    @property
+    def still(self) -> dict[str, str]:
+        """With a model: the sensors that are stuck, silent or out of range now, and which of these."""
+        if isinstance(self.engine, StepWatch):
+            return {}
+        return {self.engine.model.names[k]: kind for k, (kind, _) in self.engine.standing.items()}
+
+    def update(self, x: Any, time: Any = None) -> Alarm | None:
+        """Take a window, (K,) or a dict by name, in units of the readings; return an alarm that it raises.
+
+        NaN, or a name that is not in the dict, is a silent stream. time: of the start of the window, with a model;
+        windows that are missing in between are then noticed, and those that came before are left out.
+        """
+        if isinstance(self.engine, StepWatch):
+            if time is not None:
+                raise ValueError("windows of a problem follow each other: only those of a model have a time")
+            return self.engine.update(x)
+        return self._as_read(self.engine.update(self._scaled(x, self.engine.model), time))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a file from which `Watch.load` goes on exactly where this watch is."""
+        from eccaht.plants.watch.storage import save_watch
+
+        save_watch(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Watch:
+        """Read a watch that was saved; safe for untrusted files."""
+        from eccaht.plants.watch.storage import load_watch
+
+        return load_watch(path)
+
+    def _scaled(self, x: Any, model: Model) -> Array:
+        """A window of readings in robust units."""
+        readings = as_floats(by_name(x, model.names, "window", absent=np.nan), "window")
+        if readings.shape != (len(model.names),):
+            raise ValueError(
+                f"a window must hold {len(model.names)} numbers, one for each sensor, NaN where it is silent"
+            )
+        return np.asarray((readings - model.center) / model.scale)
+
+    def _as_read(self, alarm: Alarm | None) -> Alarm | None:
+        """An alarm of the engine with its sizes in units of the readings."""
+        if alarm is None or isinstance(self.engine, StepWatch):
+            return alarm
+        return replace(alarm, sizes=alarm.sizes * self.engine.model.scale[alarm.decision])

@@ -1,7 +1,0 @@
-"""Algorithms that choose measurements, composed from parts."""
-
-from eccaht.policies.catalogue import CATALOGUE, DEFAULT_POLICY, make_policy, policy_names
-from eccaht.policies.policy import BudgetWarning, Policy
-from eccaht.policies.storage import load_policy
-
-__all__ = ["CATALOGUE", "DEFAULT_POLICY", "BudgetWarning", "Policy", "load_policy", "make_policy", "policy_names"]

@@ -1,0 +1,1 @@
+"""Experiments, labelled collections, and the paper with its verdicts."""

@@ -1,0 +1,195 @@
+"""Several policies on one problem: the runs, and their summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array, Index, as_count
+from eccaht.base.randomness import check_seed, rng_for
+from eccaht.base.statistics import Arrivals, Delay, Estimate, arrivals, delay, estimate, f1_score
+from eccaht.research.experiments.tables import Table
+from eccaht.research.experiments.workers import batches
+from eccaht.streams.policies import make_policy
+from eccaht.streams.problem import Problem
+from eccaht.streams.run.loop import stays_right, steps
+from eccaht.streams.run.recorders import Hits
+from eccaht.streams.run.simulator import Simulator
+
+TARGET = 0.95  # the F1 that a run must reach, first and for good
+_POINTS = 300  # of a curve: more would not be seen on a logarithmic axis
+
+Cell = tuple[str, int]  # policy, run
+Run = tuple[NDArray[np.int32], float]  # hits after each measurement, seconds a measurement
+
+
+@dataclass(frozen=True)
+class Records:
+    """By policy: anomalies found after each measurement, (runs, horizon), and the time that one took, (runs,)."""
+
+    n_anomalies: int
+    seed: int
+    hits: dict[str, NDArray[np.int32]]
+    seconds_per_step: dict[str, Array]
+
+    def f1(self, name: str) -> Array:
+        """F1 after each measurement, (runs, horizon)."""
+        return f1_score(self.hits[name], self.n_anomalies, self.n_anomalies)
+
+    def arrivals(self, name: str) -> Arrivals:
+        """Measurements to F1 >= 0.95 and F1 at the end, one value a run."""
+        return arrivals(self.f1(name), TARGET)
+
+    def table(self) -> Table:
+        """One row for each policy, run and step."""
+        hits = np.stack(list(self.hits.values()))
+        policy, run, step = np.indices(hits.shape)
+        columns = {"policy": np.array(list(self.hits))[policy], "run": run, "step": step + 1, "hits": hits}
+        return {name: column.ravel() for name, column in columns.items()}
+
+
+def compare(
+    problem: Problem,
+    names: Sequence[str],
+    *,
+    runs: int = 20,
+    horizon: int = 500,
+    seed: int = 0,
+    jobs: int = 1,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    progress: Callable[[int], object] = lambda _: None,
+) -> Records:
+    """Run every policy `runs` times for `horizon` measurements.
+
+    In each run all policies face the same anomalous set, each with noise and a generator of its own: except for the
+    times no number depends on `jobs` or on which other policies run. Options go to every policy; `progress(n)` is
+    called with the number of runs finished since the last call.
+
+    >>> from eccaht import families
+    >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
+    >>> compare(problem, ["ecc-aht"], runs=2, horizon=10).hits["ecc-aht"][:, -1]
+    array([1, 1], dtype=int32)
+    """
+    for what, number in {"runs": runs, "horizon": horizon, "jobs": jobs}.items():
+        as_count(number, what, least=1)
+    (seed,) = check_seed(seed)
+    check_policies(names, problem, options)
+    plan = problem, horizon, seed, dict(options)
+    hits = {name: np.zeros((runs, horizon), dtype=np.int32) for name in names}
+    seconds = {name: np.zeros(runs) for name in names}
+    # all policies of a run, then those of the next: batches then take about equally long though policies differ
+    cells = [(name, run) for run in range(runs) for name in names]
+    with closing(batches(_run, plan, cells, jobs)) as results:
+        for finished in results:
+            for (name, run), found in finished.items():
+                hits[name][run], seconds[name][run] = found
+            progress(len(finished))
+    return Records(problem.known_number, seed, hits, seconds)
+
+
+def refusal(name: str, problem: Problem, **options: Any) -> str | None:
+    """Say why a policy does not apply to the problem; None if it does."""
+    try:
+        make_policy(name, problem, stopping=None, **options)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def check_policies(names: Sequence[str], problem: Problem, options: Mapping[str, Any]) -> None:
+    """Refuse names that are unknown, named twice or do not apply to the problem."""
+    check_names(names, lambda name: (name, refusal(name, problem, **options)))
+
+
+def check_names(names: Sequence[str], refused: Callable[[str], tuple[str, str | None]]) -> None:
+    """Refuse names that are given twice or that are refused: by the policy that they mean, and for a reason."""
+    if not names:
+        raise ValueError("no policy to compare: name at least one")
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise ValueError(f"policy {name!r} is named twice: name each once")
+        policy, reason = refused(name)
+        if reason is not None:
+            raise ValueError(reason if policy in reason else f"policy {name!r} does not apply: {reason}")
+
+
+def _run(plan: tuple[Problem, int, int, dict[str, Any]], cells: Iterable[Cell]) -> dict[Cell, Run]:
+    """Run some cells, here or in a worker."""
+    problem, horizon, seed, options = plan
+    return {(name, run): run_policy(problem, name, horizon, (seed, run), options) for name, run in cells}
+
+
+def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: Mapping[str, Any]) -> Run:
+    """Run a policy against a simulated world; both are drawn from the seed and the name.
+
+    The exact policies cost a hundred times as much a measurement as the others and need a few dozen of them. Their runs
+    end once the set is right and leads every swap by 50 nats; the rest of the horizon counts as right.
+    """
+    policy = make_policy(name, problem, seed=seed, stopping=None, **options)
+    world = Simulator(problem, seed=seed, names=[name])
+    hits = Hits(world.anomalies)
+    start = perf_counter()
+    try:
+        for _ in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):
+            if stays_right(policy, world.anomalies):
+                break
+    except (ValueError, ArithmeticError) as error:
+        raise type(error)(f"{name}, run {seed[1]}, after {policy.n_told} measurements: {error}") from None
+    return hits.over(horizon), (perf_counter() - start) / policy.n_told
+
+
+class Row(NamedTuple):
+    """One policy: measurements to F1 >= 0.95 first and for good, F1 at the end, and the median time of a step."""
+
+    policy: str
+    first: Delay
+    for_good: Delay
+    final_f1: Estimate
+    final_hits: list[int]
+    microseconds_per_step: float
+
+
+def summarise(records: Records) -> list[Row]:
+    """Return one row a policy, in their order."""
+    rows = []
+    for name, hits in records.hits.items():
+        found = summary(records.arrivals(name), hits.shape[1], records.seed)
+        rows.append(Row(name, *found, hits[:, -1].tolist(), 1e6 * float(np.median(records.seconds_per_step[name]))))
+    return rows
+
+
+def summary(found: Arrivals, horizon: int, seed: int) -> tuple[Delay, Delay, Estimate]:
+    """Measurements to F1 >= 0.95 first and for good and F1 at the end, over the runs.
+
+    Every number uses the same resamples and depends on no other.
+    """
+    first, for_good = (delay(times, horizon, rng=rng_for(seed, "bootstrap")) for times in found[:2])
+    return first, for_good, estimate(found.final, rng=rng_for(seed, "bootstrap"))
+
+
+def interval_columns(what: str, found: Delay | Estimate, absent: float | None) -> dict[str, float | None]:
+    """A mean and its interval as columns of a table; `absent` stands for an interval that the runs cannot give."""
+    low, high = found.interval or (absent, absent)
+    return {f"{what}_mean": found.mean, f"{what}_low": low, f"{what}_high": high}
+
+
+def curve_steps(horizon: int) -> Index:
+    """The measurements, at most 300, after which a curve is shown: all of the first ones and then ever fewer."""
+    spaced = np.linspace if horizon <= _POINTS else np.geomspace
+    return np.unique(spaced(1, horizon, min(horizon, _POINTS)).round().astype(np.intp))
+
+
+def as_entry(row: Row) -> dict[str, Any]:
+    """A row for JSON."""
+    first, for_good = (
+        {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
+        for delay in (row.first, row.for_good)
+    )
+    return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}

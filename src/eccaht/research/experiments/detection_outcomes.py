@@ -1,0 +1,191 @@
+"""One flat record for each recording and method, and what the records of a collection add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from eccaht.base.statistics import f1_score
+from eccaht.research.datasets.testbeds import Kind
+from eccaht.research.experiments.nab import nab_score
+from eccaht.research.experiments.tables import Table, from_rows
+
+_LISTS = ("lengths", "delays", "begun", "named", "places")
+WITHIN = 60.0  # seconds: an incident is dated right if its beginning is no farther off
+Measures = dict[str, Any]  # by name: a number, None where there is none, or numbers by recording
+Detection = dict[str, dict[str, Measures]]  # by collection and method
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the alarms of a method made of a recording.
+
+    rate: of false alarms per row, as given to the method. lengths, delays, begun: of each incident its rows, the rows
+    until an alarm was on, None if none was, and whether an alarm began in it. false_alarms: those that began outside
+    of incidents. changes: change points; nab_points: what beginnings and ends of alarms earn as detections of them,
+    nab_points_begins: what beginnings alone earn. Of methods that answer more than alarms: dated: seconds from the true
+    beginning, and from the true end, to the beginning that is given; None if none is. named, places: of each incident
+    the share of its n altered sensors among the first n, and the place of the first of them.
+    """
+
+    collection: str
+    kind: Kind
+    entity: str
+    recording: str
+    method: str
+    rate: float
+    rows_a_day: float
+    rows: int
+    incident_rows: int
+    on_in_incidents: int
+    on_in_quiet: int
+    false_alarms: int
+    lengths: tuple[int, ...]
+    delays: tuple[int | None, ...]
+    begun: tuple[bool, ...]
+    changes: int
+    nab_points: float
+    nab_points_begins: float
+    dated: tuple[float, ...] | None = None
+    named: tuple[float, ...] = ()
+    places: tuple[int, ...] = ()
+
+
+def outcome_as_row(outcome: Outcome) -> dict[str, Any]:
+    """For JSON."""
+    return asdict(outcome)
+
+
+def outcome_from_row(row: Mapping[str, Any]) -> Outcome:
+    """The record that `outcome_as_row` has written, after JSON too."""
+    dated = row["dated"]
+    lists = {key: tuple(row[key]) for key in _LISTS}
+    return Outcome(**{**row, **lists, "dated": None if dated is None else tuple(dated)})
+
+
+def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
+    """One row for each recording and method; of several incidents with semicolons between."""
+    keys = (*_LISTS, "dated")
+    texts = ({key: ";".join(map(_text, getattr(outcome, key) or ())) for key in keys} for outcome in outcomes)
+    return from_rows([asdict(outcome) | each for outcome, each in zip(outcomes, texts, strict=True)])
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(int(value))
+
+
+# -- measures ------------------------------------------------------------------------------------------
+
+
+def summarise_detection(outcomes: Sequence[Outcome]) -> Detection:
+    """By collection and method, in the order of the records."""
+    found: dict[str, dict[str, list[Outcome]]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.collection, {}).setdefault(outcome.method, []).append(outcome)
+    return {name: {method: measures(each) for method, each in methods.items()} for name, methods in found.items()}
+
+
+def measures(outcomes: Sequence[Outcome]) -> Measures:
+    """All measures of one method on one collection: those of every kind, and those of its own."""
+    kind = outcomes[0].kind
+    return _common(outcomes) | (_OWN[kind](outcomes) if kind in _OWN else {}) | _answers(outcomes)
+
+
+def _answers(outcomes: Sequence[Outcome]) -> Measures:
+    """Those of methods that date incidents and rank sensors: none of others."""
+    found: Measures = {}
+    if dated := [each.dated for each in outcomes if each.dated is not None]:
+        found["dated_within_60s"] = sum(abs(beginning) <= WITHIN for beginning, _ in dated)
+        found["dated_at_end"] = sum(abs(end) <= WITHIN for _, end in dated)
+    if named := [share for each in outcomes for share in each.named]:
+        found["altered_at_n"] = float(np.mean(named))
+        found["first_place"] = float(np.mean([place for each in outcomes for place in each.places]))
+    return found
+
+
+def _common(outcomes: Sequence[Outcome]) -> Measures:
+    delays = [delay for each in outcomes for delay in each.delays]
+    seen = [delay for delay in delays if delay is not None]
+    quiet = _sum(outcomes, "rows") - _sum(outcomes, "incident_rows")
+    days = sum((each.rows - each.incident_rows) / each.rows_a_day for each in outcomes)
+    false = _sum(outcomes, "false_alarms")
+    return {
+        "incidents": len(delays),
+        "found": _share(len(seen), len(delays)),
+        "begun": _share(sum(sum(each.begun) for each in outcomes), len(delays)),
+        "median_delay_rows": float(np.median(seen)) if seen else None,
+        "false_alarms_a_day": _share(false, days),
+        "false_alarms_per_1000_rows": _share(1000 * false, quiet),
+        "quiet_time_in_alarm": _share(_sum(outcomes, "on_in_quiet"), quiet),
+        "given_false_alarms_a_day": outcomes[0].rate * outcomes[0].rows_a_day,
+    }
+
+
+def _batadal(outcomes: Sequence[Outcome]) -> Measures:
+    """S = (S_TTD + S_CM)/2, S_CM = (TPR + TNR)/2 by hours, S_TTD = 1 - mean share of an attack until it is found."""
+    late = [
+        1.0 if delay is None else delay / length
+        for each in outcomes
+        for delay, length in zip(each.delays, each.lengths, strict=True)
+    ]
+    hits, attacked = _sum(outcomes, "on_in_incidents"), _sum(outcomes, "incident_rows")
+    tpr = hits / attacked
+    tnr = 1.0 - _sum(outcomes, "on_in_quiet") / (_sum(outcomes, "rows") - attacked)
+    ttd, cm = 1.0 - float(np.mean(late)), (tpr + tnr) / 2.0
+    return {"S": (ttd + cm) / 2.0, "S_TTD": ttd, "S_CM": cm, "TPR": tpr, "TNR": tnr}
+
+
+def _skab(outcomes: Sequence[Outcome]) -> Measures:
+    """By rows, pooled over files; and the NAB score of change points."""
+    hits, wrong = _sum(outcomes, "on_in_incidents"), _sum(outcomes, "on_in_quiet")
+    anomalous, changes = _sum(outcomes, "incident_rows"), _sum(outcomes, "changes")
+    return {
+        "f1": float(f1_score(hits, hits + wrong, anomalous)) if wrong + anomalous else None,
+        "false_alarm_rate": _share(wrong, _sum(outcomes, "rows") - anomalous),
+        "missed_alarm_rate": _share(anomalous - hits, anomalous),
+        "files": len(outcomes),
+        "files_found": sum(each.on_in_incidents > 0 for each in outcomes),
+        "nab": nab_score(sum(each.nab_points for each in outcomes), changes),
+        "nab_beginnings_only": nab_score(sum(each.nab_points_begins for each in outcomes), changes),
+    }
+
+
+def _tep(outcomes: Sequence[Outcome]) -> Measures:
+    """The share of rows in alarm after row 160 of each fault, and in the recording without a fault."""
+    flagged = {each.recording: each.on_in_incidents / each.incident_rows for each in outcomes if each.lengths}
+    quiet = [each for each in outcomes if not each.lengths]
+    return {
+        "flagged": flagged,
+        "flagged_mean": float(np.mean(list(flagged.values()))),
+        "flagged_normal_test": _share(_sum(quiet, "on_in_quiet"), _sum(quiet, "rows")),
+    }
+
+
+_OWN: dict[Kind, Callable[[Sequence[Outcome]], Measures]] = {"batadal": _batadal, "skab": _skab, "tep": _tep}
+
+
+def _sum(outcomes: Sequence[Outcome], name: str) -> int:
+    return sum(int(getattr(each, name)) for each in outcomes)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def detection_rows(detection: Detection) -> Iterator[tuple[Any, ...]]:
+    """Collection, tier, method, measure, value, no interval, incidents: rows of the summary's table."""
+    for collection, methods in detection.items():
+        for method, each in methods.items():
+            for measure, value in _flat(each):
+                yield collection, "detection", method, measure, value, None, None, each["incidents"]
+
+
+def _flat(found: Measures) -> Iterator[tuple[str, float | None]]:
+    for measure, value in found.items():
+        if isinstance(value, dict):
+            yield from ((f"{measure}, {recording}", share) for recording, share in value.items())
+        elif measure != "incidents":
+            yield measure, value

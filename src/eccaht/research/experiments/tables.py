@@ -1,0 +1,40 @@
+"""Results as flat tables, in memory and as files a person can open."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.files import replacing
+
+Table = dict[str, NDArray[Any]]  # column name -> one value a row
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
+    """The table of the rows, with these columns or, if there is a row, with those of the first."""
+    return {column: np.array([row[column] for row in rows]) for column in columns or rows[0]}
+
+
+def save_table(table: Table, path: Path) -> Path:
+    """Write the table as CSV, every number with all its digits, None as nothing."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(table)
+    rows.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
+    with replacing(path) as file:
+        file.write(text.getvalue().encode())
+    return path
+
+
+def save_json(document: Any, path: Path, **options: Any) -> Path:
+    """Write plain values as JSON that a person can read."""
+    with replacing(path) as file:
+        file.write(json.dumps(document, indent=1, allow_nan=False, **options).encode() + b"\n")
+    return path

@@ -1,0 +1,237 @@
+"""The pictures of the catalogue: F1 curves, sweeps of the time to F1 0.95, and final F1 against effective rank.
+
+All are drawn from Results; no search is run. Effective ranks, and in a sweep of the budget the place where its limit
+stops binding, are computed from the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.base.presentation.style import TEXT_WIDTH, figure_style
+from eccaht.base.statistics import bca_interval
+from eccaht.research.experiments.comparison import TARGET
+from eccaht.research.experiments.comparison_figure import draw_curves, policy_style
+from eccaht.research.paper.results import Results, unlimited_budget
+from eccaht.research.paper.spec import Ranks
+
+_FORMS = (("o", "-", True), ("s", "--", False), ("D", ":", True), ("v", "-.", False))  # marker, dash, filled
+_HOLLOW: dict[str, Any] = {"marker": "^", "markerfacecolor": "white", "markersize": 4.5, "linestyle": ""}
+_THIN: dict[str, Any] = {"color": "#555555", "linewidth": 0.7, "zorder": 1}
+_LETTERS = "abcdefgh"
+_LINE_LENGTH = 105  # characters of a title that fit the width of the text
+
+
+def draw(results: Results) -> Figure:
+    """Draw the figure of an experiment whose kind is curves, sweep or rank."""
+    kind = results.experiment.kind
+    if kind not in _DRAWINGS:
+        raise ValueError(
+            f"{results.experiment.id} is of kind {kind!r}: only {', '.join(_DRAWINGS)} are drawn from runs"
+        )
+    with figure_style():
+        figure = Figure(figsize=(TEXT_WIDTH, 3.3))
+        title = f"{results.experiment.id}: {results.experiment.title}".replace(">=", "≥")
+        lines = [fill(title, _LINE_LENGTH), fill(_fixed(results), _LINE_LENGTH)]
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=8)
+        _DRAWINGS[kind](figure, results)
+    return figure
+
+
+def _fixed(results: Results) -> str:
+    """What all settings have in common, and the number of runs."""
+    settings = results.experiment.settings
+    names = [setting.label if len(settings) == 1 else setting.family.replace("_", " ") for setting in settings]
+    rhos = [f"rho {setting.arguments['rho']:g}" for setting in settings if "rho" in setting.arguments]
+    sizes = [f"K = {setting.arguments.get('K') or setting.covariance().size}" for setting in settings]
+    counts = [f"n = {setting.n_anomalies}" for setting in settings]
+    shifts = [f"shift {setting.shift:g}" for setting in settings]
+    budgets = [f"budget {setting.budget:g}" for setting in settings]
+    columns = (names, rhos if len(settings) > 1 else [], sizes, counts, shifts, budgets)
+    runs = "1 run" if results.runs == 1 else f"{results.runs} runs"
+    return ", ".join([*(values[0] for values in columns if len({*values}) == 1), runs])
+
+
+def _panels(figure: Figure, titles: Sequence[str]) -> list[Axes]:
+    """Panels side by side on one vertical axis, lettered if there are several."""
+    grid = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+    for ax, letter, title in zip(grid, _LETTERS, titles, strict=False):
+        ax.set_title(f"({letter}) {title}" if len(titles) > 1 else "")
+    return list(grid)
+
+
+def _legend(figure: Figure, entries: Sequence[Line2D], columns: int) -> None:
+    """Put the entries below the panels, to be read row by row; matplotlib fills columns."""
+    by_column = [entry for column in range(columns) for entry in entries[column::columns]]
+    figure.legend(handles=by_column, loc="outside lower left", ncols=columns, handlelength=2.8, columnspacing=1.5)
+
+
+def _log_ticks(ax: Axes, side: str) -> None:
+    """Label a logarithmic axis with plain numbers: 1, 2, 5, 10, or evenly where it spans less than a decade."""
+    axis, (low, high) = (ax.xaxis, ax.get_xlim()) if side == "x" else (ax.yaxis, ax.get_ylim())
+    exponents = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = [m * 10.0**e for e in exponents for m in (1, 2, 5)]
+    if sum(low <= tick <= high for tick in ticks) < 3:
+        ticks = list(MaxNLocator(4).tick_values(low, high))
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
+
+
+def _bars(ax: Axes, x: Array, values: Array, colour: str, results: Results) -> list[LineCollection]:
+    """Intervals of the means of (runs, x); none from a single run."""
+    if len(values) == 1 or not x.size:
+        return []
+    low, high = bca_interval(values, rng=results.bootstrap())
+    return [ax.vlines(x, low, high, color=colour, linewidth=0.8, alpha=0.7, zorder=1.5)]
+
+
+# -- F1 against measurements ---------------------------------------------------------------------------
+
+
+def _draw_curves(figure: Figure, results: Results) -> None:
+    experiment, settings = results.experiment, range(len(results.experiment.settings))
+    figure.set_figheight(3.7)
+    found = {name: sum(float(results.cells[k, name].mean()) for k in settings) for name in experiment.shown}
+    best_first = sorted(found, key=lambda name: -found[name])
+    censored = {name: [int(results.times(name, k, for_good=True)[1].sum()) for k in settings] for name in found}
+    some = any(map(any, censored.values()))
+    labels = {name: name + f"\n{_never(censored[name], results.runs)}" * some for name in best_first}
+    panels = _panels(figure, [setting.label for setting in experiment.settings])
+    for k, ax in enumerate(panels):
+        draw_curves(ax, {name: results.f1(k, name) for name in best_first}, seed=results.seed, labels=labels)
+        ax.label_outer()
+        if len(panels) > 1 and ax.get_xscale() == "log":  # too narrow for all the labels
+            ticks = [f"{tick:.0f}" for tick in ax.get_xticks()]
+            ax.set_xticklabels([tick if tick[0] == "1" else "" for tick in ticks])
+    reached = f"F1 ≥ {TARGET} for good"
+    note = f"never: not at\n{reached}" if some else f"every run reaches\n{reached}"
+    _legend(figure, [*panels[0].lines, Line2D([], [], linestyle="", label=note)], 4 if len(panels) == 1 else 3)
+
+
+def _never(censored: list[int], runs: int) -> str:
+    """Say how many runs never reached the target for good, panel by panel."""
+    if not any(censored):
+        return "all arrive"
+    if len(censored) == 1:
+        return f"{censored[0]}/{runs} never"
+    return ", ".join(f"({letter}) {count}/{runs}" for letter, count in zip(_LETTERS, censored, strict=False)) + " never"
+
+
+# -- measurements to the target against x --------------------------------------------------------------
+
+
+def _draw_sweep(figure: Figure, results: Results) -> None:
+    experiment = results.experiment
+    order = np.argsort([setting.x for setting in experiment.settings], kind="stable")
+    x = np.array([experiment.settings[k].x for k in order])
+    wide, anywhere = bool(x.min() > 0 and x.max() > 30 * x.min()), False
+    panels, drawings = _panels(figure, [f"first at F1 ≥ {TARGET}", f"at F1 ≥ {TARGET} for good"]), []
+    for ax, for_good in zip(panels, (False, True), strict=True):
+        ax.set_xscale("log" if wide else "linear")
+        ax.set_yscale("log")
+        drawn = []
+        for name in experiment.shown:
+            times, censored = results.sweep(name, order, for_good=for_good)
+            drawn.append(_draw_times(ax, x, times, censored, name, results))
+            anywhere |= bool(censored.any())
+        drawings.append(drawn)
+        ax.set_xlabel(experiment.x_label)
+    entries = [Line2D([], [], **_look(name, "o"), label=name) for name in experiment.shown]
+    if anywhere:
+        entries += _draw_horizon(panels, experiment.horizon)
+    if all(setting.x == setting.budget for setting in experiment.settings):
+        limit = unlimited_budget(experiment.settings[0].problem())
+        label = f"limit stops binding, {limit:.2f}"
+        entries += [ax.axvline(limit, linestyle=":", gid="limit", label=label, **_THIN) for ax in panels][:1]
+    panels[0].set_ylabel("mean measurements" + ", 95 % intervals" * (results.runs > 1))
+    _log_ticks(panels[0], "y")
+    for ax, drawn in zip(panels, drawings, strict=True):
+        if wide:
+            _log_ticks(ax, "x")
+        else:
+            ax.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10]))
+        _spread(figure, ax, drawn)
+    _legend(figure, entries, 3)
+
+
+def _draw_times(
+    ax: Axes, x: Array, times: Array, censored: NDArray[np.bool_], name: str, results: Results
+) -> list[Line2D | LineCollection]:
+    """One policy from times and censoring, (runs, x)."""
+    colour, dash = policy_style(name)
+    mean, some, every = times.mean(axis=0), censored.any(axis=0), censored.all(axis=0)
+    return [
+        *ax.plot(x, mean, color=colour, linestyle=dash, linewidth=1.0, label=name, gid="mean"),
+        *_bars(ax, x[~every], times[:, ~every], colour, results),
+        *ax.plot(x[~some], mean[~some], "o", color=colour, markersize=3.2, gid="observed"),
+        *ax.plot(x[some], mean[some], **_HOLLOW, color=colour, gid="censored"),
+    ]
+
+
+def _spread(figure: Figure, ax: Axes, drawn: list[list[Line2D | LineCollection]]) -> None:
+    """Move policies aside by a point or two, so that no bar hides another; limits and data stay as they are."""
+    ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
+    for place, artists in enumerate(drawn):
+        inches = 1.6 / 72 * (place - (len(drawn) - 1) / 2)
+        moved = ax.transData + ScaledTranslation(inches, 0, figure.dpi_scale_trans)
+        for artist in artists:
+            artist.set_transform(moved)
+
+
+def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
+    """Draw the horizon, where runs were cut off, and return the text for the legend."""
+    lines = [ax.axhline(horizon, gid="horizon", label=f"horizon, {horizon}", **_THIN) for ax in panels]
+    return [Line2D([], [], color=_THIN["color"], **_HOLLOW, label="lower bound: some runs cut off"), lines[0]]
+
+
+# -- final F1 against effective rank -------------------------------------------------------------------
+
+
+def _draw_rank(figure: Figure, results: Results) -> None:
+    experiment = results.experiment
+    forms = [setting.label for setting in experiment.settings]  # settings that differ in one number share it
+    styles = dict(zip(dict.fromkeys(forms), _FORMS * len(forms), strict=False))
+    panels = _panels(figure, ["entropy of the eigenvalues (Shannon)", "participation ratio of the eigenvalues"])
+    for ax, kind in zip(panels, Ranks._fields, strict=True):
+        x = np.array([getattr(setting.ranks(), kind) for setting in experiment.settings])
+        for form, (marker, dash, filled) in styles.items():
+            members = sorted((k for k, own in enumerate(forms) if own == form), key=lambda k: x[k])
+            for place, name in enumerate(experiment.shown, start=1):
+                final = np.stack([results.arrivals[k, name].final for k in members], axis=1)
+                look = _look(name, marker) | {"linestyle": dash} | ({} if filled else {"markerfacecolor": "white"})
+                above = len(experiment.shown) - place  # policies drawn on top: a larger mark shows as their edge
+                look |= {"linewidth": 1.0 + 1.2 * above, "markersize": 3.2 + 2.4 * above, "zorder": 2.0 - 0.05 * above}
+                ax.plot(x[members], final.mean(axis=0), **look, label=f"{name}, {form}", gid="mean")
+                _bars(ax, x[members], final, look["color"], results)
+        ax.set(xlabel="effective rank", xlim=(x.min() / 1.06, x.max() * 1.06), ylim=(-0.03, 1.03))
+        ax.set_xscale("log")
+        _log_ticks(ax, "x")
+    panels[0].set_ylabel(
+        f"mean F1 after {experiment.horizon} measurements" + ",\nwith 95 % intervals" * (results.runs > 1)
+    )
+    _legend(figure, panels[0].lines, 3 if len(experiment.shown) == 1 else min(3, len(experiment.shown)))
+
+
+def _look(name: str, marker: str) -> dict[str, Any]:
+    colour, dash = policy_style(name)
+    return {"color": colour, "linestyle": dash, "linewidth": 1.0, "marker": marker, "markersize": 3.2}
+
+
+_DRAWINGS: dict[str, Callable[[Figure, Results], None]] = {
+    "curves": _draw_curves,
+    "sweep": _draw_sweep,
+    "rank": _draw_rank,
+}

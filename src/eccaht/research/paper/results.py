@@ -1,0 +1,117 @@
+"""Results of an experiment in memory, and the numbers that its tables, figures and verdicts share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.base.randomness import rng_for
+from eccaht.base.statistics import Arrivals, arrivals, bca_interval, f1_score
+from eccaht.research.experiments.comparison import TARGET, curve_steps, interval_columns, summary
+from eccaht.research.experiments.tables import Table, from_rows
+from eccaht.research.paper.spec import Cell, Experiment
+from eccaht.streams.designs import pair_design
+from eccaht.streams.problem import Problem
+
+
+@dataclass(frozen=True)
+class Results:
+    """All cells of one experiment: the hits after every measurement, (runs, horizon), or its columns, one row a run."""
+
+    experiment: Experiment
+    seed: int
+    cells: Mapping[Cell, NDArray[Any]]
+
+    def f1(self, setting: int, policy: str) -> Array:
+        """F1 after each measurement, (runs, horizon)."""
+        n = self.experiment.settings[setting].n_anomalies
+        return f1_score(self.cells[setting, policy], n, n)
+
+    @property
+    def runs(self) -> int:
+        """How often each cell was run; 0 where nothing runs."""
+        return len(next(iter(self.cells.values()), ()))
+
+    @cached_property
+    def arrivals(self) -> dict[Cell, Arrivals]:
+        """Times and final F1 of each run of a comparison, used by all tables, figures and verdicts."""
+        return {cell: arrivals(self.f1(*cell), TARGET) for cell in self.experiment.cells}
+
+    def times(self, policy: str, setting: int = 0, *, for_good: bool = False) -> tuple[Array, NDArray[np.bool_]]:
+        """Measurements to F1 >= 0.95, one a run, and which runs were cut off; those count as the horizon."""
+        found = self.arrivals[setting, policy]
+        reached = found.for_good if for_good else found.first
+        cut_off = np.array([time is None for time in reached])
+        return np.array([time or self.experiment.horizon for time in reached], dtype=float), cut_off
+
+    def sweep(self, policy: str, settings: Iterable[int], *, for_good: bool = False) -> tuple[Array, NDArray[np.bool_]]:
+        """The same for several settings, (runs, settings)."""
+        times, cut_off = zip(*(self.times(policy, int(k), for_good=for_good) for k in settings), strict=True)
+        return np.stack(times, axis=1), np.stack(cut_off, axis=1)
+
+    def bootstrap(self) -> np.random.Generator:
+        """A fresh generator: every number uses the same resamples and depends on no other."""
+        return rng_for(self.seed, "bootstrap")
+
+
+def unlimited_budget(problem: Problem) -> float:
+    """The smallest budget at which the L1 limit binds for no pair of streams."""
+    free = problem.replace(budget=1e9)
+    needed, (shift, K) = 0.0, (problem.shift, problem.size)
+    for i in range(K - 1):
+        for j in range(i + 1, K):
+            weights = pair_design(free, i, j).weights
+            needed = max(needed, 1e9 / float(shift[i] * weights[i] - shift[j] * weights[j]))
+    return needed
+
+
+# -- tables of comparisons ----------------------------------------------------------------------------------
+
+
+def summary_table(results: Results) -> Table:
+    """One row for each setting and policy."""
+    return from_rows([_summary(results, *cell) for cell in results.experiment.cells])
+
+
+def _summary(results: Results, k: int, policy: str) -> dict[str, Any]:
+    setting, horizon = results.experiment.settings[k], results.experiment.horizon
+    first, for_good, final = summary(results.arrivals[k, policy], horizon, results.seed)
+    return {
+        "setting": k,
+        "label": setting.label,
+        "x": None if np.isnan(setting.x) else setting.x,
+        "policy": policy,
+        **interval_columns("first", first, None),
+        "first_censored": first.censored,
+        **interval_columns("good", for_good, None),
+        "good_censored": for_good.censored,
+        **interval_columns("final_f1", final, None),
+        "runs": results.runs,
+        "horizon": horizon,
+    }
+
+
+def curve_table(results: Results) -> Table:
+    """Mean F1 and its interval at some of the measurements, for each setting and policy."""
+    steps = curve_steps(results.experiment.horizon)
+    rows = []
+    for k, policy in results.experiment.cells:
+        f1 = results.f1(k, policy)[:, steps - 1]
+        ends = bca_interval(f1, rng=results.bootstrap()).tolist() if results.runs > 1 else [[None] * len(steps)] * 2
+        columns = zip(steps.tolist(), f1.mean(axis=0).tolist(), *ends, strict=True)
+        rows += [(k, policy, *row) for row in columns]
+    names = ("setting", "policy", "step", "mean", "low", "high")
+    return from_rows([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def rank_table(results: Results) -> Table:
+    """Effective ranks of the covariances of an experiment."""
+    return from_rows(
+        [{"family": setting.label, **setting.ranks()._asdict()} for setting in results.experiment.settings]
+    )

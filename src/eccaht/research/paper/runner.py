@@ -1,0 +1,267 @@
+"""Run experiments: cells on many processes or machines, each stored when it is complete, then tables and figures.
+
+No number depends on how many processes there are, on what else runs, or on where an earlier call was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import as_count
+from eccaht.base.randomness import check_seed
+from eccaht.research.experiments.abreast import run_abreast
+from eccaht.research.experiments.tables import Table, save_table
+from eccaht.research.experiments.workers import Backend, Start, local, workers
+from eccaht.research.paper import fig1, storage
+from eccaht.research.paper.results import Results, curve_table, rank_table, summary_table
+from eccaht.research.paper.spec import Cell, Experiment, Kind
+from eccaht.research.paper.theorems import announce, error_table, run_table, slope_table, stopping_times
+from eccaht.streams.policies import CATALOGUE
+from eccaht.version import __version__
+
+_PIECE = 2e6  # microseconds that a piece may take, more or less: what an interrupt may lose
+# about how long a measurement takes, in microseconds: long cells go first, and the time left is estimated from it
+_COST = {"random-sparse": 24, "ttts-challenger": 45, "ttts": 110, "combgape": 45, "hds": 80}
+_EXACT_COST, _ENDED_BY = 5000, {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
+_OTHERS, _BINDING = 13, 80
+_LONG_PATHS, _LONG_PATH = (1.5, 2.0), 1400  # length scales of rbf at which the L1 limit binds in most pairs
+_STRUCTURED = ("block", "circulant", "graph", "kronecker")  # longer by half
+_FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
+
+
+class Progress(NamedTuple):
+    """Where the work stands: cells that are stored, experiments whose tables and figures are, share of the time."""
+
+    cells: int
+    of_cells: int
+    finished: int
+    of_finished: int
+    share: float
+
+
+class Piece(NamedTuple):
+    """Some runs of one cell: all that a worker needs to know."""
+
+    experiment: Experiment
+    cell: Cell
+    seed: int
+    runs: range
+    version: str = __version__
+
+    @property
+    def key(self) -> tuple[str, Cell]:
+        """The cell among those of all experiments."""
+        return self.experiment.id, self.cell
+
+    @property
+    def cost(self) -> float:
+        """Estimated microseconds."""
+        (k, policy), horizon = self.cell, self.experiment.horizon
+        setting = self.experiment.settings[k]
+        if CATALOGUE[policy].can.exact_lead:
+            ends = min(horizon, _ENDED_BY["exact"]) if not setting.options.get("regularize") else horizon
+            return float(_EXACT_COST * ends * len(self.runs))
+        step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
+        if setting.family in _STRUCTURED:
+            step *= 1.5
+        if policy == "ecc-aht" and setting.budget * setting.shift < 2:  # the limit binds: a path instead of a formula
+            step = _BINDING
+        if policy == "ecc-aht" and _LONG_PATHS[0] < setting.arguments.get("length_scale", 0.0) < _LONG_PATHS[1]:
+            step = _LONG_PATH
+        return step * min(horizon, _ENDED_BY.get(self.experiment.kind, horizon)) * len(self.runs)
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    directory: Path,
+    *,
+    runs: int = 20,
+    seed: int = 0,
+    jobs: int = 1,
+    backend: Backend = "loky",
+    scheduler: str | None = None,
+    fresh: bool = False,
+    progress: Callable[[Progress], object] = lambda _: None,
+    note: Callable[[str], object] = lambda _: None,
+) -> None:
+    """Bring the results of some experiments in `directory` to completion; what is there already stays as it is.
+
+    backend: "loky" runs `jobs` processes on this machine, "dask" the workers of the scheduler at that address; tables
+    and figures are always made here. fresh: discard earlier results of these experiments first. note: called with
+    the cells that are run again because their files were damaged or changed.
+    """
+    runs, jobs = as_count(runs, "runs", least=1), as_count(jobs, "jobs", least=1)
+    (seed,) = check_seed(seed)
+    if not fresh:
+        for experiment in experiments:
+            storage.check(directory, experiment, runs, seed)
+    with ExitStack() as claims:
+        with workers(backend, scheduler, jobs) as start:
+            for experiment in experiments:
+                claims.enter_context(storage.claimed(directory, experiment))
+                storage.prepare(directory, experiment, runs, seed, fresh=fresh)
+            # policies added in an earlier call are shown too, so their cells must be complete
+            shown = [storage.with_added(directory, experiment) for experiment in experiments]
+            work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
+            counter = _Counter(directory, shown, work, progress)
+            with closing(_whole_cells(start, work, counter)) as whole:
+                for experiment, cell, found in whole:
+                    storage.save_cell(directory, experiment, cell, found)
+                    counter.advance(cells=1)
+        finish = local(min(jobs, max(1, len(counter.stale))))
+        with closing(finish(_finish, [(directory, id) for id in counter.stale])) as finished:
+            for _ in finished:
+                counter.advance(finished=1)
+
+
+class _Counter:
+    """Counts finished work and reports the progress."""
+
+    def __init__(
+        self,
+        directory: Path,
+        experiments: Sequence[Experiment],
+        work: list[Piece],
+        progress: Callable[[Progress], object],
+    ) -> None:
+        unfinished = {piece.experiment.id for piece in work}
+        # experiments of many cells first
+        ordered = sorted(experiments, key=lambda experiment: -len(experiment.cells))
+        self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
+        cells = sum(len(experiment.cells) for experiment in experiments)
+        self._now = Progress(cells - len({piece.key for piece in work}), cells, 0, len(self.stale), 0.0)
+        stale_cells = sum(len(experiment.cells) for experiment in experiments if experiment.id in self.stale)
+        self._finishing = _FINISHING + _FINISHING_CELL * stale_cells / max(1, len(self.stale))
+        self._total = sum(piece.cost for piece in work) + self._finishing * len(self.stale)
+        self._done, self._progress = 0.0, progress
+        progress(self._now)
+
+    def advance(self, cost: float = 0.0, *, cells: int = 0, finished: int = 0) -> None:
+        self._done += cost + self._finishing * finished
+        now = self._now._replace(cells=self._now.cells + cells, finished=self._now.finished + finished)
+        whole = now.cells == now.of_cells and now.finished == now.of_finished  # sums of costs are rounded
+        self._now = now._replace(share=1.0 if whole or not self._total else min(1.0, self._done / self._total))
+        self._progress(self._now)
+
+
+# -- cells ---------------------------------------------------------------------------------------------
+
+
+def _pieces(
+    directory: Path, experiment: Experiment, runs: int, seed: int, note: Callable[[str], object]
+) -> Iterator[Piece]:
+    """The runs that are missing or whose file is damaged, cell by cell."""
+    if again := storage.damaged(directory, experiment):
+        names = ", ".join(f"{k}-{policy}" for k, policy in again)
+        note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
+    for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
+        alone = Piece(experiment, cell, seed, range(1)).cost
+        size = 1 if CATALOGUE[cell[1]].can.exact_lead else max(1, int(_PIECE / max(1.0, alone)))
+        runs_of_cell = range(experiment.repeats(runs))
+        for first in runs_of_cell[::size]:
+            yield Piece(experiment, cell, seed, runs_of_cell[first : first + size])
+
+
+def _whole_cells(
+    start: Start, work: list[Piece], counter: _Counter
+) -> Generator[tuple[Experiment, Cell, NDArray[Any]], None, None]:
+    """Run all pieces, yielding a cell once the last of its runs is in."""
+    ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
+    found: dict[tuple[str, Cell], dict[int, NDArray[Any]]] = {}  # by cell and first run of a piece
+    left = Counter(piece.key for piece in work)
+    with closing(start(_run, [(k, piece) for k, piece in enumerate(ordered)])) as results:
+        for k, some in results:
+            piece = ordered[k]
+            key = piece.key
+            found.setdefault(key, {})[piece.runs.start] = some
+            left[key] -= 1
+            counter.advance(piece.cost)
+            if not left[key]:
+                parts = [part for _, part in sorted(found.pop(key).items())]
+                yield piece.experiment, piece.cell, np.concatenate(parts)
+
+
+# what one run of a cell leaves, where these are not the hits after each measurement
+_RUNS: dict[str, Callable[..., NDArray[Any]]] = {"stopping": announce, "asymptotics": stopping_times}
+
+
+def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
+    """Run one piece, here or in a worker."""
+    if piece.version != __version__:
+        raise ValueError(f"a worker has eccaht {__version__}, not {piece.version}: install the same version everywhere")
+    experiment, (place, policy) = piece.experiment, piece.cell
+    setting = experiment.settings[place]
+    problem, options = setting.problem(), {**setting.options, **experiment.policy_options.get(policy, {})}
+    seeds, horizon, once = [(piece.seed, run) for run in piece.runs], experiment.horizon, _RUNS.get(experiment.kind)
+    try:
+        if once is None:
+            return k, run_abreast(problem, policy, horizon, seeds, options)
+        return k, np.stack([once(problem, policy, horizon, seed, options) for seed in seeds])
+    except (ValueError, ArithmeticError) as error:
+        raise type(error)(f"{experiment.id}, {setting.label}, {error}") from None
+
+
+# -- tables and figures --------------------------------------------------------------------------------
+
+
+def files(directory: Path, experiment: Experiment) -> list[Path]:
+    """Every file that is written for an experiment."""
+    home = directory / experiment.id
+    return [*_sources(directory, experiment), home / storage.MANIFEST, *_derived(directory, experiment)]
+
+
+def _sources(directory: Path, experiment: Experiment) -> list[Path]:
+    cells = [storage.cell_path(directory, experiment.id, cell) for cell in experiment.cells]
+    return [directory / experiment.id / storage.SPECIFICATION, *cells]
+
+
+def _derived(directory: Path, experiment: Experiment) -> list[Path]:
+    return [directory / experiment.id / name for name in (*experiment.tables, *experiment.pictures)]
+
+
+def _up_to_date(directory: Path, experiment: Experiment) -> bool:
+    """Are all tables and figures there, and none older than what they are made from?"""
+    derived, sources = _derived(directory, experiment), _sources(directory, experiment)
+    if not all(path.exists() for path in derived):
+        return False
+    return min(path.stat().st_mtime_ns for path in derived) >= max(path.stat().st_mtime_ns for path in sources)
+
+
+_TABLES: dict[Kind, tuple[Callable[[Results], Table], ...]] = {  # in the order of their names
+    "curves": (summary_table, curve_table),
+    "sweep": (summary_table,),
+    "rank": (summary_table,),
+    "table": (rank_table,),
+    "panels": (lambda results: fig1.trace(results.seed, results.experiment),),
+    "stopping": (error_table, lambda results: run_table(results, seed=results.seed, version=__version__)),
+    "asymptotics": (slope_table, run_table),
+}
+
+
+def tables(results: Results) -> dict[str, Table]:
+    """The tables of an experiment by their names."""
+    names, makers = results.experiment.tables, _TABLES[results.experiment.kind]
+    return {name: make(results) for name, make in zip(names, makers, strict=True)}
+
+
+def _finish(directory: Path, id: str) -> str:
+    """Make the tables and the figure of an experiment whose cells are all there."""
+    from eccaht.base.presentation.style import save_figure
+    from eccaht.research.paper import figures
+
+    results = storage.load(directory, id)
+    experiment = results.experiment
+    made = tables(results)
+    for name, table in made.items():
+        save_table(table, directory / id / name)
+    if experiment.pictures:
+        drawn = figures.draw(results) if experiment.compares else fig1.draw(made[f"{id}.csv"])
+        save_figure(drawn, directory / id / id)
+    return id

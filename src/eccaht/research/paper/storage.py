@@ -1,0 +1,186 @@
+"""Results of experiments on disk: what was run, and one Parquet file a cell.
+
+    DIR/<id>/spec.json                      the entry, number of runs, seed and version of the package
+    DIR/<id>/cells/<setting>-<policy>.parquet     also those of policies asked for beside the entry's
+    DIR/<id>/manifest.json                  by cell a digest of how it was made and of the bytes of its file
+
+Every file appears by rename, so that a run killed at any moment leaves complete files only. Cells that were damaged,
+edited or put in another's place do not match the manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from eccaht.base.files import locked, replacing
+from eccaht.research.experiments.tables import save_json
+from eccaht.research.paper.results import Results
+from eccaht.research.paper.spec import Cell, Experiment
+from eccaht.streams.policies import policy_names
+from eccaht.version import __version__
+
+SPECIFICATION, MANIFEST, _CELLS = "spec.json", "manifest.json", "cells"
+_WORDS = {"entry": "entry of the catalogue", "version": "version of eccaht", "runs": "number of runs"}
+
+
+# -- what was run --------------------------------------------------------------------------------------
+
+
+def check(directory: Path, experiment: Experiment, runs: int, seed: int) -> None:
+    """Refuse to add to results that were made in another way."""
+    home = directory / experiment.id
+    made = _read_spec(home) if (home / SPECIFICATION).is_file() else None
+    if made is None and not any((home / _CELLS).glob("*.parquet")):
+        return
+    differing = [key for key, value in _spec(experiment, runs, seed).items() if (made or {}).get(key) != value]
+    if differing:
+        ways = " and ".join(_WORDS.get(key, key) for key in differing)
+        how = "in an unknown way" if made is None else f"with another {ways}"
+        raise ValueError(f"results in {home} were made {how}: use another --out, or --fresh to discard them")
+
+
+@contextmanager
+def claimed(directory: Path, experiment: Experiment) -> Iterator[None]:
+    """Be the only process that writes results of this experiment there."""
+    home = directory / experiment.id
+    home.mkdir(parents=True, exist_ok=True)
+    with locked(home):
+        yield
+
+
+def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fresh: bool = False) -> None:
+    """Make the directory, which is claimed, ready for cells: after `check`, or with earlier results discarded."""
+    home = directory / experiment.id
+    if fresh:  # no other file goes; what says how the results were made goes last
+        shutil.rmtree(home / _CELLS, ignore_errors=True)
+        for name in (*experiment.tables, *experiment.pictures, MANIFEST, SPECIFICATION):
+            (home / name).unlink(missing_ok=True)
+    check(directory, experiment, runs, seed)
+    (home / _CELLS).mkdir(parents=True, exist_ok=True)
+    for leftover in (*home.glob(".*.part"), *(home / _CELLS).glob(".*.part")):
+        leftover.unlink(missing_ok=True)
+    if not (home / SPECIFICATION).is_file():
+        save_json(_spec(experiment, runs, seed), home / SPECIFICATION)
+
+
+def _spec(experiment: Experiment, runs: int, seed: int) -> dict[str, Any]:
+    """As read back from JSON, so that the two compare."""
+    made = {"version": __version__, "runs": experiment.repeats(runs), "seed": seed, "entry": experiment.as_dict()}
+    return json.loads(json.dumps(made, allow_nan=False))
+
+
+def _read_spec(home: Path) -> dict[str, Any]:
+    try:
+        spec = json.loads((home / SPECIFICATION).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"cannot read {home / SPECIFICATION}: {error}") from None
+    if not isinstance(spec, dict):
+        raise ValueError(f"cannot read {home / SPECIFICATION}: it holds no specification")
+    return spec
+
+
+# -- cells ---------------------------------------------------------------------------------------------
+
+
+def cell_path(directory: Path, id: str, cell: Cell) -> Path:
+    """The file of a cell."""
+    return directory / id / _CELLS / f"{cell[0]}-{cell[1]}.parquet"
+
+
+def missing(directory: Path, experiment: Experiment) -> list[Cell]:
+    """The cells that were not finished yet."""
+    return [cell for cell in experiment.cells if not cell_path(directory, experiment.id, cell).is_file()]
+
+
+def damaged(directory: Path, experiment: Experiment) -> list[Cell]:
+    """The cells whose files are not those that were written for them."""
+    home, absent = directory / experiment.id, set(missing(directory, experiment))
+    spec = _read_spec(home)
+    return [cell for cell in experiment.cells if cell not in absent and _content(home, spec, cell) is None]
+
+
+def with_added(directory: Path, experiment: Experiment) -> Experiment:
+    """The experiment with all further policies whose cells are complete, whenever they were asked for."""
+
+    def complete(policy: str) -> bool:
+        cells = ((k, policy) for k in range(len(experiment.settings)))
+        return all(cell_path(directory, experiment.id, cell).is_file() for cell in cells)
+
+    return experiment.beside(*filter(complete, policy_names()))
+
+
+def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArray[Any]) -> None:
+    """Write what was found in the runs of a cell: one row a (run, step) of hits, else one row a run."""
+    if experiment.columns:
+        columns = {"run": np.arange(len(found), dtype=np.int32), **dict(zip(experiment.columns, found.T, strict=True))}
+    else:
+        run, step = np.indices(found.shape, dtype=np.int32)
+        columns = {"run": run.ravel(), "step": step.ravel() + np.int32(1), "hits": found.astype(np.int32).ravel()}
+    setting, policy = cell
+    table = pl.DataFrame(columns).select(
+        pl.lit(setting, pl.Int32).alias("setting"), pl.lit(policy).cast(pl.Categorical).alias("policy"), *columns
+    )
+    content, home = io.BytesIO(), directory / experiment.id
+    path = cell_path(directory, experiment.id, cell)
+    table.write_parquet(content, compression="zstd")
+    # first the manifest, so that no file appears that is not in it
+    digests = {**_digests(home), path.stem: _digest(_read_spec(home), path.stem, content.getvalue())}
+    save_json(digests, home / MANIFEST, sort_keys=True)
+    with replacing(path) as file:
+        file.write(content.getvalue())
+
+
+def load(directory: Path, id: str) -> Results:
+    """Read the results of an experiment, with the entry they were made by and the policies added to it."""
+    home = directory / id
+    if not (home / SPECIFICATION).is_file():
+        raise ValueError(f"no results of {id} in {directory}: run 'eccaht reproduce {id} --out {directory}'")
+    spec = _read_spec(home)
+    try:
+        experiment, runs, seed = Experiment.from_dict(spec["entry"]), int(spec["runs"]), int(spec["seed"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{home / SPECIFICATION} was written by another version of eccaht: {error}") from None
+    if absent := missing(directory, experiment):
+        raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
+    experiment = with_added(directory, experiment)
+    names, shape = experiment.columns or ("hits",), (runs, len(experiment.columns) or experiment.horizon)
+    cells = {}
+    for cell in experiment.cells:
+        if (content := _content(home, spec, cell)) is None:
+            path, again = cell_path(directory, id, cell), f"'eccaht reproduce {id} --out {directory}'"
+            raise ValueError(f"{path} is damaged or was made in another way: run {again}, which makes it again")
+        cells[cell] = pl.read_parquet(content, columns=list(names)).to_numpy().reshape(shape)
+    return Results(experiment, seed, cells)
+
+
+def _content(home: Path, spec: dict[str, Any], cell: Cell) -> bytes | None:
+    """The bytes of a cell, None if they are not those that were written for it by these settings."""
+    path = cell_path(home.parent, home.name, cell)
+    content = path.read_bytes()
+    return content if _digests(home).get(path.stem) == _digest(spec, path.stem, content) else None
+
+
+def _digest(spec: dict[str, Any], name: str, content: bytes) -> str:
+    """The digest covers settings and cell too, so that the intact file of another cell is not accepted."""
+    made = json.dumps({"spec": spec, "cell": name}, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(made.encode() + b"\0" + content).hexdigest()
+
+
+def _digests(home: Path) -> dict[str, Any]:
+    """The digests by cell; none where the manifest cannot be read, so that no cell passes."""
+    try:
+        entries = json.loads((home / MANIFEST).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return entries if isinstance(entries, dict) else {}

@@ -1,0 +1,206 @@
+"""How a claim becomes a verdict: numbers with intervals from the runs, and the rules that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from eccaht.base.arrays import Array, Index
+from eccaht.base.statistics import estimate
+from eccaht.research.paper.results import Results
+
+Word = Literal["holds", "does not hold", "holds only if", "not decided", "not tested here", "not run"]
+Answer = Literal["yes", "no", "open"]
+EXTREME = 0.2  # share of the settings at either end of the ranks
+FEWEST = 5  # runs: an interval from fewer says nothing
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number with its 95 % interval, the values of the runs behind it, and what it says of the claim."""
+
+    name: str  # what the number is, read after it
+    value: float
+    interval: tuple[float, float] | None
+    sample: tuple[float, ...]  # one value a run; the number is their mean, of factors the geometric one
+    answer: Answer
+    when: str = ""  # the condition that this number stands for, for "holds only if"
+    note: str = ""  # censored runs
+
+    def __str__(self) -> str:
+        ends = "" if self.interval is None else f" [{', '.join(map(short, self.interval))}]"
+        return f"{short(self.value)}{ends} {self.name}" + (f" ({self.note})" if self.note else "")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a claim. The condition completes "holds only if", or says what is missing."""
+
+    word: Word
+    measures: tuple[Measure, ...] = ()
+    condition: str = ""
+    traced_to: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        between = " " if self.word == "holds only if" else ": "
+        return f"{self.word}{between}{self.condition}" if self.condition else self.word
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper in our words, the rule by which it is judged, and why it fails where it does."""
+
+    id: str
+    text: str
+    where: str  # in the paper
+    experiments: tuple[str, ...]
+    criterion: str
+    judge: Callable[[Mapping[str, Results]], Verdict]
+    why: str = ""
+    biased: bool = False  # whether runs that stay wrong for ever are part of the reason, where there are any
+
+    def verdict(self, results: Mapping[str, Results], directory: str = "DIR") -> Verdict:
+        """Judge the claim by the experiments that were run."""
+        missing = [id for id in self.experiments if id not in results]
+        if missing:
+            return Verdict("not run", condition=f"eccaht reproduce {' '.join(missing)} --out {directory}")
+        return self.judge(results)
+
+
+# -- from runs to numbers -----------------------------------------------------------------------------------
+
+
+def lead(
+    results: Results,
+    rival: str,
+    policy: str = "ecc-aht",
+    *,
+    at_least: float | None = None,
+    for_good: bool = False,
+    name: str = "",
+) -> Measure:
+    """How many measurements more the rival needs, run by run on the same set; how many times as many, if at_least."""
+    (a, lost), (b, rivals_lost) = (results.times(each, for_good=for_good) for each in (policy, rival))
+    name = name or (f"measurements fewer than {rival}" if at_least is None else f"times as long for {rival}")
+    name += " until right for good" if for_good else ""
+    note = lost_runs({policy: lost, rival: rivals_lost}, rival)
+    if at_least is None:
+        return judged(b - a, results, name, f"the rival is {rival}", note=note)
+    return judged(np.log(b / a), results, name, f"the rival is {rival}", above=at_least, factor=True, note=note)
+
+
+def judged(
+    sample: ArrayLike,
+    results: Results,
+    name: str,
+    when: str = "",
+    *,
+    above: float = 0.0,
+    factor: bool = False,
+    note: str = "",
+) -> Measure:
+    """Yes if the whole interval is above the level, no if it is below, else open; a factor is the exp of a mean."""
+    x = np.asarray(sample, dtype=float)
+    mean, interval = estimate(x, rng=results.bootstrap())
+    answer: Answer = "open"
+    if interval is not None and len(x) >= FEWEST:
+        level = np.log(above) if factor else above
+        answer = "yes" if interval[0] > level else "no" if interval[1] < level else "open"
+    if factor:
+        x, mean = np.exp(x), float(np.exp(mean))
+        interval = interval and (float(np.exp(interval[0])), float(np.exp(interval[1])))
+    return Measure(name, mean, interval, tuple(x.tolist()), answer, when, note)
+
+
+def lost_runs(cut_off: Mapping[str, ArrayLike], rival: str = "") -> str:
+    """Say which policies have runs that were cut off, and which bound that makes of a lead over the rival."""
+    lost = {name: int(np.sum(runs)) for name, runs in cut_off.items() if np.any(runs)}
+    if not lost:
+        return ""
+    bound = "" if not rival or len(lost) > 1 else "a lower bound, " if rival in lost else "an upper bound, "
+    return f"{bound}censored: {', '.join(f'{count} of {name}' for name, count in lost.items())}"
+
+
+def rank_correlation(x: Array, y: Array) -> float:
+    """Spearman's coefficient; 0 where one of the two does not vary."""
+    from scipy.stats import rankdata
+
+    a, b = (rankdata(values) for values in (x, y))
+    a, b = a - a.mean(), b - b.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else 0.0
+
+
+class RankEnds(NamedTuple):
+    """The settings of one kind of noise in the order of their effective ranks, and the fifths at both ends of it."""
+
+    kind: str
+    order: Index
+    ranks: Array
+    low: Index
+    high: Index
+    where: str  # the ranks of the lowest fifth
+
+
+def rank_ends(results: Results) -> Iterator[RankEnds]:
+    """Each kind of noise of an experiment, by effective rank; mixtures as printed and of unit variance separately."""
+    kinds: dict[str, list[int]] = {}
+    settings = results.experiment.settings
+    for k, setting in enumerate(settings):
+        unit = " of unit variance" if setting.arguments.get("unit_variance") else ""
+        kinds.setdefault(setting.family.replace("_", " ") + unit, []).append(k)
+    for kind, members in kinds.items():
+        with threadpool_limits(1):  # many small matrices: threads would only wait for each other
+            ranks = np.array([settings[k].ranks().shannon for k in members])
+        order, fifth = np.argsort(ranks), max(1, int(EXTREME * len(members)))
+        ranks, places = ranks[order], np.array(members)[order]
+        span = " to ".join(dict.fromkeys(short(float(ranks[k])) for k in (0, fifth - 1)))
+        where = f"at effective ranks {span} of {kind}"
+        yield RankEnds(kind, places, ranks, places[:fifth], places[-fifth:], where)
+
+
+def final_f1(results: Results, settings: Index, policy: str) -> Array:
+    """F1 at the end, for each run the mean over some settings."""
+    ends: Array = np.mean([results.arrivals[int(k), policy].final for k in settings], axis=0)
+    return ends
+
+
+# -- from numbers to verdicts -------------------------------------------------------------------------------
+
+
+def conclude(measures: Iterable[Measure], *experiments: str, beside: Iterable[Measure] = ()) -> Verdict:
+    """All say yes: holds. Some do: holds only if. None does: does not hold if one says no, not decided if none does.
+
+    beside: numbers that are shown and do not enter.
+    """
+    parts = tuple(measures)
+    traced = (*(f"{id}/summary.csv" for id in experiments), "claims/runs.csv")
+    yes = [part for part in parts if part.answer == "yes"]
+    against, runs = any(part.answer == "no" for part in parts), max((len(part.sample) for part in parts), default=0)
+    word: Word = "does not hold" if against else "not decided"
+    condition = ""
+    if len(yes) == len(parts):
+        word = "holds"
+    elif yes:
+        word, condition = "holds only if", " or ".join(dict.fromkeys(part.when for part in yes if part.when))
+        condition += "" if against else " (the rest is not decided)"
+    elif not against:
+        condition = f"{runs} runs are too few" if runs < FEWEST else f"with {runs} runs no interval is on one side"
+    return Verdict(word, (*parts, *beside), condition, traced)
+
+
+def short(value: float) -> str:
+    """Three figures, as a person would write them; the tables keep all."""
+    if np.isnan(value):
+        return "no number"
+    size = abs(value)
+    if size >= 100 or value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}"

@@ -1,0 +1,139 @@
+"""The app: its routes as lists, what is started with it, and what errors become."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect
+
+from eccaht.service.alerts.settings import make_sender
+from eccaht.service.api import files, health, ingest, metrics, past, plants, shapes, stream
+from eccaht.service.rows import Busy
+from eccaht.service.runtime.engine import Runtime
+from eccaht.service.runtime.feeds import Feeds
+from eccaht.service.security import guard
+from eccaht.service.settings import Settings
+from eccaht.service.store import Store
+from eccaht.version import __version__
+
+_LOG = logging.getLogger("eccaht.service")
+_ROUTERS = (plants.router, ingest.router, past.router, stream.router, health.router, metrics.router)
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": shapes.ProblemShape} for code in (400, 401, 403, 404, 413, 415, 422, 429, 503)
+}
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The service as an app."""
+    store = Store(settings.store.url.get_secret_value(), settings.store.schema_name)
+    store.prepare()
+    sender = make_sender(settings.alerts, store)
+    engine = Runtime(store, settings, outgoing=sender.rows)
+
+    @asynccontextmanager
+    async def running(app: FastAPI) -> AsyncIterator[None]:
+        await engine.start()
+        await _put_plants(engine, settings)
+        app.state.feeds = Feeds(engine)
+        await app.state.feeds.start()
+        sender.start()
+        tasks = [asyncio.create_task(_simulation(engine))] if settings.demo else []
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await app.state.feeds.stop()
+            await engine.stop()
+            await sender.stop()
+            store.close()
+
+    app = FastAPI(
+        title="eccaht",
+        version=__version__,
+        lifespan=running,
+        responses=_PROBLEMS,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would be to whatever host the caller named
+    )
+    app.state.engine, app.state.settings, app.state.store = engine, settings, store
+    app.state.probe = health.Probe(store)
+    limits = settings.limits
+    guard.install(app, settings.security, store, body=limits.body, model=limits.model)
+    for router in _ROUTERS:
+        app.include_router(router)
+    files.install(app)
+    _add_errors(app)
+    return app
+
+
+async def _simulation(engine: Runtime) -> None:
+    demo = await asyncio.to_thread(import_module, "eccaht.service.demo")  # what it needs takes seconds to import
+    await demo.run(engine)
+
+
+async def _put_plants(engine: Runtime, settings: Settings) -> None:
+    """Make the plants of the settings, or change those that differ from them."""
+    digests: dict[bytes, str] = {}  # many plants may share a model, whose check takes a while
+    for name, plant in settings.plants.items():
+        content = plant.model.read_bytes()
+        if content not in digests:
+            digests[content], _ = await engine.add_model(content, plant.model.name, "settings")
+        digest = digests[content]
+        known = engine.views().get(name)
+        if known is None or known.model_digest != digest or known.options != plant.options():
+            await engine.put_plant(name, digest, plant.options(), "settings")
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Errors are one line under `detail`."""
+
+    def problem(code: int, detail: str, **headers: str) -> JSONResponse:
+        return JSONResponse({"detail": " ".join(detail.split())[:500]}, code, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+    @app.exception_handler(LookupError)
+    async def _unknown(_: Request, error: LookupError) -> Response:
+        return problem(404, str(error))
+
+    @app.exception_handler(shapes.TooLarge)
+    async def _large(_: Request, error: shapes.TooLarge) -> Response:
+        return problem(413, str(error))
+
+    @app.exception_handler(shapes.WrongType)
+    async def _type(_: Request, error: shapes.WrongType) -> Response:
+        return problem(415, str(error))
+
+    @app.exception_handler(ValueError)
+    async def _wrong(_: Request, error: ValueError) -> Response:
+        return problem(400, str(error))
+
+    @app.exception_handler(ClientDisconnect)
+    async def _left(_: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
+        return Response(status_code=400)  # which the client does not see: it left in the middle of its body
+
+    @app.exception_handler(Busy)
+    async def _busy(_: Request, error: Busy) -> Response:
+        code = 503 if error.broken else 429
+        return problem(code, str(error), **{"Retry-After": str(math.ceil(error.after))})
+
+    @app.exception_handler(sa.exc.OperationalError)
+    async def _store(request: Request, error: sa.exc.OperationalError) -> Response:
+        _LOG.error("store: %s", request.app.state.store.error_line(error))
+        return problem(503, "the store does not answer: try again", **{"Retry-After": "1"})

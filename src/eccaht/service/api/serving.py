@@ -1,0 +1,122 @@
+"""The service as a program: logs as lines of JSON, an end by signal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+import uvicorn
+from fastapi import FastAPI
+
+try:
+    import resource
+except ImportError:  # there is no such limit on Windows
+    resource = None  # type: ignore[assignment]
+
+from eccaht.service.api.app import make_app
+from eccaht.service.api.protocol import limited
+from eccaht.service.hiding import scrubbed
+from eccaht.service.security.connections import Connections
+from eccaht.service.security.guard import check_listening
+from eccaht.service.settings import Settings
+
+_LOG = logging.getLogger("eccaht.service")
+_FILES = 128  # that may be open beside connections
+_BACKLOG = 2048  # connections that wait, as many as uvicorn allows
+_KNOWN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message", "taskName"}
+
+
+class Lines(logging.Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        document: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        document |= {name: value for name, value in record.__dict__.items() if name not in _KNOWN}
+        if record.exc_info:
+            document["exception"] = self.formatException(record.exc_info)
+        return json.dumps(document, default=str)
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of pages when it is asked to end: they would last until the time for answers is over."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        assert isinstance(self.config.app, FastAPI)
+        self.config.app.state.engine.hub.close()  # each ends on its next turn, when no client listens for new ones
+        await super().shutdown(sockets)
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or Ctrl-C; return the exit code."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    try:
+        app = make_app(settings)
+    except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+        reason = scrubbed(" ".join(str(error.orig).split()), settings.store.url.secrets())[:200]
+        raise ValueError(f"the store does not answer: {reason}; start the database, or give another --store") from None
+    check_listening(settings.listen.host, app.state.store, is_open=settings.security.open)
+    listening = _listening(settings)
+    port = listening.getsockname()[1]
+    host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
+    print(f"eccaht serves http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
+    server = _Server(server_config(app, settings))
+    server.run(sockets=[listening])
+    return 0 if server.started else 1
+
+
+def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves an app behind the guard."""
+    limits, guard = settings.limits, app.state.guard
+    connections = Connections(_most(limits.connections), limits.per_address, guard.is_proxy)
+    # proxy_headers: the guard must see who really calls, not what a header says; ws: no limit would hold for those
+    return uvicorn.Config(
+        app,
+        http=limited(connections, settings.security.head_time),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=3,
+        server_header=False,
+        proxy_headers=False,
+    )
+
+
+def _most(wanted: int) -> int:
+    """How many connections there may be: each is an open file, and the store, the sources and alerts need some too."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource is not None else 1024
+    if files == -1 or files - _FILES >= wanted:
+        return wanted
+    most = max(files - _FILES, files // 2)
+    _LOG.info("limits.connections is %d, but %d files may be open: %d connections", wanted, files, most)
+    return most
+
+
+def _listening(settings: Settings) -> socket.socket:
+    """The socket, bound before anything starts, so that a port in use is one clear line.
+
+    It listens already: who comes as soon as the line is out waits for the start instead of being refused.
+    """
+    host, port = settings.listen.host, settings.listen.port
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(_BACKLOG)
+    except OSError as error:
+        raise ValueError(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from None
+    return made

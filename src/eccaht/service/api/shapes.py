@@ -1,0 +1,364 @@
+"""What requests and answers look like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from eccaht.plants.model.plausible import LONGEST_TEXT
+from eccaht.service.settings import PlantOptions
+from eccaht.service.texts import Line, Text, readable
+from eccaht.streams.watch.alarm import State
+
+PlantName = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
+Number = Annotated[int, Path(ge=1, le=2**62)]
+Moment = Annotated[str | None, Query(max_length=64, description="as 2026-05-01T08:00, on the clock of the plant")]
+Points = Annotated[int, Query(ge=2, le=2000)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Before = Annotated[int | None, Query(ge=1, le=2**62)]
+Sensors = Annotated[list[str], Query(max_length=24)]
+Numbers = list[float | None]
+
+
+class ProblemShape(BaseModel):
+    """What went wrong, in one line."""
+
+    detail: str
+
+
+class GapShape(BaseModel):
+    """A stretch without rows of a source, until the first row after it."""
+
+    seconds: float
+    until: str
+
+
+class SourceShape(BaseModel):
+    """What a source says of itself."""
+
+    state: Literal["connecting", "running", "waiting", "broken"]
+    since: str
+    detail: str
+    rows: int
+    last: str | None
+    gap: GapShape | None
+
+
+class PlantNow(BaseModel):
+    """What there is to know of a plant at a glance."""
+
+    name: str
+    state: State
+    evidence: float | None
+    acknowledged: bool
+    position: str | None
+    windows: int
+    named: list[str]
+    onset: str | None
+    no_data: str | None
+    still: dict[str, list[str]]
+    shelved: dict[str, str]
+    sources: dict[str, SourceShape]
+
+
+class PlantRow(PlantNow):
+    """A plant among others; sensors: how many."""
+
+    sensors: int
+
+
+class Plants(BaseModel):
+    """All plants."""
+
+    plants: list[PlantRow]
+
+
+class FaultNow(BaseModel):
+    """The alarm that goes on."""
+
+    raised: str
+    onset: str
+    onset_interval: tuple[str, str]
+    named: list[str]
+    kinds: list[str]
+    sizes: Numbers
+    beliefs: list[float]
+    confidence: float | None
+
+
+class SuspectNow(BaseModel):
+    """A sensor that may be wrong."""
+
+    sensor: str
+    belief: float
+    kind: str | None
+    size: float | None
+
+
+class PlantShape(PlantNow):
+    """A plant as it is now."""
+
+    model_digest: str
+    model: str
+    seconds: float
+    timezone: str | None
+    row_seconds: float | None
+    sensors: list[str]
+    threshold_every: float
+    promise: str
+    fault: FaultNow | None
+    suspects: list[SuspectNow]
+    late: int
+    duplicate: int
+    ahead: int
+    held: int
+    options: PlantOptions
+
+
+class Delivered(BaseModel):
+    """What became of rows."""
+
+    rows: int
+    late: int
+    duplicate: int
+    windows: int
+    unknown: list[str]
+    ahead: int
+    held: int
+
+
+class EventDocument(BaseModel):
+    """An event of a plant."""
+
+    event: str
+    time: str
+    text: str
+    number: int | None
+    onset: str | None
+    onset_interval: tuple[str, str] | None
+    named: list[str]
+    kinds: list[str]
+    sizes: Numbers
+    beliefs: list[float]
+    confidence: float | None
+    sensors: list[str]
+    count: int | None
+    plant: str
+    at: int | None = None  # microseconds
+
+
+class Events(BaseModel):
+    """Events, the newest first; more: whether there are older ones; next: what `before` is for those."""
+
+    events: list[EventDocument]
+    more: bool
+    next: str | None
+
+
+class DoneShape(BaseModel):
+    """What an operator's order led to."""
+
+    events: list[EventDocument]
+
+
+class RequestShape(BaseModel):
+    """What a request holds; what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Nothing(RequestShape):
+    """An empty object."""
+
+
+class Shelve(RequestShape):
+    """A sensor to leave out, and for how long."""
+
+    sensor: Line = Field(min_length=1, max_length=LONGEST_TEXT)
+    duration: Line = Field(min_length=1, max_length=40, examples=["2h"])
+
+
+class Unshelve(RequestShape):
+    """A sensor to take back."""
+
+    sensor: Line = Field(min_length=1, max_length=LONGEST_TEXT)
+
+
+class Comment(RequestShape):
+    """A comment to an incident."""
+
+    text: Text = Field(min_length=1, max_length=4000)
+
+
+class PutPlant(PlantOptions):
+    """A plant: the digest of its model and how it is watched."""
+
+    model: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    _readable = field_validator("sources", mode="before")(readable)
+
+    def options(self) -> PlantOptions:
+        """Without the model."""
+        return PlantOptions(**self.model_dump(exclude={"model"}))
+
+
+class ModelRow(BaseModel):
+    """A model that was uploaded."""
+
+    digest: str
+    name: str
+    size: int
+    uploaded: str
+    by: str
+
+
+class ModelsShape(BaseModel):
+    """All models."""
+
+    models: list[ModelRow]
+
+
+class Uploaded(BaseModel):
+    """A model that is kept."""
+
+    digest: str
+    sensors: int
+
+
+class HealthShape(BaseModel):
+    """Whether the service works; without_data: plants that are not watched for want of rows."""
+
+    status: Literal["ok", "starting", "broken"]
+    plants: int
+    without_data: int
+    detail: str = ""
+
+
+class EvidenceShape(BaseModel):
+    """The evidence over time: the largest of each bin, and the worst state."""
+
+    time: list[str]
+    evidence: Numbers
+    state: list[State]
+    threshold: float
+
+
+class CourseShape(BaseModel):
+    """A sensor over time: mean, least and largest of each bin, and the band that the others predict."""
+
+    value: Numbers
+    low: Numbers
+    high: Numbers
+    band_low: Numbers
+    band_high: Numbers
+
+
+class Series(BaseModel):
+    """Sensors over time; of so many windows one was looked at."""
+
+    time: list[str]
+    series: dict[str, CourseShape]
+    one_of: int
+
+
+class Correlation(BaseModel):
+    """What sensors share in normal operation."""
+
+    sensors: list[str]
+    matrix: list[list[float]]
+
+
+class IncidentRow(BaseModel):
+    """An alarm among others."""
+
+    number: int
+    time: str
+    onset: str | None
+    over: str | None
+    named: list[str]
+    confidence: float | None
+    acknowledged: bool
+
+
+class Incidents(BaseModel):
+    """Alarms, the newest first; more: whether there are older ones."""
+
+    incidents: list[IncidentRow]
+    more: bool
+
+
+class Similar(BaseModel):
+    """An earlier alarm with the same sensors; likeness: what both sets share of all their sensors."""
+
+    number: int
+    time: str
+    named: list[str]
+    likeness: float
+
+
+class CommentRow(BaseModel):
+    """A comment."""
+
+    at: str
+    who: str
+    text: str
+
+
+class ActionShape(BaseModel):
+    """What a user did."""
+
+    id: int
+    at: str
+    who: str
+    action: str
+    plant: str | None
+    document: dict[str, Any]
+
+
+class IncidentShape(BaseModel):
+    """All of an alarm."""
+
+    alarm: EventDocument
+    course: list[EventDocument]
+    why: list[str]
+    similar: list[Similar]
+    comments: list[CommentRow]
+    actions: list[ActionShape]
+
+
+class Audit(BaseModel):
+    """Who did what, the newest first."""
+
+    audit: list[ActionShape]
+    more: bool
+
+
+class Alert(BaseModel):
+    """A message of the outbox."""
+
+    id: int
+    plant: str
+    number: int
+    channel: str
+    kind: str
+    status: str
+    tries: int
+    next_at: str | None
+    document: dict[str, Any]
+
+
+class Outbox(BaseModel):
+    """Alerts, the newest first."""
+
+    outbox: list[Alert]
+    more: bool
+
+
+class TooLarge(ValueError):
+    """A body that is longer than it may be."""
+
+
+class WrongType(ValueError):
+    """A body of another kind than the route takes."""

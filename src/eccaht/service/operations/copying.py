@@ -1,0 +1,145 @@
+"""A store into another one, of either kind: all of it, compared afterwards, or nothing.
+
+Everything is read at one moment and written in one transaction, so that a running service does not disturb the copy and
+an interrupted one leaves nothing. What was written is read again before it is kept: as many rows of each table, and the
+same digest, which is a sum over the rows and needs no order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+import sqlalchemy as sa
+
+from eccaht.service.store import schema
+from eccaht.service.store.migrations import VERSION, version_of
+
+_ROWS = 1000  # at a time
+_MODULUS = 1 << 256
+
+
+class Copied(NamedTuple):
+    """A table that was copied: how many rows, and the sum of their digests."""
+
+    table: str
+    rows: int
+    digest: str
+
+
+class Readable(Protocol):
+    """What can be copied: a store, or the file of a backup."""
+
+    def read(self) -> AbstractContextManager[sa.Connection]:
+        """A connection that sees one moment."""
+
+
+class Writable(Protocol):
+    """Where a copy can go: a store whose tables are made."""
+
+    def begin(self) -> AbstractContextManager[sa.Connection]:
+        """A connection in a transaction."""
+
+
+def count(source: Readable) -> int:
+    """The rows of a store that this version can copy."""
+    with source.read() as connection:
+        _require_version(connection)
+        return sum(_count(connection, table) for table in schema.metadata.sorted_tables)
+
+
+def copy(
+    source: Readable, target: Writable, advance: Callable[[int], None] = lambda _: None, checked: str = "the target"
+) -> list[Copied]:
+    """Copy all tables into an empty store.
+
+    advance: gets the number of rows as they are written, and again as they are compared. checked: the target's name.
+    """
+    with source.read() as reading, target.begin() as writing:
+        _require_version(reading)
+        require_empty(writing, checked)
+        writing.execute(sa.delete(schema.meta))
+        copied = [_copy_table(reading, writing, table, advance) for table in schema.metadata.sorted_tables]
+        _go_on_counting(writing)
+        for table, was in zip(schema.metadata.sorted_tables, copied, strict=True):
+            found = _total(writing, table, lambda rows: advance(len(rows)))
+            if found != was:
+                raise ValueError(
+                    f"table {table.name}: {found.rows} of {was.rows} rows came out as they went in; nothing is kept"
+                )
+    return copied
+
+
+def require_empty(connection: sa.Connection, what: str) -> None:
+    """Refuse to write over anything that matters; a key that was made at a first start does not."""
+    for table in schema.metadata.sorted_tables:
+        if table is not schema.meta and (rows := _count(connection, table)):
+            raise ValueError(f"{what} is not empty, its table {table.name} has {rows} rows: give an empty store")
+
+
+def _require_version(connection: sa.Connection) -> None:
+    if (found := version_of(connection)) != VERSION:
+        raise ValueError(f"what is to be copied has version {found}, this eccaht copies {VERSION}: use that eccaht")
+
+
+def _copy_table(
+    reading: sa.Connection, writing: sa.Connection, table: sa.Table, advance: Callable[[int], None]
+) -> Copied:
+    def pass_on(rows: Sequence[sa.Row[Any]]) -> None:
+        writing.execute(sa.insert(table), [dict(row._mapping) for row in rows])
+        advance(len(rows))
+
+    return _total(reading, table, pass_on)
+
+
+def _total(connection: sa.Connection, table: sa.Table, each: Callable[[Sequence[sa.Row[Any]]], None]) -> Copied:
+    """Read a table, some rows at a time; models are large, and come one by one."""
+    many = total = 0
+    most = 1 if table is schema.models else _ROWS
+    with connection.execution_options(yield_per=most).execute(sa.select(table)) as result:
+        for rows in result.partitions(most):
+            each(rows)
+            many += len(rows)
+            total = (total + sum(map(_digest, rows))) % _MODULUS
+    return Copied(table.name, many, f"{total:064x}")
+
+
+def _digest(row: sa.Row[Any]) -> int:
+    """A number for the values of a row, the same whichever database they come from."""
+    content = hashlib.sha256()
+    for value in row:
+        data = bytes(value) if isinstance(value, bytes | memoryview) else _text(value).encode()
+        content.update(b"%d:" % len(data))
+        content.update(data)
+    return int.from_bytes(content.digest(), "big")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else repr(value)
+
+
+def _count(connection: sa.Connection, table: sa.Table) -> int:
+    return int(connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
+
+
+def _go_on_counting(connection: sa.Connection) -> None:
+    """Let PostgreSQL number new rows after those that came with their numbers; SQLite does so by itself."""
+    if connection.dialect.name != "postgresql":
+        return
+    for table in schema.metadata.sorted_tables:
+        if (column := table.autoincrement_column) is None or table.primary_key.columns.values() != [column]:
+            continue
+        last = connection.execute(sa.select(sa.func.max(column))).scalar()
+        if last is not None:
+            sequence = sa.func.pg_get_serial_sequence(_place(connection, table), column.name)
+            connection.execute(sa.select(sa.func.setval(sequence, last)))
+
+
+def _place(connection: sa.Connection, table: sa.Table) -> str:
+    """The table as PostgreSQL finds it, in the schema that the connection uses."""
+    translated = (connection.get_execution_options().get("schema_translate_map") or {}).get(None)
+    quote = connection.dialect.identifier_preparer.quote
+    return quote(table.name) if translated is None else f"{quote(translated)}.{quote(table.name)}"

@@ -1,0 +1,131 @@
+// @ts-check
+/** What operators may do, each behind one button. */
+
+import { plantPath } from "./api.js";
+import { h } from "./dom.js";
+import { counted, listed } from "./format.js";
+import { ask } from "./parts.js";
+
+/** @typedef {import("./parts.js").Context} Context */
+/** @typedef {import("./types.js").Plant} Plant */
+
+const TIMES = /** @type {[string, string][]} */ ([
+  ["30min", "30 minutes"],
+  ["2h", "2 hours"],
+  ["8h", "8 hours"],
+  ["1d", "1 day"],
+  ["7d", "7 days"],
+]);
+const ROWS = [100, 1000, 10000]; // for plants without times
+
+/**
+ * For how long a sensor may be shelved, and the words for it.
+ * @param {Plant} plant
+ * @returns {[string, string][]}
+ */
+function times({ row_seconds }) {
+  return row_seconds === null ? TIMES : ROWS.map((rows) => [`${rows * row_seconds}s`, counted(rows, "row")]);
+}
+
+/**
+ * Say that the alarm is known.
+ * @param {Context} context
+ * @param {string} plant
+ */
+export function acknowledge(context, plant) {
+  ask({
+    title: "Acknowledge the alarm",
+    body: [h("p", {}, `The alarm of ${plant} goes on. All users see that it is acknowledged.`)],
+    submit: "Acknowledge",
+    done: async () => {
+      await context.api.post(plantPath(plant, "acknowledge"));
+      context.say(`The alarm of ${plant} is acknowledged.`);
+    },
+  });
+}
+
+/**
+ * Take the present state of the sensors in the alarm as normal.
+ * @param {Context} context
+ * @param {string} plant
+ * @param {string[]} named
+ */
+export function callNormal(context, plant, named) {
+  ask({
+    title: "New normal",
+    body: [
+      h(
+        "p",
+        {},
+        `From now on the present readings of ${listed(named)} are normal. The alarm ends once the windows fit.`,
+      ),
+      h(
+        "p",
+        { class: "faint" },
+        "This stays until the model is calibrated anew: do it for a change that was meant, never to silence an alarm.",
+      ),
+    ],
+    submit: "Take as normal",
+    done: async () => {
+      await context.api.post(plantPath(plant, "normal"));
+      context.say(`The present state of ${listed(named)} is normal from now on.`);
+    },
+  });
+}
+
+/**
+ * Leave a sensor out for a time.
+ * @param {Context} context
+ * @param {Plant} plant
+ * @param {string} [chosen]
+ */
+export function shelve(context, plant, chosen) {
+  const choices = times(plant);
+  ask({
+    title: "Shelve a sensor",
+    body: [
+      h(
+        "p",
+        { class: "faint" },
+        "A shelved sensor bears no evidence until its time is over, for example while it is being calibrated.",
+      ),
+      h("label", { for: "shelve-sensor" }, "Sensor"),
+      h(
+        "select",
+        { name: "sensor", id: "shelve-sensor", required: true },
+        plant.sensors.map((name) => h("option", { value: name, selected: name === chosen }, name)),
+      ),
+      h("label", { for: "shelve-time" }, "For"),
+      h(
+        "select",
+        { name: "duration", id: "shelve-time" },
+        choices.map(([value, text], place) => h("option", { value, selected: place === 1 }, text)),
+      ),
+    ],
+    submit: "Shelve",
+    done: async (data) => {
+      const sensor = String(data.get("sensor"));
+      const duration = String(data.get("duration"));
+      await context.api.post(plantPath(plant.name, "shelve"), { sensor, duration });
+      context.say(`${sensor} is shelved for ${choices.find(([value]) => value === duration)?.[1]}.`);
+    },
+  });
+}
+
+/**
+ * Take a shelved sensor back.
+ * @param {Context} context
+ * @param {string} plant
+ * @param {string} sensor
+ */
+export function unshelve(context, plant, sensor) {
+  ask({
+    title: "Take the sensor back",
+    body: [h("p", {}, `${sensor} bears evidence again from the next window on.`)],
+    submit: "Take back",
+    done: async () => {
+      await context.api.post(plantPath(plant, "unshelve"), { sensor });
+      context.say(`${sensor} is watched again.`);
+    },
+  });
+}

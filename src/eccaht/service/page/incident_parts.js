@@ -1,0 +1,163 @@
+// @ts-check
+/** The parts of an incident's page, each a function of what the service says. */
+
+import { acknowledge, callNormal } from "./actions.js";
+import { plantPath } from "./api.js";
+import { h } from "./dom.js";
+import { between, interval, listed, local, milliseconds, number, probability, time, word } from "./format.js";
+import { mark } from "./marks.js";
+import { link } from "./parts.js";
+import { Table } from "./table.js";
+
+/** @typedef {import("./parts.js").Context} Context */
+/** @typedef {import("./types.js").Incident} Incident */
+/** @typedef {import("./types.js").EventDocument} EventDocument */
+/** @typedef {import("./types.js").Similar} Similar */
+
+/**
+ * When an alarm ended, null while it goes on.
+ * @param {Incident} incident
+ */
+export function overAt(incident) {
+  return incident.course.find((one) => one.event === "over")?.time ?? null;
+}
+
+/**
+ * What happened, and what may be done about it.
+ * @param {Context} context
+ * @param {string} plant
+ * @param {Incident} incident
+ * @param {{acknowledged: boolean, named: string[]}} now
+ */
+export function incidentHead(context, plant, incident, { acknowledged, named }) {
+  const { alarm } = incident;
+  const over = overAt(incident);
+  const onset = alarm.onset ?? alarm.time;
+  const may = context.may("operate") && over === null;
+  const sentence = [
+    `Wrong since ${time(onset)}${interval(alarm.onset_interval)}, raised at ${time(alarm.time)}, `,
+    over ? `over at ${time(over)} after ${between(onset, over)}.` : "goes on.",
+    alarm.confidence === null ? "" : ` Confidence in the whole set at the alarm: ${probability(alarm.confidence)}.`,
+  ];
+  const word = over
+    ? h("span", { class: "mark" }, acknowledged ? "Over, acknowledged:" : "Over:")
+    : mark(acknowledged ? "acknowledged" : "alarm", acknowledged ? "Alarm, acknowledged:" : "Alarm:");
+  const file = (/** @type {string} */ what) => {
+    const href = `/api${plantPath(plant, "incidents", alarm.number ?? 0, what)}`;
+    return h("a", { class: "button", download: true, href }, `Download the ${what}`);
+  };
+  return h(
+    "div",
+    { class: over ? "box over-box" : "box alarm-box" },
+    h("h1", {}, word, " ", listed(named, 8)),
+    h("p", {}, sentence.join("")),
+    h(
+      "p",
+      { class: "buttons" },
+      may &&
+        !acknowledged &&
+        h("button", { type: "button", class: "primary", click: () => acknowledge(context, plant) }, "Acknowledge"),
+      may && h("button", { type: "button", click: () => callNormal(context, plant, named) }, "New normal"),
+      file("report"),
+      file("ledger"),
+    ),
+  );
+}
+
+/**
+ * From when to when each sensor belonged to the alarm.
+ * @param {Incident} incident
+ * @param {string} end
+ */
+export function spans({ alarm, course }, end) {
+  /** @type {{sensor: string, from: string, to: string}[]} */
+  const done = [];
+  const open = new Map(alarm.named.map((sensor) => [sensor, alarm.onset ?? alarm.time]));
+  const close = (/** @type {string} */ sensor, /** @type {string} */ to) => {
+    done.push({ sensor, from: open.get(sensor) ?? to, to });
+    open.delete(sensor);
+  };
+  for (const event of course) {
+    if (event.event === "joined") for (const sensor of event.sensors) open.set(sensor, event.time);
+    if (event.event === "left") event.sensors.forEach((sensor) => close(sensor, event.time));
+  }
+  [...open.keys()].forEach((sensor) => close(sensor, end));
+  const order = [...new Set([...alarm.named, ...done.map((span) => span.sensor)])];
+  return done.sort((one, other) => order.indexOf(one.sensor) - order.indexOf(other.sensor));
+}
+
+/**
+ * All sensors that ever belonged to the alarm, with what was last reported of each.
+ * @param {Incident} incident
+ * @returns {import("./types.js").Suspect[]}
+ */
+export function everNamed({ alarm, course }) {
+  /** @type {Map<string, import("./types.js").Suspect>} */
+  const found = new Map();
+  for (const { named, beliefs, kinds, sizes } of [alarm, ...course]) {
+    for (const [k, sensor] of named.entries()) {
+      const known = found.get(sensor);
+      if (known && kinds[k] === undefined) continue;
+      found.set(sensor, { sensor, belief: beliefs[k] ?? null, kind: kinds[k] ?? null, size: sizes[k] ?? null });
+    }
+  }
+  return [...found.values()];
+}
+
+/**
+ * The comments and actions of people, in the order of time.
+ * @param {Incident} incident
+ */
+export function peopleList({ comments, actions }) {
+  const all = [
+    ...comments.map(({ at, who, text }) => ({ at, who, what: h("p", {}, text) })),
+    ...actions.flatMap(({ at, who, action, document }) =>
+      action === "comment" ? [] : [{ at, who, what: `: ${document?.order ?? action}` }],
+    ),
+  ].sort((one, other) => milliseconds(one.at) - milliseconds(other.at));
+  if (!all.length) return h("p", { class: "nothing" }, "No comment and no action yet.");
+  return h(
+    "ul",
+    { class: "people" },
+    all.map(({ at, who, what }) =>
+      h("li", {}, h("span", { class: "faint" }, `${local(at)} `), h("strong", {}, who), what),
+    ),
+  );
+}
+
+/**
+ * @param {string} plant
+ * @returns {Table<Similar>}
+ */
+export function similarTable(plant) {
+  return new Table({
+    caption: "Similar incidents",
+    key: (row) => String(row.number),
+    empty: h("p", {}, "No earlier alarm is like this one."),
+    columns: [
+      {
+        label: "Alarm",
+        class: "time-cell",
+        value: (row) => time(row.time),
+        cell: (row) => h("a", { href: link(plant, row.number) }, time(row.time)),
+        order: (row) => -row.number,
+      },
+      { label: "Likeness", class: "number-cell", value: (row) => number(row.likeness), order: (row) => -row.likeness },
+      { label: "Wrong", class: "rest-cell", value: (row) => listed(row.named), cell: (row) => listed(row.named) },
+    ],
+  });
+}
+
+/** @returns {Table<EventDocument>} */
+export function courseTable() {
+  return new Table({
+    caption: "How the set changed",
+    key: (row) => String(row.number),
+    empty: "",
+    columns: [
+      { label: "Time", class: "time-cell", value: (row) => time(row.time) },
+      { label: "Event", value: (row) => word(row.event) },
+      { label: "What", class: "rest-cell", value: (row) => row.text },
+    ],
+  });
+}

@@ -1,0 +1,276 @@
+"""The service's side of the loop: rows, orders and plants go to the thread, and come back once they are stored."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+import sqlalchemy as sa
+
+from eccaht.plants.model.model import parse_model
+from eccaht.plants.watch.events import Event
+from eccaht.service.rows import Busy, Rows, SourceState, Taken, UnknownPlant
+from eccaht.service.runtime import tidying
+from eccaht.service.runtime.documents import source_document
+from eccaht.service.runtime.hub import Hub
+from eccaht.service.runtime.jobs import Job
+from eccaht.service.runtime.plant import LivePlant
+from eccaht.service.runtime.standing import PlantView, StoredStep
+from eccaht.service.runtime.worker import Outgoing, Worker
+from eccaht.service.settings import PlantOptions, Settings
+from eccaht.service.store import Store, queries, schema
+from eccaht.service.store.store import now
+
+_LOG = logging.getLogger("eccaht.service")
+_SOURCES = 2.0  # seconds between messages of a source whose state stays
+LISTENED = 5.0  # seconds between looks at which plants no rows come for
+_MORE = 100  # orders and the like that may wait beside the deliveries
+
+
+class Runtime:
+    """Takes rows, orders and plants; its methods are called on the loop that called `start`."""
+
+    def __init__(
+        self, store: Store, settings: Settings, *, hub: Hub | None = None, outgoing: Outgoing = lambda *_: ()
+    ) -> None:
+        self.store, self.settings = store, settings
+        self.hub = hub or Hub(settings.limits.clients, settings.limits.messages)
+        self.worker = Worker(store, settings, self.hub, outgoing)
+        self._waiting = 0  # jobs that are not done
+        self._published_sources: dict[tuple[str, str], float] = {}  # when
+        self._thread: threading.Thread | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows, windows and events there were since the start."""
+        return self.worker.counts
+
+    async def start(self) -> None:
+        """Read all plants from the store and begin."""
+        self.worker.loop = asyncio.get_running_loop()
+        self.hub.start()
+        await asyncio.to_thread(self.worker.load_all)
+        self._thread = threading.Thread(target=self.worker.run, name="eccaht-engine", daemon=True)
+        self._thread.start()
+        keeping = tidying.keep(self.store, self.settings.retention, self.worker.views.copy)
+        self._tasks = [asyncio.create_task(keeping), asyncio.create_task(self._listen())]
+
+    async def stop(self) -> None:
+        """Do what waits, write a checkpoint of each plant and end."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        if self._thread is not None:
+            self.worker.jobs.end()
+            await asyncio.to_thread(self._thread.join)
+            self._thread = None
+        self.hub.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread works."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def waiting(self) -> int:
+        """Deliveries and orders that are not stored yet."""
+        return self._waiting
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows may be submitted at once."""
+        return self.settings.limits.rows
+
+    async def submit(self, plant: str, rows: Rows, *, source: str, position: dict[str, Any] | None = None) -> Taken:
+        """Take rows; returns once everything is stored: only then a source may acknowledge them.
+
+        position: where the source goes on after these rows, stored with them.
+        """
+        if len(rows.times) > self.settings.limits.rows:
+            raise ValueError(f"{len(rows.times)} rows at once are too many: send at most {self.settings.limits.rows}")
+
+        def work(found: LivePlant) -> tuple[StoredStep, Taken]:
+            step, taken = found.take(rows)
+            if position is not None:
+                step.position = {"plant": plant, "source": source, "document": position}
+            return step, taken
+
+        self.check(plant)
+        self._has_room(plant)
+        taken: Taken = await self._do(work, plant)
+        return taken
+
+    async def position(self, plant: str, source: str) -> dict[str, Any] | None:
+        """Where a source goes on, None if it never reported a place."""
+        known = schema.positions
+
+        def read() -> Any:
+            with self.store.read() as connection:
+                place = (known.c.plant == plant) & (known.c.source == source)
+                return connection.execute(sa.select(known.c.document).where(place)).scalar()
+
+        return await asyncio.to_thread(read)
+
+    async def set_position(self, plant: str, source: str, document: dict[str, Any]) -> None:
+        """Keep where a source goes on, apart from any rows."""
+
+        def work(connection: sa.Connection) -> None:
+            queries.upsert(connection, schema.positions, [{"plant": plant, "source": source, "document": document}])
+
+        self.check(plant)
+        await self._do(work, None, group=False)
+
+    async def take_over(self, plant: str) -> None:
+        """Watch a plant from now on that another service watched: go on from what the store has."""
+        self.check(plant)
+        await self._do(lambda connection: None, plant, group=False)  # noqa: ARG005
+
+    async def hand_over(self, plant: str) -> None:
+        """Another service may watch the plant: write its checkpoint, so that it goes on at once."""
+
+        def work(found: LivePlant) -> tuple[StoredStep, None]:
+            found.hearing.heard = None  # its rows go elsewhere
+            return StoredStep(plant, checkpoint=found.checkpoint()), None
+
+        self.check(plant)
+        await self._do(work, plant)
+
+    async def order(self, plant: str, text: str, who: str) -> list[Event]:
+        """Obey an operator: 'acknowledge', 'shelve NAME 2h', 'unshelve NAME' or 'normal'."""
+
+        def work(found: LivePlant) -> tuple[StoredStep, list[Event]]:
+            step = found.order(text)
+            numbers = [event.number for event in step.events]
+            step.audit = queries.audit_row(who, "order", plant, {"order": text, "events": numbers})
+            return step, step.events
+
+        self.check(plant)
+        events: list[Event] = await self._do(work, plant)
+        return events
+
+    async def comment(self, plant: str, number: int, text: str, who: str) -> None:
+        """Write a comment to an event."""
+
+        def work(connection: sa.Connection) -> None:
+            place = (schema.events.c.plant == plant) & (schema.events.c.number == number)
+            if connection.execute(sa.select(schema.events.c.number).where(place)).first() is None:
+                raise LookupError(f"plant {plant} has no event {number}")
+            row = {"plant": plant, "number": number, "at": now(), "who": who, "text": text}
+            queries.insert(connection, schema.comments, [row])
+            record = queries.audit_row(who, "comment", plant, {"number": number, "text": text})
+            queries.insert(connection, schema.audit, [record])
+
+        self.check(plant)
+        await self._do(work, None, group=False)
+        self.hub.publish([("comment", plant, {"plant": plant, "number": number, "who": who, "text": text})])
+
+    async def add_model(self, content: bytes, name: str, who: str) -> tuple[str, int]:
+        """Keep a model, which is checked as an untrusted file; return its digest and how many sensors it has."""
+        digest = hashlib.sha256(content).hexdigest()
+        model = await asyncio.to_thread(parse_model, content, name)
+        await asyncio.to_thread(LivePlant.session_for, model, digest, PlantOptions())
+
+        def work(connection: sa.Connection) -> None:
+            if queries.add_model(connection, digest, name, content, who):
+                record = queries.audit_row(who, "model", None, {"digest": digest, "name": name})
+                queries.insert(connection, schema.audit, [record])
+
+        await self._do(work, None, group=False)
+        return digest, len(model.names)
+
+    async def put_plant(self, name: str, model_digest: str, options: PlantOptions, who: str) -> None:
+        """Make a plant, or change its model or options; events keep their numbers, a new model begins a new era.
+
+        Rows that wait come along; what is open with the model before ends.
+        """
+        if name not in self.worker.views and len(self.worker.views) >= self.settings.limits.plants:
+            raise ValueError(f"there are {len(self.worker.views)} plants, as many as limits.plants allows")
+        ended: list[Event] = await self._do(
+            lambda connection: self.worker.put(connection, name, model_digest, options, who), name, group=False
+        )
+        self.hub.publish([("event", name, {"plant": name, "document": event.document()}) for event in ended])
+
+    async def remove_plant(self, name: str, who: str) -> None:
+        """Delete a plant with all its windows and events."""
+        self.check(name)
+
+        def work(connection: sa.Connection) -> None:
+            queries.remove_plant(connection, name)
+            queries.insert(connection, schema.audit, [queries.audit_row(who, "remove", name, {})])
+
+        await self._do(work, name, group=False)
+        self.worker.sources.pop(name, None)
+        self._published_sources = {place: at for place, at in self._published_sources.items() if place[0] != name}
+
+    def views(self) -> dict[str, PlantView]:
+        """All plants as they are now."""
+        return {name: self._with_sources(view) for name, view in self.worker.views.copy().items()}
+
+    def view(self, plant: str) -> PlantView:
+        """A plant as it is now."""
+        return self._with_sources(self.check(plant))
+
+    def check(self, plant: str) -> PlantView:
+        """The same without its sources, which costs less; a plant that is unknown is refused."""
+        if (found := self.worker.views.get(plant)) is None:
+            raise UnknownPlant(plant)
+        return found
+
+    def source_state(self, plant: str, source: str, state: SourceState) -> None:
+        """What a source says of itself."""
+        known = self.worker.sources.get(plant, {})
+        before = known.get(source)
+        self.worker.sources[plant] = {**known, source: state}
+        published, at = self._published_sources.get((plant, source)), monotonic()
+        if published is None or before is None or before.state != state.state or at - published >= _SOURCES:
+            self._published_sources[plant, source] = at
+            self.hub.publish([("source", plant, {"plant": plant, "source": source, "state": source_document(state)})])
+
+    def _with_sources(self, view: PlantView) -> PlantView:
+        return replace(view, sources=self.worker.sources.get(view.name, {}))
+
+    def _has_room(self, plant: str) -> None:
+        """Refuse a delivery for now if too many wait: of all plants, or half as many of this one alone."""
+        most = self.settings.limits.waiting
+        if self._waiting >= most or self.worker.jobs.of(plant) >= max(most // 2, 1):
+            self.counts["refused"] += 1
+            raise Busy(f"{self._waiting} deliveries wait to be stored")
+
+    async def _listen(self) -> None:
+        """Report plants for which no rows come any more."""
+
+        def work(found: LivePlant) -> tuple[StoredStep, None]:
+            return found.listen() or StoredStep(found.name), None
+
+        while True:
+            await asyncio.sleep(LISTENED)
+            for plant in self.worker.silent():
+                try:
+                    await self._do(work, plant)
+                except Exception as error:  # the next look may succeed
+                    _LOG.warning("plant %s, for which no rows come: %s", plant, error)
+
+    async def _do(self, work: Callable[..., Any], plant: str | None, *, group: bool = True) -> Any:
+        """Have the thread do something, and wait until it is stored."""
+        if not self.alive or self.worker.loop is None:
+            raise Busy("the service is starting or stopping", broken=True)
+        if self._waiting >= self.settings.limits.waiting + _MORE:
+            raise Busy(f"{self._waiting} deliveries and orders wait to be stored")
+        future = self.worker.loop.create_future()
+        self._waiting += 1
+        future.add_done_callback(self._done)
+        self.worker.jobs.put(Job(work, future, plant, group))
+        return await asyncio.shield(future)
+
+    def _done(self, future: asyncio.Future[Any]) -> None:
+        self._waiting -= 1
+        if not future.cancelled():
+            future.exception()  # the caller may have stopped waiting for it

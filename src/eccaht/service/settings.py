@@ -1,0 +1,174 @@
+"""The settings of the service: a file of TOML, the environment and flags, the later ones stronger.
+
+In the environment a setting is called ECCAHT_ and its place, with two underscores between: ECCAHT_STORE__URL.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import to_jsonable_python
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from eccaht.base.durations import parse_duration
+from eccaht.service.alerts.settings import Alerts
+from eccaht.service.hiding import SecretUrl
+from eccaht.service.parts import Name, Part
+from eccaht.service.security.settings import Security
+from eccaht.service.sources.settings import SourceDocument
+
+
+def _seconds(value: Any) -> float:
+    """A length of time as people write it; 0 is allowed."""
+    if value in (0, "0", "0s"):
+        return 0.0
+    return parse_duration(value, "the length of time")
+
+
+class StoreSettings(Part):
+    """Where windows, states and events are kept."""
+
+    url: SecretUrl = Field(
+        SecretUrl("sqlite:///eccaht.db"), description="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    )
+    schema_name: str | None = Field(None, description="PostgreSQL: the schema of all tables", alias="schema")
+
+
+class Listen(Part):
+    """Where the service listens."""
+
+    host: str = Field("127.0.0.1", description="address; any other than this machine's own needs a token")
+    port: int = Field(8765, ge=0, le=65535, description="port; 0: any that is free")
+
+
+class ServiceLimits(Part):
+    """How much may come at once, so that memory stays bounded."""
+
+    body: int = Field(8_000_000, ge=1000, description="bytes of a request")
+    model: int = Field(64_000_000, ge=1000, description="bytes of an uploaded model")
+    rows: int = Field(10_000, ge=1, description="rows of one delivery")
+    waiting: int = Field(1000, ge=1, description="deliveries that wait to be stored, of all plants together")
+    pending: int = Field(200_000, ge=1, description="rows of a plant that wait; beyond, its oldest window is complete")
+    plants: int = Field(1000, ge=1, description="plants")
+    clients: int = Field(500, ge=1, description="open streams of events")
+    connections: int = Field(2000, ge=10, description="open connections; fewer where fewer files may be open")
+    per_address: int = Field(600, ge=1, description="open connections of one address; proxies have no such limit")
+    messages: int = Field(2000, ge=10, description="messages that wait for one client")
+
+
+class Retention(Part):
+    """For how long things are kept; 0 is for ever."""
+
+    windows: float = Field(90 * 86400.0, description="windows")
+    events: float = Field(0.0, description="events, their comments and alerts")
+    audit: float = Field(0.0, description="who did what")
+
+    _lengths = field_validator("windows", "events", "audit", mode="before")(_seconds)
+
+
+class PlantOptions(Part):
+    """How a plant is watched.
+
+    false_alarms: how many are bearable. lateness: for how long a window waits for rows that come late, in seconds.
+    ahead: how far the clocks of sources may be ahead of the service's: after a gap, rows further in the future wait,
+    and those of another day are left out. sources: by name, the settings of each.
+    """
+
+    false_alarms: str | None = Field(None, max_length=40, description="1/30d, or 1/5000w for windows")
+    lateness: float = Field(0.0, ge=0, le=86400, description="how long a window waits for rows that come late")
+    ahead: float = Field(600.0, gt=0, description="how far clocks of sources may be ahead of the service's")
+    sources: dict[Name, SourceDocument] = Field(default_factory=dict, max_length=20, description="where rows come from")
+
+    _lengths = field_validator("lateness", "ahead", mode="before")(_seconds)
+
+    def stored(self) -> dict[str, Any]:
+        """As values of JSON with the secrets of sources, for the store alone: `model_dump` leaves these out."""
+        sources = {name: to_jsonable_python(source.get_secret_value()) for name, source in self.sources.items()}
+        return {**self.model_dump(mode="json"), "sources": sources}
+
+
+class PlantSettings(PlantOptions):
+    """A plant of the file: its model and how it is watched."""
+
+    model: Path = Field(description="what 'eccaht calibrate' wrote")
+
+    def options(self) -> PlantOptions:
+        """Without the model."""
+        return PlantOptions(**self.model_dump(exclude={"model"}))
+
+
+class Settings(BaseSettings):
+    """All settings of the service."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ECCAHT_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
+    store: StoreSettings = StoreSettings()
+    listen: Listen = Listen()
+    limits: ServiceLimits = ServiceLimits()
+    retention: Retention = Retention()
+    alerts: Alerts = Alerts()
+    security: Security = Security()
+    plants: dict[Name, PlantSettings] = {}
+    sources: dict[Name, SourceDocument] = Field({}, max_length=20, description="of several plants: Kafka")
+    demo: bool = Field(False, description="watch a simulated plant whose sensors fail now and then")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment is stronger than what `load_settings` hands over from the file."""
+        return (env_settings, init_settings)
+
+
+def load_settings(file: Path | None = None, **flags: Any) -> Settings:
+    """The settings of a file, the environment and flags; what is wrong is a ValueError of one line.
+
+    flags: parts with what was given on the command line, such as listen={"port": 8000}.
+    """
+    given: dict[str, Any] = {}
+    if file is not None:
+        try:
+            given = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{file} is no file of TOML: {error}") from None
+        for plant in given.get("plants", {}).values():  # paths are beside the file
+            if isinstance(plant, dict) and isinstance(plant.get("model"), str):
+                plant["model"] = os.fspath(file.parent / plant["model"])
+    try:
+        settings = Settings(**given)
+    except ValidationError as error:
+        raise _in_one_line(error) from None
+    stronger = {name: _stronger(settings, name, part) for name, part in flags.items()}
+    return settings.model_copy(update=stronger)
+
+
+def _stronger(settings: Settings, name: str, part: Any) -> Any:
+    """A part of the settings with what a flag says in it."""
+    if not isinstance(part, dict):
+        return part
+    now = getattr(settings, name)
+    try:
+        return type(now).model_validate({**now.model_dump(by_alias=True), **part})
+    except ValidationError as error:
+        raise _in_one_line(error, name) from None
+
+
+def _in_one_line(error: ValidationError, *before: str) -> ValueError:
+    first = error.errors()[0]
+    place = ".".join(map(str, (*before, *first["loc"])))
+    return ValueError(f"setting {place}: {first['msg']}")

@@ -1,0 +1,5 @@
+"""Where everything is kept: SQLite, or PostgreSQL by one URL."""
+
+from eccaht.service.store.store import Store
+
+__all__ = ["Store"]

@@ -1,0 +1,197 @@
+"""What the store knows of the past: windows in bins, events, incidents, actions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.service.store.schema import audit, comments, eras, events, models, outbox, windows
+
+Documents = list[dict[str, Any]]
+_OPEN = ("joined", "left", "over", "back", "acknowledged", "new-normal")
+
+
+class Span(NamedTuple):
+    """Times in microseconds: windows that start in [start, stop)."""
+
+    start: int
+    stop: int
+
+
+def span_of(connection: sa.Connection, plant: str, start: int | None, stop: int | None) -> Span | None:
+    """The span of a plant's windows within limits, None if it has none there."""
+    inside = _inside(plant, start, stop)
+    first, last = connection.execute(
+        sa.select(sa.func.min(windows.c.start), sa.func.max(windows.c.start)).where(*inside)
+    ).one()
+    if first is None:
+        return None
+    return Span(first if start is None else start, last + 1 if stop is None else stop)
+
+
+def evidence(connection: sa.Connection, plant: str, span: Span, points: int) -> list[tuple[int, float, int]]:
+    """The first start, the largest evidence and the worst state of each bin that has windows."""
+    width = max((span.stop - span.start + points - 1) // points, 1)
+    number = (windows.c.start - sa.literal(span.start, sa.BigInteger)) // sa.literal(width, sa.BigInteger)
+    found = (
+        sa.select(sa.func.min(windows.c.start), sa.func.max(windows.c.evidence), sa.func.max(windows.c.state))
+        .where(*_inside(plant, *span))
+        .group_by(number)
+        .order_by(sa.func.min(windows.c.start))
+    )
+    return [tuple(row) for row in connection.execute(found)]
+
+
+class Past(NamedTuple):
+    """Some windows: starts in microseconds, (T,), and values in robust units, (T, K)."""
+
+    starts: NDArray[np.int64]
+    values: Array
+
+
+def past(connection: sa.Connection, plant: str, era: int, span: Span, size: int, most: int) -> tuple[Past, int]:
+    """The windows of an era in a span; of so many, the second value, one, if there are more than `most`."""
+    inside = (*_inside(plant, *span), windows.c.era == era)
+    count = connection.execute(sa.select(sa.func.count()).where(*inside)).scalar() or 0
+    step = -(-count // most) if count > most else 1
+    chosen = sa.select(windows.c.start, windows.c["values"]).where(*inside)
+    if step > 1:
+        chosen = chosen.where(windows.c.number % step == 0)
+    rows = connection.execute(chosen.order_by(windows.c.start)).all()
+    starts = np.array([row[0] for row in rows], dtype=np.int64)
+    values = np.frombuffer(b"".join(row[1] for row in rows), "<f8").astype(np.float64).reshape(len(rows), size)
+    return Past(starts, values), step
+
+
+class Place(NamedTuple):
+    """A place among the events of all plants: a time in microseconds, and which event of that time; none: all."""
+
+    time: int
+    plant: str = ""
+    number: int = 0
+
+
+def list_events(
+    connection: sa.Connection, plant: str, before: int | None, limit: int, kinds: tuple[str, ...] = ()
+) -> tuple[Documents, bool]:
+    """Events of a plant, the newest first, and whether there are older ones; before: the number of one."""
+    found = _events(kinds).where(events.c.plant == plant)
+    if before is not None:
+        found = found.where(events.c.number < before)
+    return _page(connection, found.order_by(events.c.number.desc()), limit)
+
+
+def list_all_events(
+    connection: sa.Connection, before: Place | None, limit: int, kinds: tuple[str, ...] = ()
+) -> tuple[Documents, bool]:
+    """The same of all plants by time, and of equal times by plant and number."""
+    found, e = _events(kinds), events.c
+    if before is not None:
+        further = sa.or_(e.plant > before.plant, sa.and_(e.plant == before.plant, e.number < before.number))
+        equal = sa.and_(e.time == before.time, further) if before.plant else sa.false()
+        found = found.where(sa.or_(e.time < before.time, equal))
+    return _page(connection, found.order_by(e.time.desc(), e.plant, e.number.desc()), limit)
+
+
+def _events(kinds: tuple[str, ...]) -> sa.Select[Any]:
+    found = sa.select(events.c.plant, events.c.document, events.c.time)
+    return found.where(events.c.kind.in_(kinds)) if kinds else found
+
+
+def _page(connection: sa.Connection, found: sa.Select[Any], limit: int) -> tuple[Documents, bool]:
+    rows = connection.execute(found.limit(limit + 1)).all()
+    return [{**row.document, "plant": row.plant, "at": row.time} for row in rows[:limit]], len(rows) > limit
+
+
+def event(connection: sa.Connection, plant: str, number: int) -> tuple[dict[str, Any], int] | None:
+    """An event and its time in microseconds."""
+    place = (events.c.plant == plant) & (events.c.number == number)
+    row = connection.execute(sa.select(events.c.document, events.c.time).where(place)).one_or_none()
+    return None if row is None else ({**row.document, "plant": plant}, row.time)
+
+
+def course(connection: sa.Connection, plant: str, number: int) -> tuple[Documents, list[int]]:
+    """What happened to an alarm until the next one, and the times in microseconds."""
+    after = sa.select(events.c.document, events.c.time, events.c.kind).where(
+        events.c.plant == plant, events.c.number > number, events.c.kind.in_(("alarm", *_OPEN))
+    )
+    found, times = [], []
+    for row in connection.execute(after.order_by(events.c.number)):
+        if row.kind == "alarm":
+            break
+        found.append({**row.document, "plant": plant})
+        times.append(row.time)
+    return found, times
+
+
+def courses(connection: sa.Connection, plant: str, first: int, stop: int | None) -> Documents:
+    """What happened to alarms from event `first` on, before event `stop`."""
+    found = sa.select(events.c.document).where(
+        events.c.plant == plant, events.c.number >= first, events.c.kind.in_(("alarm", "over", "acknowledged"))
+    )
+    if stop is not None:
+        found = found.where(events.c.number < stop)
+    return list(connection.execute(found.order_by(events.c.number)).scalars())
+
+
+def comments_of(connection: sa.Connection, plant: str, number: int) -> Documents:
+    """The comments to an event."""
+    found = sa.select(comments).where(comments.c.plant == plant, comments.c.number == number).order_by(comments.c.id)
+    return [dict(row._mapping) for row in connection.execute(found)]
+
+
+def actions(
+    connection: sa.Connection, plant: str | None, before: int | None, limit: int, since: int | None = None
+) -> tuple[Documents, bool]:
+    """What was done, the newest first; before: an id; since: a time."""
+    found = sa.select(audit)
+    if plant is not None:
+        found = found.where(audit.c.plant == plant)
+    if before is not None:
+        found = found.where(audit.c.id < before)
+    if since is not None:
+        found = found.where(audit.c.at >= since)
+    rows = connection.execute(found.order_by(audit.c.id.desc()).limit(limit + 1)).all()
+    return [dict(row._mapping) for row in rows[:limit]], len(rows) > limit
+
+
+def alerts(connection: sa.Connection, before: int | None, limit: int) -> tuple[Documents, bool]:
+    """The messages of the outbox, the newest first."""
+    found = sa.select(outbox)
+    if before is not None:
+        found = found.where(outbox.c.id < before)
+    rows = connection.execute(found.order_by(outbox.c.id.desc()).limit(limit + 1)).all()
+    return [dict(row._mapping) for row in rows[:limit]], len(rows) > limit
+
+
+def era_of(connection: sa.Connection, plant: str, number: int) -> tuple[int, str]:
+    """The era of an event, and the digest of its model."""
+    found = sa.select(eras.c.era, eras.c.digest).where(eras.c.plant == plant, eras.c.number < number)
+    row = connection.execute(found.order_by(eras.c.era.desc()).limit(1)).one()
+    return row.era, row.digest
+
+
+def begun(connection: sa.Connection, plant: str, era: int) -> int:
+    """The number of the last event before an era."""
+    return connection.execute(sa.select(eras.c.number).where(eras.c.plant == plant, eras.c.era == era)).scalar() or 0
+
+
+def model_content(connection: sa.Connection, digest: str) -> tuple[bytes, str]:
+    """The file of a model and its name."""
+    row = connection.execute(sa.select(models.c.content, models.c.name).where(models.c.digest == digest)).one()
+    return row.content, row.name
+
+
+def model_name(connection: sa.Connection, digest: str) -> str:
+    """What a model was called when it came."""
+    return connection.execute(sa.select(models.c.name).where(models.c.digest == digest)).scalar() or ""
+
+
+def _inside(plant: str, start: int | None, stop: int | None) -> list[Any]:
+    limits = [windows.c.plant == plant]
+    limits += [] if start is None else [windows.c.start >= start]
+    return limits + ([] if stop is None else [windows.c.start < stop])

@@ -1,0 +1,127 @@
+"""A covariance without structure."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import lapack
+
+from eccaht.base.arrays import Array, Index, as_floats, check_finite, frozen, support_of
+from eccaht.base.scales import check_entries
+from eccaht.streams.covariance.base import Covariance, check_spectrum
+
+_WELL_CONDITIONED = 1e-4  # reciprocal condition number
+
+
+class Dense(Covariance):
+    """A full matrix: factorised once, inverted once if pair designs ask for it.
+
+    >>> Dense([[2.0, 1.0], [1.0, 2.0]]).solve(np.array([3.0, 3.0]))
+    array([1., 1.])
+    """
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        S = as_floats(matrix, "covariance")
+        if S.ndim != 2 or S.shape[0] != S.shape[1] or S.shape[0] == 0:
+            raise ValueError(f"covariance must be a square matrix, not of shape {S.shape}")
+        check_finite(S, "covariance")
+        check_entries(S, "covariance")
+        _check_symmetric(S)
+        self.size = len(S)
+        self._matrix = frozen(np.array(0.5 * (S + S.T), order="C"))
+        self._factor, info = lapack.dpotrf(self._matrix, lower=1)
+        self._norm = float(np.abs(self._matrix).sum(axis=0).max())
+        rcond = 0.0 if info else lapack.dpocon(self._factor, self._norm, uplo="L")[0]
+        if rcond < self.size * np.finfo(float).eps:  # suspicious: let the eigenvalues decide
+            eigenvalues = self.eigenvalues()
+            check_spectrum(eigenvalues[0], eigenvalues[-1], self.size)
+
+    def diagonal(self) -> Array:
+        """The variances."""
+        return self._matrix.diagonal()
+
+    def column(self, k: int) -> Array:
+        """A view of row k, which is column k."""
+        return self._matrix[k]
+
+    def matvec(self, c: Array) -> Array:
+        """S c."""
+        return self._matrix @ c
+
+    def quad(self, c: Array) -> float:
+        """c'S c, on the nonzero part of c where that is small."""
+        support = support_of(c)
+        if 4 * support.size < self.size:
+            part = c[support]
+            return float(part @ self._matrix[np.ix_(support, support)] @ part)
+        return float(c @ (self._matrix @ c))
+
+    def solve(self, b: Array) -> Array:
+        """S^-1 b by the Cholesky factor."""
+        x: Array = lapack.dpotrs(self._factor, b, lower=1)[0]
+        return x.reshape(b.shape)
+
+    @cached_property
+    def _inverse_columns(self) -> Array:
+        """Row k solves S x = e_k. Not symmetrised: that would spoil the small residual of each column.
+
+        Where S is well conditioned, entries at the rounding error of their row are set to zero: if the streams depend
+        directly on a few others only, measurements then have few weights, and cost accordingly little.
+        """
+        rows = np.ascontiguousarray(self.solve(np.eye(self.size)).T)
+        size = np.abs(rows)
+        if self._norm * float(size.sum(axis=1).max()) < 1.0 / _WELL_CONDITIONED:
+            rows[size < 16.0 * np.finfo(float).eps * size.max(axis=1, keepdims=True)] = 0.0
+        return frozen(rows)
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        """A few columns of the inverse, which is formed at the first call."""
+        return values @ self._inverse_columns[indices]
+
+    def inverse_diagonal(self) -> Array:
+        """From the full inverse."""
+        return self._inverse_columns.diagonal()
+
+    def eigenvalues(self) -> Array:
+        """Eigenvalues of the full matrix."""
+        return np.asarray(np.linalg.eigvalsh(self._matrix), dtype=np.float64)
+
+    def color(self, z: Array) -> Array:
+        """L z with S = L L'."""
+        return np.tril(self._factor) @ z
+
+    def plus_identity(self, a: float) -> Dense:
+        """A full matrix, too."""
+        return Dense(self._matrix + a * np.eye(self.size))
+
+    def parameters(self) -> dict[str, Any]:
+        """The matrix."""
+        return {"matrix": self._matrix}
+
+    def dense(self) -> Array:
+        """A copy of the matrix."""
+        return self._matrix.copy()
+
+
+def _check_symmetric(S: Array) -> None:
+    asymmetry = np.abs(S - S.T)
+    if asymmetry.max() > 1e-10 * np.abs(S).max():
+        i, j = np.unravel_index(asymmetry.argmax(), S.shape)
+        raise ValueError(
+            f"covariance is not symmetric: entries ({i}, {j}) and ({j}, {i}) are {S[i, j]:.6g} and {S[j, i]:.6g}; "
+            "pass (S + S.T)/2 if the difference is rounding"
+        )
+
+
+def as_covariance(value: Covariance | ArrayLike) -> Covariance:
+    """Return an operator as it is and a matrix as `Dense`."""
+    if isinstance(value, Covariance):
+        return value
+    if hasattr(value, "matvec"):
+        raise ValueError(
+            f"{type(value).__name__} is no covariance operator: derive it from eccaht.covariance.Covariance"
+        )
+    return Dense(value)

@@ -1,0 +1,311 @@
+"""The measurement whose reading is most informative about which of many sets is the right one.
+
+If set s is right, with shifts x_s, the reading of c has mean c'x_s, and its noise variance is c'S c in any case. Among
+all c the one of largest mutual information between set and reading is wanted. The gradient of that information is
+known in closed form: it is the covariance of x and c'x that is expected to be *left* after the reading (Palomar
+& Verdu 2006). So at a maximum
+
+    c  is proportional to  S^-1 D,   D = E[ Cov(x, c'x | reading) ],
+
+which is solved by iteration. D is the contrast that the reading is about: for two sets it is their difference,
+and c their pair design. Where readings are noisy, one reading decides little: D = Cov(x) c, and c is the top
+generalized eigenvector of (Cov(x), S): the direction of largest variance. Where readings are precise that direction
+would spend a whole reading on one doubtful stream, while the largest-information one decides about several at once.
+
+The information depends on the means c'x_s alone, which are numbers on a line: they are counted into bins a quarter
+of the noise wide, so that any number of sets costs one pass and a short convolution.
+
+Once one set A is more probable than not, the others remain to be ruled out, and the most informative reading is not
+the one that ends the search soonest: it dwells on the likeliest rivals. With d_s = x_s - x_A, the probability of taking
+A for a rival of probability p_s, or it for A, after the reading is at most sqrt(p_A p_s) exp(-(c'd_s)^2 / (8 c'S c))
+(Bhattacharyya). The c that makes the sum over all rivals smallest solves the same kind of equation,
+
+    c  is proportional to  S^-1 D,   D = sum_s sqrt(p_s) exp(-(c'd_s)^2 / (8 c'S c)) (c'd_s) d_s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from eccaht.base.arrays import Array, Index, support_of
+from eccaht.streams.designs.available import Mask, among
+from eccaht.streams.designs.conditional import Outcomes, left_of
+from eccaht.streams.designs.pair import check_weakest_pair
+from eccaht.streams.measurements import NotShown
+from eccaht.streams.problem import Problem
+from eccaht.streams.sets import Hypotheses
+
+_LIKELY = 0.5  # a set more probable than this is to be separated from its rivals
+_POWER_STEPS, _STEPS = 2, 8
+_ROUNDS = 3  # under constraints that reshape designs
+_ENOUGH = 1e-3  # nats, or share of what separates: stop when a step gains less
+_WIDTH = 0.25  # of a bin, in standard deviations of the noise
+_FEWEST, _NARROWEST = 32, 0.02  # means that lie closer together get narrower bins
+_BINS = 1024  # at most: where readings are far more precise than the sets differ, bins and noise are widened
+_REACH = 5.0  # standard deviations of noise that count
+_NEVER = 1e-300
+_RARE = 1e-3  # share of a row's probability below which a stream's shift is ignored for the scale
+
+
+class InformationDesign:
+    """The most informative measurement about weighted hypotheses, or separates the likeliest from its rivals.
+
+    check: refuse a problem in which some pair cannot be separated, before the search.
+    """
+
+    def __init__(self, problem: Problem, *, check: bool = True) -> None:
+        self._problem = problem
+        if check and not problem.unknown_shift:
+            check_weakest_pair(problem)
+
+    def __call__(
+        self,
+        hypotheses: Hypotheses,
+        rng: np.random.Generator,
+        pending: Sequence[Array] = (),
+        available: Mask | None = None,
+    ) -> Array:
+        """Return allowed weights; `rng` draws the direction from which the iteration starts.
+
+        pending: measurements that are under way; the information that the new one adds beyond them counts.
+        available: the streams that can be measured now, two or more, where not all can.
+
+        Where the constraint binds, as |c|_1 <= budget per unit of contrast may, c is the least noisy measurement of
+        the contrast D under it; D is scaled like a swap, its largest entry being the largest shift in it.
+        """
+        earlier = self._pending_means(hypotheses, pending)
+        if available is None:
+            return self._designed(hypotheses, rng, earlier)
+        narrowed = among(self._problem, available)
+        design = InformationDesign(narrowed.problem, check=False)
+        return narrowed.spread(design._designed(narrowed.seen(hypotheses), rng, earlier))
+
+    def _designed(self, hypotheses: Hypotheses, rng: np.random.Generator, earlier: Array) -> Array:
+        aim = _aim(hypotheses.chance, earlier, rng)
+        contrast = self._best_contrast(hypotheses, rng, aim)
+        if not self._problem.designing.reshapes:
+            return self._allowed(hypotheses, contrast)
+        return self._iterated(hypotheses, contrast, rng, aim)
+
+    def _allowed(self, hypotheses: Hypotheses, contrast: Array) -> Array:
+        """The best allowed measurement of a contrast."""
+        problem, places = self._problem, support_of(contrast)
+        largest = max(self._largest_shift(hypotheses, places), problem.measurements.least_contrast)
+        values = contrast[places] * (largest / np.abs(contrast).max())
+        return problem.designing.contrast(problem.covariance, places, values).weights
+
+    def _iterated(self, hypotheses: Hypotheses, contrast: Array, rng: np.random.Generator, aim: Aim) -> Array:
+        """Go on with the contrasts that allowed measurements are about, and return the most informative one per cost.
+
+        Weights that are limited in sign, number or level may be far from S^-1 D, and what they leave in doubt is
+        another contrast. It ends where the next contrast brings nothing.
+        """
+        problem, best, highest, value = self._problem, None, -math.inf, -math.inf
+        for _ in range(_ROUNDS):
+            try:
+                c = self._allowed(hypotheses, contrast)
+            except NotShown:
+                if best is not None:
+                    break
+                # what is in doubt cannot be measured: any other measurement will do, if there is one
+                c = self._allowed(hypotheses, rng.standard_normal(problem.size))
+            means = self._standardised(hypotheses, c, problem.noise_variance(c))
+            judged, coefficients = aim.judge(means)
+            reached = aim.nats(judged) / problem.designing.price(c)
+            if best is None or reached > highest:
+                best, highest = c, reached
+            if reached < value + _ENOUGH:
+                break
+            value = reached
+            contrast = self._contrast(hypotheses, coefficients)
+            if not contrast.any():
+                break
+        assert best is not None
+        return best
+
+    def _largest_shift(self, hypotheses: Hypotheses, places: Index) -> float:
+        if not self._problem.unknown_shift:
+            return float(np.abs(self._problem.shift[places]).max())
+        used = hypotheses.chance > _RARE / len(hypotheses.rest)
+        return float(np.abs(hypotheses.shift).max(where=used, initial=0.0))
+
+    def _best_contrast(self, hypotheses: Hypotheses, rng: np.random.Generator, aim: Aim) -> Array:
+        """Climb from a random direction."""
+        contrast = self._contrast(hypotheses, aim.start(rng))
+        if not contrast.any():  # only one set is possible: any measurement of all streams will do
+            return rng.standard_normal(self._problem.size)
+        for _ in range(aim.power_steps):
+            further = self._contrast(hypotheses, aim.spread(self._means(hypotheses, contrast)))
+            contrast = further if further.any() else contrast
+        best, highest = contrast, -math.inf
+        for _ in range(_STEPS):
+            value, coefficients = aim.judge(self._means(hypotheses, contrast))
+            if value < highest + _ENOUGH:
+                break
+            best, highest = contrast, value
+            contrast = self._contrast(hypotheses, coefficients)
+            if not contrast.any():
+                break
+        return best
+
+    def _contrast(self, hypotheses: Hypotheses, coefficients: Array) -> Array:
+        """sum_s coefficient_s (x_s - E x), scaled to a largest entry of 1."""
+        rest, rest_shifts, row, stream, shift, chance = hypotheses
+        coefficients = coefficients - coefficients.sum() * chance
+        by_row = np.bincount(row, coefficients, minlength=len(rest))[:, None] * rest_shifts
+        total = np.bincount(stream, coefficients * shift, minlength=self._problem.size + 1)
+        total = total + np.bincount(rest.ravel(), by_row.ravel(), minlength=total.size)
+        contrast: Array = total[:-1].astype(float, copy=False)
+        top = np.abs(contrast).max()
+        return contrast / top if top > 0.0 else contrast
+
+    def _means(self, hypotheses: Hypotheses, contrast: Array) -> Array:
+        """Mean readings of S^-1 contrast in units of its noise, centred."""
+        c = self._problem.covariance.solve(contrast)
+        return self._standardised(hypotheses, c, float(contrast @ c))
+
+    def _standardised(self, hypotheses: Hypotheses, c: Array, variance: float) -> Array:
+        """Mean readings of c in units of its noise, centred."""
+        rest, rest_shifts, row, stream, shift, chance = hypotheses
+        h = np.append(c, 0.0) / math.sqrt(variance)
+        means: Array = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
+        return means - chance @ means
+
+    def _pending_means(self, hypotheses: Hypotheses, pending: Sequence[Array]) -> Array:
+        """Mean readings of measurements under way in units of their noise, (m, N)."""
+        rest, rest_shifts, row, stream, shift, _ = hypotheses
+        means = np.empty((len(pending), row.size))
+        for place, c in enumerate(pending):
+            h = np.append(c, 0.0) / math.sqrt(self._problem.noise_variance(c))
+            means[place] = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
+        return means
+
+
+def _aim(chance: Array, earlier: Array, rng: np.random.Generator) -> Aim:
+    """What a measurement is for, given those under way."""
+    likeliest = int(chance.argmax())
+    if chance[likeliest] > _LIKELY:
+        return _Separation(left_of(chance, likeliest, earlier) if len(earlier) else chance, likeliest)
+    return _FurtherInformation(Outcomes(chance, earlier, rng), chance.size) if len(earlier) else _Information(chance)
+
+
+class _Separation:
+    """Separate the likeliest hypothesis from its rivals."""
+
+    power_steps = 0
+
+    def __init__(self, chance: Array, likeliest: int) -> None:
+        self._likeliest, self._rivals = likeliest, np.sqrt(chance)
+        self._rivals[likeliest] = 0.0
+        self._rivals /= max(self._rivals.sum(), _NEVER)
+
+    def start(self, rng: np.random.Generator) -> Array:
+        """Coefficients of a random direction."""
+        return self._against(self._rivals * rng.standard_normal(self._rivals.size))
+
+    def spread(self, means: Array) -> Array:
+        """Coefficients of Cov(x) c."""
+        return self._rivals * means
+
+    def judge(self, means: Array) -> tuple[float, Array]:
+        """1 - sum_s sqrt(p_s) exp(-m_s^2 / 8), rivals weighed to 1 together, and the coefficients of D."""
+        distance = means - means[self._likeliest]
+        left = self._rivals * np.exp(-0.125 * distance**2)
+        return 1.0 - float(left.sum()), self._against(left * distance)
+
+    def nats(self, value: float) -> float:
+        """By how much a reading lowers the logarithm of what is left."""
+        return -math.log(max(1.0 - value, _NEVER))
+
+    def _against(self, coefficients: Array) -> Array:
+        """Of differences from the likeliest: its own makes them add up to 0."""
+        coefficients[self._likeliest] = -coefficients.sum()
+        return coefficients
+
+
+class _Information:
+    """Be most informative about which hypothesis is right."""
+
+    power_steps = _POWER_STEPS
+
+    def __init__(self, chance: Array) -> None:
+        self._chance = chance
+
+    def start(self, rng: np.random.Generator) -> Array:
+        """Coefficients of a random direction."""
+        return self._chance * rng.standard_normal(self._chance.size)
+
+    def spread(self, means: Array) -> Array:
+        """Coefficients of Cov(x) c."""
+        return self._chance * means
+
+    def centred(self, coefficients: Array) -> Array:
+        """Of differences from the mean: they add up to 0."""
+        return coefficients - coefficients.sum() * self._chance
+
+    def nats(self, value: float) -> float:
+        """They are."""
+        return value
+
+    def judge(self, means: Array) -> tuple[float, Array]:
+        """Nats of information in a reading N(mean, 1), and the coefficients of D.
+
+        D = E[Cov(x, m | y)] = sum_s p_s (m_s - E[ E[m | y] | s ]) x_s.
+        """
+        chance, low = self._chance, means.min()
+        span = float(means.max() - low)
+        width = max(min(_WIDTH, span / _FEWEST), span / _BINS, _NARROWEST)
+        place = (means - low) / width
+        bins = (place + 0.5).astype(np.intp)
+        mass = np.bincount(bins, chance)
+        grid = width * np.arange(mass.size)
+        noise = max(1.0, width)
+        reach = math.ceil(_REACH * noise / width)
+        kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * width / noise) ** 2)
+        kernel /= kernel.sum()
+        density = np.maximum(np.convolve(mass, kernel), _NEVER)
+        expected = np.convolve(mass * grid, kernel) / density
+        information = float(kernel @ np.log(kernel) - density @ np.log(density))
+        left = grid - np.convolve(expected, kernel, mode="valid")
+        slope = np.gradient(left) if left.size > 1 else np.ones_like(left)
+        return information, chance * (left[bins] + slope[bins] * (place - bins))
+
+
+class _FurtherInformation:
+    """Be most informative about which hypothesis is right beyond the readings under way."""
+
+    power_steps = _POWER_STEPS
+
+    def __init__(self, outcomes: Outcomes, size: int) -> None:
+        self._sets, self._size = outcomes.sets, size
+        self._aims = [_Information(chance) for chance in outcomes.chances]
+
+    def start(self, rng: np.random.Generator) -> Array:
+        """Coefficients of a random direction."""
+        return self._together([aim.centred(aim.start(rng)) for aim in self._aims])
+
+    def spread(self, means: Array) -> Array:
+        """Coefficients of Cov(x) c, on average over the outcomes."""
+        return self._together(
+            [aim.centred(aim.spread(means[s])) for aim, s in zip(self._aims, self._sets, strict=True)]
+        )
+
+    def judge(self, means: Array) -> tuple[float, Array]:
+        """Nats on average, and the coefficients of D."""
+        judged = [aim.judge(means[some]) for aim, some in zip(self._aims, self._sets, strict=True)]
+        information = sum(value for value, _ in judged) / len(judged)
+        return information, self._together([a.centred(left) for a, (_, left) in zip(self._aims, judged, strict=True)])
+
+    def nats(self, value: float) -> float:
+        """They are."""
+        return value
+
+    def _together(self, parts: list[Array]) -> Array:
+        total = np.bincount(np.concatenate(self._sets), np.concatenate(parts), minlength=self._size)
+        return total.astype(float, copy=False)
+
+
+Aim = _Separation | _Information | _FurtherInformation

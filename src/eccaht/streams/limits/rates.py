@@ -1,0 +1,124 @@
+"""How fast any search can separate the anomalous set from its rivals (paper, eq. 5; docs/limits.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from eccaht.base.arrays import Array, Index, check_alpha
+from eccaht.base.extras import one_thread
+from eccaht.streams.limits.action import best_action
+from eccaht.streams.limits.checks import check_anomalies, check_limits
+from eccaht.streams.limits.mixture import best_mix
+from eccaht.streams.limits.rivals import hardest_rivals, signs
+from eccaht.streams.problem import Problem
+from eccaht.streams.sets import SetPrior
+
+_FIRST = 800  # rivals that the first program looks at
+_ROUNDS = 40
+_TOLERANCE = 5e-4  # relative gap aimed at
+_NEAR = 1.5  # rivals this much easier than the hardest stay in the program
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Nats per reading between the true set and its hardest rival: lower <= Gamma* <= upper, both proven.
+
+    found: as lower, against all rivals that were looked at; above `lower` only if harder rivals were not ruled out.
+    proven: whether they were, so that `lower` and `upper` differ by the solver's gap (and, for one action, by
+    what measurements with anomalous streams on both sides of the others might add).
+    budget_active: whether |c|_1 <= budget per unit of contrast lowered the rate of one action.
+    """
+
+    lower: float
+    upper: float
+    found: float
+    proven: bool
+    budget_active: bool = False
+
+
+def gamma_star(problem: Problem, anomalies: Sequence[int] | Index, *, mix: bool = False, limited: bool = True) -> Rate:
+    """Return the information limit for one true set.
+
+    mix=True: max over W psd, tr W = 1, of min over rivals d'W d / 2, d = S^-1/2 (mu_A - mu_A'). No search is faster.
+    mix=False: the same for one measurement repeated for ever, max over c of min over rivals
+    (c'(mu_A - mu_A'))^2 / (2 c'S c) (paper, eq. 5); `lower` is the best with all anomalous streams on one side of the
+    others (action.py), under |c|_1 <= budget per unit of contrast unless limited=False; 0 if the budget admits none.
+
+    >>> rate = gamma_star(Problem(np.eye(6), shift=3.0, n_anomalies=2, budget=9.0), [0, 1], mix=True)
+    >>> round(rate.lower, 3), round(rate.upper, 3), rate.proven
+    (3.375, 3.375, True)
+    """
+    single, bounds = gamma_stars(problem, anomalies, limited=limited)
+    return bounds if mix else single
+
+
+def gamma_stars(problem: Problem, anomalies: Sequence[int] | Index, *, limited: bool = True) -> tuple[Rate, Rate]:
+    """Return the limits for one action and for a mix, which bounds it, at the price of one."""
+    check_limits(problem)
+    truth = check_anomalies(problem, anomalies)
+    with one_thread():  # the matrices are too small to gain from several threads
+        bounds, action = _mixed(problem, truth), best_action(problem, truth, limited=limited)
+    upper = max(bounds.upper, action.rate)
+    return Rate(action.rate, upper, action.rate, True, action.budget_active), bounds
+
+
+def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:
+    """Return Gamma* if the streams were independent, with the same variances: S replaced by its diagonal.
+
+    With g_k = S_kk / shift_k^2 it is (1 / sum of g over A + 1 / sum of g over the others) / 2, for one action and for
+    a mix alike.
+    """
+    inside = np.zeros(problem.size, dtype=bool)
+    inside[check_anomalies(problem, anomalies)] = True
+    g = problem.covariance.diagonal() / problem.shift**2
+    return float(0.5 / g[inside].sum() + 0.5 / g[~inside].sum())
+
+
+def least_measurements(rate: float, alpha: float) -> float:
+    """Return kl(alpha, 1 - alpha) / rate, the lower bound on the expected number of measurements (paper, eq. 7).
+
+    It holds for every search that is wrong with probability at most alpha < 1/2 for any true set, with any choice
+    of measurements and of the time to stop, if `rate` is an upper bound of Gamma* for a mix (Kaufmann, Cappe & Garivier
+    2016, lemma 1). kl(alpha, 1 - alpha) = (1 - 2 alpha) log((1 - alpha) / alpha), about log(1 / alpha) for small alpha.
+
+    >>> round(least_measurements(1.0, 0.05), 3), round(math.log(1 / 0.05), 3)
+    (2.65, 2.996)
+    """
+    check_alpha(alpha)
+    return max(1.0 - 2.0 * alpha, 0.0) * math.log((1.0 - alpha) / alpha) / rate
+
+
+def _mixed(problem: Problem, truth: Index) -> Rate:
+    """Cutting planes: solve for some rivals, look for harder ones, add them."""
+    root = cholesky(problem.covariance.dense(), lower=True)
+    columns = solve_triangular(root, np.diag(problem.shift), lower=True)
+    rivals = _singles(columns, truth, problem.size)
+    lower, found, upper = 0.0, 0.0, math.inf
+    for _ in range(_ROUNDS):
+        differences = columns @ signs(rivals, truth, problem.size).T
+        mix = best_mix(differences, 0.2 * _TOLERANCE)
+        upper = min(upper, 0.5 * mix.upper)
+        hardest = hardest_rivals(columns.T @ mix.W @ columns, truth, 0.5 * mix.lower * (1.0 - 1e-9))
+        lower, found = max(lower, hardest.proven), max(found, hardest.found)
+        if found >= upper * (1.0 - _TOLERANCE):
+            break
+        seen = np.einsum("ik,ik->k", differences, mix.W @ differences)
+        near = rivals[(seen < _NEAR * mix.lower) | (mix.p > 1e-6)]
+        rivals = np.concatenate([near, hardest.rivals[hardest.nats < upper]])
+        rivals = SetPrior(problem.size, truth.size, truth.size).distinct(rivals)[0]
+    return Rate(lower, upper, found, lower >= found * (1.0 - 1e-9))
+
+
+def _singles(columns: Array, truth: Index, size: int) -> Index:
+    """Single swaps as sets, the closest ones if there are many."""
+    others = np.setdiff1d(np.arange(size), truth)
+    rows = np.array([np.append(np.delete(truth, k), j) for k in range(truth.size) for j in others], dtype=np.intp)
+    if len(rows) <= _FIRST:
+        return rows
+    distance = ((columns @ signs(rows, truth, size).T) ** 2).sum(axis=0)
+    return rows[np.argpartition(distance, _FIRST)[:_FIRST]]

@@ -1,0 +1,249 @@
+"""The L1 budget: the weights of a measurement add up to at most B (paper, eq. 2 and Algorithm 1, line 12).
+
+min c'S c  subject to  c'D = 1, |c|_1 <= B,  for a contrast D; a pair has D = shift_i e_i - shift_j e_j.
+
+Where the limit does not bind this is S^-1 D / (D'S^-1 D). Where it binds, the lasso path (lasso.py) is walked on a
+working set of streams and the answer is checked against all K; streams that would help are added until none is left.
+So the result is exact, and only columns of the covariance are ever asked for. The answer is then scaled to |c|_1 = B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from eccaht.base.arrays import Array, Index, as_positive, l1_norm, rounded_up, support_of
+from eccaht.base.scales import check_size
+from eccaht.streams.covariance import Covariance
+from eccaht.streams.measurements.base import Constraint, Design
+from eccaht.streams.measurements.lasso import Crossing, walk
+
+_FEW = 8  # entries of a contrast up to which columns of the inverse are added up
+_WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
+_VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
+ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is an error
+
+
+@dataclass(frozen=True)
+class _L1(Constraint):
+    """|c|_1 <= limit; every measurement uses all of it."""
+
+    limit: float
+    lasting: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", as_positive(self.limit, "budget"))
+        check_size(self.limit, "budget")
+
+    @property
+    def largest_weight(self) -> float:
+        """All on one stream."""
+        return self.limit
+
+    @property
+    def usual_norm(self) -> float:
+        """The limit, as of every measurement."""
+        return self.limit
+
+    def allows(self, c: Array) -> bool:
+        """Is |c|_1 within the limit?"""
+        return l1_norm(c) <= self.limit * (1.0 + 1e-9)
+
+    def scaled(self, direction: Array) -> Array:
+        """The direction with |c|_1 = limit."""
+        return direction * (self.limit / l1_norm(direction))
+
+    def beyond(self, c: Array) -> str:
+        """By how much."""
+        return f"a reading has weights of |c|_1 = {l1_norm(c):g}, beyond the budget of {self.limit:g}"
+
+
+class Budget(_L1):
+    """|c|_1 <= limit, also per unit of contrast, as in the paper (eq. 2).
+
+    >>> Budget(2.0).scaled(np.array([3.0, -1.0]))
+    array([ 1.5, -0.5])
+    """
+
+    @property
+    def least_contrast(self) -> float:
+        """Unit contrast takes |c|_1 >= 1 / max|D|."""
+        return 1.0 / self.limit
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        """Solve exactly, by a formula or along the lasso path."""
+        return _solved(covariance, indices, values, self.limit, self.limit, _limited)
+
+    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        """Solve as `contrast` does for a pair; designs that the limit binds are cached."""
+        return _solved(covariance, indices, values, self.limit, self.limit, _remembered)
+
+    def check_pair(self, shifts: Array, labels: tuple[str, str]) -> None:
+        """Refuse a budget with which the pair cannot reach unit contrast."""
+        least = 1.0 / float(np.abs(shifts).max())
+        if self.limit < least * (1.0 - 1e-12):
+            raise ValueError(
+                f"budget {self.limit:g} cannot separate streams {labels[0]} and {labels[1]}: "
+                f"unit contrast needs an L1 norm of at least {rounded_up(least)}; raise the budget to that or the shift"
+            )
+
+
+class Unlimited(_L1):
+    """|c|_1 <= limit, but not per unit of contrast: any direction that cancels noise (appendix ECC-AHT-CostFree)."""
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        """S^-1 D."""
+        return _solved(covariance, indices, values, np.inf, self.limit, _limited)
+
+
+_Limited = Callable[[Covariance, Index, Array, float, Array], Crossing]
+
+
+def _solved(
+    covariance: Covariance, indices: Index, values: Array, limit: float, scale: float, limited: _Limited
+) -> Design:
+    """Solve under |c|_1 <= limit per unit of contrast, for weights of |c|_1 = scale."""
+    z = inverse(covariance, indices, values)
+    contrast, norm, lam = float(values @ z[indices]), l1_norm(z), 0.0
+    if not norm <= limit * contrast * (1.0 + 1e-12):
+        places, weights, lam = limited(covariance, indices, values, limit, z)
+        z = np.zeros(z.size)
+        z[places] = weights
+        norm = l1_norm(z)
+    elif not covariance.exact_inverse:  # at the exact solution z'S z = D'z
+        error = abs(covariance.quad(z) / contrast - 1.0)
+        if not error < ACCEPTABLE:
+            raise too_ill_conditioned(f"relative error {error:.1g}")
+    violation = partial(_kkt_residual, covariance, indices, values, z, lam)
+    return Design(covariance, indices, values, z * (scale / norm), lam > 0.0, violation)
+
+
+def inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
+    """S^-1 D: column by column where D has few entries."""
+    if indices.size <= _FEW:
+        return covariance.solve_sparse(indices, values)
+    contrast = np.zeros(covariance.size)
+    contrast[indices] = values
+    return covariance.solve(contrast)
+
+
+_MEMORY = 16_384  # limited designs kept for a covariance
+_memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], Crossing]] = WeakKeyDictionary()
+
+
+def forget_designs() -> None:
+    """Drop all cached designs, so that a benchmark measures what a new search costs."""
+    _memory.clear()
+
+
+def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
+    """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
+
+    A search asks for the same pairs again and again: each path is walked once; the cached design is bitwise the same.
+    """
+    known = _memory.setdefault(covariance, {})
+    turned = bool(indices[0] > indices[1])
+    if turned:
+        indices, values = indices[::-1], -values[::-1]
+    key = (*indices.tolist(), *values.tolist(), limit)
+    if key not in known:
+        if len(known) >= _MEMORY:
+            known.clear()
+        known[key] = _limited(covariance, indices, values, limit, unlimited)
+    places, weights, lam = known[key]
+    return Crossing(places, -weights if turned else weights, lam)
+
+
+def too_ill_conditioned(why: str) -> ArithmeticError:
+    """The error for a design that rounding spoils."""
+    return ArithmeticError(
+        f"the covariance is too ill-conditioned to cancel noise exactly ({why}): add a ridge to its diagonal"
+    )
+
+
+def along_path(covariance: Covariance, indices: Index, values: Array, price: float) -> tuple[Array, float]:
+    """The point z of the lasso path where lambda = price |z|_1: min z'S z + price |z|_1^2 - 2 D'z."""
+    places, weights, lam = _limited(
+        covariance, indices, values, np.inf, inverse(covariance, indices, values), price=price
+    )
+    z = np.zeros(covariance.size)
+    z[places] = weights
+    return z, lam
+
+
+def _limited(
+    covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array, price: float = 0.0
+) -> Crossing:
+    """Walk the path on a growing working set until no stream outside it would help."""
+    size = covariance.size
+    column = cache(covariance.column)  # each is asked for once
+    working = np.union1d(largest(unlimited, _WORKING_SET), indices)
+    while True:
+        contrast = np.zeros(working.size)
+        contrast[np.searchsorted(working, indices)] = values
+        try:
+            support, weights, lam = walk(partial(_on, working, column), contrast, limit, price)
+        except np.linalg.LinAlgError:
+            raise too_ill_conditioned("a submatrix cannot be factorised") from None
+        support = working[support]
+        dual = np.zeros(size)
+        dual[indices] = values
+        for k, weight in zip(support.tolist(), weights.tolist(), strict=True):
+            dual -= weight * column(k)
+        excess = np.abs(dual) - lam
+        excess[working] = 0.0
+        helpful = np.flatnonzero(excess > _VIOLATION * np.abs(values).max())
+        if helpful.size == 0:
+            z = np.zeros(size)
+            z[support] = weights
+            residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
+            if not residual < ACCEPTABLE:
+                raise too_ill_conditioned(f"KKT residual {residual:.1g}")
+            return Crossing(support, weights, lam)
+        strongest = helpful[largest(excess[helpful], working.size)]
+        working = np.union1d(working, strongest)
+
+
+def _on(working: Index, column: Callable[[int], Array], place: int) -> Array:
+    """A column of the covariance on the working set."""
+    return column(int(working[place]))[working]
+
+
+def largest(x: Array, count: int) -> Index:
+    """Places of the largest nonzero magnitudes, at most `count`."""
+    nonzero = np.flatnonzero(x)
+    if nonzero.size <= count:
+        return nonzero
+    return nonzero[np.argpartition(-np.abs(x[nonzero]), count - 1)[:count]]
+
+
+def product(covariance: Covariance, z: Array) -> Array:
+    """S z, from columns where z has few entries: long recursions of sparse vectors decay into slow denormals."""
+    support = support_of(z)
+    if support.size > 32:
+        return covariance.matvec(z)
+    product = np.zeros(z.size)
+    for k in support.tolist():
+        product += z[k] * covariance.column(k)
+    return product
+
+
+def _kkt_residual(covariance: Covariance, indices: Index, values: Array, z: Array, lam: float) -> float:
+    """How far S z = D - lam sign(z) is from holding on the support of z, and |D - S z| <= lam off it, over max|D|."""
+    dual = -product(covariance, z)
+    dual[indices] += values
+    return _kkt_violation(dual, z, lam) / float(np.abs(values).max())
+
+
+def _kkt_violation(dual: Array, z: Array, lam: float) -> float:
+    """How far dual = D - S z is from a subgradient of lam |z|_1."""
+    on = z != 0.0
+    violation = np.abs(dual)
+    violation -= lam
+    violation[on] = np.abs(dual[on] - lam * np.sign(z[on]))
+    return float(max(violation.max(), 0.0))

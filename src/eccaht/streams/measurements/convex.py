@@ -1,0 +1,251 @@
+"""The best allowed direction for a contrast where the allowed weights are convex, with a certificate.
+
+Everything is solved on a working set of streams (interior.py) and checked against all K by columns of the covariance;
+streams that would help are added until none is left. Weights and their opposites are equally informative,
+so both sides of the contrast are tried where not both are allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from eccaht.base.arrays import Array, Index
+from eccaht.streams.covariance import Covariance
+from eccaht.streams.measurements.budget import ACCEPTABLE, along_path, inverse, largest, product, too_ill_conditioned
+from eccaht.streams.measurements.interior import Cone, Point, solve, violation
+from eccaht.streams.measurements.lasso import walk
+from eccaht.streams.measurements.pivoting import nonnegative_solution
+from eccaht.streams.measurements.region import Mask, Region
+
+_WHOLE = 512  # streams up to which the matrix is formed once and all are solved at once
+_WORKING_SET = 128
+_HELPFUL = 1e-10  # of max|D|: a pull that brings a stream into the working set
+_BARELY = 1e-9
+_SIDES = (1.0, -1.0)
+_VANISHING = 1e-13  # of max|D|: an entry that is rounding
+
+_matrices: WeakKeyDictionary[Covariance, Array] = WeakKeyDictionary()
+
+
+class Direction(NamedTuple):
+    """Weights up to their scale, the largest (c'D)^2 / (c'S c + r^2), and how far it is from optimal."""
+
+    weights: Array
+    value: float
+    residual: float
+    active: bool  # did a limit bind?
+
+
+def best_direction(region: Region, covariance: Covariance, D: Array, among: Index | None = None) -> Direction | None:
+    """Solve for a contrast D, (K,), on all usable streams or only `among` some; None if no weights show it."""
+    D = np.where(np.abs(D) > _VANISHING * np.abs(D).max(), D, 0.0)
+    usable = region.usable
+    if among is not None:
+        return _among(region, covariance, D, among[usable[among]])
+    free = _unlimited(region, covariance, D, usable)
+    if free is not None:
+        return free
+    symmetric = bool((region.low == -region.high)[usable].all()) or (not region.noise and _signs_free(region, usable))
+    if symmetric:
+        return _one_side(region, covariance, D, usable)
+    better, other = sorted(
+        (
+            np.where(usable & np.where(side * D > 0.0, region.high > 0.0, region.low < 0.0), side * D, 0.0)
+            for side in _SIDES
+        ),
+        key=lambda reach: -float(np.abs(reach).max()),
+    )
+    found = _one_side(region, covariance, _turned(D, better), usable)
+    if found is not None and float(other @ covariance.solve(other)) <= found.value:
+        return found  # what helps on the other side is too little, even with any weights
+    second = _one_side(region, covariance, _turned(D, other), usable)
+    return second if found is None or (second is not None and second.value > found.value) else found
+
+
+def _turned(D: Array, reach: Array) -> Array:
+    """The side of the contrast that these entries are of."""
+    return D if not reach.any() or (reach * D).sum() > 0.0 else -D
+
+
+def _signs_free(region: Region, usable: Mask) -> bool:
+    return bool((region.low[usable] < 0.0).all() and (region.high[usable] > 0.0).all())
+
+
+def _unlimited(region: Region, covariance: Covariance, D: Array, usable: Mask) -> Direction | None:
+    """S^-1 D, or the lasso path under readout noise, where no sign and no box is in the way."""
+    if not usable.all() or not _signs_free(region, usable) or (region.noise and not region.plain):
+        return None
+    indices = np.flatnonzero(D)
+    if region.noise:
+        if math.isfinite(region.per_contrast):
+            return None
+        price = (region.noise / region.norm) ** 2
+        z, lam = along_path(covariance, indices, D[indices], price)
+        off = D - product(covariance, z)
+        residual = float(max(np.where(z == 0.0, np.abs(off) - lam, np.abs(off - lam * np.sign(z))).max(), 0.0))
+        return Direction(z, float(D @ z), residual / float(np.abs(D).max()), True)
+    z = inverse(covariance, indices, D[indices])
+    value = float(D @ z)
+    if np.abs(z).sum() > region.per_contrast * value * (1.0 + 1e-12):
+        return None
+    error = 0.0 if covariance.exact_inverse else abs(covariance.quad(z) / value - 1.0)
+    if not error < ACCEPTABLE:
+        raise too_ill_conditioned(f"relative error {error:.1g}")
+    return Direction(z, value, error, False)
+
+
+def _among(region: Region, covariance: Covariance, D: Array, streams: Index) -> Direction | None:
+    """The same on a few streams as if there were no others."""
+    if not D[streams].any():
+        return None
+    few = replace(
+        region, size=streams.size, low=region.low[streams], high=region.high[streams], off=region.off[streams]
+    )
+    found = best_direction(few, Small(block(covariance, streams)), D[streams])
+    if found is None:
+        return None
+    weights = np.zeros(D.size)
+    weights[streams] = found.weights
+    return found._replace(weights=weights)
+
+
+class Small(Covariance):
+    """A few streams of a covariance."""
+
+    def __init__(self, S: Array) -> None:
+        self.size, self.S = len(S), S
+
+    def matvec(self, c: Array) -> Array:
+        """S c."""
+        return self.S @ c
+
+    def solve(self, b: Array) -> Array:
+        """S^-1 b."""
+        solved: Array = np.asarray(np.linalg.solve(self.S, b), dtype=np.float64)
+        return solved
+
+    def column(self, k: int) -> Array:
+        """Column k."""
+        return self.S[k]
+
+    def dense(self) -> Array:
+        """S itself."""
+        return self.S
+
+
+def _one_side(region: Region, covariance: Covariance, D: Array, usable: Mask) -> Direction | None:
+    """Solve for c'D > 0."""
+    low, high = np.where(usable, region.low, 0.0), np.where(usable, region.high, 0.0)
+    reach = np.where(D > 0.0, high > 0.0, low < 0.0) & (D != 0.0)
+    if not reach.any():
+        return None
+    per_contrast, top = region.per_contrast, float(np.abs(D[reach]).max())
+    if per_contrast * top < 1.0 - _BARELY:
+        return None
+    if per_contrast * top <= 1.0 + _BARELY:  # only the streams of largest shift reach the contrast
+        kept = reach & (np.abs(D) >= top * (1.0 - _BARELY))
+        low, high = np.where(kept & (D < 0.0), low, 0.0), np.where(kept & (D > 0.0), high, 0.0)
+        per_contrast = math.inf
+    usable = (low < 0.0) | (high > 0.0)
+    whole = Cone(np.empty((0, 0)), D, low, high, region.norm, per_contrast, region.noise or 0.0)
+    working = np.flatnonzero(usable)
+    if covariance.size > _WHOLE and working.size > _WORKING_SET:
+        first = inverse(covariance, np.flatnonzero(D), D[D != 0.0]) * usable
+        working = np.union1d(largest(first, _WORKING_SET), largest(np.where(reach, D, 0.0), _WORKING_SET))
+    while True:
+        point, g = _on(whole, covariance, working)
+        lam = point.by_norm + point.by_contrast
+        excess = np.maximum(np.where(high > 0.0, g - lam, 0.0), np.where(low < 0.0, -g - lam, 0.0))
+        excess[working] = 0.0
+        helpful = np.flatnonzero(excess > _HELPFUL * np.abs(D).max())
+        if helpful.size == 0:
+            break
+        working = np.union1d(working, helpful[largest(excess[helpful], working.size)])
+    residual = violation(_scale_free_if_quiet(whole), point, g)
+    if not residual < ACCEPTABLE:
+        raise too_ill_conditioned(f"KKT residual {residual:.1g}")
+    return Direction(point.w, float(D @ point.w), residual, True)
+
+
+def _scale_free_if_quiet(cone: Cone) -> Cone:
+    if cone.noise:
+        return cone
+    low, high = np.where(cone.low < 0.0, -np.inf, 0.0), np.where(cone.high > 0.0, np.inf, 0.0)
+    return cone._replace(low=low, high=high, norm=math.inf)
+
+
+def _on(whole: Cone, covariance: Covariance, working: Index) -> tuple[Point, Array]:
+    """The solution on a working set, spread over all streams, and the pull on every stream."""
+    S = block(covariance, working)
+    small = whole._replace(S=S, D=whole.D[working], low=whole.low[working], high=whole.high[working])
+    point = _quick(small)
+    if point is None:
+        point = solve(small)
+    if point.by_contrast == 0.0 and not np.isfinite(point.w).all():
+        raise too_ill_conditioned("no step could be taken")
+    w = np.zeros(covariance.size)
+    w[working] = point.w
+    ratio = whole.per_contrast * point.by_contrast if point.by_contrast else 0.0
+    return point._replace(w=w), (1.0 + ratio) * whole.D - product(covariance, w)
+
+
+def _quick(cone: Cone) -> Point | None:
+    """The exact solution by pivoting or along the lasso path, where box and limit per unit of contrast do not bind.
+
+    Readout noise adds (r/B)^2 |w|_1^2: the path where all streams have both signs; quadratic where none has, and so it
+    is for the others as p - m, of which only one is above 0.
+    """
+    if cone.noise and not math.isfinite(cone.norm):
+        return None
+    turned = np.where(cone.high <= 0.0, -1.0, 1.0)
+    signed = (cone.low >= 0.0) | (cone.high <= 0.0)
+    price = (cone.noise / cone.norm) ** 2 if cone.noise else 0.0
+    S, D = (cone.S * np.outer(turned, turned) if (turned < 0.0).any() else cone.S), cone.D * turned
+    if price and not signed.any():
+        w = _on_path(S, D, price)
+    elif price:
+        w = _by_sign(S, D, price, np.flatnonzero(~signed))
+    else:
+        w = nonnegative_solution(S, D, signed)
+    size = 0.0 if w is None else float(np.abs(w).sum())
+    if w is None or not size > 0.0 or size > cone.per_contrast * float(D @ w) * (1.0 + 1e-12):
+        return None
+    point = Point(w * turned, size / cone.norm if price else 0.0, price * size)
+    inside = not price or bool((point.w <= cone.high * point.s).all() and (point.w >= cone.low * point.s).all())
+    return point if inside else None
+
+
+def _by_sign(S: Array, D: Array, price: float, two: Index) -> Array | None:
+    """Streams of both signs are added a second time, turned round."""
+    n, E = D.size, np.eye(D.size)
+    both = np.column_stack([E, -E[:, two]])
+    x = nonnegative_solution(both.T @ S @ both + price, D @ both, np.ones(n + two.size, dtype=bool))
+    if x is None or (x[two] * x[n:]).any():
+        return None
+    return both @ x
+
+
+def _on_path(S: Array, D: Array, price: float) -> Array | None:
+    try:
+        support, weights, _ = walk(lambda k: S[k], D, math.inf, price)
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return None
+    w = np.zeros(D.size)
+    w[support] = weights
+    return w
+
+
+def block(covariance: Covariance, streams: Index) -> Array:
+    """The covariance of some streams; small matrices are formed once."""
+    if isinstance(covariance, Small):
+        return covariance.S[np.ix_(streams, streams)]
+    if covariance.size > _WHOLE:
+        return np.column_stack([covariance.column(int(k))[streams] for k in streams])
+    if covariance not in _matrices:
+        _matrices[covariance] = covariance.dense()
+    return _matrices[covariance][np.ix_(streams, streams)]

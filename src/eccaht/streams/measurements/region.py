@@ -1,0 +1,176 @@
+"""What several constraints together leave of the weights of K streams, in plain numbers for the solvers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array, Index, l1_norm
+
+Mask = NDArray[np.bool_]
+
+_ROUNDING = 1e-9
+_NOTHING = 1e-12  # of the largest weight: below it a stream is not used
+
+
+@dataclass
+class Region:
+    """Weights with low <= c <= high, |c|_1 <= norm, few streams, some levels or some rows; each limit may be absent."""
+
+    size: int
+    low: Array
+    high: Array
+    off: Mask
+    norm: float = math.inf
+    per_contrast: float = math.inf  # |c|_1 <= per_contrast * c'D, for continuous weights
+    noise: float | None = None  # of the instrument, if a part says so
+    most: int = 0  # streams at once
+    groups: list[Index] = field(default_factory=list)  # a label for each stream, -1 for none
+    levels: Array | None = None
+    rows: Array | None = None
+    per_stream: Array | None = None  # costs
+    per_measurement: float = 1.0
+
+    @classmethod
+    def whole(cls, size: int) -> Region:
+        """All weights."""
+        unlimited = np.full(size, np.inf)
+        return cls(size, -unlimited, unlimited, np.zeros(size, dtype=bool), most=size)
+
+    def __post_init__(self) -> None:
+        self.low, self.high = np.array(self.low, dtype=float), np.array(self.high, dtype=float)
+
+    @property
+    def usable(self) -> Mask:
+        """Streams that may have weight."""
+        return ~self.off & ((self.low < 0.0) | (self.high > 0.0))
+
+    @property
+    def plain(self) -> bool:
+        """Is every stream free in sign and size?"""
+        return bool((self.low == -np.inf).all() and (self.high == np.inf).all())
+
+    @property
+    def continuous(self) -> bool:
+        """Is a smaller multiple of what is allowed allowed too?"""
+        return self.levels is None and self.rows is None
+
+    @property
+    def sparse(self) -> bool:
+        """Does it matter which streams are used?"""
+        return self.most < int(self.usable.sum()) or bool(self.groups) or self.per_stream is not None
+
+    @property
+    def bounded(self) -> bool:
+        """Is there a largest size of weights?"""
+        if not self.continuous or math.isfinite(self.norm):
+            return True
+        return bool(np.isfinite(self.low[self.usable]).all() and np.isfinite(self.high[self.usable]).all())
+
+    def relaxed(self) -> Region:
+        """The convex region around this one."""
+        low, high = self.low, self.high
+        if self.levels is not None:
+            allowed = self.allowed_levels()
+            low = np.where(allowed, self.levels, np.inf).min(axis=1).clip(None, 0.0)
+            high = np.where(allowed, self.levels, -np.inf).max(axis=1).clip(0.0, None)
+        off = self.off | ((low == 0.0) & (high == 0.0))
+        kept = (self.norm, self.per_contrast, self.noise, self.size)
+        return Region(self.size, low, high, off, *kept)
+
+    def allowed_levels(self) -> Mask:
+        """Which level each stream may have, (K, number of levels)."""
+        assert self.levels is not None
+        levels, slack = self.levels, _ROUNDING * float(np.abs(self.levels).max())
+        within = (levels >= self.low[:, None] - slack) & (levels <= self.high[:, None] + slack)
+        return np.where(self.off[:, None], levels == 0.0, within)
+
+    def cost(self, used: Mask | Index) -> float:
+        """What a measurement of these streams costs."""
+        if self.per_stream is None:
+            return self.per_measurement
+        return self.per_measurement + float(self.per_stream[used].sum())
+
+    def least_cost(self, shown: Index) -> float:
+        """What a measurement costs at least that gives weight to one of these streams."""
+        if self.per_stream is None:
+            return self.per_measurement
+        return self.per_measurement + float(self.per_stream[shown].min(initial=math.inf))
+
+    def few_enough(self, used: Index) -> bool:
+        """May these streams be used together?"""
+        if used.size > self.most or self.off[used].any():
+            return False
+        for labels in self.groups:
+            own = labels[used]
+            own = own[own >= 0]
+            if np.unique(own).size < own.size:
+                return False
+        return True
+
+    def allows(self, c: Array) -> bool:
+        """Is c allowed, up to rounding?"""
+        top = float(np.abs(c).max())
+        if self.rows is not None:
+            near = np.abs(self.rows - c).max(axis=1) <= _ROUNDING * np.abs(self.rows).max(axis=1)
+            return bool(near.any())
+        used = np.flatnonzero(np.abs(c) > _NOTHING * top)
+        slack = _ROUNDING * top
+        inside = bool((c >= self.low - slack).all() and (c <= self.high + slack).all())
+        if not (inside and l1_norm(c) <= self.norm * (1.0 + _ROUNDING) and self.few_enough(used)):
+            return False
+        if self.levels is None:
+            return True
+        level = np.abs(c[:, None] - self.levels).min(axis=1) <= _ROUNDING * float(np.abs(self.levels).max())
+        return bool((level | self.off).all())
+
+    def scaled(self, direction: Array) -> Array:
+        """The largest allowed multiple of a direction; |c|_1 = 1 where no size is the largest."""
+        size = l1_norm(direction)
+        if self.rows is not None or self.levels is not None:
+            known = self.rows if self.rows is not None else self.levels
+            assert known is not None
+            k = int(np.abs(direction).argmax())
+            sizes = known[:, k] if known.ndim == 2 else known
+            multiples = np.unique(sizes[sizes * direction[k] > 0.0] / direction[k])[::-1]
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.where(direction > 0.0, self.high / direction, self.low / direction)
+            largest = min(self.norm / size, float(room[direction != 0.0].min()))
+            multiples = np.array([largest if math.isfinite(largest) else 1.0 / size])
+        for multiple in multiples.tolist():
+            if multiple > 0.0 and self.allows(direction * multiple):
+                return direction * multiple
+        raise ValueError("no multiple of this direction is allowed")
+
+    def impossible(self) -> str | None:
+        """Why no measurement is allowed at all, if none is."""
+        if not self.usable.any():
+            return "no stream may have weight"
+        if self.rows is not None:
+            return None if len(self.rows) else "none of the listed measurements is left"
+        if self.levels is not None:
+            return self._impossible_levels(self.allowed_levels())
+        if self.noise and not self.bounded:
+            return "readout noise needs weights of limited size: add Budget, Readout or Box"
+        return None
+
+    def _impossible_levels(self, allowed: Mask) -> str | None:
+        assert self.levels is not None
+        on = ~self.off
+        if not allowed[on].any(axis=1).all():
+            return f"no level is left for stream {int(np.flatnonzero(on & ~allowed.any(axis=1))[0])}"
+        sizes = np.where(allowed, np.abs(self.levels), np.inf)
+        forced = np.flatnonzero(on & (sizes.min(axis=1) > 0.0))  # streams that may not be 0
+        if not self.few_enough(forced):
+            return f"{forced.size} streams cannot be without weight, which are too many"
+        nonzero = np.where(sizes > 0.0, sizes, np.inf).min(axis=1)
+        if not np.isfinite(nonzero).any():
+            return "every weight would be 0"
+        least = float(sizes[forced].min(axis=1).sum()) if forced.size else float(nonzero.min())
+        if least > self.norm * (1.0 + _ROUNDING):
+            return f"|c|_1 would be at least {least:g}"
+        return None

@@ -1,0 +1,269 @@
+"""Every algorithm by name, with its source and what it is made of; docs/algorithms.md is the table of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from eccaht.base.arrays import as_number, check_alpha
+from eccaht.base.naming import unknown
+from eccaht.base.randomness import Seed, check_seed, rng_for
+from eccaht.streams.covariance import Diagonal
+from eccaht.streams.designs import Coordinates, Difference, PairDesign, PairToWeights, Tree
+from eccaht.streams.measurements import Budget, Unlimited
+from eccaht.streams.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
+from eccaht.streams.policies.choosers import (
+    LeastMeasured,
+    Pair,
+    RandomSparse,
+    RoundRobin,
+    champion_challenger,
+    thompson_pair,
+)
+from eccaht.streams.policies.hierarchical import TreeWalk, compose_hds
+from eccaht.streams.policies.joint import compose_exact, compose_joint, compose_joint_pair
+from eccaht.streams.policies.parts import Capabilities, Parts, check_able
+from eccaht.streams.policies.policy import Policy
+from eccaht.streams.posterior import EmpiricalMeans, Enumeration, LocalSearch, Population, PseudoLikelihood
+from eccaht.streams.problem import Problem
+from eccaht.streams.stopping import StoppingOption, stopping_rule
+
+PAPER = "Yang & Xing"
+DEFAULT_POLICY = "joint"  # for searches of data, if no other is named
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One algorithm: where it comes from and what it is made of.
+
+    compose(problem, **options) puts the parts together; its keyword arguments are the policy's options, except
+    `alpha` and `rng`, which every policy has. `can` is what its belief declares: known before anything is composed.
+    """
+
+    summary: str
+    source: str
+    compose: Callable[..., Parts]
+    can: Capabilities = PseudoLikelihood.can
+    regularize: float = 0.0  # default ridge
+    constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
+
+
+def _ecc_aht_by(design: Callable[[Problem], PairToWeights]) -> Callable[[Problem], Parts]:
+    """Algorithm 1 with champion and challenger measured by this design."""
+    return lambda problem: Parts(PseudoLikelihood(problem), Pair(champion_challenger, design(problem)))
+
+
+_ecc_aht = _ecc_aht_by(PairDesign)
+
+
+def _mean_difference(problem: Problem, *, alpha: float) -> Parts:
+    means = EmpiricalMeans(problem)
+    chooser = Pair(champion_challenger, PairDesign(problem))
+    return Parts(means, chooser, TransportationStop(problem, means, alpha))
+
+
+CATALOGUE: dict[str, Entry] = {
+    "ecc-aht": Entry(
+        "pseudo-likelihood, champion against challenger, optimal noise-cancelling pair design",
+        f"{PAPER}, Algorithm 1",
+        _ecc_aht,
+        constraints=True,
+    ),
+    "cost-free": Entry(
+        "ecc-aht whose pair design has no L1 limit",
+        f"{PAPER}, appendix ECC-AHT-CostFree",
+        _ecc_aht_by(lambda problem: PairDesign(problem.replace(measurements=Unlimited(problem.budget)))),
+    ),
+    "simple-difference": Entry(
+        "ecc-aht that measures the plain difference of the pair (No-QP)",
+        f"{PAPER}, section 5.2",
+        _ecc_aht_by(Difference),
+    ),
+    "mean-difference": Entry(
+        "ecc-aht that ranks streams by marginal least-squares means",
+        f"{PAPER}, appendix ECC-AHT-SimpleDiff",
+        _mean_difference,
+        EmpiricalMeans.can,
+        constraints=True,
+    ),
+    "diagonal": Entry(
+        "ecc-aht that takes the streams for independent (No-Correlation)",
+        f"{PAPER}, appendix ECC-AHT-Diagonal",
+        lambda p: _ecc_aht(p.replace(covariance=Diagonal(p.covariance.diagonal()))),
+        constraints=True,
+    ),
+    "random-sparse": Entry(
+        "ceil(B) random streams with Gaussian weights (RSP, No-Active)",
+        f"{PAPER}, Algorithm RSP",
+        lambda p: Parts(PseudoLikelihood(p), RandomSparse(p)),
+    ),
+    "round-robin": Entry(
+        "one stream after the other (RR)",
+        "Even-Dar, Mannor & Mansour 2006",
+        lambda p: Parts(PseudoLikelihood(p), RoundRobin(p)),
+    ),
+    "restricted-tree": Entry(
+        "ecc-aht restricted to the node sums of a binary tree",
+        f"{PAPER}, section 5.4",
+        _ecc_aht_by(Tree),
+    ),
+    "restricted-coordinates": Entry(
+        "ecc-aht restricted to single streams",
+        f"{PAPER}, appendix ECC-AHT-Restricted",
+        _ecc_aht_by(Coordinates),
+    ),
+    "ttts-challenger": Entry(
+        "ecc-aht whose pair is drawn from Beta posteriors",
+        f"{PAPER}, Algorithm TTTS-Challenger",
+        lambda p: Parts(PseudoLikelihood(p), Pair(thompson_pair, PairDesign(p))),
+        constraints=True,
+    ),
+    "base-arm-combgape": Entry(
+        "champion or challenger alone, whichever was measured less",
+        f"{PAPER}, Algorithm BaseArm-CombGapE",
+        lambda p: Parts(PseudoLikelihood(p), LeastMeasured(p)),
+    ),
+    "combgape": Entry(
+        "best set against the set of largest confidence bound, one stream at a time",
+        "Nakamura & Sugiyama 2025, Algorithm 1",
+        compose_combgape,
+        EmpiricalMeans.can,
+    ),
+    "ttts": Entry(
+        "top-two Thompson sampling over sets, one stream at a time",
+        "Russo 2016, section 3",
+        compose_ttts,
+        EmpiricalMeans.can,
+    ),
+    "t3c": Entry(
+        "top-two sampling over sets, challenger of smallest transportation cost",
+        "Shang et al. 2020, section 2",
+        compose_t3c,
+        EmpiricalMeans.can,
+    ),
+    "hds": Entry(
+        "hierarchical dynamic search on a binary tree, independent streams only",
+        "Gafni et al. 2023, Algorithm 1",
+        compose_hds,
+        TreeWalk.can,
+    ),
+    "joint-pair": Entry(
+        "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
+        "eccaht, docs/joint.md",
+        compose_joint_pair,
+        LocalSearch.can,
+        constraints=True,
+    ),
+    "joint": Entry(
+        "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
+        "eccaht, docs/joint.md",
+        compose_joint,
+        Population.can,
+        constraints=True,
+    ),
+    "exact": Entry(
+        "joint with all sets enumerated (up to 200,000 of them)",
+        "eccaht, docs/joint.md",
+        compose_exact,
+        Enumeration.can,
+        constraints=True,
+    ),
+    "robust": Entry(
+        "ecc-aht that believes S + 0.01 I (regularize=0.01)",
+        f"{PAPER}, appendix on regularization",
+        _ecc_aht,
+        regularize=0.01,
+        constraints=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The call of make_policy that builds a policy again."""
+
+    name: str
+    seed: tuple[int, ...]
+    options: dict[str, Any]
+
+
+def policy_names() -> tuple[str, ...]:
+    """Return the names that `make_policy` knows.
+
+    >>> "ecc-aht" in policy_names()
+    True
+    """
+    return tuple(CATALOGUE)
+
+
+def make_policy(
+    name: str,
+    problem: Problem,
+    *,
+    seed: Seed = 0,
+    stopping: StoppingOption = "default",
+    alpha: float = 0.05,
+    regularize: float | None = None,
+    **options: Any,
+) -> Policy:
+    """Build a policy by its name.
+
+    seed: the policy's own generator is derived from it and the name.
+    stopping: "posterior" or "glr" (joint and exact), "gap", "own" (the rule of the algorithm's source), a number of
+        measurements, or None (the caller decides); by default "posterior" where the policy knows that of sets, "gap"
+        where its scores are log-likelihood ratios, and "own" elsewhere.
+    alpha: error level of the stopping rule.
+    regularize: the policy believes S + regularize I; the world keeps S.
+    options: of the algorithm itself, e.g. `readings` of hds or `posterior` of joint.
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
+    entry, alpha = _entry(name), check_alpha(alpha)
+    check_able(entry.can, problem, f"policy {name!r}")
+    _check_constraint(name, entry, problem)
+    ridge = entry.regularize if regularize is None else _checked_ridge(name, entry.can, regularize)
+    believed = problem.with_ridge(ridge) if ridge else problem
+    rng = rng_for(seed, "policy", name)
+    parts = entry.compose(believed, **_checked_options(name, entry, options, alpha=alpha, rng=rng))
+    can = parts.belief.can
+    default = "posterior" if can.posterior else "gap" if can.log_odds else "own"
+    chosen = default if stopping == "default" else stopping
+    rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, can=can, belief=parts.belief)
+    policy = Policy(problem, parts, rule, rng)
+    policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
+    return policy
+
+
+def _entry(name: str) -> Entry:
+    if isinstance(name, str) and name in CATALOGUE:
+        return CATALOGUE[name]
+    raise unknown(name, CATALOGUE, "policy")
+
+
+def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:
+    """Refuse another constraint than the L1 budget where the algorithm spends it in its own way."""
+    if type(problem.measurements) is not Budget and not entry.constraints:
+        able = ", ".join(other for other, e in CATALOGUE.items() if e.constraints)
+        raise ValueError(f"policy {name!r} needs an L1 budget, not {problem.measurements!r}: {able} do without")
+
+
+def _checked_ridge(name: str, can: Capabilities, regularize: float) -> float:
+    ridge = as_number(regularize, "regularize")
+    if ridge < 0:
+        raise ValueError(f"regularize must not be negative, not {regularize!r}")
+    if ridge and not can.uses_covariance:
+        raise ValueError(f"{name} knows no covariance: it cannot regularize one")
+    return ridge
+
+
+def _checked_options(name: str, entry: Entry, options: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """Options that the algorithm takes, with those that every policy has where it uses them."""
+    taken = list(inspect.signature(entry.compose).parameters)[1:]
+    known = [option for option in taken if option not in given]
+    for option in options:
+        if option not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has none of its own"
+            raise ValueError(f"policy {name!r} has no option {option!r}: {has}")
+    return options | {option: value for option, value in given.items() if option in taken}

@@ -1,0 +1,150 @@
+"""How the next measurement is chosen from what is believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from eccaht.base.arrays import Array, Index, support_of
+from eccaht.base.stored import whole_numbers
+from eccaht.streams.designs import PairToWeights, alone, single_stream
+from eccaht.streams.measurements import NotShown
+from eccaht.streams.policies.parts import Choice, Chooser, View
+from eccaht.streams.problem import Problem
+
+Selector = Callable[[View], tuple[int, int]]
+
+_TRIED = 16  # members, and streams outside, whose pairs are tried where the selected one cannot be measured
+
+
+def champion_challenger(view: View) -> tuple[int, int]:
+    """The weakest member of the set and the strongest stream outside (paper, Algorithm 1, lines 7 to 10)."""
+    return view.ranking.champion, view.ranking.challenger
+
+
+def thompson_pair(view: View) -> tuple[int, int]:
+    """Champion and challenger of randomised beliefs, drawn from Beta(p N + 1, (1 - p) N + 1) with N = max(t, 2)."""
+    p, N = view.belief.beliefs, max(view.n_told, 2)
+    scores = view.rng.beta(p * N + 1.0, (1.0 - p) * N + 1.0)
+    drawn = view.rank(scores, view.ranking.members.size)
+    if view.available is not None:
+        drawn = drawn.among(view.rank, scores, view.available)
+    return drawn.champion, drawn.challenger
+
+
+class Pair(Chooser):
+    """Select a pair, then design the measurement that separates it."""
+
+    def __init__(self, select: Selector, design: PairToWeights) -> None:
+        self._select, self._design = select, design
+
+    def choose(self, view: View) -> Choice:
+        """Return the measurement for the selected pair."""
+        i, j = self._select(view)
+        if view.available is None:
+            return Choice(self._design(i, j), (i, j))
+        if j < 0:
+            return Choice(alone(view.belief.problem, i))
+        if not view.available[[i, j]].all():
+            raise ValueError(f"streams {i} and {j} were selected, but not both are available: look at view.available")
+        within = getattr(self._design, "within", None)  # a design without it may use streams i and j alone
+        design = self._design if within is None else within(view.available)
+        refused: NotShown | None = None
+        for pair in _available_pairs(view, (i, j)):
+            try:
+                return Choice(design(*pair), pair)
+            except NotShown as error:  # no allowed measurement of available streams tells these two apart
+                refused = refused or error
+        assert refused is not None
+        raise refused
+
+
+def _available_pairs(view: View, first: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The selected pair, then those of a member and an outsider that both are available, the closest first."""
+    yield first
+    assert view.available is not None
+    scores, inside = view.belief.scores, np.zeros(view.available.size, dtype=bool)
+    inside[view.ranking.members] = True
+    members, outside = (np.flatnonzero(view.available & side) for side in (inside, ~inside))
+    members = members[np.argsort(scores[members], kind="stable")[:_TRIED]]
+    outside = outside[np.argsort(-scores[outside], kind="stable")[:_TRIED]]
+    leads = scores[members][:, None] - scores[outside]
+    for place in np.argsort(leads, axis=None, kind="stable").tolist():
+        i, j = divmod(place, outside.size)
+        yield int(members[i]), int(outside[j])
+
+
+class LeastMeasured(Chooser):
+    """Measure the champion or the challenger, whichever gains more from one more reading: 1 / (T (T + 1)).
+
+    T counts the readings in which a stream had weight; the rule is that of CombGapE for a pair (paper, appendix
+    BaseArm-CombGapE). The champion wins a tie.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._counts = np.zeros(problem.size)
+
+    def choose(self, view: View) -> Choice:
+        """Return the budget on one of the two streams."""
+        i, j = champion_challenger(view)
+        if j < 0:
+            return Choice(single_stream(self._problem, i))
+        first, second = (self._counts[k] + sum(c[k] != 0.0 for c in view.pending) for k in (i, j))
+        return Choice(single_stream(self._problem, i if first <= second else j), (i, j))
+
+    def record(self, c: Array) -> None:
+        """Count a reading for every stream with weight in it."""
+        self._counts[support_of(c)] += 1.0
+
+    def state(self) -> dict[str, Array]:
+        """The counts."""
+        return {"counts": self._counts}
+
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
+        """Go on counting."""
+        self._counts[:] = whole_numbers(state["counts"], "counts of readings", most=n_told)
+
+
+class RoundRobin(Chooser):
+    """One stream after the other."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def choose(self, view: View) -> Choice:
+        """Return the budget on the stream whose turn it is, if it is neither under way nor unavailable."""
+        K, first = self._problem.size, max(view.n_told, view.n_asked)
+        if not view.pending and view.available is None:
+            return Choice(single_stream(self._problem, first % K))
+        turn = (first + np.arange(K)) % K
+        waiting = np.ones(K, dtype=bool) if view.available is None else view.available.copy()
+        for c in view.pending:
+            waiting[support_of(c)] = False
+        free = turn[waiting[turn]]
+        if not free.size:  # all are under way: once more
+            free = turn if view.available is None else turn[view.available[turn]]
+        return Choice(single_stream(self._problem, int(free[0])))
+
+
+class RandomSparse(Chooser):
+    """ceil(B) random streams with Gaussian weights, scaled to the budget (paper, Algorithm RSP)."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._count = min(math.ceil(problem.budget), problem.size)
+
+    def choose(self, view: View) -> Choice:
+        """Return a random measurement."""
+        possible: int | Index = self._problem.size
+        count = self._count
+        if view.available is not None:
+            possible = view.available.nonzero()[0]
+            count = min(count, possible.size)
+        streams = view.rng.choice(possible, count, replace=False)
+        weights = view.rng.standard_normal(count)
+        c = np.zeros(self._problem.size)
+        c[streams] = weights * (self._problem.budget / np.add.reduce(np.abs(weights)))
+        return Choice(c)

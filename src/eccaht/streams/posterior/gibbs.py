@@ -1,0 +1,119 @@
+"""Gibbs moves: one slot of many sets drawn, or looked at, given all other slots."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array, Index
+from eccaht.streams.posterior.likelihood import Likelihood, without_slots
+from eccaht.streams.sets import Hypotheses, SetPrior
+
+_CHUNK = 1 << 18  # numbers worked on at once: what the processor's cache holds
+
+Conditionals = NDArray[np.float32]
+
+
+def log_posterior(likelihood: Likelihood, prior: SetPrior, sets: Index) -> Array:
+    """Of every row, but for the constant that all share."""
+    return likelihood.log_likelihood(sets) + prior.log_prior_of(sets)
+
+
+def sweep(likelihood: Likelihood, prior: SetPrior, sets: Index, beta: Array, rng: np.random.Generator) -> None:
+    """One Gibbs sweep: draw every slot of every set from its conditional of likelihood^beta times prior, in place."""
+    length = max(1, _CHUNK // (prior.n_streams + 1))
+    for start in range(0, len(sets), length):
+        part = sets[start : start + length]
+        walk = likelihood.walk(part)
+        for slot in range(sets.shape[1]):
+            slots = np.full(len(part), slot)
+            walk.put(slot, _draw(_unscaled(walk.gains(slot), prior, part, slots, beta[start : start + length]), rng))
+
+
+def conditionals(likelihood: Likelihood, prior: SetPrior, sets: Index, slots: Index, beta: Array) -> Conditionals:
+    """The distribution of one slot of each set given the others, (N, K + 1)."""
+    chances = _unscaled(likelihood.gains(sets, slots), prior, sets, slots, beta)
+    chances /= chances.sum(axis=1, keepdims=True)
+    return chances
+
+
+def conditional_hypotheses(
+    likelihood: Likelihood, prior: SetPrior, sets: Index, slots: Index, beta: float, rng: np.random.Generator
+) -> Hypotheses:
+    """Each set with all streams that may fill one of its slots, weighted by their conditional distribution."""
+    chances = conditionals(likelihood, prior, sets, slots, np.full(len(sets), beta))
+    chances /= np.float32(len(sets))
+    return Hypotheses.of_slots(without_slots(sets, slots), chances, *likelihood.draw_shifts(sets, slots, rng))
+
+
+class Neighbourhood(NamedTuple):
+    """A set, and what filling one of its slots otherwise does to its log-posterior.
+
+    -inf where nothing would change or the change is impossible. Of several EMPTY slots, which are alike, one is kept.
+    """
+
+    members: Index
+    slots: Index
+    change: Array  # (slots, K + 1)
+
+    @property
+    def best(self) -> float:
+        """Of all changes; at most 0 at a local optimum."""
+        return float(self.change.max())
+
+    @property
+    def weight(self) -> float:
+        """The probability of all sets one change away together, over that of this one; kept finite."""
+        return float(np.exp(np.minimum(self.change, 300.0)).sum())
+
+    def hypotheses(self, likelihood: Likelihood, rng: np.random.Generator) -> Hypotheses:
+        """The set and all sets one change away with their exact probabilities."""
+        members, slots, change = self
+        weights = np.exp(np.minimum(change, 80.0))  # nothing is far above the MAP set
+        weights[0, members[slots[0]]] = 1.0  # the set itself, once
+        weights /= weights.sum()
+        copies = np.tile(members, (slots.size, 1))
+        return Hypotheses.of_slots(without_slots(copies, slots), weights, *likelihood.draw_shifts(copies, slots, rng))
+
+
+def neighbourhood(likelihood: Likelihood, prior: SetPrior, members: Index) -> Neighbourhood:
+    """Look at all sets one change away."""
+    empty = members == prior.n_streams
+    slots = np.flatnonzero(~empty | (np.cumsum(empty) == 1))
+    copies = np.tile(members, (slots.size, 1))
+    change = changes(likelihood.gains(copies, slots), prior, copies, slots)
+    change[np.arange(slots.size), members[slots]] = -np.inf
+    return Neighbourhood(members, slots, change)
+
+
+def changes(gains: Array, prior: SetPrior, sets: Index, slots: Index) -> Array:
+    """What filling a slot otherwise does to the log-posterior of each set (from gains, which are overwritten)."""
+    each = np.arange(len(sets))
+    weigh(gains, prior, sets, slots)
+    gains -= gains[each, sets[each, slots]][:, None]
+    return gains
+
+
+def weigh(gains: Array, prior: SetPrior, sets: Index, slots: Index) -> None:
+    """Turn what each stream adds to the log-likelihood into what it adds to the log-posterior, in place."""
+    prior.forbid(gains, sets, slots)
+    prior.weigh_empty(gains, sets, slots, of_sets=True)
+
+
+def _draw(chances: Conditionals, rng: np.random.Generator) -> Index:
+    """One place a row, in proportion; never one of probability 0."""
+    line = chances.cumsum(axis=1)
+    drawn = (np.float32(1.0) - rng.random((len(chances), 1), dtype=np.float32)) * line[:, -1:]  # in (0, end]
+    return (line >= drawn).argmax(axis=1)
+
+
+def _unscaled(gains: Array, prior: SetPrior, sets: Index, slots: Index, beta: Array) -> Conditionals:
+    """Conditional probabilities of a slot, up to a factor a row, from the gains (which are overwritten)."""
+    prior.forbid(gains, sets, slots)
+    gains -= gains.max(axis=1, keepdims=True)
+    chances = gains.astype(np.float32)
+    chances *= beta.astype(np.float32)[:, None]
+    prior.weigh_empty(chances, sets, slots)
+    return np.exp(chances, out=chances)

@@ -1,0 +1,121 @@
+"""Marginals of very many streams by expectation propagation, at the cost of t^2 K for t readings.
+
+The readings say r = H z + noise of the indicator z of the set, noise of variance 1. If z were Gaussian its posterior
+would be known in closed form, and t readings of K streams need t x t matrices only. So each stream's prior, 0 or 1, is
+replaced by a Gaussian (its site) of precision tau and shift nu, chosen such that, in the field of all others, the
+Gaussian has the mean and the variance of the 0/1 variable (Minka 2001). That the set has n streams is one
+reading more, of the sum of z.
+
+One round of matching a reading is enough: the sites are kept from reading to reading.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.blas import dsyrk
+from scipy.special import expit
+
+from eccaht.base.arrays import Array
+from eccaht.base.stored import check_bounded, check_same
+from eccaht.streams.sets import Moments, SetPrior
+
+_COUNT_NOISE = 0.3  # standard deviation with which the number of anomalies is taken for known
+_DAMPING = 0.7  # share of the new site in a step
+_LEAST_PRECISION, _LEAST_VARIANCE = 0.02, 1e-9  # of a site; of a stream
+_FARTHEST = 30.0  # log-odds
+_ROUNDING = 1e-13  # of the largest diagonal entry: keeps almost noiseless readings factorable
+
+
+class Propagation:
+    """Marginals and covariance of the indicators of a set of n of K streams.
+
+    >>> settled = Propagation(SetPrior(4, 1, 1))
+    >>> settled.add(np.array([6.0, 0.0, 0.0, 0.0]), 6.0)
+    >>> settled.marginals.round(1)
+    array([1., 0., 0., 0.])
+    """
+
+    def __init__(self, prior: SetPrior) -> None:
+        K, n = prior.n_streams, prior.most
+        share = min(n / K, 1.0 - 0.5 / K)
+        self._prior_odds = float(np.log(share / (1.0 - share)))
+        self._tau = np.full(K, 1.0 / (share * (1.0 - share)))
+        self._nu = self._tau * share
+        self._table = np.zeros((16, K + 1))  # rows of H, and r in the last column; the first is that of the count
+        self._table[0, :K], self._table[0, K] = 1.0 / _COUNT_NOISE, n / _COUNT_NOISE
+        self._used = 1
+        self._refresh()
+
+    def add(self, h: Array, r: float) -> None:
+        """Take a reading: what each stream of the set adds to it, and what was read, in units of the noise."""
+        if self._used == len(self._table):
+            self._table = np.vstack([self._table, np.zeros_like(self._table)])
+        self._table[self._used, :-1], self._table[self._used, -1] = h, r
+        self._used += 1
+        self._refresh()
+        self._match()
+        self._refresh()
+
+    @property
+    def rows(self) -> Array:
+        """Every reading (h, r)."""
+        return self._table[1 : self._used]
+
+    @property
+    def marginals(self) -> Array:
+        """Posterior probability of each stream."""
+        return np.asarray(expit(self.log_odds))
+
+    def moments(self) -> Moments:
+        """What a measurement is designed by."""
+        return Moments(self.log_odds, self._variance, self._times_covariance)
+
+    def _refresh(self) -> None:
+        """The Gaussian posterior under the present sites: V = R (I - W'W) R with R = tau^-1/2."""
+        H, r = self._table[: self._used, :-1], self._table[: self._used, -1]
+        self._root = self._tau**-0.5
+        scaled = H * self._root
+        gram = dsyrk(1.0, scaled.T, trans=1, lower=1)
+        places = np.diag_indices(len(gram))
+        gram[places] += 1.0 + _ROUNDING * gram[places].max()
+        lower = cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
+        self._half = solve_triangular(lower, scaled, lower=True, overwrite_b=True, check_finite=False)
+        left = np.maximum(1.0 - np.einsum("tk,tk->k", self._half, self._half), _LEAST_VARIANCE)
+        self._variance = left / self._tau
+        alone = self._nu / self._tau
+        surprise = solve_triangular(lower, r - H @ alone, lower=True, check_finite=False)
+        mean = alone + self._root * (surprise @ self._half)
+        self._cavity = np.maximum(1.0 / self._variance - self._tau, _LEAST_VARIANCE)  # precision without the own site
+        self._pull = mean / self._variance - self._nu
+        self.log_odds = np.clip(self._prior_odds + self._pull - 0.5 * self._cavity, -_FARTHEST, _FARTHEST)
+
+    def _match(self) -> None:
+        """Move the sites towards those that give each stream its mean and variance."""
+        p = expit(self.log_odds)
+        variance = np.maximum(p * expit(-self.log_odds), _LEAST_VARIANCE)
+        tau = np.maximum(1.0 / variance - self._cavity, _LEAST_PRECISION)
+        nu = p * (self._cavity + tau) - self._pull
+        self._tau = (1.0 - _DAMPING) * self._tau + _DAMPING * tau
+        self._nu = (1.0 - _DAMPING) * self._nu + _DAMPING * nu
+
+    def _times_covariance(self, u: Array) -> Array:
+        scaled = self._root * u
+        return np.asarray(self._root * (scaled - (self._half @ scaled) @ self._half))
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        return {"rows": self.rows.copy(), "sites": np.stack([self._tau, self._nu])}
+
+    def restore(self, state: dict[str, Array], linear: Array, half_diagonal: Array) -> None:
+        """Go on from a kept state whose readings add up to these statistics."""
+        rows, (tau, nu) = state["rows"], state["sites"]
+        for values in (rows, tau, nu):
+            check_bounded(values, "marginals")
+        check_same(0.5 * (rows[:, :-1] ** 2).sum(axis=0), half_diagonal, "readings and statistics")
+        check_same(rows[:, -1] @ rows[:, :-1], linear, "readings and statistics")
+        if (tau < _LEAST_PRECISION).any():
+            raise ValueError("its marginals are damaged")
+        self._table = np.vstack([self._table[:1], rows])
+        self._used, self._tau, self._nu = len(self._table), tau.copy(), nu.copy()
+        self._refresh()

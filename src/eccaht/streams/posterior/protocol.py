@@ -1,0 +1,173 @@
+"""The interfaces of a policy's belief and of a posterior over sets, and the capabilities that both declare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from eccaht.base.arrays import Array, Index
+from eccaht.streams.posterior.gibbs import Neighbourhood
+from eccaht.streams.posterior.likelihood import Fit, Likelihood
+from eccaht.streams.posterior.ranking import Ranker, Ranking
+from eccaht.streams.problem import Problem
+from eccaht.streams.sets import Hypotheses, Moments
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an algorithm can do; the defaults hold for one log-likelihood ratio per stream."""
+
+    whole_vectors: bool = False  # takes readings of all streams at once
+    open_number: bool = False  # takes n_anomalies=(least, most)
+    unknown_shift: bool = False  # takes an UnknownShift
+    posterior: bool = False  # knows the posterior of whole sets
+    exact_lead: bool = False  # its lead is the exact log-likelihood ratio of the weakest swap
+    log_odds: bool = True  # its scores are log-likelihood ratios
+    uses_covariance: bool = True  # a ridge on the covariance makes a difference
+    inflation: bool = True  # weighs readings that are noisier than usual
+    order_matters: bool = False  # which stream is beside which matters: relabelling changes the search
+    batches: bool = True  # several measurements may be under way at once, and some streams unavailable
+    shared_noise: bool = True  # takes readings of one moment, whose noise is correlated
+
+
+WHOLE_POSTERIOR = Capabilities(
+    whole_vectors=True, open_number=True, unknown_shift=True, posterior=True, exact_lead=True
+)
+
+
+class Confidence(NamedTuple):
+    """The posterior probability of the MAP set.
+
+    It is a number within the model: `policy.fit` says whether the readings look as if the model held.
+
+    how: "exact" if it was computed over every possible set; "estimated" if from sets drawn from the posterior and from
+    independent searches; "unsettled" if independent samples or searches disagree, so that the number is not reliable.
+    """
+
+    probability: float
+    how: Literal["exact", "estimated", "unsettled"]
+
+
+class Belief(Protocol):
+    """What all readings say, changed by `update` and `observe` alone.
+
+    The defaults here are those of a belief with one score for each stream: the set is that of the n largest scores, and
+    there is no posterior of whole sets.
+    """
+
+    problem: Problem
+    can: Capabilities = Capabilities()
+    likelihood: Likelihood | None = None  # of sets of streams, given all readings
+
+    @property
+    def scores(self) -> Array:
+        """What streams are ranked by, read-only."""
+
+    @property
+    def beliefs(self) -> Array:
+        """The probability of each stream of being anomalous: 1 / (1 + exp(-score)), scores being log-odds (eq. 4)."""
+        return expit(self.scores)
+
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
+        """Add one reading; its noise variance is `inflation` times the usual one."""
+
+    def observe(self, x: Array, excess: Array | None = None) -> None:  # noqa: ARG002
+        """Add a reading of all streams, NaN where one was not read."""
+        raise ValueError("this belief takes no whole vectors: it scores weighted sums alone")
+
+    def update_together(self, C: Array, y: Array) -> None:  # noqa: ARG002
+        """Add readings of one moment, one a row of C, whose noise has the covariance C S C'."""
+        raise ValueError("this belief takes no readings that share noise: it scores one reading at a time")
+
+    def ranking(self, rank: Ranker) -> Ranking:
+        """The set, its weakest swap and the lead of it; `rank` breaks ties."""
+        return rank(self.scores, self.problem.known_number)
+
+    def ranking_among(self, rank: Ranker, available: NDArray[np.bool_]) -> Ranking:
+        """The same, with the weakest swap among the streams that can be measured; challenger -1 if only one can."""
+        return self.ranking(rank).among(rank, self.scores, available)
+
+    def twin(self) -> Self:
+        """A copy that later readings do not change."""
+        return deepcopy(self, {id(self.problem): self.problem})
+
+    def expecting(self, pending: Sequence[Array]) -> Belief:
+        """The belief if each of these measurements reads what is expected of it: c'mean + sum_k h_k p_k."""
+        twin = self.twin()
+        for c in pending:
+            twin.update(c, twin.expected(c))
+        return twin
+
+    def expected(self, c: Array) -> float:
+        """The mean reading by the probabilities of the streams, scaled down where they add up to more than n."""
+        problem, chance = self.problem, self.beliefs
+        share = min(1.0, problem.sizes[1] / max(float(chance.sum()), 1e-300))
+        return problem.mean_reading(c) + share * float((c * problem.shift) @ chance)
+
+    def confidence(self) -> Confidence | None:
+        """The posterior probability of the set."""
+        return None
+
+    def fit(self) -> Fit | None:
+        """How well the readings fit the set."""
+        return None
+
+    def shifts(self) -> tuple[Array, Array] | None:
+        """Posterior mean and standard deviation of the shifts of the set."""
+        return None
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
+        """Continue from a state saved after `n_told` readings; an impossible state is a ValueError."""
+
+
+class Posterior(Protocol):
+    """The posterior over sets, kept up to date with the sufficient statistics of a likelihood.
+
+    `build(likelihood, prior, rng)` makes one, and `eccaht.checks.check_posterior` tests it. One that inherits from this
+    class and overrides nothing else finds the MAP set only.
+    """
+
+    can: Capabilities = Capabilities(whole_vectors=True, exact_lead=True)
+
+    def update(self) -> None:
+        """Take account of readings that were added to the statistics."""
+
+    def candidates(self) -> Index:
+        """Sets, one a row, among which the MAP set is looked for."""
+
+    def marginals(self) -> Array | None:
+        """Posterior probability of each stream, (K,)."""
+        return None
+
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
+        """Sets and their probabilities, for the next measurement to separate; `around` is that of the MAP set."""
+        raise ValueError(f"{type(self).__name__} keeps no posterior")
+
+    def moments(self) -> Moments | None:
+        """Moments of all streams for the next measurement, where the posterior is too spread out for sets."""
+        return None
+
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:  # noqa: ARG002
+        """The posterior probability of the set of `around`; if it is below `needed` it may be rough."""
+        return None
+
+    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:  # noqa: ARG002
+        """How far the log-likelihood of the set is above that of every other, less the cost of their number."""
+        return -math.inf
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep."""
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a kept state; the statistics are restored before."""

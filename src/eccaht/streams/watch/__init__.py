@@ -1,0 +1,1 @@
+"""Streams of a problem, whose covariance is known, watched for steps: quickest detection, and which streams moved."""

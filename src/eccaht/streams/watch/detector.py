@@ -1,0 +1,176 @@
+"""What the last windows say against normal operation, kept up to date window by window, for one plant or for many.
+
+With Q = S^-1 and g = Q (x - mean), a step in stream k alone moves g_k, given all other streams. Summed over the last w
+windows and divided by its standard deviation, g_k is z_k ~ N(0, 1) while nothing is wrong, and u_k = z_k^2 / 2 is the
+evidence for a step of the best size, in nats. A candidate onset w windows ago is judged by three components:
+
+    one      the largest u_k: one stream;
+    alike    the larger of sum of f(u_k) over k with z_k > 0 and of that over z_k < 0: some streams, the same way;
+    several  sum of f(u_k) over all k: some streams, either way
+
+where f(u) = u^2 / (u + C). Like log(1 - p + p e^u) of Xie and Siegmund (2013), the logarithm of a mixture in which a
+stream takes part with probability p, it is quadratic at 0 and u less a constant far out; it needs neither logarithms
+nor exponentials, and finds one to thirty of a hundred streams as soon. Each component takes its largest value over the
+lengths w; `thresholds` says how rare such values are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.archive import check_keys
+from eccaht.base.arrays import Array
+from eccaht.base.stored import check_bounded
+from eccaht.streams.watch.scores import Floating, Scores
+
+LONGEST = 200  # windows back to the earliest candidate onset
+COMPONENTS = ("one", "alike", "several")
+LARGEST = 100.0  # standard deviations: what a window lies further off says no more, and bounds the rounding of sums
+_SHRINKAGE = 5.0  # C, in nats
+_SHORT, _COUNT = 12, 36  # lengths up to the first are all looked at; how many lengths there are
+_BLOCK = 1 << 14  # numbers worked on at once, so that they stay in the cache of the processor
+_NARROWEST = 64  # plants worked on at once, at least: fewer would be read from memory in small pieces
+_LEAST = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-3}  # information in units of a window: below it none
+
+
+def window_lengths(longest: int = LONGEST) -> tuple[int, ...]:
+    """Lengths of the stretches that are looked at: all short ones, then in geometric progression.
+
+    >>> window_lengths(30)
+    (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
+    """
+    short = list(range(1, min(_SHORT, longest) + 1))
+    ratio = (longest / _SHORT) ** (1.0 / (_COUNT - _SHORT))
+    while short[-1] < longest:
+        aimed = _SHORT * ratio ** (len(short) - _SHORT + 1)
+        short.append(min(longest, max(round(aimed), short[-1] + 1)))
+    return tuple(short)
+
+
+def components(z: Floating, axis: int = -1) -> Floating:
+    """The three components of standardised sums, the streams along `axis`: (3, ...)."""
+    u = z * z
+    u *= u.dtype.type(0.5)
+    one = u.max(axis=axis)
+    shrunk = u + u.dtype.type(_SHRINKAGE)
+    u *= u
+    u /= shrunk
+    several = u.sum(axis=axis)
+    difference = np.copysign(u, z, out=u).sum(axis=axis)
+    return np.stack([one, (several + np.abs(difference)) * u.dtype.type(0.5), several])
+
+
+class Detector:
+    """The components of one plant, or of `plants` independent ones side by side; memory and time a window are constant.
+
+    precision: Q, (K, K), of all plants, or of each, (P, K, K). Windows before the first count as if all streams had
+    shown their mean. Sums are kept as differences of running sums, which start again from 0 each time the ring of
+    windows is full, so that rounding does not grow.
+
+    >>> detector = Detector(np.eye(3))
+    >>> detector.update(np.array([0.0, 4.0, np.nan])).round(2)
+    array([8.  , 4.92, 4.92])
+    """
+
+    def __init__(
+        self,
+        precision: Array,
+        *,
+        plants: int | None = None,
+        longest: int = LONGEST,
+        dtype: type[np.float64] | type[np.float32] = np.float64,
+    ) -> None:
+        self.plants = plants
+        self.lengths = np.array(window_lengths(longest))
+        self.scores = Scores(precision, dtype)
+        self._roots = np.sqrt(self.lengths).astype(dtype)
+        self._sums = np.zeros((longest + 1, self.scores.size, plants or 1), dtype=dtype)
+        self._information: Floating | None = None  # running sums of it, once a stream has been silent
+        self._now = 0  # row of the last window
+
+    def update(self, deviations: Array) -> Floating:
+        """Take x - mean of a window, (K,) or (P, K), NaN where a stream is silent; return the components, (3,) or
+        (3, P)."""
+        return self.advance(*self.scores.of(np.atleast_2d(deviations)))
+
+    def advance(self, scores: Floating, information: Array | None = None) -> Floating:
+        """The same for g_k / sqrt(Q_kk), (P, K), which is N(0, 1) while nothing is wrong.
+
+        information: its variance where streams are silent, (P, K), and 0 for these themselves.
+        """
+        sums, before = self._sums, self._now
+        now = self._now = (before + 1) % len(sums)
+        if information is not None and self._information is None:
+            self._information = np.empty_like(sums)
+            self._information[:] = self._ages(before)
+        np.add(sums[before], np.clip(scores, -LARGEST, LARGEST).T, out=sums[now])
+        if self._information is not None:
+            added = 1.0 if information is None else information.T.astype(sums.dtype)
+            np.add(self._information[before], added, out=self._information[now])
+        if now == 0:
+            sums -= sums[0].copy()
+            if self._information is not None:
+                self._information -= self._information[0].copy()
+        found = self._largest()
+        return found[:, 0] if self.plants is None else found
+
+    def reset(self, plants: NDArray[np.bool_] | slice = slice(None)) -> None:
+        """Forget all windows of these plants."""
+        self._sums[:, :, plants] = 0.0
+        if self._information is not None:
+            self._information[:, :, plants] = self._ages(self._now)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What a file must keep."""
+        kept = {"sums": self._sums, "now": np.array([self._now])}
+        return kept if self._information is None else kept | {"information": self._information}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from a kept state, or say what is wrong with it."""
+        rows = len(self._sums)
+        check_keys(state, {"sums", "now"} | ({"information"} & set(state)), "state")
+        for name in {"sums", "information"} & set(state):
+            if state[name].shape != self._sums.shape or state[name].dtype.kind != "f":
+                raise ValueError(f"its {name} are damaged")
+        if state["now"].shape != (1,) or state["now"].dtype.kind != "i" or not 0 <= state["now"][0] < rows:
+            raise ValueError("its count of windows is damaged")
+        check_bounded(state["sums"], "sums", 2.0 * rows * LARGEST)
+        self._sums[:], self._now = state["sums"], int(state["now"][0])
+        self._information = None
+        if "information" in state:
+            check_bounded(state["information"], "information", 2.0 * rows)
+            self._information = state["information"].astype(self._sums.dtype)
+            order = (self._now + 1 + np.arange(rows)) % rows
+            if (np.diff(self._information[order], axis=0) < -_LEAST[self._sums.dtype]).any():
+                raise ValueError("its information is damaged: it falls from one window to the next")
+
+    def _ages(self, now: int) -> Floating:
+        """Running sums of the information of windows without silent streams, 0 at `now`, (rows, 1, 1)."""
+        rows = len(self._sums)
+        return -((now - np.arange(rows)) % rows).astype(self._sums.dtype)[:, None, None]
+
+    def _largest(self) -> Floating:
+        """Each component's largest value over the lengths, (3, P)."""
+        sums = self._sums
+        _, K, P = sums.shape
+        found = np.zeros((len(COMPONENTS), P), dtype=sums.dtype)
+        width = min(P, max(_NARROWEST, _BLOCK // K))
+        depth = max(1, _BLOCK // (K * width))
+        for left in range(0, P, width):
+            some = slice(left, left + width)
+            for first in range(0, len(self.lengths), depth):
+                rows = (self._now - self.lengths[first : first + depth]) % len(sums)
+                z = sums[self._now, :, some] - sums[rows, :, some]
+                if self._information is None:
+                    z /= self._roots[first : first + depth, None, None]
+                else:
+                    known = self._information[self._now, :, some] - self._information[rows, :, some]
+                    least = _LEAST[sums.dtype]
+                    z *= known > least
+                    z /= np.sqrt(np.maximum(known, least, out=known), out=known)
+                by_length = components(z[:, :, 0])[:, :, None] if P == 1 else components(z, axis=1)
+                np.maximum(found[:, some], by_length.max(axis=1), out=found[:, some])
+        return found

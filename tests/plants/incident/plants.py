@@ -1,0 +1,40 @@
+"""Simulated plants: sensors that follow common factors, with noise that has a memory."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from scipy.signal import lfilter
+
+from eccaht.base.arrays import Array
+from eccaht.plants.model.normal import Normal, fit_normal
+
+
+def autoregressive(rng: np.random.Generator, windows: int, size: int, memory: float) -> Array:
+    """Columns of variance 1 with x_t = memory x_{t-1} + noise, (windows, size)."""
+    noise = np.sqrt(1.0 - memory**2) * rng.standard_normal((windows, size))
+    noise[0] /= np.sqrt(1.0 - memory**2)
+    return np.asarray(lfilter([1.0], [1.0, -memory], noise, axis=0))
+
+
+def simulate(
+    rng: np.random.Generator, windows: int, sensors: int, *, memory: float = 0.5, noise: float = 0.5, factors: int = 2
+) -> Array:
+    """Windows of a plant, (windows, sensors): two slow factors, and noise of each sensor's own."""
+    loadings = rng.standard_normal((sensors, factors))
+    common = autoregressive(rng, windows, factors, 0.9) @ loadings.T
+    return common + noise * autoregressive(rng, windows, sensors, memory)
+
+
+def spreads(values: Array) -> Array:
+    """Interquartile ranges, (K,)."""
+    low, high = np.percentile(values, [25, 75], axis=0)
+    return np.asarray(high - low)
+
+
+@cache
+def plant(sensors: int = 8, noise: float = 0.5, windows: int = 3000, seed: int = 0) -> tuple[Normal, Array]:
+    """Normal operation as 2,000 windows show it, and windows after those."""
+    values = simulate(np.random.default_rng(seed), 2000 + windows, sensors, noise=noise)
+    return fit_normal(values[:2000]), values[2000:]

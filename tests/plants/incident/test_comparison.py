@@ -1,0 +1,71 @@
+"""New data are compared with the history before any answer: a line for each way in which they differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from eccaht.base.arrays import Array
+from eccaht.plants.incident.comparison import compare, outside_of
+from eccaht.plants.incident.investigate import investigate_incident
+from eccaht.plants.incident.words import lines
+from tests.plants.incident.worlds import MINUTE, frame_of, model_of, quiet
+
+
+def compared(frame: pl.DataFrame) -> list[str]:
+    model, _ = model_of()
+    return compare(model, model.prepare(frame, missing="allow"))[1]
+
+
+def values_of(windows: int = 240) -> Array:
+    return quiet(6, windows, 10)
+
+
+def test_data_like_the_history_need_no_line() -> None:
+    model, _ = model_of()
+    normal, found = compare(model, model.prepare(frame_of(values_of())))
+    assert found == []
+    assert normal is model.normal
+
+
+def test_fewer_decimals_than_in_the_history_are_said_and_taken_as_usual() -> None:
+    frame = frame_of(values_of(), decimals=1)
+    (line,) = compared(frame)
+    assert line.startswith("the new data are rounded more than the history (S0, S1, S2, S3, S4 and 1 more)")
+    model, _ = model_of()
+    assert model.normal is not None
+    normal, _ = compare(model, model.prepare(frame))
+    assert (normal.unit > model.normal.unit).all()  # rounding is noise
+    answer = investigate_incident(model, model.prepare(frame))
+    assert answer.verdict == "nothing"
+    assert lines(answer)[0].startswith("CAUTION: the new data are rounded more")
+
+
+def test_rows_at_another_interval_are_said() -> None:
+    slow = frame_of(values_of(), step=5 * MINUTE)
+    (line,) = compared(slow)
+    assert line.startswith("rows are 5min apart, in the history 1min")
+    fast = frame_of(np.repeat(values_of(), 6, axis=0), step=MINUTE // 6)
+    assert any(line.startswith("rows are 10s apart") for line in compared(fast))
+
+
+def test_another_operating_point_is_said() -> None:
+    values = values_of()
+    values[:, [1, 4]] -= 12.0
+    (line,) = compared(frame_of(values))
+    assert line.startswith("most readings of S1, S4 lie outside of everything in the history")
+    model, _ = model_of()
+    assert investigate_incident(model, model.prepare(frame_of(values))).verdict == "wrong"
+    half = values_of()
+    half[:100, 1] -= 12.0
+    assert compared(frame_of(half)) == []  # a fault, not an operating point
+    assert outside_of(model, model.prepare(frame_of(values)).values) == ["S1", "S4"]
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.02, False), (0.2, True)])
+def test_more_gaps_than_in_the_history_are_said(share: float, said: bool) -> None:
+    values = values_of()
+    values[np.random.default_rng(0).random(240) < share, 3] = np.nan
+    expected = ["more readings are missing than in the history (S3): what is missing is not judged"] if said else []
+    assert compared(frame_of(values).fill_nan(None)) == expected

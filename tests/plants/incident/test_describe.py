@@ -1,0 +1,141 @@
+"""What is reported of each sensor: sizes with intervals that hold them, and nothing learnt from the named ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eccaht.base.arrays import Array
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.answer import Incident, Suspect
+from eccaht.plants.incident.dating import Dates
+from eccaht.plants.incident.describe import SHOWN_BEFORE, Case, _size, gaps_before, incident_of
+from eccaht.plants.incident.recording import run_engine, stretch_of
+from eccaht.streams.watch.alarm import Kind
+from tests.plants.incident.worlds import MINUTE, SCALE, START, model_of, quiet
+
+K, T, ONSET, END = 6, 200, 100, 140
+
+
+def case_of(values: Array, named: tuple[int, ...], wrong: dict[int, str] | None = None, end: int | None = END) -> Case:
+    """A stretch in which these sensors are named; values: in standard deviations."""
+    model, _ = model_of(K)
+    assert model.normal is not None
+    robust = values * SCALE / model.scale
+    windows = Windows(START + np.arange(len(values)) * MINUTE, robust, model.names, 60.0)
+    run = run_engine(model.normal, robust, 4500.0)
+    found = stretch_of(model.normal, run, ONSET, END)
+    others = tuple(k for k in found.naming.order if k not in named)
+    naming = replace(found.naming, named=named, order=(*named, *others))
+    dates = Dates(ONSET, ONSET, ONSET, end)
+    return Case(model, model.normal, windows, run, replace(found, naming=naming, wrong=wrong or {}, dates=dates))
+
+
+def described(case: Case) -> Incident:
+    return incident_of(case, None, False)
+
+
+def suspect(case: Case, k: int) -> Suspect:
+    return next(each for each in described(case).sensors if each.sensor == f"S{k}")
+
+
+def test_the_size_of_a_step_is_its_mean_in_raw_units() -> None:
+    values = quiet(K, T, 3)
+    values[ONSET:END, 2] += 5.0
+    found = suspect(case_of(values, (2,)), 2)
+    assert found.kind == "step"
+    assert found.size_raw == pytest.approx(5.0 * SCALE, abs=0.6 * SCALE)
+    assert found.size_raw_interval.low < 5.0 * SCALE < found.size_raw_interval.high
+    assert found.reason.read - found.reason.expected == pytest.approx(5.0 * SCALE, abs=0.6 * SCALE)
+
+
+def test_the_size_of_a_sensor_that_is_not_named_is_its_mean_whatever_its_course() -> None:
+    values = quiet(K, T, 3)
+    values[ONSET:END, 1] += 6.0 * np.random.default_rng(1).standard_normal(END - ONSET)
+    noisy, left = suspect(case_of(values, (1,)), 1), suspect(case_of(values, ()), 1)
+    assert noisy.kind == left.kind == "noise"
+    assert noisy.size_raw > 4.0 * SCALE
+    assert left.size_raw_interval.low < 0.0 < left.size_raw_interval.high
+    assert noisy.size_raw_interval.low >= 0.0
+
+
+@pytest.mark.parametrize("kind", ["step", "drift", "noise"])
+@pytest.mark.parametrize("length", [40, 160])
+def test_intervals_hold_the_size_as_often_as_they_say(kind: Kind, length: int) -> None:
+    rng, runs, held = np.random.default_rng(2), 600, 0
+    course = {"step": np.full(length, 3.0), "drift": 3.0 * np.arange(1, length + 1) / length, "noise": np.zeros(length)}
+    spread = 3.0 if kind == "noise" else 0.7
+    for _ in range(runs):
+        residual = course[kind] + spread * rng.standard_normal(length)
+        residual[rng.random(length) < 0.2] = np.nan
+        _, interval = _size(residual, kind, 0.7)
+        held += interval.low <= 3.0 <= interval.high
+    assert held / runs > 0.95 - 4.5 * np.sqrt(0.05 * 0.95 / runs)
+
+
+def test_one_window_is_not_certain_of_a_size() -> None:
+    size, interval = _size(np.array([4.0]), "step", 0.5)
+    assert size == 4.0
+    assert_allclose((interval.low, interval.high), (4.0 - 1.96 * 0.5, 4.0 + 1.96 * 0.5))
+    size, interval = _size(np.full(3, np.nan), "step", 0.5)
+    assert np.isnan([size, interval.low, interval.high]).all()
+
+
+def test_sizes_below_the_resolution_of_a_sensor_are_not_given() -> None:
+    values = quiet(K, T, 3)
+    case = case_of(values, (4,))
+    assert abs(suspect(case, 4).size_raw) > 0.0
+    coarse = replace(case, windows=replace(case.windows, decimals={"S4": -2}))
+    assert np.isnan([suspect(coarse, 4).size, suspect(coarse, 4).size_raw]).all()
+
+
+def test_readings_of_named_sensors_say_nothing_about_the_others() -> None:
+    values = quiet(K, T, 3)
+    values[ONSET + 3 : ONSET + 20, 0] = np.nan
+    other = values.copy()
+    other[ONSET:END, [2, 4]] += 50.0
+    plain, moved = (case_of(each, (2, 4)) for each in (values, other))
+    for k in (0, 1, 3):
+        assert_allclose(suspect(plain, k).reason.expected, suspect(moved, k).reason.expected)
+    for one, again in zip(described(plain).courses, described(moved).courses, strict=True):
+        assert_allclose(one.expected, again.expected)
+        assert_allclose(one.high - one.low, again.high - again.low)
+
+
+def test_what_stands_still_is_of_that_kind_and_has_no_evidence() -> None:
+    values = quiet(K, T, 3)
+    values[ONSET:END, 1] = values[ONSET, 1]
+    found = suspect(case_of(values, (1,), {1: "stuck"}), 1)
+    assert found.kind == "stuck"
+    assert np.isnan(found.evidence)
+
+
+def test_evidence_adds_up_from_the_onset_to_the_end() -> None:
+    values = quiet(K, T, 3)
+    values[ONSET:END, 2] += 6.0
+    incident = described(case_of(values, (2,)))
+    assert incident.end is not None
+    course, inside = incident.evidence_course, (incident.starts >= incident.onset) & (incident.starts < incident.end)
+    first, last = np.flatnonzero(inside)[[0, -1]]
+    assert_array_equal(course[:first], 0.0)
+    assert course[last] > 50.0
+    assert_array_equal(course[last:], course[last])
+    assert_array_equal(described(case_of(values, ())).evidence_course, 0.0)
+
+
+def test_a_picture_shows_windows_before_the_onset_and_after_the_end() -> None:
+    incident = described(case_of(quiet(K, T, 3), (2,)))
+    assert incident.starts[0] == incident.onset - SHOWN_BEFORE * MINUTE
+    assert incident.starts[-1] == START + (END + SHOWN_BEFORE - 1) * MINUTE
+    assert incident.end == START + END * MINUTE
+    for end in (None, T):
+        assert described(case_of(quiet(K, T, 3), (2,), end=end)).end is None
+
+
+def test_missing_windows_are_counted() -> None:
+    starts = START + np.array([0, 1, 2, 7, 8]) * MINUTE
+    windows = Windows(starts, np.zeros((5, 2)), ("a", "b"), 60.0)
+    assert gaps_before(windows).tolist() == [0, 0, 0, 4, 0]

@@ -1,0 +1,245 @@
+"""The engine: what it says of windows depends on nothing but them, and alarms begin, last and end as defined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eccaht.base.arrays import Array
+from eccaht.plants.incident.engine import HOLD, LASTING, PATIENCE, RANGE_IN, SHORT_GAP, Engine, Shown
+from eccaht.plants.model.detectors import LONG
+from eccaht.plants.model.normal import FARTHEST, fit_normal
+from tests.plants.incident.plants import plant, simulate, spreads
+
+EVERY = 6000.0
+
+
+def run(engine: Engine, windows: Array) -> tuple[list[Shown], Array]:
+    """What one plant shows, and whether an alarm is on, by window."""
+    shown, on = [], []
+    for x in windows:
+        shown.append(engine.step(x[None, :]))
+        on.append(bool(engine.on[0]))
+    return shown, np.array(on)
+
+
+def begins(shown: list[Shown]) -> list[int]:
+    return [t for t, each in enumerate(shown) if each.began[0]]
+
+
+# -- plants ----------------------------------------------------------------------------------------------
+
+
+def test_plants_side_by_side_are_what_each_is_alone() -> None:
+    normal, values = plant()
+    windows = values[:600].reshape(200, 3, -1, order="F").copy()
+    windows[100:120, 1, 2] += 4.0
+    windows[50:90, 2, 0] = np.nan
+    together = Engine(normal, EVERY, plants=3)
+    both = [together.step(x) for x in windows]
+    for n in range(3):
+        alone, on = run(Engine(normal, EVERY), windows[:, n])
+        for name in ("r", "e", "passed"):
+            mine = np.array([getattr(each, name)[0] for each in alone])
+            np.testing.assert_allclose(np.array([getattr(each, name)[n] for each in both]), mine, atol=1e-9)
+        for name in ("began", "ended", "changed", "aside"):
+            assert [getattr(each, name)[n].tolist() for each in both] == [
+                getattr(each, name)[0].tolist() for each in alone
+            ]
+        assert together.on[n] == on[-1]
+
+
+def test_windows_of_some_plants_leave_the_others_as_they_were() -> None:
+    normal, values = plant()
+    engine = Engine(normal, EVERY, plants=2)
+    for x in values[:20]:
+        engine.step(np.stack([x, x]))
+    kept = {name: array.copy() for name, array in engine.state().items()}
+    engine.step(values[20:21] + 9.0, np.array([1]))
+    for name, array in engine.state().items():
+        axis = next(axis for axis in range(array.ndim) if array.shape[axis] == 2)
+        np.testing.assert_array_equal(np.take(array, 0, axis), np.take(kept[name], 0, axis))
+    assert engine.count.tolist() == [20, 21]
+
+
+def test_a_state_that_was_kept_goes_on_bit_for_bit() -> None:
+    normal, values = plant()
+    windows = values[:300].copy()
+    windows[100:180, 3] += 3.0
+    whole, on = run(Engine(normal, EVERY), windows)
+    first = Engine(normal, EVERY)
+    run(first, windows[:150])
+    second = Engine(normal, EVERY)
+    second.restore({name: array.copy() for name, array in first.state().items()})
+    rest, later = run(second, windows[150:])
+    assert on[150]
+    np.testing.assert_array_equal(later, on[150:])
+    for mine, other in zip(rest, whole[150:], strict=True):
+        np.testing.assert_array_equal(mine.r, other.r)
+        np.testing.assert_array_equal(mine.passed, other.passed)
+
+
+def test_a_damaged_state_is_refused() -> None:
+    normal, _ = plant()
+    engine = Engine(normal, EVERY)
+    state = engine.state()
+    with pytest.raises(ValueError, match="incomplete"):
+        engine.restore({name: array for name, array in state.items() if name != "count"})
+    for name, wrong in (("r", np.zeros((2, 1, 8))), ("peak", np.array([np.nan])), ("count", np.array([-1]))):
+        with pytest.raises(ValueError, match="damaged"):
+            engine.restore(state | {name: wrong})
+
+
+# -- false alarms ----------------------------------------------------------------------------------------
+
+
+def false_alarms(plants: int, windows: int, every: float) -> tuple[int, float]:
+    """Alarms in quiet windows of several plants, and how many were asked for."""
+    found = 0
+    for seed in range(plants):
+        rng = np.random.default_rng(seed)
+        values = simulate(rng, 3000 + windows, int(rng.integers(8, 20)), memory=float(rng.uniform(0.2, 0.8)))
+        shown, _ = run(Engine(fit_normal(values[:3000]), every), values[3000:])
+        found += len(begins(shown))
+    return found, plants * windows / every
+
+
+def test_false_alarms_are_at_most_twice_as_many_as_asked_for() -> None:
+    found, asked = false_alarms(3, 2000, 300.0)
+    assert found <= 2 * asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [500.0, 3000.0])
+def test_false_alarms_of_twenty_plants_are_at_most_twice_as_many_as_asked_for(every: float) -> None:
+    found, asked = false_alarms(20, 9000, every)
+    assert found <= 2 * asked
+
+
+# -- alarms ----------------------------------------------------------------------------------------------
+
+
+def test_steps_raise_evidence_without_bound() -> None:
+    normal, values = plant()
+    evidence = []
+    for size in (2.0, 4.0, 8.0, 16.0, FARTHEST, 1e2, 1e3, 1e6, 1e9):
+        engine = Engine(normal, EVERY)
+        run(engine, values[:50])
+        x = values[50].copy()
+        x[1] += size * normal.scale[1]
+        evidence.append(float(engine.step(x[None, :]).passed[0]))
+    assert all(np.diff(evidence) > 0)
+    sizes = 10.0 ** np.arange(1, 12)[:, None] * np.ones(normal.size)
+    assert (np.diff(normal.tails(sizes), axis=0) >= np.log(10.0) - 1e-9).all()
+
+
+@pytest.mark.parametrize("size", [20.0, 1e3, 1e9])
+@pytest.mark.parametrize("every", [EVERY, 1e9])
+def test_a_large_step_is_an_alarm_at_any_rate(size: float, every: float) -> None:
+    normal, values = plant()
+    windows = values[:60].copy()
+    windows[50:, 1] += size * normal.scale[1]
+    shown, _ = run(Engine(normal, every), windows)
+    (begun,) = begins(shown)
+    assert 50 <= begun < 50 + RANGE_IN
+
+
+def test_a_shift_stays_an_alarm_until_it_is_over() -> None:
+    normal, values = plant()
+    for sensor in range(8):
+        windows = values[:400].copy()
+        windows[100:260, sensor] += 5.0 * spreads(values)[sensor]
+        shown, on = run(Engine(normal, EVERY), windows)
+        assert begins(shown) == [100]
+        assert on[100:260].all()
+        assert not on[260 + LONG + HOLD :].any()
+
+
+def test_a_small_deviation_that_lasts_becomes_a_change() -> None:
+    normal, values = plant(noise=0.02)
+    windows = values[:300].copy()
+    windows[100:, 2] += 0.2 * normal.scale[2]  # many units of what the others leave open
+    shown, on = run(Engine(normal, EVERY), windows)
+    (begun,) = begins(shown)
+    (ended,) = (t for t, each in enumerate(shown) if each.ended[0])
+    assert 100 <= begun < 104
+    assert ended - begun == PATIENCE
+    assert shown[ended].changed[0]
+    assert shown[-1].passed[0] > 0.0  # it is still there, and no news
+    assert not on[ended:].any()
+
+
+def test_a_larger_incident_in_an_alarm_is_another_one() -> None:
+    normal, values = plant()
+    windows = values[:200].copy()
+    windows[50:, 1] += 2.0 * spreads(values)[1]
+    windows[120:, 4] += 25.0 * spreads(values)[4]
+    shown, on = run(Engine(normal, EVERY), windows)
+    first, second = begins(shown)
+    assert abs(first - 50) <= 2
+    assert abs(second - 120) <= 2
+    assert on[first:].all()
+    assert shown[second].ended[0]
+
+
+# -- range, standstill, silence --------------------------------------------------------------------------
+
+
+def test_a_sensor_out_of_range_is_set_aside_and_the_others_are_judged() -> None:
+    normal, values = plant()
+    windows = values[:300].copy()
+    windows[50:, 0] += 3.0 * (normal.high - normal.low)[0]
+    windows[200:, 5] += 4.0 * spreads(values)[5]
+    engine = Engine(normal, EVERY)
+    shown, on = run(engine, windows)
+    assert engine.ranged[0].tolist() == [True, *[False] * 7]
+    assert on[54:].all()
+    settled = np.array([each.passed[0] for each in shown[50 + 3 * LONG : 200]])
+    assert (settled < 0.0).mean() > 0.97  # its neighbours are not blamed
+    assert shown[200].passed[0] > 0.0
+    assert shown[200].e[0].argmax() in (0, 5)
+    assert np.abs(shown[200].r[0])[1:].argmax() == 4
+
+
+def test_out_of_range_is_no_alarm_for_ever() -> None:
+    normal, values = plant()
+    windows = np.tile(values[:600], (2, 1))
+    windows[50:, 0] += 3.0 * (normal.high - normal.low)[0]
+    _, on = run(Engine(normal, EVERY), windows)
+    assert on[50 + RANGE_IN : 50 + LASTING].all()
+    assert on[50 + LASTING + 2 * LONG :].mean() < 0.2
+
+
+def test_a_sensor_that_repeats_a_value_is_stuck_until_it_moves() -> None:
+    normal, values = plant()
+    windows = values[:60].copy()
+    windows[20:40, 3] = windows[20, 3]
+    engine = Engine(normal, EVERY)
+    run(engine, windows[:30])
+    assert np.flatnonzero(engine.stuck[0]).tolist() == [3]
+    run(engine, windows[30:41])
+    assert not engine.stuck.any()
+
+
+def test_silence_bears_no_evidence_and_is_noticed() -> None:
+    normal, values = plant()
+    windows = values[:60].copy()
+    windows[20:30, 3] = np.nan
+    engine = Engine(normal, EVERY)
+    shown, _ = run(engine, windows[:30])
+    assert np.flatnonzero(engine.gone[0]).tolist() == [3]
+    assert all(each.r[0, 3] == pytest.approx(0.0, abs=1e-9) for each in shown[20:])
+    run(engine, windows[30:31])
+    assert not engine.gone.any()
+    longer = Engine(normal, EVERY, gaps=np.full(8, 6.0))  # of the history
+    run(longer, windows[:30])
+    assert not longer.gone.any()
+
+
+def test_after_a_long_gap_nothing_of_before_counts() -> None:
+    normal, values = plant()
+    fresh, later = Engine(normal, EVERY), Engine(normal, EVERY)
+    run(later, values[:100])
+    later.gap(SHORT_GAP + 1)
+    for mine, other in zip(run(fresh, values[100:130])[0], run(later, values[100:130])[0], strict=True):
+        np.testing.assert_allclose(mine.passed, other.passed, atol=1e-9)

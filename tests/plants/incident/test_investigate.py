@@ -1,0 +1,251 @@
+"""A recording is answered by its incidents, dated at both ends, and by what drills on the history say of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eccaht.base.arrays import Array
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.answer import Answer
+from eccaht.plants.incident.drill import drill_history, keeping
+from eccaht.plants.incident.investigate import investigate_incident, usual_rate
+from eccaht.plants.incident.words import lines
+from eccaht.plants.model.constants import Moved
+from eccaht.plants.model.model import Model
+from tests.plants.incident.worlds import MINUTE, SCALE, START, frame_of, model_of, quiet
+
+T, ONSET, END = 300, 120, 180
+FAULTY = ("S1", "S3")
+VALVE = Moved("valve", 3.0, 5.0, START + (ONSET + 5) * MINUTE)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    """A model with drills."""
+    fitted, windows = model_of()
+    return keeping(fitted, drill_history(fitted, windows, runs=150))
+
+
+def recording(faults: dict[int, float] | None = None, *, seed: int = 1, end: int = END, windows: int = T) -> Array:
+    """Quiet windows in which sensors are off by these standard deviations from the onset to the end."""
+    values = quiet(6, windows, seed)
+    for sensor, size in (faults or {}).items():
+        values[ONSET:end, sensor] += size
+    return values
+
+
+def asked(model: Model, values: Array, **options: Any) -> Answer:
+    return investigate_incident(model, model.prepare(frame_of(values)), **options)
+
+
+def minute(time: np.datetime64 | None) -> int:
+    assert time is not None
+    return int((time - START) / MINUTE)
+
+
+def text_of(answer: Answer) -> str:
+    return " ".join(" ".join(lines(answer)).lower().split())
+
+
+@pytest.mark.parametrize("size", [-8.0, 3.0, 5.0])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_fault_is_dated_at_both_ends_and_not_at_its_recovery(model: Model, size: float, seed: int) -> None:
+    answer = asked(model, recording({2: size}, seed=seed))
+    assert answer.verdict == "wrong"
+    assert answer.named == ("S2",)
+    assert abs(minute(answer.onset) - ONSET) <= 2
+    assert abs(minute(answer.end) - END) <= 5
+    assert np.sign(answer.sensors[0].size_raw) == np.sign(size)
+    assert answer.sensors[0].size_raw == pytest.approx(SCALE * size, abs=0.8 * SCALE)
+    assert all(abs(minute(incident.onset) - END) > 5 for incident in answer.incidents)
+
+
+def test_a_fault_that_goes_on_has_no_end(model: Model) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}, end=T))
+    assert set(answer.named) == set(FAULTY)
+    assert answer.end is None
+    assert "still going on at the end of the data" in text_of(answer)
+
+
+def test_several_incidents_are_several_answers_in_order_of_time(model: Model) -> None:
+    values = recording({2: 6.0}, end=150)
+    values[240:270, 4] -= 3.0
+    first, second = asked(model, values).incidents
+    assert (first.named, second.named) == (("S2",), ("S4",))
+    assert first.onset < first.end < second.onset  # type: ignore[operator]
+    assert asked(model, values).named == ("S2",)  # the largest
+
+
+def test_with_a_start_the_rows_before_are_used_and_not_answered(model: Model) -> None:
+    values = recording({2: 6.0}, end=150)
+    assert asked(model, values, start=200).verdict != "wrong"
+    late = asked(model, recording({2: 6.0}, end=T), start=ONSET)
+    assert abs(minute(late.onset) - ONSET) <= 2
+    assert late.n_windows == T - ONSET
+    assert asked(model, values, stop=ONSET).verdict != "wrong"
+
+
+def test_nothing_is_said_of_most_quiet_stretches(model: Model) -> None:
+    verdicts = Counter(asked(model, quiet(6, 240, seed)).verdict for seed in range(10, 50))
+    assert verdicts["nothing"] >= 28
+    assert verdicts["wrong"] <= 6  # 40 stretches of 240 windows, one alarm in 4500 asked for
+
+
+def test_between_nothing_and_wrong_lies_undecided(model: Model) -> None:
+    verdicts = []
+    for size in np.linspace(0.0, 6.0, 49):
+        values = quiet(6, 60, 10)
+        values[-1, 2] += size
+        answer = asked(model, values)
+        verdicts.append(answer.verdict)
+        assert (answer.verdict == "undecided") == bool(answer.doubts)
+        assert ("nothing is wrong" in text_of(answer)) == (answer.verdict == "nothing")
+        if answer.verdict == "nothing":
+            assert max(suspect.belief for suspect in answer.sensors) <= 0.5
+        if answer.verdict == "undecided":
+            assert (answer.confidence, answer.named, answer.onset) == (None, (), None)
+    order = ["nothing", "undecided", "wrong"]
+    assert list(dict.fromkeys(verdicts)) == order
+    assert verdicts == sorted(verdicts, key=order.index)
+
+
+@pytest.mark.parametrize("windows", [1, 2, 10, 240])
+@pytest.mark.parametrize("size", [-1000.0, 15.0, 60.0])
+def test_nothing_is_never_said_while_a_sensor_is_out_of_range(model: Model, windows: int, size: float) -> None:
+    values = quiet(6, 240, 10)
+    values[-windows:, 5] += size
+    answer = asked(model, values)
+    assert answer.verdict != "nothing"
+    if windows >= 10:
+        assert answer.verdict == "wrong"
+        assert answer.named == ("S5",)
+        assert any(incident.kinds == ("range",) for incident in answer.incidents)
+        assert "s5 (out of range)" in text_of(answer)
+
+
+def test_nothing_is_never_said_of_windows_without_readings(model: Model) -> None:
+    values = recording()
+    values[len(values) // 2 :] = np.nan
+    answer = asked(model, values)
+    assert answer.verdict == "undecided"
+    assert any("hold no reading at all" in doubt for doubt in answer.doubts)
+
+
+def test_stuck_and_silent_sensors_are_named_as_such_with_the_dates_of_their_standstill(model: Model) -> None:
+    values = recording()
+    values[ONSET:END, 0], values[200:210, 4] = values[ONSET, 0], np.nan
+    answer = investigate_incident(model, model.prepare(frame_of(values).fill_nan(None)))
+    found = {each.named: (each.kinds, minute(each.onset), minute(each.end)) for each in answer.incidents}
+    assert found == {("S0",): (("stuck",), ONSET, END), ("S4",): (("silent",), 200, 210)}
+
+
+def test_named_sensors_are_believed_and_others_are_not(model: Model) -> None:
+    for seed in range(1, 6):
+        answer = asked(model, recording({1: 2.5, 3: -2.5}, seed=seed))
+        assert all(suspect.belief >= 0.5 for suspect in answer.sensors if suspect.named)
+        assert all(suspect.belief < 0.7 for suspect in answer.sensors if not suspect.named)
+
+
+def test_the_confidence_is_that_of_drills(model: Model) -> None:
+    answer = asked(model, recording({1: 8.0}))
+    assert answer.confidence is not None
+    assert 0.3 < answer.confidence < 1.0
+    assert answer.sure == (answer.confidence >= 0.95)
+    assert asked(model, recording({1: 8.0}), alpha=0.7).sure
+    assert answer.drill.startswith("On your own history: ")
+    assert answer.cautions == ()
+
+
+def uncounted(answer: Answer) -> str:
+    """The caution that says why there is no confidence."""
+    assert (answer.confidence, answer.sure) == (None, False)
+    (caution,) = answer.cautions
+    assert "Confidence: none was estimated (see the cautions)." in " ".join(lines(answer))
+    return caution
+
+
+@pytest.mark.parametrize("options", [{"number": 2}, {"number": (1, 3)}, {"least": 0.5}])
+def test_what_drills_were_not_given_leaves_no_confidence(model: Model, options: dict[str, Any]) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}), **options)
+    assert set(FAULTY) == set(answer.named)
+    assert "without a given number or smallest size, with which no confidence was estimated" in uncounted(answer)
+
+
+def test_without_drills_there_is_a_caution_and_no_confidence(model: Model) -> None:
+    answer = asked(replace(model, drilled=None), recording({1: 5.0}))
+    assert "no drills, so how often such an answer is right is not known" in uncounted(answer)
+
+
+def test_without_a_sensor_of_the_drills_there_is_no_confidence(model: Model) -> None:
+    windows = model.prepare(frame_of(recording({1: 5.0, 3: -5.0})))
+    answer = investigate_incident(model, windows.of(("S0", "S1", "S3", "S4", "S5")))
+    assert set(answer.named) == set(FAULTY)
+    assert "drills were run with all sensors; without S2 no confidence was estimated" in uncounted(answer)
+    assert len(answer.sensors) == 5
+    with pytest.raises(ValueError, match="in its order"):
+        investigate_incident(model, windows.of(("S1", "S0")))
+
+
+@pytest.mark.parametrize(("number", "named"), [(1, 1), (2, 2), (3, 3), ((0, 1), 1), ((1, 4), 2), ((3, 4), 3)])
+def test_a_given_number_of_sensors_is_named(model: Model, number: Any, named: int) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}), number=number)
+    assert len(answer.named) == named
+
+
+def test_a_number_from_none_on_names_no_sensor_of_a_quiet_stretch(model: Model) -> None:
+    values = quiet(6, 240, 10)
+    assert asked(model, values, number=(0, 3)).verdict == "nothing"
+    assert len(asked(model, values, number=(1, 3)).named) == 1
+    assert len(asked(model, values, number=2).named) == 2
+
+
+def test_deviations_that_are_too_small_to_matter_are_left_out(model: Model) -> None:
+    values = recording({1: 8.0, 3: -2.5})
+    assert set(asked(model, values).named) == set(FAULTY)
+    assert asked(model, values, least=3.0).named == ("S1",)
+    assert asked(model, values, least=30.0).verdict == "nothing"
+
+
+def test_the_stretch_itself_may_be_the_incident(model: Model) -> None:
+    answer = asked(model, recording({1: 5.0, 3: -5.0}), start=ONSET, stop=END, locate=False)
+    (incident,) = answer.incidents
+    assert set(incident.named) == set(FAULTY)
+    assert minute(incident.onset) == ONSET
+    assert incident.end is None
+
+
+def test_a_constant_that_moved_is_named_first_and_changes_nothing_else(model: Model) -> None:
+    values = recording({1: 5.0, 3: -5.0})
+    without, answer = asked(model, values), asked(model, values, moved=[VALVE])
+    first, *others = answer.sensors
+    assert (first.sensor, first.named, first.kind, first.size_raw) == ("valve", True, "moved", 2.0)
+    assert (first.reason.expected, first.reason.read, first.since) == (3.0, 5.0, VALVE.since)
+    assert [each.sensor for each in others] == [each.sensor for each in without.sensors]
+    assert (answer.confidence, answer.onset) == (without.confidence, without.onset)
+    alone = asked(model, quiet(6, 240, 10), moved=[VALVE])
+    assert (alone.verdict, alone.named, alone.onset, alone.end) == ("wrong", ("valve",), VALVE.since, None)
+    assert "drills have too few answers of this kind, so no confidence was estimated" in uncounted(alone)
+    assert asked(model, values, moved=[VALVE], number=1).named == ("valve",)
+    assert len(asked(model, values, moved=[VALVE], number=2).named) == 2
+
+
+def test_there_must_be_a_window_to_look_at(model: Model) -> None:
+    with pytest.raises(ValueError, match="there is no window to look at"):
+        asked(model, quiet(6, 50, 1), start=60)
+
+
+def test_the_default_rate_is_what_the_history_carries() -> None:
+    assert usual_rate(1000, 60.0) == 3000
+    assert usual_rate(100_000, 60.0) == 30 * 1440
+    assert usual_rate(100_000, None) == 300_000
+
+
+def test_windows_of_another_order_are_refused(model: Model) -> None:
+    windows: Windows = model.prepare(frame_of(quiet(6, 50, 1)))
+    with pytest.raises(ValueError, match="in its order"):
+        investigate_incident(model, windows.of(model.names[::-1]))

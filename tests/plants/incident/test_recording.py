@@ -1,0 +1,119 @@
+"""Incidents of a recording: those of the alarms that a watch raises, dated at both ends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from eccaht.plants.incident.engine import Engine
+from eccaht.plants.incident.recording import Found, incidents_of, run_engine, stretch_of
+from eccaht.plants.model.normal import fit_normal
+from tests.plants.incident.plants import plant, simulate, spreads
+
+EVERY = 6000.0
+
+
+class Dated(NamedTuple):
+    """By how many windows an incident was misdated, None where it was not found; and from its recovery."""
+
+    onset: int | None
+    end: int | None
+    from_recovery: int | None
+
+
+def largest(found: list[Found]) -> Found | None:
+    return max(found, key=lambda each: each.weight, default=None)
+
+
+def simulated(seed: int) -> Dated:
+    """One to three sensors off by 1 to 10 interquartile ranges for 20 to 200 windows, in one of many plants."""
+    rng = np.random.default_rng(seed)
+    sensors = int(rng.integers(10, 25))
+    values = simulate(rng, 2500, sensors, memory=float(rng.uniform(0.2, 0.8)))
+    history, windows = values[:2000], values[2000:].copy()
+    wrong = rng.choice(sensors, int(rng.integers(1, 4)), replace=False)
+    start, lasted = int(rng.integers(100, 200)), int(rng.integers(20, 200))
+    size = np.exp(rng.uniform(0.0, np.log(10.0))) * rng.choice([-1.0, 1.0], len(wrong))
+    windows[start : start + lasted, wrong] += size * spreads(history)[wrong]
+    normal = fit_normal(history)
+    best = largest(incidents_of(normal, run_engine(normal, windows, EVERY)))
+    if best is None:
+        return Dated(None, None, None)
+    end = len(windows) if best.dates.end is None else best.dates.end
+    return Dated(best.dates.onset - start, end - start - lasted, best.dates.onset - start - lasted)
+
+
+def check_dates(runs: int, onsets: int, ends: int) -> None:
+    found = [simulated(seed) for seed in range(runs)]
+    assert sum(each.onset is not None and abs(each.onset) <= 2 for each in found) >= onsets
+    assert sum(each.end is not None and abs(each.end) <= 5 for each in found) >= ends
+    assert not any(each.from_recovery is not None and abs(each.from_recovery) <= 2 for each in found)
+
+
+def test_faults_that_end_are_dated_at_both_ends() -> None:
+    check_dates(15, onsets=13, ends=12)
+
+
+@pytest.mark.slow
+def test_a_hundred_faults_that_end_are_dated_at_both_ends() -> None:
+    check_dates(100, onsets=90, ends=80)
+
+
+def test_the_alarms_are_those_of_a_watch_of_the_same_windows() -> None:
+    normal, values = plant()
+    windows = values[:400].copy()
+    windows[100:150, 2] += 3.0
+    windows[250:300, 5] -= 3.0
+    engine, begun, on = Engine(normal, EVERY), [], []
+    for t, x in enumerate(windows):
+        if engine.step(x[None, :]).began[0]:
+            begun.append(t)
+        on.append(bool(engine.on[0]))
+    run = run_engine(normal, windows, EVERY)
+    assert [first for first, _, _ in run.alarms] == begun
+    mine = np.zeros(len(windows), dtype=bool)
+    for first, over, _ in run.alarms:
+        mine[first:over] = True
+    assert mine.tolist() == on
+
+
+def test_two_faults_are_two_incidents_and_a_recovery_is_none() -> None:
+    normal, values = plant()
+    windows = values[:400].copy()
+    windows[100:150, 2] += 5.0 * spreads(values)[2]
+    windows[250:300, 5] -= 5.0 * spreads(values)[5]
+    first, second = incidents_of(normal, run_engine(normal, windows, EVERY))
+    assert (first.dates.onset, first.dates.end, first.naming.named[0]) == (100, 150, 2)
+    assert (second.dates.onset, second.dates.end, second.naming.named[0]) == (250, 300, 5)
+
+
+def test_a_fault_that_goes_on_has_no_end() -> None:
+    normal, values = plant()
+    windows = values[:200].copy()
+    windows[150:, 3] += 5.0 * spreads(values)[3]
+    (found,) = incidents_of(normal, run_engine(normal, windows, EVERY))
+    assert (found.dates.onset, found.dates.end) == (150, None)
+
+
+def test_a_sensor_that_stands_still_is_an_incident_by_itself() -> None:
+    normal, values = plant()
+    windows = values[:200].copy()
+    windows[120:160, 6] = windows[120, 6]
+    found = incidents_of(normal, run_engine(normal, windows, EVERY))
+    stuck = next(each for each in found if each.wrong.get(6) == "stuck" or 6 in each.sensors)
+    assert abs(stuck.dates.onset - 120) <= 2
+    assert 6 in stuck.sensors
+
+
+def test_a_stretch_that_is_given_is_one_incident_whatever_it_shows() -> None:
+    normal, values = plant()
+    run = run_engine(normal, values[:200], EVERY)
+    found = stretch_of(normal, run, 100, 150, number=2)
+    assert (found.dates.onset, found.dates.end, len(found.sensors)) == (100, 150, 2)
+
+
+def test_nothing_is_found_in_quiet_windows() -> None:
+    normal, values = plant()
+    assert incidents_of(normal, run_engine(normal, values[:500], 1e6)) == []

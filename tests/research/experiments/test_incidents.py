@@ -1,0 +1,247 @@
+"""The bench scores answers as defined, depends on nothing but its settings, and resumes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+
+from eccaht.plants.incident.drill import drill_history
+from eccaht.research.datasets.labelled import Entity, find_entities
+from eccaht.research.datasets.testbeds import Testbed
+from eccaht.research.experiments import incidents, incidents_methods
+from eccaht.research.experiments.detection import DETECTORS, watch
+from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings, Finished, jobs_of, run
+from eccaht.research.experiments.incidents_cases import CaseReadings, CaseWorld, LabelledCase, Tier, spread
+from eccaht.research.experiments.incidents_figure import draw
+from eccaht.research.experiments.incidents_methods import METHODS, Judgement, alarm_level, check_methods
+from eccaht.research.experiments.incidents_summary import as_entry, summarise, summary_table
+from eccaht.research.experiments.incidents_trials import ReplayTrial, as_row, from_row, trial_of, trials_table
+from eccaht.research.experiments.rivals import BEFORE, z_max
+from tests.research.datasets.labelled_format import write_collection
+from tests.research.experiments.incident_methods import z_scores
+
+QUICK = CollectionSettings(runs=4, seed=3, methods=("z-mean", "z-max"))
+
+
+@pytest.fixture(scope="module")
+def entities(tmp_path_factory: pytest.TempPathFactory) -> list[Entity]:
+    return find_entities(write_collection(tmp_path_factory.mktemp("data") / "small", ["a", "b"]))
+
+
+# -- one answer ----------------------------------------------------------------------------------------
+
+
+def judged(truth: tuple[int, ...], order: tuple[int, ...], named: set[int], tier: Tier = "labelled") -> ReplayTrial:
+    readings = CaseReadings(np.zeros((50, 6)), tuple("abcdef"))
+    return trial_of(
+        "c", "e", LabelledCase(tier, 0, readings, 30, truth), "m", Judgement(order, frozenset(named), 0.5, True)
+    )
+
+
+def test_scores_are_those_of_the_definition() -> None:
+    trial = judged((0, 1, 2), (5, 0, 4, 1, 2, 3), {5, 0})
+    assert (trial.first, trial.named, trial.windows) == (("f", "a", "e"), ("f", "a"), 20)
+    assert trial.precision == 1 / 3  # of f, a, e
+    assert trial.hit_rate == 1.0  # the first ceil(4.5) = 5
+    assert trial.top_3
+    assert trial.f1 == 2 * 1 / (2 + 3)
+    assert not trial.right
+    assert judged((1,), (1, 0, 2, 3, 4, 5), {1}).right
+    assert judged((4,), (0, 1, 2, 3, 4, 5), set()).f1 == 0.0
+    assert not judged((4,), (0, 1, 2, 3, 4, 5), set()).top_3
+    assert judged((), (0, 1, 2, 3, 4, 5), set(), "quiet").right
+
+
+def test_records_survive_as_rows() -> None:
+    for trial in (judged((0, 1), (1, 0, 2, 3, 4, 5), {1}), judged((), (0, 1, 2, 3, 4, 5), set(), "quiet")):
+        assert from_row(as_row(trial)) == trial
+    table = trials_table([trial, replace(trial, named=("a",))])
+    assert table["right"].tolist() == [True, False]
+
+
+def test_rivals_alarm_in_one_of_twenty_stretches_of_their_history() -> None:
+    rows = np.random.default_rng(0).standard_normal((20 * 60 + BEFORE, 3))
+    score = z_max(rows)
+    level = alarm_level(score, rows, 20)
+    largest = [score(rows[:0], rows[start : start + 20]).max() for start in spread(BEFORE, len(rows), 20, 60)]
+    assert np.sum(np.array(largest) > level) == 3  # of 60
+
+
+# -- all of them ---------------------------------------------------------------------------------------
+
+
+def test_records_depend_neither_on_the_order_nor_on_other_methods(entities: list[Entity]) -> None:
+    together = run(entities, QUICK)
+    alone = run(entities[::-1], replace(QUICK, methods=("z-max",)))
+    assert {trial for trial in together.trials if trial.method == "z-max"} == set(alone.trials)
+    assert [trial.entity for trial in together.trials] == sorted(trial.entity for trial in together.trials)
+    tiers = [trial.tier for trial in alone.trials if trial.entity == "a"]
+    assert {tier: tiers.count(tier) for tier in tiers} == {"labelled": 2, "injected": 4, "replayed": 4, "quiet": 5}
+
+
+def test_moved_metrics_are_found_and_replays_are_not(entities: list[Entity]) -> None:
+    summary = summarise(run(entities, replace(QUICK, runs=40)).trials)["small"]
+    assert summary.labelled["z-mean"]["precision_at_n"].mean == 1.0
+    assert summary.injected["z-mean"]["1"].mean > 0.9
+    assert summary.replayed["z-mean"]["both"].mean < 0.6  # chance is 2/7
+    assert summary.cases["replayed"] == {"1": 40, "3": 40, "both": 80}
+
+
+def test_an_error_names_its_entity(tmp_path: Path) -> None:
+    short = find_entities(write_collection(tmp_path / "short", ["s"], rows=200))
+    with pytest.raises(ValueError, match="short/s: 200 training rows are too few"):
+        run(short, QUICK)
+
+
+def test_parts_are_those_that_the_labels_allow(entities: list[Entity]) -> None:
+    testbed = Testbed("tep", "faults", "tep", Path("normal.csv"), ())
+    assert [job.name for job in jobs_of([entities[0], CaseWorld(), testbed])] == [
+        "small/a labelled",
+        "small/a last-third",
+        "small/a detection",
+        "water/net3 last-third",
+        "tep/faults detection",
+    ]
+    assert [job.part for job in jobs_of([replace(entities[0], segments=())])] == ["last-third", "detection"]
+
+
+def test_an_interrupted_run_goes_on(entities: list[Entity], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished = Finished(tmp_path / "unfinished", QUICK)
+    whole, asked = run(entities, QUICK), []
+    work = incidents.judge
+
+    def judge(job: incidents.CollectionJob, *arguments: object) -> CollectionPiece:
+        asked.append(job.name)
+        if len(asked) == 5:
+            raise ValueError("interrupted")
+        return work(job, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(incidents, "judge", judge)
+    with pytest.raises(ValueError, match="interrupted"):
+        run(entities, QUICK, finished=finished)
+    assert run(entities, QUICK, finished=finished) == whole
+    assert len(asked) == len(set(asked)) + 1 == 7
+    assert len(whole.outcomes) == 2 * len(DETECTORS)
+    finished.clear()
+    assert not (tmp_path / "unfinished").exists()
+
+
+def test_what_was_made_otherwise_is_not_taken_over(
+    entities: list[Entity], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, piece = (
+        jobs_of(entities)[0],
+        CollectionPiece([judged((0,), (1, 0, 2, 3, 4, 5), {1})], ["why"], watch(entities[0], 0)),
+    )
+    finished = Finished(tmp_path, QUICK)
+    assert finished.get(job) is None
+    finished.put(job, piece)
+    assert finished.get(job) == piece
+    assert finished.get(jobs_of(entities)[1]) is None
+    assert Finished(tmp_path, replace(QUICK, runs=5)).get(job) is None
+    monkeypatch.setattr(incidents, "program_digest", lambda: "another")
+    assert Finished(tmp_path, QUICK).get(job) is None
+    (file,) = tmp_path.glob("*.json")
+    file.write_text("{")
+    assert finished.get(job) is None
+
+
+# -- summaries -----------------------------------------------------------------------------------------
+
+
+def fabricated() -> list[ReplayTrial]:
+    order = (0, 1, 2, 3, 4, 5)
+    trials = [judged((0, 3), order, {0}), judged((0, 1), order, {0, 1})]
+    trials += [judged((0,), order, {0}, "replayed"), judged((1, 2, 3), order, {1}, "replayed")]
+    trials += [replace(judged((0,), order, {1}, "injected"), sure=False)]
+    trials += [judged((), order, named, "quiet") for named in (set(), {2}, set())]
+    return [replace(trial, method="eccaht") for trial in trials]
+
+
+def test_the_summary_counts() -> None:
+    summary = summarise(fabricated())["c"]
+    entry = as_entry(summary)
+    assert entry["labelled"] == {
+        "eccaht": {"precision_at_n": 0.75, "hit_rate_150": 0.75, "rc_top_3": 1.0, "f1": pytest.approx((2 / 3 + 1) / 2)}
+    }
+    assert entry["replayed"] == {"eccaht": {"1": 1.0, "3": pytest.approx(2 / 3)}}
+    assert entry["injected"] == {"eccaht": {"1": 1.0}}
+    assert entry["quiet"] == {"alarms": 1, "stretches": 3, "promise": 0.05}
+    assert entry["sure_and_wrong"] == {"wrong": 1, "sure": 2}  # the injected one is wrong, but not sure
+    assert entry["right_sets"]["replayed"]["eccaht"] == {"1": 1.0, "3": 0.0, "both": 0.5}
+    assert entry["intervals"]["replayed"]["eccaht"]["1"] is None  # of a single incident
+    low, high = entry["intervals"]["labelled"]["eccaht"]["precision_at_n"]
+    assert 0.5 <= low <= 0.75 <= high <= 1.0
+    table = summary_table({"c": summary})
+    (row,) = np.flatnonzero(table["measure"] == "sure_and_wrong")
+    assert (table["mean"][row], table["incidents"][row]) == (0.5, 2)
+
+
+def test_a_sure_answer_that_names_nothing_is_wrong_where_something_was_changed() -> None:
+    trials = [replace(judged((0,), (0, 1, 2, 3, 4, 5), set(), "injected"), method="eccaht")]
+    assert as_entry(summarise(trials)["c"])["sure_and_wrong"] == {"wrong": 1, "sure": 1}
+
+
+def test_the_figure_has_a_row_for_each_method_and_collection() -> None:
+    trials = fabricated()
+    trials += [replace(trial, method="z-mean", sure=None) for trial in trials]
+    trials += [replace(trial, collection="d") for trial in trials if trial.tier != "labelled"]
+    left, right = draw(summarise(trials)).axes
+    names = ["c", "eccaht", "z-mean", "d", "eccaht", "z-mean"]
+    assert [label.get_text() for label in left.get_yticklabels()] == names
+    assert drawn_means(left) == [0.75] * 2  # nothing is labelled in d
+    np.testing.assert_allclose(drawn_means(right), [5 / 6] * 4)
+
+
+def drawn_means(ax: Axes) -> list[float]:
+    return [float(np.atleast_1d(line.get_xdata())[0]) for line in ax.lines if line.get_marker() in ("o", "s")]
+
+
+# -- methods -------------------------------------------------------------------------------------------
+
+
+def test_methods_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incidents_methods, "lacking", lambda name: "pyod" if name == "ecod" else None)
+    chosen, notes = check_methods(None)
+    assert chosen == tuple(name for name in METHODS if name != "ecod")
+    assert notes == ["ecod is left out: it needs pyod, which is not installed"]
+    with pytest.raises(ValueError, match="the method ecod needs pyod: pip install pyod"):
+        check_methods(["ecod"])
+    with pytest.raises(ValueError, match="did you mean 'z-mean'"):
+        check_methods(["z-men"])
+    with pytest.raises(ValueError, match="each method once"):
+        check_methods(["z-max", "z-max"])
+
+
+def test_sensors_that_our_model_has_dropped_are_ranked_last() -> None:
+    sensors, known = tuple("abcd"), np.array([0, 1, 3])
+    judgement = incidents_methods.judgement_of(sensors, known, ["d", "c", "b"], ["d", "c"], 0.9, True)
+    assert judgement == Judgement((3, 1, 0), frozenset({3}), 0.9, True)
+
+
+def test_our_method_takes_part(entities: list[Entity], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incidents_methods, "our_judge", z_scores)
+    names = ("eccaht", "z-mean")
+    trials = run(entities[:1], CollectionSettings(runs=2, methods=names)).trials
+    ours, rival = ([trial for trial in trials if trial.method == name] for name in names)
+    assert [trial.hits for trial in ours] == [trial.hits for trial in rival]
+    assert {trial.sure for trial in rival} == {None}
+
+
+def test_our_method_finds_moved_metrics_and_seldom_names_in_quiet_stretches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incidents_methods, "drill_history", partial(drill_history, runs=12))
+    longer = find_entities(write_collection(tmp_path / "longer", ["a"], rows=1200))
+    trials = run(longer, CollectionSettings(runs=2, methods=("eccaht",))).trials
+    first, second = (trial for trial in trials if trial.tier == "labelled")
+    assert first.precision == 1.0
+    assert set(second.truth) <= set(second.named)  # the windows before it belong to the first for the most part
+    quiet = [trial for trial in trials if trial.tier == "quiet"]
+    assert sum(bool(trial.named) for trial in quiet) <= 0.2 * len(quiet)
+    assert all(trial.named for trial in trials if trial.tier == "injected")

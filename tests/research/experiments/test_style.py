@@ -1,0 +1,77 @@
+"""What is saved is complete, repeatable, and nothing else is left behind."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from eccaht.base.files import replacing
+from eccaht.base.presentation.style import figure_style, save_figure
+from eccaht.research.experiments.tables import save_table
+
+
+def small_figure() -> Figure:
+    with figure_style():
+        figure = Figure(figsize=(1.5, 1.0))
+        figure.add_subplot().plot([0, 1], [0, 1])
+    return figure
+
+
+def test_a_figure_is_saved_as_pdf_and_png(tmp_path: Path) -> None:
+    files = save_figure(small_figure(), tmp_path / "a.b")
+    assert [file.name for file in files] == ["a.b.pdf", "a.b.png"]
+    assert files[0].read_bytes().startswith(b"%PDF")
+    assert files[1].read_bytes().startswith(b"\x89PNG")
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_the_same_figure_gives_the_same_bytes_and_no_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = [file.read_bytes() for file in save_figure(small_figure(), tmp_path / "first")]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for whoever asks
+    second = [file.read_bytes() for file in save_figure(small_figure(), tmp_path / "second")]
+    assert first == second
+    assert b"CreationDate" not in first[0]
+
+
+def test_a_failed_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = [file.read_bytes() for file in save_figure(small_figure(), tmp_path / "figure")]
+
+    def fail(self: Figure, file: Any, **_: Any) -> None:  # noqa: ARG001
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_figure(small_figure(), tmp_path / "figure")
+    assert [file.read_bytes() for file in sorted(tmp_path.iterdir())] == old
+
+
+def test_the_style_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(matplotlib.rcParams, "font.size", 31.0)
+    with figure_style():
+        assert matplotlib.rcParams["font.size"] < 12
+        assert not matplotlib.rcParams["axes.spines.top"]
+    assert matplotlib.rcParams["font.size"] == 31.0
+
+
+def test_a_file_gets_the_permissions_that_the_user_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    with replacing(tmp_path / "new") as file:
+        file.write(b"x")
+    assert os.stat(tmp_path / "new").st_mode == os.stat(tmp_path / "usual").st_mode
+
+
+def test_a_table_reads_back_exactly(tmp_path: Path) -> None:
+    table = {"k": np.arange(4), "x": np.array([0.1, 1 / 3, 1e-300, np.nan]), "on": np.array([True, False] * 2)}
+    with save_table(table, tmp_path / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["k"]) for row in rows] == [0, 1, 2, 3]
+    np.testing.assert_array_equal([float(row["x"]) for row in rows], table["x"])
+    assert [row["on"] for row in rows] == ["True", "False", "True", "False"]

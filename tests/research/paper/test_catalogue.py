@@ -1,0 +1,128 @@
+"""The catalogue is the table of docs/figures.md."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from eccaht import effective_rank, make_policy
+from eccaht.research.experiments.comparison import refusal
+from eccaht.research.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, beside, choose
+from eccaht.research.paper.spec import Experiment
+
+IDS = ["fig1", "fig2", "fig3a", "fig3b", "fig5a", "fig5b", "fig5c", *(f"fig{k}" for k in range(6, 27))]
+IDS += ["table1", "stopping", "asymptotics"]
+# paper, table 1 (appendix on limitations); a different random graph may differ
+RANKS = {
+    "toeplitz": (46.64, 28.58),
+    "equicorrelation": (4.30, 1.56),
+    "block": (21.54, 12.08),
+    "circulant": (46.08, 28.10),
+    "exponential": (46.64, 28.58),
+    "rbf": (3.80, 3.18),
+    "kronecker": (9.41, 3.60),
+}
+
+
+def test_every_experiment_but_those_on_wadi_is_there() -> None:
+    assert sorted(EXPERIMENTS) == sorted(IDS)
+    assert all(experiment.id == id for id, experiment in EXPERIMENTS.items())
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_every_setting_is_a_problem_to_which_every_policy_applies(experiment: Experiment) -> None:
+    for setting in experiment.settings:
+        problem = setting.problem()
+        for policy in experiment.policies:
+            options = {**setting.options, **experiment.policy_options.get(policy, {})}
+            rule = {name: options.pop(name) for name in ("stopping", "alpha", "alphas") if name in options}
+            assert refusal(policy, problem, **options) is None
+            if "stopping" in rule:
+                make_policy(policy, problem, **rule)
+    json.dumps(experiment.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("id", "size", "n", "shift", "budget", "horizon", "policies"),
+    [
+        ("fig1", 15, 3, 3, 4, 20, 1),
+        ("fig5a", 100, 3, 5, 4, 500, 3),
+        ("fig5b", 100, 3, 5, 4, 500, 3),
+        ("fig5c", 1000, 10, 3, 10, 5000, 3),
+        ("fig2", 100, 3, 5, 4, 500, 5),
+        ("fig3a", 128, 5, 5, 5, 1500, 3),
+        ("fig17", 128, 5, 3, 5, 2000, 1),
+        ("fig18", 128, 5, 3, 5, 2000, 1),
+        *((f"fig{k}", 128, 5, 3, 5, 2000, 7) for k in ("3b", *range(10, 17), *range(19, 27))),
+    ],
+)
+def test_numbers_of_the_table(
+    id: str, size: int, n: int, shift: float, budget: float, horizon: int, policies: int
+) -> None:
+    experiment = EXPERIMENTS[id]
+    assert (experiment.horizon, len(experiment.policies)) == (horizon, policies)
+    for setting in experiment.settings:
+        problem = setting.problem()
+        assert (problem.size, problem.n_anomalies, problem.budget) == (size, n, budget)
+        assert set(problem.shift) == {shift}
+
+
+def test_sweeps_vary_what_their_axis_says() -> None:
+    values = {id: [setting.x for setting in EXPERIMENTS[id].settings] for id in ("fig6", "fig7", "fig8", "fig9")}
+    assert values["fig6"] == [setting.shift for setting in EXPERIMENTS["fig6"].settings] == [0.5, 1, 2, 3, 4, 5, 6]
+    assert values["fig8"] == [setting.n_anomalies for setting in EXPERIMENTS["fig8"].settings] == [1, 2, 3, 4, 5, 6]
+    assert values["fig9"] == [setting.budget for setting in EXPERIMENTS["fig9"].settings]
+    assert values["fig9"][:8] == [0.35, 0.4, 0.5, 0.6, 0.7, 1, 2, 4]
+    assert values["fig9"][-5:] == [20, 25, 30, 40, 50]
+    np.testing.assert_allclose(values["fig7"], np.arange(-9, 10) / 10)
+    for setting in EXPERIMENTS["fig7"].settings:
+        assert setting.covariance().column(0)[1] == pytest.approx(setting.x, abs=1e-12)
+
+
+def test_rank_experiments_have_both_mixtures_and_both_ranges() -> None:
+    mixtures = EXPERIMENTS["fig17"].settings
+    for label, unit in (("as printed", False), ("unit variance", True)):
+        some = [setting for setting in mixtures if setting.label == label]
+        assert (len(some), some[0].x, some[-1].x) == (30, 0.95, 0.9999)
+        assert all(np.allclose(setting.covariance().diagonal(), 1.0) == unit for setting in some)
+    scales = [setting.x for setting in EXPERIMENTS["fig18"].settings]
+    np.testing.assert_allclose(scales, [*np.linspace(0.1, 5, 30), *np.linspace(10, 75, 10)])
+
+
+def test_families_and_regularization() -> None:
+    pairs = [("fig3b", "toeplitz"), *((f"fig{k}", name) for k, name in enumerate(FAMILIES[1:], start=10))]
+    for id, family in pairs:
+        (setting,) = EXPERIMENTS[id].settings
+        assert (setting.family, setting.options, EXPERIMENTS[id].policies) == (family, {}, BANDITS)
+    for k in (19, 20, 21):
+        weaker, ridge = EXPERIMENTS[f"fig{k}"].settings
+        assert (weaker.arguments["rho"], weaker.options) == (0.5, {})
+        assert (ridge.arguments["rho"], ridge.options) == (0.8, {"regularize": 0.01})
+    for k in range(22, 27):
+        assert [setting.options for setting in EXPERIMENTS[f"fig{k}"].settings] == [{"regularize": 0.01}]
+
+
+def test_effective_ranks_are_those_of_the_paper() -> None:
+    found = {setting.label: setting.covariance() for setting in EXPERIMENTS["table1"].settings}
+    assert list(found) == list(FAMILIES)
+    for family, (shannon, participation) in RANKS.items():
+        assert round(effective_rank(found[family]), 2) == shannon
+        assert round(effective_rank(found[family], kind="participation"), 2) == participation
+    assert math.isclose(effective_rank(found["graph"]), 121.7, rel_tol=0.01)
+
+
+def test_unknown_ids_are_refused_with_the_nearest() -> None:
+    assert choose(["all"]) == list(EXPERIMENTS.values())
+    with pytest.raises(ValueError, match="unknown experiment 'fgi5a': did you mean 'fig5a'"):
+        choose(["fig2", "fgi5a"])
+
+
+def test_joint_can_be_added_wherever_policies_are_compared() -> None:
+    for plain, wider in zip(EXPERIMENTS.values(), beside(EXPERIMENTS.values(), ["joint", "joint"]), strict=True):
+        assert wider.added == (() if plain.id in ("fig1", "table1", "stopping", "asymptotics") else ("joint",))
+        assert wider.policies == plain.policies
+        assert wider.as_dict() == plain.as_dict()
+    assert beside(choose(["fig10"]), ["ttts"]) == choose(["fig10"])

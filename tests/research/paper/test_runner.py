@@ -1,0 +1,375 @@
+"""The same tables whoever runs them, however often they are interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+from numpy.testing import assert_array_equal
+
+from eccaht.base.files import NotWritten
+from eccaht.research.experiments.comparison import compare, curve_steps
+from eccaht.research.paper import fig1, figures, runner, storage
+from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.runner import Progress, reproduce
+from eccaht.research.paper.spec import Experiment, Setting
+from tests.base.test_files import full_disk
+from tests.checks.held import held_after
+from tests.clusters import cluster
+
+RUNS, SEED = 3, 4
+SMALL = Experiment(
+    "small",
+    "A small one",
+    "curves",
+    (
+        Setting("rbf", "rbf", {"K": 16, "length_scale": 2.0}, 2, 4.0, 3.0),
+        Setting("ridge", "toeplitz", {"K": 16, "rho": 0.7}, 2, 4.0, 3.0, options={"regularize": 0.01}),
+    ),
+    ("ecc-aht", "random-sparse"),
+    horizon=30,
+)
+SWEEP = replace(
+    SMALL, id="sweep", kind="sweep", settings=tuple(replace(s, x=float(k)) for k, s in enumerate(SMALL.settings))
+)
+TABLE = replace(SMALL, id="table", kind="table", policies=())
+RULES = [
+    replace(
+        SMALL,
+        id=id,
+        kind=EXPERIMENTS[id].kind,
+        settings=(Setting("toeplitz", "toeplitz", {"K": 16, "rho": 0.3}, 2, 2.0, 3.0),),
+        policies=("ecc-aht",),
+        horizon=1000,
+        policy_options=EXPERIMENTS[id].policy_options,
+    )
+    for id in ("stopping", "asymptotics")
+]
+ALL = [SMALL, SWEEP, TABLE, EXPERIMENTS["fig1"], *RULES]
+
+
+def without_figures(patch: pytest.MonkeyPatch) -> None:
+    for module in (figures, fig1):
+        patch.setattr(module, "draw", lambda _: Figure(figsize=(1, 1)))
+
+
+@pytest.fixture(autouse=True)
+def _plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_figures(monkeypatch)
+
+
+def run(
+    directory: Path, *experiments: Experiment, runs: int = RUNS, jobs: int = 1, fresh: bool = False
+) -> list[Progress]:
+    reported: list[Progress] = []
+    chosen = experiments or ALL
+    reproduce(chosen, directory, runs=runs, seed=SEED, jobs=jobs, fresh=fresh, progress=reported.append)
+    return reported
+
+
+def tables(directory: Path) -> dict[str, bytes]:
+    """Every file but the pictures."""
+    files = [path for path in directory.rglob("*") if path.is_file() and path.suffix not in (".pdf", ".png")]
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of it, run once without interruption."""
+    directory = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        without_figures(patch)
+        run(directory)
+    return directory
+
+
+def test_hits_are_those_of_a_comparison(whole: Path) -> None:
+    results = storage.load(whole, "small")
+    assert results.experiment.as_dict() == SMALL.as_dict()
+    assert (results.runs, results.seed) == (RUNS, SEED)
+    for k, setting in enumerate(SMALL.settings):
+        options = {"runs": RUNS, "horizon": SMALL.horizon, "seed": SEED, "options": setting.options}
+        records = compare(setting.problem(), SMALL.policies, **options)  # type: ignore[arg-type]
+        for policy in SMALL.policies:
+            assert results.cells[k, policy].dtype == np.int32
+            assert_array_equal(results.cells[k, policy], records.hits[policy])
+
+
+def test_a_cell_is_a_table_of_runs_and_steps(whole: Path) -> None:
+    table = pl.read_parquet(whole / "small" / "cells" / "1-ecc-aht.parquet")
+    assert table.columns == ["setting", "policy", "run", "step", "hits"]
+    assert table.select(pl.exclude("policy")).dtypes == [pl.Int32] * 4
+    assert table["policy"].cast(pl.String).unique().to_list() == ["ecc-aht"]
+    assert table.height == RUNS * SMALL.horizon
+    assert (table["step"].min(), table["step"].max(), table["run"].max()) == (1, SMALL.horizon, RUNS - 1)
+
+
+def test_summaries_can_be_opened(whole: Path) -> None:
+    summary = pl.read_csv(whole / "sweep" / "summary.csv")
+    assert summary["x"].to_list() == [0, 0, 1, 1]
+    first = summary.row(0, named=True)
+    assert (first["policy"], first["runs"], first["horizon"]) == ("ecc-aht", RUNS, SMALL.horizon)
+    assert first["first_low"] <= first["first_mean"] <= first["first_high"]
+    assert first["first_mean"] <= first["good_mean"]
+    final = storage.load(whole, "sweep").f1(0, "ecc-aht")[:, -1].mean()
+    assert first["final_f1_mean"] == pytest.approx(final, abs=1e-15)
+    curves = pl.read_csv(whole / "small" / "curves.csv")
+    assert curves.columns == ["setting", "policy", "step", "mean", "low", "high"]
+    f1 = storage.load(whole, "small").f1(1, "random-sparse").mean(axis=0)
+    some = curves.filter(setting=1, policy="random-sparse")
+    np.testing.assert_allclose(some["mean"], f1[some["step"].to_numpy() - 1])
+    assert pl.read_csv(whole / "table" / "summary.csv").columns == ["family", "shannon", "participation"]
+    assert {path.name for path in (whole / "fig1").iterdir()} >= {"fig1.csv", "fig1.pdf", "fig1.png"}
+    assert not (whole / "table" / "table.png").exists()
+
+
+def test_searches_of_a_stopping_rule_are_cells_like_the_others(whole: Path) -> None:
+    stopping, asymptotics = (storage.load(whole, entry.id) for entry in RULES)
+    assert (stopping.runs, asymptotics.runs) == (10 * RUNS, RUNS)
+    runs = pl.read_csv(whole / "stopping" / "runs.csv")
+    assert_array_equal(runs.select("hits", "measurements").to_numpy(), stopping.cells[0, "ecc-aht"])
+    (counted,) = pl.read_csv(whole / "stopping" / "summary.csv").rows(named=True)
+    assert counted["wrong"] == int((runs["hits"] < 2).sum())
+    assert counted["share_low"] <= counted["share"] <= counted["share_high"]
+    stops = pl.read_csv(whole / "asymptotics" / "runs.csv")
+    assert (stops["first_stop"] < stops["last_stop"]).any()
+    (slope,) = pl.read_csv(whole / "asymptotics" / "summary.csv").rows(named=True)
+    assert slope["slope_low"] <= slope["slope"] <= slope["slope_high"]
+
+
+def test_one_run_has_no_intervals(tmp_path: Path) -> None:
+    run(tmp_path, SMALL, runs=1)
+    assert pl.read_csv(tmp_path / "small" / "summary.csv")["final_f1_low"].to_list() == [None] * 4
+    assert pl.read_csv(tmp_path / "small" / "curves.csv")["low"].null_count() > 0
+
+
+def test_curves_have_about_300_steps() -> None:
+    assert curve_steps(30).tolist()[:3] == [1, 2, 3]
+    steps = curve_steps(5000)
+    assert (steps[0], steps[-1]) == (1, 5000)
+    assert 200 < len(steps) <= 300
+
+
+def test_two_processes_write_the_same_tables(whole: Path, tmp_path: Path) -> None:
+    reported = run(tmp_path, jobs=2)
+    assert tables(tmp_path) == tables(whole)
+    assert reported[0].share == 0
+    assert reported[-1] == Progress(10, 10, 6, 6, 1.0)
+    assert [now.share for now in reported] == sorted(now.share for now in reported)
+
+
+def test_pieces_of_a_cell_make_the_same_cell(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_PIECE", 1)
+    run(tmp_path)
+    assert tables(tmp_path) == tables(whole)
+
+
+def test_a_second_call_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for work in ("_run", "_finish"):
+        monkeypatch.setattr(runner, work, lambda *_: pytest.fail("it is done"))
+    run(tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_only_missing_cells_are_run_again(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path)
+    (tmp_path / "small" / "cells" / "0-ecc-aht.parquet").unlink()
+    (tmp_path / "sweep" / "sweep.png").unlink()
+    leftover = tmp_path / "small" / "cells" / ".0-ecc-aht.parquet.0123abcd.part"
+    leftover.write_bytes(b"half")
+    ran, finished = [], []
+    once, finish = runner._run, runner._finish
+
+    def counted_run(k: int, piece: runner.Piece) -> object:
+        ran.append(piece.key)
+        return once(k, piece)
+
+    def counted_finish(directory: Path, id: str) -> str:
+        finished.append(id)
+        return finish(directory, id)
+
+    monkeypatch.setattr(runner, "_run", counted_run)
+    monkeypatch.setattr(runner, "_finish", counted_finish)
+    run(tmp_path)
+    assert ran == [("small", (0, "ecc-aht"))]
+    assert sorted(finished) == ["small", "sweep"]
+    assert tables(tmp_path) == tables(whole)
+
+
+def test_added_policies_leave_everything_else_as_it_was(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, SMALL)
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "small").glob("cells/*")}
+    wider = SMALL.beside("joint", "ecc-aht")
+    assert (wider.policies, wider.added) == (SMALL.policies, ("joint",))
+    assert run(tmp_path, wider)[-1].of_cells == 6
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
+    assert (tmp_path / "small" / "spec.json").read_bytes() == (whole / "small" / "spec.json").read_bytes()
+    results = storage.load(tmp_path, "small")
+    assert (results.experiment.policies, results.experiment.added) == (SMALL.policies, ("joint",))
+    for k, setting in enumerate(SMALL.settings):
+        options = {"runs": RUNS, "horizon": SMALL.horizon, "seed": SEED, "options": setting.options}
+        found = compare(setting.problem(), ["joint"], **options).hits  # type: ignore[arg-type]
+        assert_array_equal(results.cells[k, "joint"], found["joint"])
+    summary, plain = (pl.read_csv(home / "small" / "summary.csv") for home in (tmp_path, whole))
+    assert summary.filter(pl.col("policy") != "joint").equals(plain)
+    assert set(summary["policy"]) == {*SMALL.policies, "joint"}
+    for work in ("_run", "_finish"):
+        monkeypatch.setattr(runner, work, lambda *_: pytest.fail("it is done"))
+    for experiment in (SMALL, wider):
+        run(tmp_path, experiment)
+
+
+def test_an_added_policy_is_left_out_until_all_its_cells_are_there(whole: Path, tmp_path: Path) -> None:
+    wider = SMALL.beside("diagonal")
+    run(tmp_path, wider)
+    (tmp_path / "small" / "cells" / "1-diagonal.parquet").unlink()
+    assert storage.load(tmp_path, "small").experiment.shown == SMALL.shown
+    (tmp_path / "small" / "summary.csv").unlink()
+    run(tmp_path, SMALL)
+    assert (tmp_path / "small" / "summary.csv").read_bytes() == (whole / "small" / "summary.csv").read_bytes()
+    run(tmp_path, wider)
+    assert storage.load(tmp_path, "small").experiment.added == ("diagonal",)
+    run(tmp_path, SMALL, fresh=True)
+    assert {path.stem for path in (tmp_path / "small" / "cells").iterdir()} == {
+        f"{k}-{policy}" for k in (0, 1) for policy in SMALL.policies
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"runs": 9}, "number of runs"),
+        ({"seed": 9}, "seed"),
+        ({"version": "9"}, "version of eccaht"),
+        ({"entry": {**SMALL.as_dict(), "horizon": 9}}, "entry of the catalogue"),
+    ],
+)
+def test_results_made_in_another_way_are_not_mixed_in(
+    change: dict[str, object], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, SMALL)
+    spec = tmp_path / "small" / "spec.json"
+    spec.write_text(json.dumps({**json.loads(spec.read_text()), **change}))
+    (tmp_path / "small" / "cells" / "0-ecc-aht.parquet").unlink()
+    before = tables(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "_run", lambda *_: pytest.fail("work began"))
+        with pytest.raises(ValueError, match=f"made with another {words}: use another --out, or --fresh"):
+            run(tmp_path, TABLE, SMALL)
+    assert tables(tmp_path) == before
+
+
+def test_fresh_discards_results_and_nothing_else(whole: Path, tmp_path: Path) -> None:
+    run(tmp_path, SMALL, runs=1)
+    (tmp_path / "small" / "notes.txt").write_text("mine")
+    run(tmp_path, SMALL, fresh=True)
+    found = tables(tmp_path)
+    assert found.pop("small/notes.txt") == b"mine"
+    assert found == {name: text for name, text in tables(whole).items() if name.startswith("small/")}
+
+
+def test_cells_of_unknown_origin_are_not_mixed_in(tmp_path: Path) -> None:
+    run(tmp_path, SMALL)
+    (tmp_path / "small" / "spec.json").unlink()
+    with pytest.raises(ValueError, match="unknown way"):
+        run(tmp_path, SMALL)
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no results of small"):
+        storage.load(tmp_path, "small")
+    run(tmp_path, SMALL)
+    cell = tmp_path / "small" / "cells" / "0-ecc-aht.parquet"
+    cell.write_bytes(cell.read_bytes()[:50])
+    with pytest.raises(ValueError, match=r"0-ecc-aht.parquet is damaged .* run 'eccaht reproduce small"):
+        storage.load(tmp_path, "small")
+    cell.unlink()
+    with pytest.raises(ValueError, match="1 cells of small"):
+        storage.load(tmp_path, "small")
+    (tmp_path / "small" / "spec.json").write_text("{")
+    with pytest.raises(ValueError, match=r"cannot read .*spec.json"):
+        run(tmp_path, SMALL)
+
+
+def test_a_failing_run_says_where(tmp_path: Path) -> None:
+    broken = replace(SMALL, policy_options={"ecc-aht": {"nonsense": 1}})
+    with pytest.raises(ValueError, match="nonsense"):
+        run(tmp_path, broken)
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_full_disk_ends_it_with_the_file_and_no_other_word(jobs: int, tmp_path: Path) -> None:
+    with full_disk(1000), pytest.raises(NotWritten, match=r"cannot write .*parquet: File too large"):
+        run(tmp_path, SMALL, jobs=jobs)
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {".lock", "spec.json", "manifest.json"}
+    assert not list(tmp_path.rglob("*.part"))
+
+
+# -- killed, and on a cluster --------------------------------------------------------------------------
+
+FIGURES = ("fig5a", "fig2")
+REPRODUCE = ["reproduce", *FIGURES, "--runs", "2", "--seed", str(SEED)]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as patch:
+        without_figures(patch)
+        run(directory, *(EXPERIMENTS[id] for id in FIGURES), runs=2)
+    return directory
+
+
+def wait_for_workers(group: int) -> None:
+    """The processes that a killed one has started end by themselves."""
+    limit = time.monotonic() + 30
+    with contextlib.suppress(ProcessLookupError):  # the group is empty
+        while time.monotonic() < limit:
+            os.killpg(group, 0)
+            time.sleep(0.05)
+        os.killpg(group, signal.SIGKILL)
+        pytest.fail("workers outlived the process that started them")
+
+
+def test_a_killed_run_goes_on_where_it_was(published: Path, tmp_path: Path) -> None:
+    command = held_after(".parquet", *REPRODUCE, "--jobs", "2", "--out", str(tmp_path))
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list(tmp_path.glob("*/cells/*.parquet")):
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    wait_for_workers(process.pid)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/cells/*.parquet")}
+    assert len(kept) == 1
+    run(tmp_path, *(EXPERIMENTS[id] for id in FIGURES), runs=2)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert tables(tmp_path) == tables(published)
+
+
+@pytest.mark.parametrize(
+    "processes", [pytest.param(["processes"], marks=pytest.mark.slow), []], ids=["processes", "threads"]
+)
+def test_two_workers_of_a_cluster_write_the_same_tables(processes: list[str], published: Path, tmp_path: Path) -> None:
+    """Processes take long to start; threads that are spoken to over the network show the same."""
+    out = tmp_path / "out"
+    with cluster(*processes) as address:
+        command = [sys.executable, "-m", "eccaht", *REPRODUCE, "--jobs", "1", "--out", str(out)]
+        command += ["--backend", "dask", "--scheduler", address]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert tables(out) == tables(published)

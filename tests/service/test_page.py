@@ -1,0 +1,506 @@
+"""What people do on the page, in a real browser, with the real service behind it; no test may leave an error there."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="the browser tests need playwright")
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+
+from tests.service.browsing import CHROMIUM, HOSTILE, SENSORS, Pages, Service, chromium
+
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"the browser tests need {CHROMIUM}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    found = Service(tmp_path_factory.mktemp("service"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def operator(service: Service) -> str:
+    return service.token("operator", "read", "operate")
+
+
+@pytest.fixture(scope="module")
+def spare() -> list[Page]:
+    return []
+
+
+@pytest.fixture
+def pages(browser: Browser, service: Service, spare: list[Page]) -> Iterator[Pages]:
+    found = Pages(browser, service.base, spare)
+    yield found
+    found.close()
+    assert found.problems == []
+
+
+def row_of(page: Page, plant: str) -> Locator:
+    return page.locator(f'tr[data-key="{plant}"]')
+
+
+def until(page: Page, condition: Callable[[], bool]) -> None:
+    """Wait for what routes of a page report."""
+    for _ in range(1000):
+        if condition():
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError("it did not come to pass")
+
+
+def holding(page: Page, url: str) -> list[Route]:
+    """Hold the next request to an address back; once it is there, the list has it."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route(url, hold)
+    return held
+
+
+def alarmed(service: Service, plant: str, *wrong: str) -> str:
+    """A plant in alarm."""
+    service.plant(plant)
+    service.send(plant, 10, wrong or ("TT-101",))
+    return plant
+
+
+def test_one_logs_in_and_is_where_one_wanted_to_be(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("login")
+    page = pages.open(address="#/plant/login")
+    page.get_by_label("Token").fill("mistyped")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    page.get_by_label("Token").fill(operator)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("login")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
+    pages.excuse("401 (Unauthorized)")  # the browser notes that the service refused, which it did
+
+
+def test_who_has_a_token_logs_in_and_out_without_an_error(pages: Pages, operator: str) -> None:
+    page = pages.open()
+    page.get_by_label("Token").fill(operator)
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
+    assert pages.problems == []
+
+
+def test_an_alarm_arrives_while_one_looks(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("watched")
+    page = pages.open(operator)
+    row = row_of(page, "watched")
+    expect(row.locator('[data-kind="quiet"]')).to_have_text("quiet")
+    service.send("watched", 10, ("TT-101",))
+    expect(row.locator('[data-kind="alarm"]')).to_have_text("alarm")
+    expect(row).to_contain_text("TT-101")
+    expect(page.locator("#alarms")).to_have_text(re.compile("^New alarm in watched: .*TT-101"))
+    expect(page).to_have_title(re.compile("alarm"))
+    page.locator(".notice a").last.click()
+    expect(page.locator(".alarm-box")).to_contain_text("TT-101")
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+
+
+def test_operators_acknowledge_shelve_and_take_back(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "acted")
+    page = pages.open(operator, "#/plant/acted")
+    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_role("dialog").get_by_role("button", name="Acknowledge").click()
+    expect(page.locator(".alarm-box")).to_contain_text("acknowledged")
+    expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
+    page.get_by_role("button", name="Shelve a sensor").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Sensor", exact=True).select_option(HOSTILE)
+    dialog.get_by_label("For", exact=True).select_option("30 minutes")
+    dialog.get_by_role("button", name="Shelve").click()
+    expect(page.locator(".shelved")).to_contain_text(HOSTILE)
+    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Take back").click()
+    expect(page.locator(".shelved")).to_have_count(0)
+
+
+def test_the_present_state_becomes_the_new_normal(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "changed")
+    page = pages.open(operator, "#/plant/changed")
+    page.get_by_role("button", name="New normal").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("TT-101")
+    dialog.get_by_role("button", name="Take as normal").click()
+    expect(dialog).to_have_count(0)
+    service.send("changed", 60, ("TT-101",))
+    expect(page.locator(".alarm-box")).to_have_count(0)
+    expect(page.locator(".plant-head")).to_contain_text("quiet")
+    expect(page.locator("section", has_text="Incidents").first).to_contain_text("over")
+
+
+def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages, operator: str, tmp_path: Path) -> None:
+    alarmed(service, "kept", "LT-101", HOSTILE)
+    page = pages.open(operator, "#/plant/kept")
+    page.get_by_role("link", name="Open the incident").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("LT-101")
+    expect(page.locator(".why li").first).to_be_visible()
+    expect(page.locator(".timeline-name")).to_have_text([HOSTILE, "LT-101"])
+    page.get_by_role("textbox", name="Comment").fill("valve <b>V-12</b> was stuck")
+    page.get_by_role("button", name="Comment").click()
+    expect(page.locator(".people")).to_contain_text("valve <b>V-12</b> was stuck")
+    expect(page.locator(".plot .main-svg").first).to_be_visible()  # no click is heard while it is drawn
+    for what, sign in (("report", "<html"), ("ledger", None)):
+        with page.expect_download() as started:
+            page.get_by_role("link", name=f"Download the {what}").click()
+        started.value.save_as(tmp_path / what)
+        content = (tmp_path / what).read_text(encoding="utf-8")
+        assert "LT-101" in content
+        assert sign is None or sign in content
+    assert all(json.loads(line) for line in (tmp_path / "ledger").read_text(encoding="utf-8").splitlines())
+
+
+def test_a_stretch_without_rows_of_a_source_is_shown(
+    service: Service, pages: Pages, operator: str, tmp_path: Path
+) -> None:
+    service.fed_plant("gap", tmp_path / "log.csv", [*range(30), *range(29 + 720, 29 + 750)])
+    page = pages.open(operator, "#/plant/gap")
+    expect(row_of(page, "log")).to_contain_text("no rows for 12 min before 2026-03-01 08:12:29")
+
+
+def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("blind")
+    page = pages.open(operator, "#/plant/blind")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("quiet")
+    service.skip("blind", 200)
+    service.send("blind", 3)
+    service.skip("blind", -150)
+    service.send("blind", 60)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("no data")
+    expect(page.locator(".alarm-box")).to_contain_text("60 of the last 70 rows came too late for their windows")
+    overview = pages.open(operator, "#/")
+    expect(row_of(overview, "blind")).to_contain_text("no data")
+    expect(overview.get_by_role("button", name="1 without data")).to_be_enabled()
+    service.remove("blind")
+
+
+def test_names_are_text_whatever_they_hold(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "hostile", HOSTILE)
+    page = pages.open(operator, "#/plant/hostile")
+    expect(page.locator(".alarm-box")).to_contain_text(HOSTILE)
+    expect(page.locator(".plot .annotation-text", has_text=HOSTILE)).to_have_count(1)
+    assert page.locator("img").count() == 0
+
+
+def test_a_restart_of_the_service_is_shown_and_survived(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("restarted")
+    page = pages.open(operator, "#/plant/restarted")
+    expect(page.locator(".top-status")).to_contain_text("live")
+    service.stop()
+    expect(page.locator("#banner")).to_contain_text("The last message came")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("restarted")  # what was shown stays
+    service.start()
+    expect(page.locator("#banner")).to_be_hidden()
+    service.send("restarted", 10, ("PT-101",))
+    expect(page.locator(".alarm-box")).to_contain_text("PT-101")
+    pages.excuse("net::ERR_")  # the browser notes that no server listened, in the words of the moment
+
+
+def test_a_page_too_many_says_so_and_has_its_turn(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("crowded")
+    with service.full():
+        page = pages.open(operator, "#/plant/crowded")
+        expect(page.locator("#banner")).to_contain_text("Too many pages are open: close one")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("crowded")
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator("#banner")).to_be_hidden()
+    expect(page.locator(".top-status")).to_contain_text("live")
+    pages.excuse("429 (Too Many Requests)")
+
+
+def test_what_one_does_the_other_sees(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "shared")
+    other = service.token("another user", "read")
+    one, two = pages.open(operator, "#/plant/shared"), pages.open(other, "#/plant/shared")
+    expect(two.locator(".alarm-box")).to_contain_text("You may look only")
+    one.get_by_role("button", name="Acknowledge").click()
+    one.get_by_role("dialog").get_by_role("button", name="Acknowledge").click()
+    expect(two.locator(".alarm-box")).to_contain_text("acknowledged")
+    for page in (one, two):
+        page.get_by_role("link", name="Open the incident").click()
+    one.get_by_role("textbox", name="Comment").fill("on my way")
+    one.get_by_role("button", name="Comment").click()
+    expect(two.locator(".people")).to_contain_text("on my way")
+    expect(two.locator(".people")).to_contain_text("operator")
+    assert two.get_by_role("textbox", name="Comment").count() == 0
+
+
+def test_what_happens_while_a_view_loads_is_not_missed(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "raced")
+    page = pages.open(operator, "#/plant/raced")
+    expect(page.get_by_role("link", name="Open the incident")).to_be_visible()
+    late: list[str] = []
+
+    def answer_late(route: Route) -> None:
+        answer = route.fetch()  # of a moment before the comment
+        if not late:
+            late.append(route.request.url)
+            service.comment("raced", int(route.request.url.rpartition("/")[2]), "while you load")
+            time.sleep(1.0)  # the stream reports the comment, then the answer without it arrives
+        route.fulfill(response=answer)
+
+    page.route("**/api/plants/raced/incidents/*", answer_late)
+    page.get_by_role("link", name="Open the incident").click()
+    expect(page.locator(".people")).to_contain_text("while you load")
+
+
+def test_who_loses_the_token_logs_in_again_and_goes_on(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("expired")
+    page = pages.open(service.token("for an hour", "read"), "#/plant/expired")
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    expect(page.locator(".top-status")).to_have_text(re.compile("live *for an hour"))
+    held = holding(page, "**/api/plants/expired/evidence?*")
+    service.revoke("for an hour")
+    service.send("expired", 3)
+    until(page, lambda: len(held) > 0)
+    expect(page.locator("#login")).to_contain_text("Your session has ended")
+    page.get_by_label("Token").fill(operator)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("expired")
+    expect(page.locator(".top-status")).to_contain_text("operator")
+    held[0].fulfill(status=401)  # which was for whoever asked then
+    service.send("expired", 2)
+    expect(page.locator(".facts")).to_contain_text("34 of 1 s")
+    pages.excuse("401 (Unauthorized)")
+
+
+def test_a_chart_stays_where_one_zoomed_while_windows_come(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("zoomed")
+    page = pages.open(operator, "#/plant/zoomed")
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    shown = "() => document.querySelector('.plot').layout.xaxis.range.map(String)"
+    first = page.evaluate(shown)
+    page.get_by_role("button", name="Zoom in").click()
+    expect(page.get_by_role("button", name="Back to now")).to_be_visible()
+    page.wait_for_function(f"() => {{ const [a, b] = ({shown})(); return new Date(b) - new Date(a) < 599_000; }}")
+    zoomed = page.evaluate(shown)
+    service.send("zoomed", 5)
+    expect(page.locator(".facts")).to_contain_text("34 of 1 s")
+    assert page.evaluate(shown) == zoomed
+    page.get_by_role("button", name="Back to now").click()
+    page.wait_for_function(f"before => ({shown})()[1] > before", arg=first[1])  # with the windows that came meanwhile
+    points = page.evaluate("() => Math.max(...document.querySelector('.plot').data.map(curve => curve.x.length))")
+    assert points <= 600
+
+
+def test_a_keyboard_is_enough(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "keys")
+    page = pages.open(operator, "#/")
+    expect(row_of(page, "keys")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.locator("#skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    head = page.get_by_role("columnheader", name="Plant")
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    page.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    names = page.locator("tbody tr td:nth-child(2)").all_inner_texts()
+    assert names == sorted(names, reverse=True)
+    row_of(page, "keys").get_by_role("link").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="New normal").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("button", name="New normal")).to_be_focused()
+
+
+def test_no_view_is_wider_than_the_screen(service: Service, pages: Pages, operator: str) -> None:
+    plant = alarmed(service, "a plant with a name of many words", *SENSORS[:2], HOSTILE)
+    page = pages.open(operator, "#/")
+    page.emulate_media(color_scheme="dark")
+
+    def check(ready: Locator) -> None:
+        for width in (1600, 1280, 1050, 700, 360):
+            page.set_viewport_size({"width": width, "height": 740})
+            expect(ready).to_be_visible()
+            page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
+
+    check(row_of(page, plant))
+    row_of(page, plant).get_by_role("link").click()
+    check(page.locator(".plot .main-svg").first)
+    page.get_by_role("link", name="Open the incident").click()
+    check(page.locator(".timeline-name").first)
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(22, 22, 22)"
+
+
+def test_without_plants_the_page_says_how_to_add_one(pages: Pages, operator: str) -> None:
+    page = pages.open(operator, None)
+    page.route("**/api/plants", lambda route: route.fulfill(json={"plants": []}))
+    page.goto("/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No plants yet")
+    expect(page.locator("pre").first).to_have_text("eccaht calibrate history.csv --out boiler.model")
+
+
+def test_while_one_waits_and_after_an_error_the_page_is_never_blank(
+    service: Service, pages: Pages, operator: str
+) -> None:
+    service.plant("slow")
+    page = pages.open(operator, None)
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=503, json={"detail": "the store does not answer: try again"})
+
+    held = holding(page, "**/api/plants")
+    page.goto("/")
+    expect(page.locator("main .skeleton")).to_be_visible()
+    until(page, lambda: len(held) > 0)
+    page.route("**/api/plants", refuse)
+    refuse(held[0])
+    expect(page.get_by_role("alert")).to_contain_text("The store does not answer: try again")
+    page.unroute("**/api/plants")
+    page.get_by_role("button", name="Try again").click()
+    expect(row_of(page, "slow")).to_be_visible()
+    pages.excuse("503 (Service Unavailable)")
+
+
+def test_what_is_not_there_is_reported(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("there")
+    page = pages.open(operator, "")
+    for address, what in (
+        ("#/plant/elsewhere", "The plant elsewhere"),
+        ("#/plant/%zz", "This address"),
+        ("#/plant/there/incident/99", "Alarm 99 of there"),
+        ("#/nowhere", "This address"),
+    ):
+        page.evaluate("hash => { window.location.hash = hash }", address)
+        expect(page.get_by_role("alert")).to_contain_text(f"{what} cannot be shown")
+    page.get_by_role("link", name="All plants").click()
+    expect(row_of(page, "there")).to_be_visible()
+    pages.excuse("404 (Not Found)")
+
+
+def test_without_the_charts_the_rest_is_there(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "without charts")
+    page = pages.open(operator, None)
+    page.route("**/plotly.min.js", lambda route: route.abort())
+    page.goto("/#/plant/without charts")
+    expect(page.locator(".chart")).to_contain_text("the charts library could not be loaded")
+    expect(page.locator(".alarm-box")).to_be_visible()
+    page.unroute("**/plotly.min.js")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    pages.excuse("ERR_FAILED")
+
+
+def test_a_plant_that_is_removed_is_gone_from_the_page(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("removed")
+    page, other = pages.open(operator, "#/plant/removed"), pages.open(operator)
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    expect(row_of(other, "removed")).to_be_visible()
+    service.remove("removed")
+    expect(page.get_by_role("alert")).to_contain_text("The plant removed cannot be shown")
+    expect(page.get_by_role("alert")).to_contain_text("It is shown again as soon as it is back")
+    expect(row_of(other, "removed")).to_have_count(0)
+    service.plant("removed")
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    expect(row_of(other, "removed")).to_be_visible()
+    pages.excuse("404 (Not Found)")  # an answer may have been on its way when the plant was removed
+
+
+def test_an_answer_of_before_a_plant_was_removed_does_not_count(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("again")
+    page = pages.open(operator, "#/plant/again")
+    expect(page.locator(".top-status")).to_contain_text("live")
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    held = holding(page, "**/api/plants/again")
+    service.send("again", 3)
+    until(page, lambda: len(held) > 0)
+    service.remove("again")
+    expect(page.get_by_role("alert")).to_contain_text("The plant again cannot be shown")
+    service.plant("again")
+    expect(page.locator("main .skeleton")).to_be_visible()
+    held[0].fulfill(status=404)
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    pages.excuse("404 (Not Found)")
+
+
+def test_whoever_leaves_a_view_that_loads_stays_where_they_go(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("gone to")
+    page = pages.open(operator, None)
+    held = holding(page, "**/api/plants")
+    page.goto("/")
+    until(page, lambda: len(held) > 0)
+    page.evaluate("window.location.hash = '#/plant/gone%20to'")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("gone to")
+    held[0].continue_()
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    page.wait_for_function("performance.getEntriesByName(`${location.origin}/api/plants`).length > 0")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("gone to")
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(pages: Pages, operator: str) -> None:
+    page = pages.open(operator, None)
+    page.route("**/api/login", lambda route: route.abort("connectionrefused"))
+    page.goto("/")
+    expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached")
+    page.unroute("**/api/login")
+    expect(page.locator(".top-status")).to_contain_text("live")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    pages.excuse("ERR_CONNECTION_REFUSED")
+
+
+def test_an_order_that_is_refused_says_why(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "refused")
+    page = pages.open(operator, "#/plant/refused")
+    page.get_by_role("button", name="New normal").click()
+    page.route("**/normal", lambda route: route.fulfill(status=429, headers={"Retry-After": "7"}))
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Take as normal").click()
+    expect(dialog.get_by_role("alert")).to_have_text("Not done: the server is busy: try again in 7 seconds")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".alarm-box")).to_be_visible()
+    pages.excuse("429 (Too Many Requests)")
+
+
+def test_a_plant_without_times_is_shown_by_its_rows(service: Service, pages: Pages, operator: str) -> None:
+    service.counted_plant("counted")
+    service.send("counted", 10, ("TT-101",))
+    page = pages.open(operator, "#/plant/counted")
+    expect(page.locator(".alarm-box")).to_contain_text(re.compile(r"Wrong since row 3\d.*raised at row 3\d"))
+    expect(page.locator(".plant-head")).to_contain_text("39 of 1 row")
+    ticks = page.locator(".plot .xtick text")
+    expect(ticks.first).to_have_text(re.compile("^row "))
+    expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("^From row 1 to row 40; highest evidence"))
+    page.get_by_role("button", name="Zoom in").click()
+    expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("^From row 11 to row 30;"))
+    page.get_by_role("button", name="Back to now").click()
+    service.send("counted", 60)
+    expect(page.locator(".plant-head")).to_contain_text("row 99")
+    expect(page.locator("section", has_text="Incidents").first).to_contain_text(re.compile(r"over.*\d rows"))
+    page.get_by_role("button", name="Shelve a sensor").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Sensor", exact=True).select_option("PT-102")
+    dialog.get_by_label("For").select_option("100 rows")
+    dialog.get_by_role("button", name="Shelve").click()
+    expect(page.locator(".shelved")).to_contain_text("PT-102 until row 200")
+    page.locator("section", has_text="Incidents").get_by_role("link").first.click()
+    expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("^From row "))

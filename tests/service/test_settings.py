@@ -1,0 +1,65 @@
+"""Settings: the file, the environment and flags, the later ones stronger; what is wrong is one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eccaht.service.settings import load_settings
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "live.toml"
+    made.write_text(
+        """
+        [store]
+        url = "sqlite:///of-the-file.db"
+        [listen]
+        port = 1000
+        host = "::1"
+        [retention]
+        windows = "30d"
+        [plants.mill]
+        model = "mill.model"
+        lateness = "2s"
+        """
+    )
+    return made
+
+
+def test_later_ones_are_stronger(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = load_settings(file)
+    assert (found.listen.port, found.listen.host, str(found.store.url)) == (1000, "::1", "sqlite:///of-the-file.db")
+    assert found.retention.windows == 30 * 86400.0
+    assert found.plants["mill"].model == file.parent / "mill.model"
+    assert found.plants["mill"].options().lateness == 2.0
+    monkeypatch.setenv("ECCAHT_LISTEN__PORT", "2000")
+    found = load_settings(file)
+    assert (found.listen.port, found.listen.host) == (2000, "::1")
+    found = load_settings(file, listen={"port": 3000})
+    assert (found.listen.port, found.listen.host) == (3000, "::1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[listen]\nport = 70000", "setting listen.port: .*less than or equal to 65535"),
+        ("[listen]\nprot = 70", "setting listen.prot: Extra inputs are not permitted"),
+        ("[plants.'a/b']\nmodel = 'm'", "setting plants.a/b"),
+        ("[plants.a]\nmodel = 'm'\nlateness = 'soon'", "not a length of time"),
+        ("listen = ", "is no file of TOML"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "live.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_settings(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_flags_are_checked_too() -> None:
+    with pytest.raises(ValueError, match=r"listen\.port"):
+        load_settings(listen={"port": -1})

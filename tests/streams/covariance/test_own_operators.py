@@ -1,0 +1,222 @@
+"""A user's own operator, known by its product and its solution alone, does all that the package's own do."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from scipy.sparse.linalg import LinearOperator, splu
+
+from eccaht import Problem, Simulator, UnknownShift, effective_rank, make_policy, pair_design
+from eccaht.base.arrays import Array, Index
+from eccaht.streams.covariance import AR1, BlockDiagonal, Covariance, Dense, Kronecker, Ridged, with_ridge
+from eccaht.streams.measurements import Budget
+
+
+class Laplacian(Covariance):
+    """(L + c I)^-1 for the Laplacian L of a ring with chords: a smooth field on a graph."""
+
+    def __init__(self, size: int, leak: float = 0.5) -> None:
+        self.size, self._leak = size, leak
+        k = np.arange(size)
+        half = sp.coo_array((np.ones(2 * size), (np.tile(k, 2), np.append((k + 1) % size, (k + 5) % size))))
+        links = sp.csc_array(half + half.T)
+        degree = np.asarray(links.sum(axis=0)).ravel()
+        self._precision = sp.csc_array(sp.diags_array(degree + leak) - links)
+
+    def matvec(self, c: Array) -> Array:
+        return np.asarray(splu(self._precision).solve(np.ascontiguousarray(c)))
+
+    def solve(self, b: Array) -> Array:
+        return np.asarray(self._precision @ b)
+
+
+class ProductOnly(Covariance):
+    """Nothing but a size and a product."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.size, self.matrix = len(matrix), matrix
+
+    def matvec(self, c: Array) -> Array:
+        return self.matrix @ c
+
+
+class Doubled(AR1):
+    """Changes what S is: the ridge of its parent would be wrong."""
+
+    def matvec(self, c: Array) -> Array:
+        return 2.0 * super().matvec(c)
+
+    def solve(self, b: Array) -> Array:
+        return 0.5 * super().solve(b)
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        return 0.5 * super().solve_sparse(indices, values)
+
+    def column(self, k: int) -> Array:
+        return 2.0 * super().column(k)
+
+    def diagonal(self) -> Array:
+        return 2.0 * super().diagonal()
+
+    def quad(self, c: Array) -> float:
+        return 2.0 * super().quad(c)
+
+
+K = 24
+OWN: dict[str, Covariance] = {
+    "laplacian": Laplacian(K),
+    "product only": ProductOnly(Laplacian(K).dense()),
+    "doubled": Doubled(K, 0.6),
+    "in a block": BlockDiagonal([Laplacian(K // 2), Laplacian(K // 2)]),
+    "crossed": Kronecker(AR1(2, 0.4), Laplacian(K // 2)),
+    "scaled": Kronecker([[2.0]], Laplacian(K)),
+}
+
+
+@pytest.fixture(params=OWN)
+def own(request: pytest.FixtureRequest) -> Covariance:
+    return OWN[request.param]
+
+
+def twin(cov: Covariance) -> Dense:
+    """The same covariance as a matrix."""
+    return Dense(np.column_stack([cov.matvec(unit) for unit in np.eye(cov.size)]))
+
+
+def test_the_defaults_are_those_of_the_matrix(own: Covariance) -> None:
+    S, rng = twin(own), np.random.default_rng(0)
+    b, B = rng.standard_normal(K), rng.standard_normal((K, 3))
+    assert_allclose(own.dense(), S.dense(), atol=1e-12)
+    assert_allclose(own.diagonal(), S.diagonal())
+    assert_allclose(own.least_variances(), S.diagonal())
+    assert_allclose(own.column(-1), S.column(K - 1), atol=1e-12)
+    assert_allclose(own.quad(b), S.quad(b))
+    for x in (b, B):
+        assert_allclose(own.solve(x), S.solve(x), atol=1e-10)
+    sparse = own.solve_sparse(np.array([3, 9]), np.array([1.0, -2.0]))
+    assert_allclose(sparse, S.solve(np.eye(K)[3] - 2 * np.eye(K)[9]), atol=1e-10)
+    if not isinstance(own, Doubled):  # it forgot its noise and its spectrum, which is its own affair
+        assert_allclose(own.eigenvalues(), S.eigenvalues(), atol=1e-12)
+        A = own.color(np.eye(K))
+        assert_allclose(A @ A.T, S.dense(), atol=1e-12)
+        assert own.sample(rng, 5).shape == (5, K)
+        assert effective_rank(own) == pytest.approx(effective_rank(S))
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.7])
+def test_it_takes_a_ridge(own: Covariance, a: float) -> None:
+    ridged, S = with_ridge(own, a), twin(own).dense() + a * np.eye(K)
+    assert_allclose(ridged.dense(), S, atol=1e-12)
+    assert_allclose(ridged.solve(np.eye(K)), np.linalg.inv(S), atol=1e-9)
+    A = ridged.color(np.eye(K))
+    assert_allclose(A @ A.T, S, atol=1e-12)
+    assert with_ridge(own, 0.0) is own
+
+
+def test_a_subclass_that_changes_nothing_keeps_the_rules_of_its_parent() -> None:
+    class Named(AR1):
+        """The same covariance."""
+
+    assert isinstance(with_ridge(Named(10**6, 0.5), 1.0), Ridged)
+    with pytest.raises(ValueError, match="cannot factorise a Doubled: use with_ridge"):
+        Ridged(Doubled(4, 0.5), 1.0)
+
+
+@pytest.mark.parametrize("name", ["ecc-aht", "joint", "joint-pair", "exact", "combgape", "robust"])
+def test_searches_run_as_with_the_matrix(name: str) -> None:
+    """Same seeds, same world: the same sets, and measurements that agree."""
+    own = OWN["laplacian"]
+    problems = [Problem(S, shift=2.0, n_anomalies=2, budget=4.0, readout_noise=0.1) for S in (own, twin(own))]
+    policies = [make_policy(name, problem, seed=3, stopping=None, regularize=0.02) for problem in problems]
+    world = Simulator(problems[1], seed=1, anomalies=[4, 17])
+    for _ in range(25):
+        asked = [policy.ask() for policy in policies]
+        assert_allclose(asked[0], asked[1], atol=1e-6)
+        y = world.measure(asked[0])
+        for policy in policies:
+            policy.tell(asked[0], y)
+        assert_allclose(policies[0].scores, policies[1].scores, rtol=1e-6, atol=1e-6)
+        assert np.array_equal(policies[0].decision, policies[1].decision)
+
+
+def test_whole_vectors_with_gaps_are_observed() -> None:
+    own = OWN["laplacian"]
+    options: dict[str, Any] = {"shift": UnknownShift(2.0), "n_anomalies": (0, 3), "budget": 4.0, "readout_noise": 0.2}
+    problems = [Problem(S, **options) for S in (own, twin(own))]
+    policies = [make_policy("joint", problem, seed=3) for problem in problems]
+    rng = np.random.default_rng(5)
+    world = Simulator(problems[0].replace(shift=2.0, n_anomalies=2), seed=1, anomalies=[4, 17])
+    for x in world.sample(10):
+        x[rng.random(K) < 0.2] = np.nan
+        for policy in policies:
+            policy.observe(x)
+    assert policies[0].decision.tolist() == policies[1].decision.tolist() == [4, 17]
+    assert_allclose(policies[0].beliefs, policies[1].beliefs, atol=1e-6)
+
+
+def test_the_design_is_that_of_the_matrix_also_where_the_budget_binds(own: Covariance) -> None:
+    for limit in (0.55, 20.0):
+        mine, matrix = (
+            pair_design(Problem(S, shift=2.0, n_anomalies=1, measurements=Budget(limit)), 3, 11)
+            for S in (own, twin(own))
+        )
+        assert mine.budget_active == matrix.budget_active
+        assert mine.kkt_residual < 1e-8
+        assert_allclose(mine.weights, matrix.weights, atol=1e-8)
+
+
+def test_a_wrong_solution_is_refused_not_used() -> None:
+    class Careless(Laplacian):
+        def solve(self, b: Array) -> Array:
+            return 1.5 * super().solve(b) + 0.1 * b
+
+    with pytest.raises(ArithmeticError, match="relative error"):
+        pair_design(Problem(Careless(K), shift=2.0, n_anomalies=1, budget=50.0), 0, 1)
+
+
+def test_what_is_no_covariance_is_refused_when_its_matrix_is_formed() -> None:
+    with pytest.raises(ValueError, match="not symmetric"):
+        ProductOnly(np.triu(np.ones((3, 3)))).solve(np.ones(3))
+    with pytest.raises(ValueError, match="not positive definite"):
+        ProductOnly(-np.eye(3)).color(np.ones(3))
+
+
+class Large(Covariance):
+    """More streams than a full matrix may have."""
+
+    size = 20_000
+
+    def matvec(self, c: Array) -> Array:
+        return 2.0 * c
+
+
+@pytest.mark.parametrize("method", ["solve", "color", "plus_identity", "eigenvalues"])
+def test_beyond_a_full_matrix_the_error_names_the_method_to_define(method: str) -> None:
+    arguments = {"solve": (np.ones(20_000),), "color": (np.ones(20_000),), "plus_identity": (1.0,), "eigenvalues": ()}
+    with pytest.raises(ValueError, match=rf"Large has 20000 streams.*define its {method}\(\)"):
+        getattr(Large(), method)(*arguments[method])
+    assert_allclose(Large().diagonal(), 2.0)
+
+
+def test_an_object_that_only_looks_like_an_operator_is_refused() -> None:
+    foreign = LinearOperator((3, 3), matvec=lambda c: c)
+    with pytest.raises(ValueError, match=r"no covariance operator: derive it from eccaht.covariance.Covariance"):
+        Problem(foreign, shift=1.0, n_anomalies=1, budget=2.0)
+
+
+def test_it_travels_but_is_not_saved(tmp_path: Path) -> None:
+    problem = Problem(OWN["laplacian"], shift=2.0, n_anomalies=1, budget=4.0)
+    again = pickle.loads(pickle.dumps(problem))
+    assert_allclose(again.covariance.dense(), problem.covariance.dense())
+    with pytest.raises(ValueError, match="type Laplacian cannot be saved"):
+        make_policy("ecc-aht", problem).save(tmp_path / "policy")
+
+
+def test_a_namesake_of_one_of_ours_is_not_saved_as_ours(tmp_path: Path) -> None:
+    namesake = type("Dense", (ProductOnly,), {})
+    with pytest.raises(ValueError, match="type Dense cannot be saved"):
+        make_policy("ecc-aht", Problem(namesake(np.eye(4)), shift=2.0, n_anomalies=1, budget=4.0)).save(tmp_path / "p")
