@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eccaht.plants.model.model import Model
     from eccaht.plants.model.rows import RowNoise
     from eccaht.plants.model.standstill import Culprit, StandstillWatcher
-    from eccaht.streams.run.excess import Excess
+    from eccaht.streams.excess import Excess
 
 _NOTHING_NEW = 1e-8  # share of the weights left after projection: less is rounding error
 ALIKE = 1.1  # largest inflation at which a policy that takes no inflation may treat a window as full

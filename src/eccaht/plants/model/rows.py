@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array, Index
 from eccaht.plants.data.windows import Cut
 from eccaht.streams.covariance import Covariance
-from eccaht.streams.run.excess import Excess
+from eccaht.streams.excess import Excess
 
 if TYPE_CHECKING:
     from eccaht.plants.model.model import Model

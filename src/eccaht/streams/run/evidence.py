@@ -17,7 +17,7 @@ from eccaht.streams.problem import Problem
 from eccaht.streams.sets import SetPrior
 
 if TYPE_CHECKING:
-    from eccaht.streams.run.excess import Excess
+    from eccaht.streams.excess import Excess
 
 EMPTY = -1
 _SOLVABLE = 1e-10  # reciprocal condition number of the normal equations of the sizes

@@ -17,7 +17,7 @@ from eccaht.streams.run.workers import Workers
 from eccaht.streams.stopping import Never
 
 if TYPE_CHECKING:
-    from eccaht.streams.run.excess import Excess
+    from eccaht.streams.excess import Excess
 
 SAFE_LEAD = 50.0  # nats
 NO_TIME = np.datetime64("NaT", "us")

@@ -23,7 +23,7 @@ from eccaht.streams.run.loop import Pair, Recorder, Step
 if TYPE_CHECKING:
     import polars as pl
 
-    from eccaht.streams.run.excess import Excess
+    from eccaht.streams.excess import Excess
 
 SUFFIXES = (".csv", ".parquet")
 _MOVED = 0.005  # a score that moved less is not listed
