@@ -1,1 +1,6 @@
-"""What every floor needs: arrays, files, archives, texts, times, tables, figures. It knows no stream and no plant."""
+"""What every floor needs and what knows no stream and no plant.
+
+`arrays` checks and shapes numbers, `files` and `archive` write without half files and without pickle, `clock` and
+`durations` read times, `presentation` makes texts, tables, figures and pages, `statistics` intervals, `randomness`
+named generators, `extras` says what to install where an optional package is missing.
+"""

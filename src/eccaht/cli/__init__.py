@@ -1,1 +1,4 @@
-"""The command line, one small file a command."""
+"""The command line: one small file a command, which reads options, makes one call and prints.
+
+`main` lists the commands and imports each when it is typed; `options`, `output` and `signals` serve all of them.
+"""

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from eccaht.base.arrays import as_number
-from eccaht.cli import live
+from eccaht.cli import demo_view
 from eccaht.cli.options import Json, option
 from eccaht.cli.output import deliver, writable_directory
 from eccaht.research.experiments.tables import Table, save_table
@@ -54,9 +54,9 @@ def demo(
 def _present(moments: Iterable[Moment], seed: int, delay: float) -> list[Moment]:
     """Show the search as lively as the output allows, and return it."""
     console = Console(highlight=False)
-    if sys.stdout.isatty() and live.fits(console):
-        seen = live.show(moments, console, delay)
-        console.print(live.verdict(seen[-1], summary(fig1.outcome(fig1.tabulate(seen)))))
+    if sys.stdout.isatty() and demo_view.fits(console):
+        seen = demo_view.show(moments, console, delay)
+        console.print(demo_view.verdict(seen[-1], summary(fig1.outcome(fig1.tabulate(seen)))))
     else:
         seen = _show(moments, seed)
         typer.echo("\n".join(summary(fig1.outcome(fig1.tabulate(seen)))))
@@ -81,10 +81,10 @@ def _show(moments: Iterable[Moment], seed: int) -> list[Moment]:
 def summary(end: Fig1Outcome) -> list[str]:
     """Say how the search ended, in lines that fit a terminal."""
     if end.right:
-        first = f"Named {live.streams(end.decision)}: right, these are the anomalous streams."
+        first = f"Named {demo_view.streams(end.decision)}: right, these are the anomalous streams."
         second = f"{HORIZON} measurements were made; the set is right for good from measurement {end.right_from} on."
     else:
-        first = f"Named {live.streams(end.decision)}: WRONG, anomalous are {live.streams(end.truth)}."
+        first = f"Named {demo_view.streams(end.decision)}: WRONG, anomalous are {demo_view.streams(end.truth)}."
         found = len({*end.decision} & {*end.truth})
         second = f"{HORIZON} measurements were made; {found} of the {len(end.truth)} anomalous streams are found."
     if end.stopped_at is None or end.stopped_decision is None:
@@ -92,7 +92,7 @@ def summary(end: Fig1Outcome) -> list[str]:
     elif end.stopped_right:
         third = f"The gap rule would stop at measurement {end.stopped_at}: right."
     else:
-        named = live.streams(end.stopped_decision)
+        named = demo_view.streams(end.stopped_decision)
         third = f"The gap rule would stop at measurement {end.stopped_at}: WRONG, {named}."
     return [
         first,

@@ -11,7 +11,7 @@ import typer
 from eccaht.base.arrays import as_positive
 from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver, note, saved, show_lines
 from eccaht.cli.parsing import parse_number, parse_shifts
-from eccaht.cli.watching import watching
+from eccaht.cli.search_view import watching
 from eccaht.plants.explain.account import Account, opening
 from eccaht.plants.explain.document import as_document
 from eccaht.plants.explain.finding import investigate

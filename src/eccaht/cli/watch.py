@@ -14,11 +14,11 @@ from eccaht.base.presentation.text import counted
 from eccaht.cli.identify_sums import Following
 from eccaht.cli.options import DecimalComma, Missing, NoHeader, Timezone, option
 from eccaht.cli.output import check_outputs, note
+from eccaht.cli.search_view import ended_by_signals
 from eccaht.cli.watch_fleet import Fleet, watch_fleet
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
 from eccaht.cli.watch_session import Watching, check_rate
 from eccaht.cli.watch_windows import Growing, RecordedWindows
-from eccaht.cli.watching import ended_by_signals
 from eccaht.plants.model.model import Model, load_model
 from eccaht.plants.model.prepare import Notation
 from eccaht.plants.watch.events import Event

@@ -15,10 +15,10 @@ import typer
 from eccaht.base.files import NotWritten
 from eccaht.base.presentation.text import counted
 from eccaht.cli.output import Bar, check_outputs, note, shown_progress, writable_directory
+from eccaht.cli.search_view import ended_by_signals
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, OutletsOfPlant, of_program
 from eccaht.cli.watch_session import Watching, check_rate
 from eccaht.cli.watch_windows import Growing, RecordedWindows
-from eccaht.cli.watching import ended_by_signals
 from eccaht.plants.model.model import Model
 from eccaht.plants.watch.fleet import FleetPlant, Models, Replayed, SharedModels, plants_in, replay
 from eccaht.plants.watch.rates import false_alarm_every

@@ -1,1 +1,6 @@
-"""Streams with a known covariance: problem, designs, posteriors, policies, stopping, the loop, limits, the watch."""
+"""Streams with a known covariance: search them with few measurements, or watch them.
+
+From below: `covariance` and `shifts` describe noise and faults, `measurements` says which weights are allowed,
+`problem` puts these together; `posterior` holds what is believed, `designs` chooses a measurement, `policies` composes
+both with a rule of `stopping`; `run` owns the loop, `limits` says what no search can beat, `watch` raises alarms.
+"""
