@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eccaht.base.arrays import Array
-from eccaht.plants.data.layout import Layout, as_text, encoding_of, lines_of, sniff_lines
+from eccaht.plants.data.encoding import as_text, encoding_of
+from eccaht.plants.data.layout import Layout, lines_of, sniff_lines
 from eccaht.plants.data.reading import Faults, good_lines, is_epoch
 from eccaht.plants.data.source import Expected
 from eccaht.plants.data.table import Table, assemble

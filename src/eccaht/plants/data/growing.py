@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.layout import Layout, as_utf8, has_decimal_comma, sniff_lines
+from eccaht.plants.data.encoding import as_utf8
+from eccaht.plants.data.layout import Layout, has_decimal_comma, sniff_lines
 from eccaht.plants.data.reading import Faults, good_lines
 from eccaht.plants.data.source import Expected, Missing
 from eccaht.plants.data.table import NoRows, Table, assemble

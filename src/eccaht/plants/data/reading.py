@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from eccaht.plants.data.cleaning import MOST_LEVELS
+from eccaht.plants.data.encoding import as_utf8, content_of, is_gzip, opened, transcoded
 from eccaht.plants.data.layout import (
     DELIMITERS,
     MISSING,
     Layout,
     WrongWidth,
-    as_utf8,
-    content_of,
-    is_gzip,
     is_number,
     named,
-    opened,
-    transcoded,
     width_fault,
     wrong_width,
 )
