@@ -54,7 +54,6 @@ def as_zone(text: str) -> str:
 
 @cache
 def tz_of(zone: str) -> tzinfo:
-    """The zone for datetimes and axes."""
     if zone == "UTC":
         return UTC
     if match := _OFFSET.fullmatch(zone):

@@ -133,7 +133,6 @@ def _solve(operator: Covariance) -> None:
 
 
 def _inverse_diagonal(operator: Covariance) -> None:
-    """inverse_diagonal() is that of the inverse."""
     inverse = np.linalg.inv(operator.dense()).diagonal()
     require_close(
         operator.inverse_diagonal(), inverse, "inverse_diagonal() differs from that of the inverse of dense()"
@@ -152,7 +151,6 @@ def _solve_sparse(operator: Covariance) -> None:
 
 
 def _eigenvalues(operator: Covariance) -> None:
-    """All eigenvalues, ascending."""
     exact = np.linalg.eigvalsh(operator.dense())
     _require_vector(operator.eigenvalues(), operator, "eigenvalues()")
     require_close(operator.eigenvalues(), exact, "eigenvalues() differ from those of dense()", atol=1e-9 * exact[-1])

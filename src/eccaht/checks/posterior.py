@@ -100,7 +100,6 @@ class _Subject:
 
     @property
     def probable(self) -> list[tuple[list[_Run], _Truth]]:
-        """The same, of posteriors that declare one."""
         found = [(runs, truth) for runs, truth in self.trials if runs[0].posterior.can.posterior]
         if not found:
             raise SkipTest("it declares no posterior")
@@ -176,14 +175,12 @@ class _Run:
         return said | {f"in_doubt.{name}": np.asarray(part) for name, part in hypotheses._asdict().items()}
 
     def marginals(self) -> Array:
-        """Those that a declared posterior must have."""
         marginals = self.posterior.marginals()
         if marginals is None:
             raise CheckFailure("marginals are None, although it declares a posterior")
         return marginals
 
     def confidence(self, around: Neighbourhood) -> Confidence:
-        """That which a declared posterior must have."""
         confidence = self.posterior.confidence(around)
         if confidence is None:
             raise CheckFailure("the confidence is None, although it declares a posterior")

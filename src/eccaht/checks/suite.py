@@ -77,7 +77,6 @@ def require_parts(part: object, names: Iterable[str], what: str) -> None:
 
 
 def by_name(*checks: Check) -> dict[str, Check]:
-    """Checks by the names of their functions."""
     return {check.__name__.removeprefix("_"): check for check in checks}
 
 

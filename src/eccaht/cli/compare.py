@@ -93,7 +93,6 @@ def compare(
 def _noise(
     family: str | None, streams: int | None, shape: dict[str, float], file: Path | None
 ) -> tuple[Covariance, dict[str, Any]]:
-    """Return the covariance and how to call it."""
     if file is None:
         return family_noise(family, streams, shape)
     if family is not None or shape:

@@ -112,7 +112,6 @@ def identify(
 
 
 def _refuse_whole(options: dict[str, object], sums: str) -> None:
-    """Refuse options that only whole windows have."""
     for name, value in options.items():
         if value is not None:
             raise ValueError(f"{name} is for whole windows and {sums} for weighted sums: leave out one of them")

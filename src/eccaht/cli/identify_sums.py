@@ -178,7 +178,6 @@ def _search(
     pose: dict[str, Any],
     options: dict[str, Any],
 ) -> Policy:
-    """The policy, ready to search these sensors."""
     number = pose["n_anomalies"]
     most = number if isinstance(number, int) else number[1]
     if len(names) <= most:

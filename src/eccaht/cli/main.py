@@ -64,7 +64,6 @@ def load(command: str) -> Callable[..., None]:
 
 class _Commands(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command with its own options."""
         if args[0] in _RENAMED:
             raise ValueError(f"the command {args[0]!r} is now called {_RENAMED[args[0]]!r}")
         name, _, rest = super().resolve_command(ctx, args)
@@ -164,6 +163,5 @@ def _forget_output() -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    """Print the message as one line."""
     print("eccaht:", " ".join(message.split()), file=sys.stderr)
     return code

@@ -66,7 +66,6 @@ def _built_in() -> int:
 
 
 def _allowed() -> int:
-    """The limit of a container."""
     return int(Path("/sys/fs/cgroup/memory.max").read_text())
 
 

@@ -164,7 +164,6 @@ class Bar:
         self._update(description=name, **({} if share is None else {"completed": share}))
 
     def total(self, many: int, what: str = "searches") -> None:
-        """Begin to count."""
         self._update(total=many, completed=0, description=what)
 
     def advance(self, finished: int = 1) -> None:

@@ -56,7 +56,6 @@ class _Count(Recorder):
         self._bar = bar
 
     def after(self, policy: Policy, step: Step) -> None:  # noqa: ARG002
-        """Advance."""
         self._bar.advance()
 
 

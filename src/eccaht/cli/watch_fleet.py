@@ -260,7 +260,6 @@ class Follow:
         self.broken, self.due = why, monotonic() + _AGAIN
 
     def close(self) -> None:
-        """Leave the file."""
         if self._source is not None:
             self._source.close()
         self._source = None

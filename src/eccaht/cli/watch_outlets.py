@@ -44,11 +44,9 @@ class OfPlant:
 
     @property
     def text(self) -> str:
-        """The line for people."""
         return self.of.text if self.plant is None else f"{self.plant}: {self.of.text}"
 
     def document(self) -> dict[str, Any]:
-        """As values of JSON."""
         return {"plant": self.plant, **self.of.document()}
 
 
@@ -116,7 +114,6 @@ class Commands:
         self._threads: list[threading.Thread] = []
 
     def start(self, event: AnyEvent) -> None:
-        """Run the command on an event."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if len(self._threads) >= _AT_ONCE:
             note(f"--exec was not run on {event.text!r}: {_AT_ONCE} commands are still running")
@@ -181,12 +178,10 @@ class Outlets:
         self._view = None
 
     def see(self, time: np.datetime64, values: Any, clock: Clock) -> None:
-        """Show a window."""
         if self._view is not None:
             self._view.see(clock.show(time), values)
 
     def report(self, events: Iterable[AnyEvent]) -> None:
-        """Report events everywhere."""
         for event in events:
             if self._log is not None:
                 self._log.write(event)
@@ -229,7 +224,6 @@ class OutletsOfPlant:
         """Show nothing: there are too many plants."""
 
     def report(self, events: Iterable[Event]) -> None:
-        """Report events everywhere."""
         self._outlets.report(OfPlant(self._plant, event) for event in events)
 
     def report_again(self, events: Iterable[Event]) -> None:

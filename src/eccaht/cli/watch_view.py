@@ -33,7 +33,6 @@ class WatchView:
         self._live.update(frame(self._session, time, np.array(self._values)))
 
     def say(self, line: str) -> None:
-        """Print a line above."""
         self._live.console.print(Text(line))
 
 

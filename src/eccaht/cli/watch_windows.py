@@ -113,7 +113,6 @@ class Growing:
         return new, [self._with_late(sample) for sample in samples if self._is_new(sample)]
 
     def close(self) -> None:
-        """Look no more."""
         self._follower.file.close()
 
     @property

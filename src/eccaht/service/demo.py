@@ -42,7 +42,6 @@ class DemoFault:
     last: int
 
     def apply(self, readings: Array, second: int) -> None:
-        """Change the readings of one second, in deviations."""
         if not self.first <= second < self.last:
             return
         chosen = list(self.sensors)

@@ -27,7 +27,6 @@ class SecretUrl(SecretStr):
         return shown_url(self.get_secret_value())
 
     def secrets(self) -> Iterator[str]:
-        """Its parts that are hidden."""
         yield from _url_secrets(self.get_secret_value())
 
 
@@ -38,7 +37,6 @@ class SecretHook(SecretUrl):
         return shown_url(self.get_secret_value(), path=False)
 
     def secrets(self) -> Iterator[str]:
-        """Its parts that are hidden."""
         yield from _url_secrets(self.get_secret_value(), path=False)
 
 
@@ -109,7 +107,6 @@ def scrubbed(text: str, secrets: Iterable[str]) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as programs write it."""
     known = {secret, unquote(secret), unquote_plus(secret)}
     encoded = [plain.encode("utf-8", "surrogatepass") for plain in known]
     written = {form for code in encoded for form in (quote(code), quote(code, safe=""), quote_plus(code))}

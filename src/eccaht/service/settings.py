@@ -97,7 +97,6 @@ class PlantSettings(PlantOptions):
     model: Path = Field(description="what 'eccaht calibrate' wrote")
 
     def options(self) -> PlantOptions:
-        """Without the model."""
         return PlantOptions(**self.model_dump(exclude={"model"}))
 
 
@@ -158,7 +157,6 @@ def load_settings(file: Path | None = None, **flags: Any) -> Settings:
 
 
 def _stronger(settings: Settings, name: str, part: Any) -> Any:
-    """A part of the settings with what a flag says in it."""
     if not isinstance(part, dict):
         return part
     now = getattr(settings, name)

@@ -19,7 +19,6 @@ class Excess:
     within: Callable[[Array], Array]  # c -> W c
 
     def matvec(self, c: Array) -> Array:
-        """The product with a vector."""
         added = self.own * c
         return added + self.common * self.within(c) if self.common else added
 
@@ -28,7 +27,6 @@ class Excess:
         return max(float(c @ self.matvec(c)), 0.0)
 
     def dense(self) -> Array:
-        """The matrix of all sensors."""
         return self.block(np.arange(self.own.size))
 
     def block(self, chosen: Index) -> Array:

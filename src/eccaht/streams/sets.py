@@ -48,7 +48,6 @@ class SetPrior:
         return self.log_prior[(sets < self.n_streams).sum(axis=1)]
 
     def random_sets(self, rng: np.random.Generator, count: int) -> Index:
-        """Draw rows from the prior."""
         K, most = self.n_streams, self.most
         if 64 * most >= K:
             sets = rng.random((count, K)).argpartition(most - 1, axis=1)[:, :most]

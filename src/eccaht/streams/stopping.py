@@ -45,11 +45,9 @@ class Gap:
 
     @property
     def beta(self) -> float:
-        """The threshold."""
         return math.log(self.rivals / self.alpha)
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        """Has the lead passed the threshold?"""
         return lead >= self.beta
 
 
@@ -111,7 +109,6 @@ class Horizon:
     n_measurements: int
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        """Are all readings in?"""
         return n_told >= self.n_measurements
 
 
@@ -120,7 +117,6 @@ class Never:
     """The caller decides."""
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        """Never."""
         return False
 
 

@@ -43,7 +43,6 @@ class Chunk:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return len(self.layout.lines or ())
 
     @property

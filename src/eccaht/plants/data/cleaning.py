@@ -118,7 +118,6 @@ def robust_scale(column: Array) -> tuple[Array, float, Literal["iqr", "std"]]:
 
 
 def is_row_number(column: Array) -> bool:
-    """Whether the column only counts the rows."""
     if len(column) < 3 or column[1] - column[0] != 1.0:
         return False
     return bool((np.diff(column) == 1.0).all())

@@ -113,5 +113,4 @@ def _check_size(path: Path, size: int, limit: int) -> None:
 
 
 def transcoded(path: Path, encoding: Encoding) -> bytes:
-    """All of a file, as UTF-8."""
     return as_text(content_of(path), encoding).encode()

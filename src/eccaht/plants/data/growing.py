@@ -93,7 +93,6 @@ class GrowingFile:
         return tuple(self._expected.present([self._sniff(lines)], "allow"))
 
     def batches(self) -> Iterator[Batch]:
-        """Follow the file."""
         self._tail.open()
         try:
             heard = monotonic()
@@ -136,7 +135,6 @@ class GrowingFile:
             self.faults.bad_line(when, "is far ahead of all others", len(doubted))
 
     def close(self) -> None:
-        """Look no more."""
         if self._opened:
             self._tail.close()
 
@@ -207,7 +205,6 @@ class GrowingFile:
         return table
 
     def _part(self, layout: Layout, lines: list[bytes], numbers: tuple[int, ...]) -> Layout:
-        """These rows as a file of their own."""
         delimiter, comma_given = layout.delimiter, self._expected.decimal_comma
         commas = delimiter != "," and comma_given is None and any(b"," in line for line in lines)
         shown = [line.decode() for line in (lines if commas else lines[:_SAMPLE])]
@@ -216,7 +213,6 @@ class GrowingFile:
         return replace(layout, skip=0, sample=sample, decimal_comma=comma, content=b"".join(lines), lines=numbers)
 
     def _batch(self, table: Table) -> Batch:
-        """The rows of a table."""
         times = table.times
         self.rows += len(times)
         if len(times):

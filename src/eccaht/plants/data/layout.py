@@ -115,7 +115,6 @@ class Layout:
 
 
 def is_number(text: str, decimal_comma: bool = False) -> bool:
-    """Whether the text is a number in the given notation."""
     wrong = "." if decimal_comma else ","
     return _NUMBER.fullmatch(text) is not None and wrong not in text
 
@@ -295,7 +294,6 @@ def _parquet(path: Path) -> Layout:
 
 
 def layout_of_frame(frame: pl.DataFrame) -> Layout:
-    """The layout of a frame in memory."""
     if not len(frame):
         raise ValueError("the frame has no rows")
     return replace(_typed(Path("the frame"), frame.columns), frame=frame)

@@ -238,7 +238,6 @@ def _all_full(layout: Layout) -> bool:
 
 
 def _lines(layout: Layout) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers."""
     with _bytes(layout) as file:
         yield from enumerate(file, 1)
 
@@ -248,7 +247,6 @@ def _bytes(layout: Layout) -> BinaryIO:
 
 
 def _damaged(layout: Layout, error: BaseException) -> ValueError:
-    """The error of polars in one line."""
     text = " ".join(str(error).split())
     if "utf-8" in text.lower() and layout.format == "csv" and layout.encoding == "utf-8":
         return UnicodeDecodeError("utf-8", b"", 0, 0, text)
@@ -346,14 +344,12 @@ def _is_header(line: bytes, layout: Layout) -> bool:
 
 
 def why_no_number(text: str, decimal_comma: bool) -> str:
-    """What is wrong with a text where a number should be."""
     if not is_number(text, not decimal_comma):
         return "no number"
     return "leave out --decimal-comma?" if decimal_comma else "add --decimal-comma?"
 
 
 def shortened(text: str) -> str:
-    """A text that fits into a line."""
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 

@@ -97,7 +97,6 @@ class Arrays:
             self.clock = Clock(row_interval=row_interval or 1.0, counted=row_interval is None)
 
     def batches(self) -> Iterator[Batch]:
-        """All rows, in order of time."""
         return read_table(self, count_rows=self.clock.counted).batches()
 
 
@@ -121,7 +120,6 @@ class Recorded:
 
     @property
     def size(self) -> int:
-        """Bytes of the files."""
         return sum(layout.path.stat().st_size for layout in self.layouts if layout.path.is_file())
 
     def read_as(self, expected: Expected, *, missing: Missing, limits: Limits, faults: Faults | None = None) -> Table:
@@ -132,7 +130,6 @@ class Recorded:
         return self.read(rule, present, limits, expected.zone, expected.levels, faults)
 
     def unknown(self, known: Sequence[str]) -> tuple[str, ...]:
-        """The columns that are none of these."""
         found: dict[str, None] = {}
         for layout in self.layouts:
             places = {layout.place(name) for name in known}
@@ -140,7 +137,6 @@ class Recorded:
         return tuple(name for name in found if self._arrays is None or name != _TIME)
 
     def lacks(self, name: str) -> bool:
-        """Whether no file has a column of this name."""
         return all(layout.place(name) is None for layout in self.layouts)
 
     def rule(self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool | None) -> TimeRule:

@@ -120,7 +120,6 @@ class Table:
         return np.array([self.coded(name, levels.get(name)) for name in self.names]).T
 
     def _part(self, first: int, last: int) -> Table:
-        """Some of the rows."""
         start = self._rows.start if isinstance(self._rows, slice) else 0
         rows: Any = slice(start + first, start + last) if isinstance(self._rows, slice) else self._rows[first:last]
         if isinstance(self._columns, dict):

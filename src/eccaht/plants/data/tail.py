@@ -34,7 +34,6 @@ class FileTail:
         self._left: tuple[os.stat_result, int] | None = None  # the file and the place in it where it was left
 
     def open(self) -> None:
-        """Open the file."""
         if self._path.is_dir():
             raise ValueError(f"{self._path} is a directory: name one CSV file to follow")
         if self._path.exists() and not self._path.is_file():
@@ -42,7 +41,6 @@ class FileTail:
         self._file = self._path.open("rb")
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def leave(self) -> None:

@@ -211,7 +211,6 @@ def _joint_formats() -> list[str]:
 
 
 def _fitting_formats(texts: Sequence[str], formats: Sequence[str], kind: str, share: float) -> list[str]:
-    """The formats that read at least this share of the texts."""
     import polars as pl
 
     few = [text.strip() for text in (*texts[:5], *texts[len(texts) // 2 :][:5], *texts[-5:])]

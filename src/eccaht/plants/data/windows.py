@@ -86,7 +86,6 @@ class Windows:
         return replace(self._pick(slice(None), chosen), names=tuple(names))
 
     def samples(self) -> Iterator[Sample]:
-        """One window after the other."""
         uncounted = [None] * len(self.starts)
         rows, flat = (uncounted if part is None else part for part in (self.rows, self.flat))
         return map(Sample, self.starts, self.values, rows, flat)
@@ -116,7 +115,6 @@ class Cut:
 
     @staticmethod
     def of(times: Times, seconds: float, clock: Clock = PLAIN) -> Cut:
-        """Cut sorted times into windows."""
         starts = clock.floor(times.astype("datetime64[us]").astype(np.int64), round(seconds * 1e6))
         first = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1))
         rows = np.diff(first, append=len(times))
@@ -133,14 +131,12 @@ class Cut:
         return np.add.reduceat(readings, self.first, axis=0) / self._by_window(readings)
 
     def present(self, readings: Array) -> Array:
-        """Number of readings that are there in each window."""
         missing = np.isnan(readings)
         if not missing.any():
             return self._by_window(readings) + np.zeros(readings.shape[1:])
         return np.add.reduceat(~missing, self.first, axis=0, dtype=np.float64)
 
     def flat(self, readings: Array) -> NDArray[np.bool_]:
-        """Whether all readings that are there in a window are the same; not if there is none."""
         low, high = np.fmin.reduceat(readings, self.first, axis=0), np.fmax.reduceat(readings, self.first, axis=0)
         same: NDArray[np.bool_] = low == high
         return same

@@ -50,7 +50,6 @@ class Expectation:
     bound: float
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         plain = {name: value for name, value in vars(self).items() if name not in ("right", "stopped")}
         for name, found in (("right", self.right), ("stopped", self.stopped)):
             plain[name] = {**found._asdict(), "censored": found.censored, "lower_bound": found.censored > 0}

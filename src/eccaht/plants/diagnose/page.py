@@ -69,7 +69,6 @@ _PICTURES = (
 
 
 def write(diagnosis: Diagnosis, title: str) -> str:
-    """The page as HTML."""
     return html(f"Diagnosis of {title}", _blocks(diagnosis))
 
 

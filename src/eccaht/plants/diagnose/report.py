@@ -23,7 +23,6 @@ class Diagnosis:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all checks."""
         return max((check.verdict for check in self.checks), key=VERDICTS.index)
 
     @property
@@ -51,7 +50,6 @@ class Diagnosis:
 
     @property
     def about(self) -> str:
-        """The model in a sentence."""
         model, clock = self.view.model, self.view.model.clock
         return (
             f"{len(model.names)} sensors, {model.n_windows} windows of {clock.length(model.seconds)} from "
@@ -60,7 +58,6 @@ class Diagnosis:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         model = self.view.model
         return {
             "verdict": self.verdict,

@@ -51,7 +51,6 @@ class VerdictLimits(NamedTuple):
         return VERDICTS[sum(bool(sign * number > sign * limit) for limit in (self.ok, self.not_fit))]
 
     def stated(self, show: Callable[[float], str]) -> str:
-        """Both limits in words."""
         upto, above = ("up to", "above") if self.not_fit > self.ok else ("from", "below")
         return f"ok {upto} {show(self.ok)}, not fit {above} {show(self.not_fit)}"
 

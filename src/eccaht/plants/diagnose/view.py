@@ -75,7 +75,6 @@ class ModelView:
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance of the model, (K, K)."""
         return self.model.covariance.dense()
 
     @cached_property

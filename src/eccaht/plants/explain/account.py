@@ -197,7 +197,6 @@ class Account:
 
 
 def opening(problem: Problem, seconds: float, policy: str, first: np.datetime64, clock: Clock = PLAIN) -> str:
-    """The problem of the search, in one line."""
     least, most = problem.sizes
     which = f"{least} to {most}" if least != most else "one" if most == 1 else f"{most}"
     kinds = {_assumed(problem, k) for k in range(problem.size)}

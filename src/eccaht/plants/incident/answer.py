@@ -108,7 +108,6 @@ class Incident:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """How each of them is wrong."""
         return tuple(suspect.kind for suspect in self.sensors if suspect.named)
 
     @property

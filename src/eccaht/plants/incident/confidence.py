@@ -89,7 +89,6 @@ class DrilledConfidence:
         return float(self.shares[max(place, 0)])
 
     def header(self) -> dict[str, Any]:
-        """As values of JSON."""
         return {"edges": self.edges.tolist(), "shares": self.shares.tolist()}
 
     @staticmethod

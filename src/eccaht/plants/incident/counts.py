@@ -47,12 +47,10 @@ class Cell(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the faults that were found."""
         return self.found / self.drills if self.drills else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of it."""
         return clopper_pearson(self.found, self.drills) if self.drills else (0.0, 1.0)
 
 
@@ -88,7 +86,6 @@ class Counts:
 
     @property
     def drills(self) -> int:
-        """How many there were."""
         return self.total("drills")
 
     @property
@@ -118,7 +115,6 @@ class Counts:
 
     @property
     def share_in_alarm(self) -> float:
-        """Of the quiet windows."""
         return self.quiet.in_alarm / self.quiet.windows if self.quiet.windows else 0.0
 
     def line(self, seconds: float | None) -> str:
@@ -144,7 +140,6 @@ class Counts:
             yield (*start, *shares, str(cell.sure), str(cell.wrong), *end)
 
     def header(self) -> dict[str, Any]:
-        """As values of JSON."""
         quiet = [self.quiet.windows, self.quiet.alarms, self.quiet.in_alarm]
         return {"cells": [list(cell) for cell in self.cells], "quiet": quiet, "every": self.every, "alpha": self.alpha}
 

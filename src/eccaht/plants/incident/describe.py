@@ -51,7 +51,6 @@ class Case:
 
     @cached_property
     def since(self) -> slice:
-        """Those of them that lie in the incident."""
         onset, first = self.found.dates.onset, self.shown.start
         return slice(onset - first, max(min(self.stop, self.shown.stop), onset + 1) - first)
 
@@ -77,7 +76,6 @@ class Case:
         return usual
 
     def raw(self, k: int, robust: Array) -> Array:
-        """Readings in raw units."""
         return np.asarray(self.model.center[k] + self.model.scale[k] * robust)
 
     def resolution(self, k: int) -> float:
@@ -88,7 +86,6 @@ class Case:
 
 
 def incident_of(case: Case, confidence: float | None, sure: bool) -> Incident:
-    """An incident as it is answered."""
     found, starts = case.found, case.windows.starts
     suspects = tuple(_suspect(case, k) for k in found.naming.order)
     runner_up = next((k for k in found.naming.order if k not in found.naming.named), None)
@@ -111,7 +108,6 @@ def incident_of(case: Case, confidence: float | None, sure: bool) -> Incident:
 
 
 def _suspect(case: Case, k: int) -> Suspect:
-    """One sensor in the light of the incident."""
     naming, model, scale = case.found.naming, case.model, float(case.model.scale[k])
     named, since, unit = k in naming.named, case.since, float(case.normal.scale[k])
     values = case.windows.values[case.shown][since, k]

@@ -74,7 +74,6 @@ class Drilled:
         return self.counts.found_share if windows > 0 else None
 
     def header(self) -> dict[str, Any]:
-        """As values of JSON."""
         parts = {name: getattr(self, name) for name in _PARTS}
         return {"counts": self.counts.header()} | {
             name: None if part is None else part.header() for name, part in parts.items()
@@ -124,7 +123,6 @@ def drill_trials(
 
 
 def keeping(model: Model, drilled: Drilled) -> Model:
-    """The model with what drills counted."""
     return replace(model, drilled=Counted(drilled.header()))
 
 

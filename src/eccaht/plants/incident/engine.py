@@ -223,7 +223,6 @@ class Engine:
         return np.asarray(repeats > np.floor(still))
 
     def _range(self, x: Array, n: Index) -> Mask:
-        """Sensors that are out of range, (n, K)."""
         self._out[self.count[n] % RANGE_IN, n] = (x < self._low) | (x > self._high)
         ranged = self._out[:, n].sum(axis=0) >= RANGE_OF
         self.ranged_for[n] = np.where(ranged, self.ranged_for[n] + 1, 0)

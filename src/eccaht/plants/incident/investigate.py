@@ -115,7 +115,6 @@ def investigate_incident(
 
 
 def _of_windows(model: Model, windows: Windows) -> Model:
-    """The model of the sensors that the windows have."""
     if model.normal is None or model.normal.local is None:
         raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
     if windows.names == model.names:

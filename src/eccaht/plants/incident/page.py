@@ -79,7 +79,6 @@ def _blocks(answer: Answer, clock: Clock, about: Sequence[str], drills: Sequence
 
 
 def _verdict(answer: Answer) -> tuple[str, str]:
-    """The verdict and its colour."""
     if answer.verdict == "undecided":
         return "undecided", "open"
     if answer.verdict == "nothing":

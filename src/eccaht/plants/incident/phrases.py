@@ -134,7 +134,6 @@ def shortened(name: str, most: int) -> str:
 
 
 def places(incident: Incident) -> dict[str, dict[str, int]]:
-    """By ranking and sensor, the place from 1 on."""
     return {
         name: {sensor: place for place, (sensor, _) in enumerate(ranking, 1)}
         for name, ranking in incident.rankings.items()

@@ -89,7 +89,6 @@ class Predictions:
 
 
 def eliminated(precision: Array, gone: Index) -> Array:
-    """The precision of the sensors that are left, 0 for those that are gone."""
     if not gone.size:
         return precision
     left = precision - precision[:, gone] @ np.linalg.solve(precision[np.ix_(gone, gone)], precision[gone])

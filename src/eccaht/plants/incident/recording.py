@@ -66,7 +66,6 @@ class Found:
 
     @property
     def sensors(self) -> frozenset[int]:
-        """Those that are named."""
         return frozenset(self.naming.named)
 
 
@@ -92,7 +91,6 @@ def run_engine(
 
 
 def incidents_of(normal: Normal, run: Run) -> list[Found]:
-    """All incidents, in order of time."""
     later = [begun for begun, _, _ in run.alarms[1:]]
     found = []
     for alarm, latest in zip(run.alarms, [*later, len(run.values)], strict=False):

@@ -81,7 +81,6 @@ class Trial:
 
     @property
     def right_at_alarm(self) -> bool:
-        """Were they, at the alarm?"""
         return set(self.raised) == set(self.truth)
 
 
@@ -111,7 +110,6 @@ class Judge:
 
     @cached_property
     def alive(self) -> Index:
-        """Sensors that may fail."""
         return varying(self.values)
 
     @cached_property
@@ -120,7 +118,6 @@ class Judge:
         return correlations(self.values)
 
     def engine(self, every: float, plants: int) -> Engine:
-        """The engine for these windows."""
         return Engine(self.normal, every, plants, self.gaps)
 
 
@@ -303,7 +300,6 @@ def _first_alarm(run: Run, plan: _Plan) -> int | None:
 
 
 def _at_alarm(normal: Normal, run: Run, raised: int) -> Found:
-    """What a watch names when it raises the alarm."""
     stop = raised + 1
     alarms = [(begun, None, False) for begun, _, _ in run.alarms if begun == raised]
     past = Run(run.values[:stop], run.r[:stop], run.e[:stop], run.passed[:stop], run.standing[:, :stop], list(alarms))

@@ -135,7 +135,6 @@ def calibrate_with_windows(
 
 
 def _windows(table: Table, sensors: Sequence[Sensor], cut: Cut, full: NDArray[np.bool_], seconds: float) -> Windows:
-    """The windows of the history that count."""
     rows, flat = (np.column_stack([getattr(sensor, part) for sensor in sensors])[full] for part in ("present", "flat"))
     values = np.column_stack([sensor.means for sensor in sensors])[full]
     names = tuple(sensor.report.name for sensor in sensors)

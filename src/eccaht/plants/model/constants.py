@@ -24,7 +24,6 @@ class Moved(NamedTuple):
     since: np.datetime64
 
     def text(self, clock: Clock) -> str:
-        """What is reported of it."""
         return f"{self.read:.6g} since {clock.show(self.since)}, {self.usual:.6g} in all of the history"
 
 

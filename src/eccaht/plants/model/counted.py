@@ -13,7 +13,6 @@ class Counted:
     counted: dict[str, Any]
 
     def header(self) -> dict[str, Any]:
-        """What was counted."""
         return self.counted
 
     @staticmethod

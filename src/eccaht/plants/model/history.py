@@ -83,7 +83,6 @@ class History:
         return History(**arrays)
 
     def arrays(self) -> dict[str, Array]:
-        """All arrays by name."""
         return {name: getattr(self, name) for name in _SHAPES}
 
 

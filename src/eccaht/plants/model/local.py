@@ -100,7 +100,6 @@ class Local:
             check_precision(precision)
 
     def arrays(self) -> dict[str, Array]:
-        """All of it, by name."""
         return {field.name: np.asarray(getattr(self, field.name), dtype=np.float64) for field in fields(self)}
 
     def of(self, chosen: Index) -> Local:
@@ -138,7 +137,6 @@ class Local:
         return np.asarray(np.copysign(inside + np.log(np.maximum(sizes / self.knots[-1], 1.0)), deviations))
 
     def before(self, windows: Array) -> Before:
-        """What the windows before a stretch say of it."""
         last = windows[-1] if len(windows) else np.full(len(self.middle), np.nan)
         return Before(self.level(windows), np.array(last, dtype=np.float64))
 
@@ -168,7 +166,6 @@ class Local:
 
 
 def evidence_of(systems: tuple[System, ...]) -> Array:
-    """Evidence in nats by system, (3, K)."""
     L, K = systems[0].G.shape
     sums = [(G[:, :K] ** 2).sum(axis=0) / np.maximum(Q.diagonal()[:K], _LEAST) for G, Q in systems]
     return 0.5 * (np.stack(sums) - L)

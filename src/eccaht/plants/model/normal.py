@@ -88,7 +88,6 @@ class Normal:
 
     @property
     def size(self) -> int:
-        """The number of sensors."""
         return len(self.centre)
 
     @cached_property
@@ -166,7 +165,6 @@ class Normal:
     # -- files -----------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Array]:
-        """All of it, by dotted names."""
         found: dict[str, Array] = {}
         for field in fields(self):
             value = getattr(self, field.name)

@@ -38,7 +38,6 @@ class Notation:
     header: bool | None = None
 
     def expected(self, model: Model) -> Expected:
-        """What the model expects of data in this notation."""
         reading = model.reading
         return Expected(
             names=model.names,
@@ -55,7 +54,6 @@ class Notation:
         )
 
     def recorded(self, model: Model, data: Any, *, strict: bool = False) -> Recorded:
-        """Data in this notation, as a source."""
         expected = self.expected(model)
         return recorded_of(data, decimal_comma=expected.decimal_comma, header=expected.header, strict=strict)
 
@@ -69,7 +67,6 @@ class _Cutter:
         self._late = 0  # rows, when a window was last complete; never reached again once it was reported
 
     def add(self, batch: Batch) -> Windows:
-        """The windows that these rows complete."""
         model, source, faults = self._model, self._source, self._faults
         if self._windower is None:  # the clock is known from the first row on
             self._windower = Windower(model.names, model.seconds, source.clock)
@@ -126,7 +123,6 @@ def _scaled(model: Model, source: Table | GrowingFile, batch: Batch, faults: Fau
 def prepare(
     model: Model, data: Any, limits: Limits, *, missing: Missing, bad: str, notation: Notation | None
 ) -> Windows:
-    """See Model.prepare."""
     for option, given, known in (("missing", missing, ("refuse", "allow")), ("bad", bad, ("refuse", "skip"))):
         if given not in known:
             raise ValueError(f"{option} must be {known[0]!r} or {known[1]!r}, not {given!r}")
@@ -201,7 +197,6 @@ class Follower:
         return [*self.file.said, *self.counts]
 
     def __iter__(self) -> Iterator[Sample]:
-        """Follow the file."""
         some = False
         try:
             for window in self._samples():

@@ -84,7 +84,6 @@ class Tails:
         return np.arange(len(self.edge)) * (POINTS + 1)
 
     def __call__(self, residuals: Array) -> Array:
-        """The rarity of residuals, (..., K)."""
         ratio = np.abs(residuals) / self.edge
         place = np.minimum(ratio, 1.0) * POINTS
         low = place.astype(np.intp)
@@ -100,5 +99,4 @@ class Tails:
         return Tails(np.maximum(self.edge, edge), self.shape, self.table, self.base)
 
     def of_sensors(self, chosen: Index) -> Tails:
-        """Those of some of the sensors."""
         return Tails(self.edge[chosen], self.shape[chosen], self.table[chosen], self.base)

@@ -148,7 +148,6 @@ class Reported:
     thin: int = 0
 
     def header(self) -> dict[str, Any]:
-        """As values of JSON."""
         return {
             "raised": _stored(self.raised),
             "onset": _stored(self.onset),
@@ -162,7 +161,6 @@ class Reported:
 
     @staticmethod
     def build(header: Any) -> Reported:
-        """From what `header` gave."""
         check_keys(header, {part.name for part in fields(Reported)}, "list of what was reported")
         lists = ("named", "lasting", "cautions", "silent", "stuck", "range", "shelved", "moved")
         texts = [header["waiting"], *(header[name] for name in lists)]
@@ -376,7 +374,6 @@ def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
 
 
 def microseconds(time: np.datetime64) -> int:
-    """A time as a number for files."""
     return int(time.astype("datetime64[us]").astype(np.int64))
 
 

@@ -179,5 +179,4 @@ def replay(plant: FleetPlant, every: float, missing: Missing = "refuse", notatio
 
 @cache
 def _models() -> Models:
-    """Those of this process."""
     return Models()

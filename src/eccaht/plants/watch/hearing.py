@@ -30,7 +30,6 @@ class Hearing:
         self._patience = max(WINDOWS * seconds, _SILENT)
 
     def took(self, late: int, rows: int) -> None:
-        """A window is complete."""
         self.windows.append((late, rows))
         self.ahead, self.heard, self._any = 0, self._now(), True
 

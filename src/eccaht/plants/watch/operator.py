@@ -41,7 +41,6 @@ class Operator:
         self.shelved[name] = until.astype("datetime64[us]")
 
     def unshelve(self, name: str) -> None:
-        """Take a sensor back before its time."""
         if name not in self.shelved:
             raise ValueError(f"the sensor {name!r} is not shelved")
         del self.shelved[name]
@@ -63,14 +62,12 @@ class Operator:
             self.offsets[self.names.index(name)] += sizes[name]
 
     def apply(self, x: Array, time: np.datetime64) -> Array:
-        """The window at `time` as it is to be watched, (K,)."""
         self.shelved = {name: until for name, until in self.shelved.items() if until > time}
         watched = x - self.offsets
         watched[[self.names.index(name) for name in self.shelved]] = np.nan
         return watched
 
     def header(self) -> dict[str, Any]:
-        """As values of JSON."""
         known = self.acknowledged
         return {
             "shelved": {name: microseconds(until) for name, until in self.shelved.items()},
@@ -80,7 +77,6 @@ class Operator:
 
     @staticmethod
     def build(header: Any, names: Sequence[str]) -> Operator:
-        """From what `header` gave."""
         check_keys(header, {"shelved", "offsets", "acknowledged"}, "orders")
         operator = Operator(names)
         offsets = np.array(header["offsets"], dtype=np.float64)

@@ -105,7 +105,6 @@ class PlantWatch:
 
     @property
     def state(self) -> State:
-        """Where it stands: "suspicious" is evidence of 0.1 or more."""
         if self.alarm is not None or self.standing:
             return "alarm"
         return "suspicious" if self.evidence >= SUSPICIOUS else "quiet"

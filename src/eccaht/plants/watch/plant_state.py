@@ -51,7 +51,6 @@ def plant_state(watch: PlantWatch) -> tuple[dict[str, Any], dict[str, NDArray[An
 
 
 def built_plant(model: Model, header: Any, arrays: dict[str, NDArray[Any]]) -> PlantWatch:
-    """The watch that goes on from there, or what is wrong with it."""
     check_keys(header, _KEYS, "state")
     parts: dict[str, dict[str, NDArray[Any]]] = {part: {} for part in _PARTS}
     for name, array in arrays.items():

@@ -32,7 +32,6 @@ class Recent:
         return min(self._count, len(self._times))
 
     def put(self, x: Array, time: Time) -> None:
-        """Take a window."""
         row = self._count % len(self._times)
         self.dated = isinstance(time, np.datetime64)
         self._values[row] = np.clip(x, -_LARGEST, _LARGEST)
@@ -40,7 +39,6 @@ class Recent:
         self._count += 1
 
     def label(self, ago: int) -> Time:
-        """The time of a window, 0 the last one."""
         number = int(self._times[(self._count - 1 - min(ago, len(self) - 1)) % len(self._times)])
         return np.datetime64(number, "us") if self.dated else number
 
@@ -62,13 +60,11 @@ class Recent:
         return np.arange(self._count - known, self._count) % len(self._times)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What a file must keep."""
         counts = np.array([self._count, self.dated], dtype=np.int64)
         wrong = self._wrong.astype(np.int64)
         return {"values": self._values.astype(np.float64), "wrong": wrong, "times": self._times, "counts": counts}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from a kept state, or say what is wrong with it."""
         mine = self.state()
         check_keys(state, set(mine), "windows")
         if any(state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype for name in mine):

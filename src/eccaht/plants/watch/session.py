@@ -160,7 +160,6 @@ class Session:
         write_archive(path, _KIND, _VERSION, *self._parts())
 
     def to_bytes(self) -> bytes:
-        """The content of the file that `save` writes."""
         return archive_bytes(_KIND, _VERSION, *self._parts())
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

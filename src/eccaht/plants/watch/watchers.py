@@ -33,7 +33,6 @@ class WatchedPlant:
 
     @property
     def state(self) -> State:
-        """Where it stands."""
         return self.watch.state
 
     @property
@@ -43,12 +42,10 @@ class WatchedPlant:
 
     @property
     def false_alarm_every(self) -> float:
-        """The mean time to a false alarm, in windows."""
         return self.watch.false_alarm_every
 
     @property
     def fault(self) -> ActiveAlarm | None:
-        """The alarm as it is now."""
         alarm = self.watch.alarm
         if alarm is None:
             return None

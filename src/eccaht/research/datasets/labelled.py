@@ -47,12 +47,10 @@ class Entity:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All that is read."""
         return self.train, self.test, self.truth
 
     @property
     def label(self) -> str:
-        """Collection and name."""
         return f"{self.collection}/{self.name}"
 
 
@@ -141,7 +139,6 @@ def metric_names(count: int) -> tuple[str, ...]:
 
 
 def as_metrics(rows: Array) -> Arrays:
-    """Rows as a source, one column a metric."""
     return Arrays(np.asfortranarray(rows), names=metric_names(rows.shape[1]), label="the training rows")
 
 

@@ -49,12 +49,10 @@ class Testbed:
 
     @property
     def label(self) -> str:
-        """Collection and name."""
         return f"{self.collection}/{self.name}"
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All that is read."""
         found = (self.history, *self.recordings, *(() if self.truth is None else (self.truth,)))
         return tuple(dict.fromkeys(found))
 
@@ -97,7 +95,6 @@ def find_collections(directory: Path) -> FoundRecording:
 
 
 def kind_of(directory: Path) -> Kind | None:
-    """The layout of a directory, None if it is unknown."""
     if is_labelled(directory):
         return "servers"
     if _sheet(directory, "history") and _sheets(directory, "attacks") and (directory / "truth.json").is_file():
@@ -182,7 +179,6 @@ class Sheet(NamedTuple):
     rows: Array
 
     def of(self, names: Sequence[str]) -> Array:
-        """The rows of these columns only."""
         absent = [name for name in names if name not in self.names]
         if absent:
             raise ValueError(f"{self.path} has no column {absent[0]!r}, which its history has")

@@ -41,12 +41,10 @@ class WadiFiles:
 
     @cached_property
     def history_rows(self) -> Recorded:
-        """The rows of normal operation."""
         return Recorded(self.history)
 
     @cached_property
     def attack_rows(self) -> Recorded:
-        """The rows with attacks."""
         return Recorded(self.attacks)
 
 
@@ -158,7 +156,6 @@ def check_beginning(files: WadiFiles) -> None:
 
 
 def not_sensors(file: Path | Recorded) -> list[str]:
-    """The columns of a file that are no sensors."""
     return [name for name in recorded_of(file).layouts[0].names if not is_sensor(name)]
 
 

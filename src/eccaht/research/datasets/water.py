@@ -38,7 +38,6 @@ class WaterRecording:
     names: tuple[str, ...]
 
     def part(self, start: int, stop: int) -> WaterRecording:
-        """Some of its rows."""
         return WaterRecording(self.times[start:stop], self.values[start:stop], self.names)
 
     def rows(self) -> Arrays:

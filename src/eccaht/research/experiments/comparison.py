@@ -40,7 +40,6 @@ class Records:
     seconds_per_step: dict[str, Array]
 
     def f1(self, name: str) -> Array:
-        """F1 after each measurement, (runs, horizon)."""
         return f1_score(self.hits[name], self.n_anomalies, self.n_anomalies)
 
     def arrivals(self, name: str) -> Arrivals:
@@ -187,7 +186,6 @@ def curve_steps(horizon: int) -> Index:
 
 
 def as_entry(row: Row) -> dict[str, Any]:
-    """A row for JSON."""
     first, for_good = (
         {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
         for delay in (row.first, row.for_good)

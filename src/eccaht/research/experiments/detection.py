@@ -51,7 +51,6 @@ def watch(entity: Entity | Testbed, seed: int) -> list[Outcome]:
 
 
 def _methods(task: Task) -> Iterator[tuple[str, Detector, CaseReadings]]:
-    """All methods with the history that each learns from."""
     for name, detector in DETECTORS.items():
         yield name, detector, task.history
         if name == OURS and task.delivered is not None:
@@ -79,7 +78,6 @@ def _with_answers(outcome: Outcome, recording: Labelled, ours: Ours) -> Outcome:
 
 
 def outcome_of(entity: Entity | Testbed, task: Task, recording: Labelled, method: str, alarms: Alarms) -> Outcome:
-    """Compare alarms with the truth."""
     on, begins = alarms.on, alarms.begins
     inside = np.zeros(len(on), dtype=bool)
     delays, begun = [], []

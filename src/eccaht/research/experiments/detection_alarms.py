@@ -22,7 +22,6 @@ class Alarms:
 
     @classmethod
     def where(cls, on: Flags) -> Alarms:
-        """One alarm for each run of rows."""
         return cls(on, np.array([start for start, _ in runs(on)], dtype=np.intp))
 
     @property

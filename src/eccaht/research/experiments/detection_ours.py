@@ -59,7 +59,6 @@ class Ours:
 
 
 def _first_rows(windows: Windows, readings: CaseReadings) -> Index:
-    """The first row of each window, (T,)."""
     if readings.times is None:
         step = len(readings.rows) / len(windows.values)
         return np.floor(np.arange(len(windows.values)) * step).astype(np.intp)

@@ -55,7 +55,6 @@ class Outcome:
 
 
 def outcome_as_row(outcome: Outcome) -> dict[str, Any]:
-    """For JSON."""
     return asdict(outcome)
 
 

@@ -25,7 +25,6 @@ def draw(records: ErrorCounts) -> Figure:
 
 
 def colour_of(place: int) -> str:
-    """The colour of an alpha by its place."""
     return PALETTE[_COLOURS[place % len(_COLOURS)]]
 
 

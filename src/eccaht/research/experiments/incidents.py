@@ -71,12 +71,10 @@ class CollectionJob(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Unlike that of any other job."""
         return f"{self.entity.label} {self.part}"
 
 
 def jobs_of(entities: Subjects) -> list[CollectionJob]:
-    """All parts of all entities."""
     return [CollectionJob(entity, part) for entity in entities for part in _parts(entity)]
 
 

@@ -42,15 +42,12 @@ class CaseReadings:
     window: str | float = "1row"
 
     def first(self, stop: int) -> CaseReadings:
-        """The rows before this one."""
         return replace(self, rows=self.rows[:stop], times=None if self.times is None else self.times[:stop])
 
     def after(self, start: int) -> CaseReadings:
-        """The rows from this one on."""
         return replace(self, rows=self.rows[start:], times=None if self.times is None else self.times[start:])
 
     def source(self) -> Arrays:
-        """What is calibrated on or prepared."""
         return Arrays(np.asfortranarray(self.rows), self.times, self.names, label="the rows")
 
 
@@ -65,7 +62,6 @@ class CaseWorld:
 
     @property
     def label(self) -> str:
-        """Collection and name."""
         return f"{self.collection}/{self.name}"
 
 
@@ -100,7 +96,6 @@ class LabelledCase:
 
     @property
     def length(self) -> int:
-        """Rows from the start on."""
         return len(self.readings.rows) - self.start
 
 

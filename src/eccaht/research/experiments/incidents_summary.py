@@ -35,7 +35,6 @@ class Count(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval of its probability."""
         return clopper_pearson(self.happened, self.trials) if self.trials else None
 
 
@@ -60,7 +59,6 @@ class Summary:
 
     @property
     def incidents(self) -> dict[str, int]:
-        """How many there were of each tier."""
         return {tier: numbers[BOTH] for tier, numbers in self.cases.items()}
 
 

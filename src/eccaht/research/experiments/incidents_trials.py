@@ -68,7 +68,6 @@ class ReplayTrial:
 
 
 def trial_of(collection: str, entity: str, case: LabelledCase, method: str, judgement: Judgement) -> ReplayTrial:
-    """Compare a judgement with the truth."""
     names, n, truth = case.readings.names, len(case.truth), set(case.truth)
 
     def called(sensors: Sequence[int]) -> tuple[str, ...]:
@@ -100,7 +99,6 @@ def as_row(trial: ReplayTrial) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> ReplayTrial:
-    """The record that `as_row` has written."""
     return ReplayTrial(**row | {key: tuple(row[key].split(";")) if row[key] else () for key in _SENSORS})
 
 

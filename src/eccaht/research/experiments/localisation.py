@@ -62,7 +62,6 @@ def policy_of(name: str) -> tuple[str, bool]:
 
 
 def believed(name: str, problem: Problem) -> Problem:
-    """The problem as the method sees it."""
     blind = policy_of(name)[1]
     return problem.replace(covariance=Diagonal(problem.covariance.diagonal())) if blind else problem
 
@@ -232,5 +231,4 @@ def group_entry(records: Records) -> dict[str, Any]:
 
 
 def saved_entries(saved: Sequence[Saved]) -> list[dict[str, Any]]:
-    """Savings for JSON."""
     return [{**each._asdict(), "more": each.more._asdict()} for each in saved]

@@ -77,7 +77,6 @@ def draw_times(groups: Mapping[str, Mapping[str, Times]], *, title: str, label: 
 
 
 def _canvas(groups: Mapping[str, Any], names: Sequence[str], title: str) -> tuple[Figure, Axes]:
-    """A figure with a labelled stripe for each group."""
     height = min(_HIGHEST, 1.5 + len(groups) * (0.16 + 0.115 * len(names)))
     figure = Figure(figsize=(TEXT_WIDTH, height))
     ax = figure.add_subplot()

@@ -18,7 +18,6 @@ Table = dict[str, NDArray[Any]]  # column name -> one value a row
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
-    """The table of the rows, with these columns or, if there is a row, with those of the first."""
     return {column: np.array([row[column] for row in rows]) for column in columns or rows[0]}
 
 

@@ -77,7 +77,6 @@ class WaterAttack:
     bias: tuple[float, ...]  # the same in the units of each sensor
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         entry = {"number": self.number, "start": show_time(self.start), "end": show_time(self.end)}
         return {**entry, "sensors": self.sensors, "n": len(self.sensors), "shift": self.shift, "bias": self.bias}
 
@@ -139,7 +138,6 @@ def draw_attacks(model: Model, first: np.datetime64, settings: WaterSettings) ->
 
 
 def attack(recording: WaterRecording, attacks: Sequence[WaterAttack]) -> WaterRecording:
-    """The recording with the biases of all attacks added."""
     values = recording.values.copy()
     for each in attacks:
         rows = (recording.times >= each.start) & (recording.times < each.end)

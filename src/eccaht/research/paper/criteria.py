@@ -269,7 +269,6 @@ def _saved_by_joint(results: Results, settings: Iterable[int], where: str) -> Me
 
 
 def _lowest(results: Results, ends: RankEnds, policy: str) -> Measure:
-    """F1 at the end in that setting of all where it is lowest."""
     finals = [results.arrivals[int(k), policy].final for k in ends.order]
     worst = int(np.argmin([float(final.mean()) for final in finals]))
     name = f"is the lowest final F1 of {policy} among {len(finals)} settings of {ends.kind}, "

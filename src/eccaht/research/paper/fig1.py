@@ -158,7 +158,6 @@ def outcome(table: Table) -> Fig1Outcome:
 
 
 def _by_step(table: Table, name: str) -> NDArray[Any]:
-    """A column as (steps, streams)."""
     return table[name].reshape(-1, int(table["stream"].max()) + 1)
 
 

@@ -170,7 +170,6 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
 def _draw_times(
     ax: Axes, x: Array, times: Array, censored: NDArray[np.bool_], name: str, results: Results
 ) -> list[Line2D | LineCollection]:
-    """One policy from times and censoring, (runs, x)."""
     colour, dash = policy_style(name)
     mean, some, every = times.mean(axis=0), censored.any(axis=0), censored.all(axis=0)
     return [

@@ -29,7 +29,6 @@ class Results:
     cells: Mapping[Cell, NDArray[Any]]
 
     def f1(self, setting: int, policy: str) -> Array:
-        """F1 after each measurement, (runs, horizon)."""
         n = self.experiment.settings[setting].n_anomalies
         return f1_score(self.cells[setting, policy], n, n)
 

@@ -57,12 +57,10 @@ class Piece(NamedTuple):
 
     @property
     def key(self) -> tuple[str, Cell]:
-        """The cell among those of all experiments."""
         return self.experiment.id, self.cell
 
     @property
     def cost(self) -> float:
-        """Estimated microseconds."""
         (k, policy), horizon = self.cell, self.experiment.horizon
         setting = self.experiment.settings[k]
         if CATALOGUE[policy].can.exact_lead:
@@ -193,7 +191,6 @@ _RUNS: dict[str, Callable[..., NDArray[Any]]] = {"stopping": announce, "asymptot
 
 
 def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
-    """Run one piece, here or in a worker."""
     if piece.version != __version__:
         raise ValueError(f"a worker has eccaht {__version__}, not {piece.version}: install the same version everywhere")
     experiment, (place, policy) = piece.experiment, piece.cell
@@ -212,7 +209,6 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
 
 
 def files(directory: Path, experiment: Experiment) -> list[Path]:
-    """Every file that is written for an experiment."""
     home = directory / experiment.id
     return [*_sources(directory, experiment), home / storage.MANIFEST, *_derived(directory, experiment)]
 
@@ -246,7 +242,6 @@ _TABLES: dict[Kind, tuple[Callable[[Results], Table], ...]] = {  # in the order 
 
 
 def tables(results: Results) -> dict[str, Table]:
-    """The tables of an experiment by their names."""
     names, makers = results.experiment.tables, _TABLES[results.experiment.kind]
     return {name: make(results) for name, make in zip(names, makers, strict=True)}
 

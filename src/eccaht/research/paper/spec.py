@@ -43,7 +43,6 @@ class Setting:
     options: dict[str, Any] = field(default_factory=dict)  # for every policy, e.g. {"regularize": 0.01}
 
     def covariance(self) -> Covariance:
-        """Build the covariance."""
         operator: Covariance = getattr(families, self.family)(**self.arguments)
         return operator
 
@@ -52,7 +51,6 @@ class Setting:
         return _ranks(self.family, json.dumps(self.arguments, sort_keys=True))
 
     def problem(self) -> Problem:
-        """Build the problem."""
         return Problem(self.covariance(), shift=self.shift, n_anomalies=self.n_anomalies, budget=self.budget)
 
 
@@ -137,7 +135,6 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, entry: dict[str, Any]) -> Experiment:
-        """The entry that `as_dict` wrote."""
         settings = ({**setting, "x": np.nan if setting["x"] is None else setting["x"]} for setting in entry["settings"])
         whole = {"settings": tuple(Setting(**setting) for setting in settings), "policies": tuple(entry["policies"])}
         return cls(**{**entry, **whole})

@@ -94,12 +94,10 @@ def _read_spec(home: Path) -> dict[str, Any]:
 
 
 def cell_path(directory: Path, id: str, cell: Cell) -> Path:
-    """The file of a cell."""
     return directory / id / _CELLS / f"{cell[0]}-{cell[1]}.parquet"
 
 
 def missing(directory: Path, experiment: Experiment) -> list[Cell]:
-    """The cells that were not finished yet."""
     return [cell for cell in experiment.cells if not cell_path(directory, experiment.id, cell).is_file()]
 
 
@@ -165,7 +163,6 @@ def load(directory: Path, id: str) -> Results:
 
 
 def _content(home: Path, spec: dict[str, Any], cell: Cell) -> bytes | None:
-    """The bytes of a cell, None if they are not those that were written for it by these settings."""
     path = cell_path(home.parent, home.name, cell)
     content = path.read_bytes()
     return content if _digests(home).get(path.stem) == _digest(spec, path.stem, content) else None

@@ -48,7 +48,6 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict in words."""
         between = " " if self.word == "holds only if" else ": "
         return f"{self.word}{between}{self.condition}" if self.condition else self.word
 

@@ -70,7 +70,6 @@ class Prepared:
 
     @property
     def label(self) -> str:
-        """What tables call it."""
         return f"attack {self.attack.number}"
 
     @property
@@ -243,7 +242,6 @@ def mean_seconds(times: Sequence[float | None], limit: float) -> float:
 
 
 def column_table(model: Model) -> Table:
-    """For each column whether it was kept, and why not."""
     return from_rows([column.as_dict() for column in model.columns])
 
 

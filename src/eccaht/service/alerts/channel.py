@@ -32,7 +32,6 @@ class Message:
     event: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """As values of JSON."""
         return {"key": self.key, "plant": self.plant, "number": self.number, "kind": self.kind, "event": self.event}
 
     @property

@@ -34,7 +34,6 @@ class Due:
 
     @property
     def message(self) -> Message:
-        """What is sent."""
         return Message(**{name: self.document[name] for name in ("key", "plant", "number", "kind", "event")})
 
 

@@ -62,7 +62,6 @@ class Sender:
         self._stopping = asyncio.Event()
 
     def rows(self, plant: str, event: Event) -> list[dict[str, Any]]:
-        """The rows of the outbox for an event, to be stored with it."""
         return outbox.rows_for(plant, event.document(), self._channels, self._now())
 
     def start(self) -> None:

@@ -66,7 +66,6 @@ class Alerts(Part):
         return self
 
     def channels(self) -> list[Channel]:
-        """The channels, each with a name of its own."""
         made: list[Channel] = [
             *(Webhook(name, **_plain(part)) for name, part in self.webhooks.items()),
             *(Mail(name, **_plain(part)) for name, part in self.mails.items()),
@@ -80,7 +79,6 @@ class Alerts(Part):
 
 
 def make_sender(alerts: Alerts, store: Store) -> Sender:
-    """What sends the alerts of these settings."""
     retries = Retries(alerts.tries, alerts.first, alerts.longest)
     rng = rng_for(secrets.randbits(32), "alerts")  # services that share a store shall not come back in step
     return Sender(store, alerts.channels(), rng=rng, retries=retries, timeout=alerts.timeout)

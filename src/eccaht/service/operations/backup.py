@@ -34,7 +34,6 @@ class Backup:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A connection to the file."""
         try:
             with self._engine.connect() as connection:
                 yield connection
@@ -83,6 +82,5 @@ def _growing(target: Path, path: Path) -> Iterator[Path]:
 
 
 def restore(path: Path, store: Store, advance: Callable[[int], None] = lambda _: None) -> list[Copied]:
-    """Fill an empty store from a backup."""
     store.prepare()
     return copy(Backup(path), store, advance, "the store")

@@ -36,7 +36,6 @@ class _Nowhere:
     most_rows = 1
 
     async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
-        """Not called."""
         raise NotImplementedError
 
     def source_state(self, plant: str, source: str, state: SourceState) -> None:
@@ -126,7 +125,6 @@ def _watched(name: str, model: Model, options: PlantOptions, where: str) -> Iter
 
 
 def _shared_sources(settings: Settings) -> Iterator[Line]:
-    """Sources of several plants."""
 
     def unknown(plant: str) -> Target:
         raise UnknownPlant(plant)

@@ -41,16 +41,13 @@ class Readings:
         return Readings(np.zeros(0, dtype=np.int64), np.zeros((0, size)))
 
     def pick(self, which: slice | NDArray[Any]) -> Readings:
-        """Some of the rows."""
         return Readings(self.times[which], self.values[which])
 
     def to_bytes(self) -> bytes:
-        """As bytes."""
         return len(self.times).to_bytes(8, "little") + self.times.astype("<i8").tobytes() + _f8(self.values)
 
     @staticmethod
     def parse(content: bytes, size: int) -> Readings:
-        """From what `to_bytes` gave."""
         count = int.from_bytes(content[:8], "little")
         times = np.frombuffer(content, "<i8", count, 8).astype(np.int64)
         return Readings(times, np.frombuffer(content, "<f8", count * size, 8 + 8 * count).reshape(count, size).copy())
@@ -65,7 +62,6 @@ class Seen:
 
     @staticmethod
     def of(rows: Readings) -> Seen:
-        """Of the rows of a window."""
         return Seen(rows.times, ~np.isnan(rows.values))
 
     def with_more(self, more: Seen) -> tuple[Seen, int]:
@@ -86,13 +82,11 @@ class Seen:
         return Seen(times[order], np.array(rows).reshape(len(rows), -1)[order]), known
 
     def to_bytes(self) -> bytes:
-        """As bytes."""
         bits = np.packbits(self.present, axis=1).tobytes()
         return len(self.times).to_bytes(4, "little") + self.times.astype("<i8").tobytes() + bits
 
     @staticmethod
     def parse(content: bytes, size: int) -> Seen:
-        """From what `to_bytes` gave."""
         count = int.from_bytes(content[:4], "little")
         times = np.frombuffer(content, "<i8", count, 4).astype(np.int64)
         bits = np.frombuffer(content, np.uint8, offset=4 + 8 * count).reshape(count, -1)
@@ -192,7 +186,6 @@ class Buffer:
         return new.pick(~far), int(far.sum())
 
     def starts(self, times: Times) -> Times:
-        """The window of each time."""
         return self.clock.floor(times, round(self.seconds * 1e6))
 
     def _count_known(self, rows: Readings, again: dict[int, bytes]) -> int:

@@ -39,7 +39,6 @@ class StoredIncident:
 def series(
     connection: sa.Connection, view: PlantView, sensors: list[str], span: Span | None, points: int
 ) -> dict[str, Any]:
-    """The courses of these sensors of the present model."""
     model = view.model
     chosen = model.places(sensors)
     size = len(model.names)
@@ -143,7 +142,6 @@ def _standing_in(connection: sa.Connection, view: PlantView, span: Span) -> list
 
 
 def _microseconds(model: Model, text: str | None, otherwise: int) -> int:
-    """A time of an event."""
     if text is None:
         return otherwise
     return int(model.clock.parse(text).astype("datetime64[us]").astype(np.int64))

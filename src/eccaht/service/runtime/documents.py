@@ -33,7 +33,6 @@ def moment(time: int | datetime | None) -> str | None:
 
 
 def finite(number: float | None) -> float | None:
-    """A number that JSON knows."""
     return None if number is None or not math.isfinite(number) else float(number)
 
 
@@ -48,7 +47,6 @@ def window_document(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
 
 
 def source_document(state: SourceState) -> dict[str, Any]:
-    """What a source says of itself."""
     return {**asdict(state), "since": moment(state.since), "last": moment(state.last)}
 
 
@@ -82,7 +80,6 @@ def overview(view: PlantView) -> dict[str, Any]:
 
 
 def fault_document(fault: ActiveAlarm, clock: Clock) -> dict[str, Any]:
-    """An alarm as it is now."""
     return {
         "raised": stamp(clock, fault.raised),
         "onset": stamp(clock, fault.onset),
@@ -96,7 +93,6 @@ def fault_document(fault: ActiveAlarm, clock: Clock) -> dict[str, Any]:
 
 
 def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
-    """All of a plant as it is now."""
     clock = view.model.clock
     return overview(view) | {
         "model_digest": view.model_digest,

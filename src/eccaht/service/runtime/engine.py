@@ -76,7 +76,6 @@ class Runtime:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread works."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
@@ -157,7 +156,6 @@ class Runtime:
         return events
 
     async def comment(self, plant: str, number: int, text: str, who: str) -> None:
-        """Write a comment to an event."""
 
         def work(connection: sa.Connection) -> None:
             place = (schema.events.c.plant == plant) & (schema.events.c.number == number)
@@ -199,7 +197,6 @@ class Runtime:
         self.hub.publish([("event", name, {"plant": name, "document": event.document()}) for event in ended])
 
     async def remove_plant(self, name: str, who: str) -> None:
-        """Delete a plant with all its windows and events."""
         self.check(name)
 
         def work(connection: sa.Connection) -> None:
@@ -211,11 +208,9 @@ class Runtime:
         self._published_sources = {place: at for place, at in self._published_sources.items() if place[0] != name}
 
     def views(self) -> dict[str, PlantView]:
-        """All plants as they are now."""
         return {name: self._with_sources(view) for name, view in self.worker.views.copy().items()}
 
     def view(self, plant: str) -> PlantView:
-        """A plant as it is now."""
         return self._with_sources(self.check(plant))
 
     def check(self, plant: str) -> PlantView:
@@ -225,7 +220,6 @@ class Runtime:
         return found
 
     def source_state(self, plant: str, source: str, state: SourceState) -> None:
-        """What a source says of itself."""
         known = self.worker.sources.get(plant, {})
         before = known.get(source)
         self.worker.sources[plant] = {**known, source: state}

@@ -78,6 +78,5 @@ class Feeds:
             _, waiting = await asyncio.wait(waiting, timeout=1.0)
 
     async def stop(self) -> None:
-        """End all."""
         for plant in list(self._tasks):
             await self.end(plant)

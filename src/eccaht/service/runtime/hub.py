@@ -49,7 +49,6 @@ class Hub:
 
     @property
     def clients(self) -> int:
-        """How many listen."""
         return len(self._clients)
 
     def publish_soon(self, messages: Iterable[tuple[str, str, Any]]) -> None:
@@ -71,7 +70,6 @@ class Hub:
             client.put(new)
 
     def close(self) -> None:
-        """End all streams."""
         self._closed = True
         for client in self._clients:
             client.awake.set()

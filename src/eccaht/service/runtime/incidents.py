@@ -55,7 +55,6 @@ def alarm_of(connection: sa.Connection, plant: str, number: int) -> tuple[dict[s
 
 
 def document(connection: sa.Connection, view: PlantView, number: int) -> dict[str, Any]:
-    """All of an incident."""
     alarm, at = alarm_of(connection, view.name, number)
     course, times = history.course(connection, view.name, number)
     end = _end(course, times)
@@ -79,7 +78,6 @@ def document(connection: sa.Connection, view: PlantView, number: int) -> dict[st
 
 
 def report(connection: sa.Connection, view: PlantView, number: int) -> str:
-    """The incident as one page of HTML."""
     from eccaht.plants.incident.page import write
 
     alarm, at = alarm_of(connection, view.name, number)

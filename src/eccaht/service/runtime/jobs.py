@@ -31,7 +31,6 @@ class Jobs:
         self._ended = False
 
     def put(self, job: Job) -> None:
-        """Add a job."""
         with self._changed:
             self._waiting.setdefault(job.plant, deque()).append(job)
             self._changed.notify()
@@ -59,5 +58,4 @@ class Jobs:
             return job
 
     def of(self, plant: str | None) -> int:
-        """How many wait for a plant."""
         return len(self._waiting.get(plant, ()))

@@ -58,7 +58,6 @@ class LivePlant:
 
     @staticmethod
     def session_for(model: Model, digest: str, options: PlantOptions) -> Session:
-        """A watch that begins."""
         every = false_alarm_every(options.false_alarms, model, "false_alarms")
         return Session(model, WatchedPlant.of(model, every), digest)
 
@@ -106,14 +105,12 @@ class LivePlant:
 
     @property
     def watcher(self) -> WatchedPlant:
-        """What watches it."""
         assert isinstance(self.session.watcher, WatchedPlant)
         return self.session.watcher
 
     # -- what happens ----------------------------------------------------------------------------------
 
     def take(self, rows: Rows) -> tuple[StoredStep, Taken]:
-        """Take rows."""
         readings, unknown = self._scaled(rows)
         limit = latest_believed(self.model.clock, self.options.ahead)
         future = np.zeros(len(readings.times), bool) if limit is None else readings.times > limit + round(_DAY * 1e6)
@@ -176,7 +173,6 @@ class LivePlant:
             step.consumed = int(waiting[0]) if len(waiting) else _NEVER
 
     def _report_data(self, step: StoredStep) -> None:
-        """Report that the plant has no data, or has them again."""
         session, clock = self.session, self.model.clock
         counted = clock.row_interval is not None
         time = np.datetime64(0 if counted else _now(), "us") if session.position is None else session.position
@@ -270,7 +266,6 @@ class LivePlant:
     # -- what is shown ---------------------------------------------------------------------------------
 
     def view(self, sources: Mapping[str, SourceState]) -> PlantView:
-        """The plant as it is now."""
         watcher, operator = self.watcher, self.session.operator
         fault = watcher.fault
         return PlantView(

@@ -52,7 +52,6 @@ class PlantView:
 
     @property
     def sensors(self) -> tuple[str, ...]:
-        """The sensors of the model."""
         return self.model.names
 
 

@@ -306,7 +306,6 @@ class Worker:
                 _LOG.error("no checkpoint of %s: %s", name, self._error_line(error))
 
     def _publish(self, steps: list[StoredStep]) -> None:
-        """Publish what was stored."""
         messages: list[tuple[str, str, Any]] = []
         for step in steps:
             plant = self._plants[step.plant]

@@ -75,7 +75,6 @@ class Connections:
                 group.pop(connection, None)
 
     def leave(self, connection: Connection) -> None:
-        """A connection has ended."""
         key = self._whose.get(connection)
         if key is None:
             return

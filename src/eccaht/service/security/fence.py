@@ -53,7 +53,6 @@ class Bodies:
     seconds: float = 60.0
 
     def most(self, path: str) -> int:
-        """The most bytes of a body sent there."""
         return next((most for pattern, most in self.patterns if pattern.fullmatch(path)), self.others)
 
 

@@ -33,7 +33,6 @@ def end(connection: sa.Connection, session: LoginSession, now: int) -> None:
 
 
 def is_over(connection: sa.Connection, session: LoginSession) -> bool:
-    """Whether this login was ended."""
     found = connection.execute(sa.select(_meta.c.name).where(_meta.c.name == _OVER + session.name))
     return found.first() is not None
 

@@ -58,7 +58,6 @@ def log_in(credentials: Credentials, request: Request, response: Response) -> Me
 
 @router.post("/api/logout", responses={401: {}, 403: {}})
 def log_out(request: Request, response: Response, caller: AnyCaller) -> dict[str, bool]:
-    """End the login of this cookie."""
     guard: Guard = request.app.state.guard
     moment = now()
     with guard.store.begin() as connection:

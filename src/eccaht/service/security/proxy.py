@@ -49,7 +49,6 @@ class Proxy:
 
 
 def includes(networks: Networks, address: str) -> bool:
-    """Whether an address is in one of the networks."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:
@@ -59,7 +58,6 @@ def includes(networks: Networks, address: str) -> bool:
 
 
 def networks_of(addresses: Iterable[str]) -> Networks:
-    """The networks of proxies as the settings have them."""
     try:
         networks = tuple(ipaddress.ip_network(address) for address in addresses)
     except ValueError as error:

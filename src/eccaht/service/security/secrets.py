@@ -28,7 +28,6 @@ class Text(NamedTuple):
 
 
 def new() -> str:
-    """A new random secret."""
     return secrets.token_hex(32)
 
 
@@ -39,7 +38,6 @@ def parse(text: str) -> Text | None:
 
 
 def hashed(secret: str, salt: str | None = None) -> str:
-    """What is stored of a secret."""
     salt = secrets.token_hex(16) if salt is None else salt
     return f"sha256${salt}${hashlib.sha256(bytes.fromhex(salt) + secret.encode()).hexdigest()}"
 

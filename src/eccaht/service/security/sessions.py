@@ -40,7 +40,6 @@ class Signer:
         self._csrf = itsdangerous.Signer(key, "csrf", **_HOW)
 
     def issue(self, token: int, now: int) -> str:
-        """A new cookie for a token."""
         text = self._cookies.dumps([token, now + round(self.lifetime * 1e6), secrets.token_hex(16)])
         return text if isinstance(text, str) else text.decode()
 
@@ -57,7 +56,6 @@ class Signer:
         return self._csrf.get_signature(secret).decode()
 
     def csrf_matches(self, secret: str, given: str | None) -> bool:
-        """Whether that was sent."""
         return given is not None and self._csrf.verify_signature(secret, given)
 
 

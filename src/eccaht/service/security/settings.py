@@ -21,7 +21,6 @@ class ProxySettings(Part):
         return self
 
     def proxy(self) -> proxy.Proxy:
-        """The proxy that these settings describe."""
         return proxy.make(self.header, self.addresses, self.users)
 
 

@@ -91,12 +91,10 @@ def by_number(connection: sa.Connection, number: int, now: int) -> Token | None:
 
 
 def note_use(connection: sa.Connection, number: int, now: int) -> None:
-    """Remember that a token was used."""
     connection.execute(sa.update(_table).where(_table.c.id == number).values(used=now))
 
 
 def is_any_valid(connection: sa.Connection, now: int) -> bool:
-    """Whether any token is valid for a login."""
     return any(token.state(now) == "valid" for token in listed(connection))
 
 

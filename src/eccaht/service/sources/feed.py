@@ -95,12 +95,10 @@ class Target:
 
     @classmethod
     def of(cls, name: str, model: Model) -> Target:
-        """The plant of this name that is watched by a model."""
         return cls(name, model.clock, Notation().expected(model), model.seconds)
 
     @property
     def sensors(self) -> tuple[str, ...]:
-        """The sensors of the model."""
         return self.expected.names
 
 
@@ -119,7 +117,6 @@ class Backoff:
         return self._next * self.rng.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """Begin anew."""
         self._next = 0.0
 
 

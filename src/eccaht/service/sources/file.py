@@ -11,7 +11,6 @@ from eccaht.service.sources.settings import FileSettings
 
 
 def file_feed(name: str, settings: FileSettings, target: Target, sink: Sink) -> SourceFeed:
-    """A feed that follows one file."""
     zone = settings.timezone or target.clock.zone
     expected = replace(target.expected, zone=zone, decimal_comma=settings.decimal_comma)
 

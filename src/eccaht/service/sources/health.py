@@ -47,7 +47,6 @@ class Health:
         self._later: asyncio.TimerHandle | None = None
 
     def connecting(self) -> None:
-        """A try begins."""
         self.connected = False
         self._become("connecting", self._where)
 
@@ -57,11 +56,9 @@ class Health:
         self._become("running", self._where)
 
     def waiting(self, why: str) -> None:
-        """The source is held back."""
         self._become("waiting", why)
 
     def broken(self, why: str) -> None:
-        """The connection failed."""
         self._become("broken", why)
 
     def took(self, target: Target, times: NDArray[np.datetime64], taken: Taken) -> None:

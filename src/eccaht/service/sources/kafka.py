@@ -41,7 +41,6 @@ class KafkaFeed:
         self.backoff = Backoff()
 
     async def run(self) -> None:
-        """Run until cancelled."""
         await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:
@@ -122,7 +121,6 @@ class KafkaFeed:
             raise failed
 
     def _target(self, key: str | bytes | None) -> Target | None:
-        """The plant of a key; None, and counted, if there is none."""
         try:
             name = key.decode("utf-8") if isinstance(key, bytes) else key or ""
             if not 0 < len(name) <= _LONGEST_NAME:

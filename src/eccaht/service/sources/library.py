@@ -50,7 +50,6 @@ class SourceFeed:
         self.backoff = Backoff()
 
     async def run(self) -> None:
-        """Run until cancelled."""
         await keep_running(self._connect, self.health, self.backoff)
 
     async def _connect(self) -> None:
@@ -126,7 +125,6 @@ class Excerpt:
                     place[k] = value if np.isnan(place[k]) else place[k]
 
     def batches(self) -> Iterator[Batch]:
-        """All rows, in order of time."""
         yield Batch(self.times, self.values)
 
 

@@ -38,7 +38,6 @@ class MqttFeed:
         self._tls = _tls_context(settings)
 
     async def run(self) -> None:
-        """Run until cancelled."""
         await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:

@@ -46,7 +46,6 @@ class OpcUaFeed:
         self.backoff = Backoff()
 
     async def run(self) -> None:
-        """Run until cancelled."""
         await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:

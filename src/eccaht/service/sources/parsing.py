@@ -83,7 +83,6 @@ class Payloads:
         names: Mapping[str, str] | None = None,
         most: Most = MESSAGE,
     ) -> Payloads:
-        """As settings say, for a plant."""
         return cls(
             TimeReader(target.clock, settings.time_unit, settings.timezone),
             *(settings.time_key, settings.value_key, settings.quality_key),
@@ -249,7 +248,6 @@ def rows_of(readings: Iterable[SensorReading]) -> Rows:
 
 
 def readings_of(rows: Rows) -> Iterator[SensorReading]:
-    """Rows, one reading after the other."""
     for time, values in zip(rows.times.astype(np.int64).tolist(), rows.values.tolist(), strict=True):
         for name, value in zip(rows.names, values, strict=True):
             yield SensorReading(time, name, value)

@@ -177,7 +177,6 @@ class KafkaSettings(PayloadSettings):
     options: dict[str, SecretStr] = Field(default_factory=dict, description="of librdkafka, such as sasl.username")
 
     def secrets(self) -> Iterator[str]:
-        """The same, of the options those that may be secrets."""
         yield from (value.get_secret_value() for name, value in self.options.items() if name not in KAFKA)
 
 

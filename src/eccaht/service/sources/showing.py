@@ -26,7 +26,6 @@ def as_they_are(names: str) -> dict[str, Show]:
 
 
 def plain(value: Any) -> Any:
-    """A value as it is, if it is a single one, or names with one each."""
     if isinstance(value, dict):
         return {name: HIDDEN if isinstance(inner, dict | list) else inner for name, inner in value.items()}
     return HIDDEN if isinstance(value, list) else value
@@ -38,12 +37,10 @@ def file(value: Any) -> Any:
 
 
 def url(value: Any) -> Any:
-    """What is harmless of a URL."""
     return shown_url(value) if isinstance(value, str) else HIDDEN
 
 
 def options(value: Any) -> Any:
-    """Options of librdkafka."""
     if not isinstance(value, dict):
         return HIDDEN
     return {name: plain(inner) if name in KAFKA else HIDDEN for name, inner in value.items()}

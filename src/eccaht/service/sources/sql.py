@@ -55,7 +55,6 @@ class SqlFeed:
         self._seen: dict[bytes, int] = {}  # rows that were submitted, with their times
 
     async def run(self) -> None:
-        """Run until cancelled."""
         await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
 
     async def _connect(self) -> None:

@@ -17,7 +17,6 @@ class OneThread:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """The result of a call."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     async def finish(self, function: Callable[[], object]) -> None:

@@ -66,7 +66,6 @@ def _from_text(text: str) -> float:
 
 
 def _texts(value: Any) -> Sequence[str]:
-    """As what a file may have a status."""
     if value is None:
         return ()
     if isinstance(value, bool):

@@ -108,7 +108,6 @@ def _page(connection: sa.Connection, found: sa.Select[Any], limit: int) -> tuple
 
 
 def event(connection: sa.Connection, plant: str, number: int) -> tuple[dict[str, Any], int] | None:
-    """An event and its time in microseconds."""
     place = (events.c.plant == plant) & (events.c.number == number)
     row = connection.execute(sa.select(events.c.document, events.c.time).where(place)).one_or_none()
     return None if row is None else ({**row.document, "plant": plant}, row.time)
@@ -139,7 +138,6 @@ def courses(connection: sa.Connection, plant: str, first: int, stop: int | None)
 
 
 def comments_of(connection: sa.Connection, plant: str, number: int) -> Documents:
-    """The comments to an event."""
     found = sa.select(comments).where(comments.c.plant == plant, comments.c.number == number).order_by(comments.c.id)
     return [dict(row._mapping) for row in connection.execute(found)]
 
@@ -181,13 +179,11 @@ def begun(connection: sa.Connection, plant: str, era: int) -> int:
 
 
 def model_content(connection: sa.Connection, digest: str) -> tuple[bytes, str]:
-    """The file of a model and its name."""
     row = connection.execute(sa.select(models.c.content, models.c.name).where(models.c.digest == digest)).one()
     return row.content, row.name
 
 
 def model_name(connection: sa.Connection, digest: str) -> str:
-    """What a model was called when it came."""
     return connection.execute(sa.select(models.c.name).where(models.c.digest == digest)).scalar() or ""
 
 

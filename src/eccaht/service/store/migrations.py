@@ -19,7 +19,6 @@ stamps = sa.Table("eccaht_version", sa.MetaData(), sa.Column("version_num", sa.S
 
 
 def version_of(connection: sa.Connection) -> int:
-    """The version of a database, 0 if it is empty."""
     if _has(connection, stamps):
         return int(connection.execute(sa.select(stamps.c.version_num)).scalar() or 0)
     if not _has(connection, schema.meta):

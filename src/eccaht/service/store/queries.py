@@ -26,7 +26,6 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, 
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert rows that must not be there yet."""
     if rows:
         connection.execute(sa.insert(table), list(rows))
 
@@ -67,7 +66,6 @@ def write_steps(
 
 
 def audit_row(who: str, action: str, plant: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """A row of the audit table."""
     return {"at": now(), "who": who, "action": action, "plant": plant, "document": document}
 
 
@@ -82,7 +80,6 @@ def add_model(connection: sa.Connection, digest: str, name: str, content: bytes,
 
 
 def last_number(connection: sa.Connection, plant: str) -> int:
-    """Of the last event of a plant, 0 if it has none."""
     events = schema.events.c
     return int(connection.execute(sa.select(sa.func.max(events.number)).where(events.plant == plant)).scalar() or 0)
 

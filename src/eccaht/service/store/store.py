@@ -81,13 +81,11 @@ class Store:
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
-        """A connection in a transaction that may write."""
         with self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A connection in a transaction that only reads."""
         with self.engine.connect() as connection:
             reading = connection.execution_options(reading=True)
             if not self.is_sqlite:
@@ -96,7 +94,6 @@ class Store:
                 yield reading
 
     def close(self) -> None:
-        """Close all connections."""
         self.engine.dispose()
 
 

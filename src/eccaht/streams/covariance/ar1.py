@@ -40,7 +40,6 @@ class AR1(Covariance):
             raise ValueError(f"rho = {rho!r} is too close to {np.sign(self.rho):+.0f} for floating point")
 
     def diagonal(self) -> Array:
-        """Equal variances."""
         return np.broadcast_to(np.float64(self.variance), (self.size,))
 
     @cached_property
@@ -77,7 +76,6 @@ class AR1(Covariance):
         return self._recurse((self._innovations() * u.T).T, backward=False)
 
     def inverse_diagonal(self) -> Array:
-        """That of a tridiagonal matrix."""
         if self.size == 1:
             return np.array([1.0 / self.variance])
         inverse = np.full(self.size, (1.0 + self.rho**2) / (self.variance * self._innovation))
@@ -108,7 +106,6 @@ class AR1(Covariance):
         return self.variance * (total + carried * carried)
 
     def solve(self, b: Array) -> Array:
-        """Tridiagonal product."""
         check_rows(b, self.size)
         if self.size == 1:
             return b / self.variance
@@ -198,7 +195,6 @@ class _Tridiagonal:
         return x
 
     def color(self, z: Array) -> Array:
-        """G^-1 L z."""
         main, below = self._factor
         y = (main * z.T).T
         y[1:] += (below[:-1] * z[:-1].T).T

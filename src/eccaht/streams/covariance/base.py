@@ -160,7 +160,6 @@ class Covariance(ABC):
 
 
 def _units(size: int, places: Index) -> Array:
-    """Unit vectors as columns."""
     units = np.zeros((size, places.size))
     units[places, np.arange(places.size)] = 1.0
     return units
@@ -177,7 +176,6 @@ def _rebuild(kind: Any, parameters: dict[str, Any]) -> Covariance:
 
 
 def not_positive_definite(smallest: float, ridge: float) -> ValueError:
-    """The error for a matrix that is no covariance, with what would mend it."""
     if ridge <= 0.0:
         return ValueError("the covariance is all 0: give the variances of the streams on its diagonal")
     return ValueError(

@@ -50,34 +50,27 @@ class BlockDiagonal(Covariance):
         return self.blocks[b], start, k - start
 
     def diagonal(self) -> Array:
-        """The blocks' variances."""
         return np.concatenate([np.tile(block.diagonal(), count) for block, count in self._runs])
 
     def least_variances(self) -> Array:
-        """The blocks' bounds."""
         return np.concatenate([np.tile(block.least_variances(), count) for block, count in self._runs])
 
     def inverse_diagonal(self) -> Array:
-        """Those of the blocks."""
         return np.concatenate([np.tile(block.inverse_diagonal(), count) for block, count in self._runs])
 
     def column(self, k: int) -> Array:
-        """Zero outside the block of k."""
         block, start, place = self._locate(k)
         column = np.zeros(self.size)
         column[start : start + block.size] = block.column(place)
         return column
 
     def matvec(self, c: Array) -> Array:
-        """Block by block."""
         return self._apply(c, lambda block, part: block.matvec(part))
 
     def solve(self, b: Array) -> Array:
-        """Block by block."""
         return self._apply(b, lambda block, part: block.solve(part))
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
-        """Only the blocks that are touched."""
         x = np.zeros(self.size)
         for k, value in zip(indices.tolist(), values, strict=True):
             block, start, place = self._locate(k)
@@ -85,7 +78,6 @@ class BlockDiagonal(Covariance):
         return x
 
     def quad(self, c: Array) -> float:
-        """Only the blocks on which c is not zero."""
         check_rows(c, self.size)
         touched = np.unique(np.searchsorted(self._starts, support_of(c), side="right")) - 1
         if 2 * touched.size > len(self.blocks):
@@ -93,11 +85,9 @@ class BlockDiagonal(Covariance):
         return sum(self.blocks[b].quad(c[self._starts[b] : self._starts[b + 1]]) for b in touched)
 
     def eigenvalues(self) -> Array:
-        """Those of the blocks together."""
         return np.sort(np.concatenate([np.tile(block.eigenvalues(), count) for block, count in self._runs]))
 
     def color(self, z: Array) -> Array:
-        """Block by block."""
         return self._apply(z, lambda block, part: block.color(part))
 
     def plus_identity(self, a: float) -> BlockDiagonal:
@@ -106,5 +96,4 @@ class BlockDiagonal(Covariance):
         return BlockDiagonal([ridged[id(block)] for block in self.blocks])
 
     def parameters(self) -> dict[str, Any]:
-        """The blocks."""
         return {"blocks": list(self.blocks)}

@@ -44,11 +44,9 @@ class Circulant(Covariance):
         return np.fft.irfft((gains * np.fft.rfft(x, axis=0).T).T, n=self.size, axis=0)
 
     def diagonal(self) -> Array:
-        """Equal variances."""
         return np.broadcast_to(self._first[0], (self.size,))
 
     def column(self, k: int) -> Array:
-        """The first column, turned by k."""
         return np.roll(self._first, k)
 
     def matvec(self, c: Array) -> Array:
@@ -64,7 +62,6 @@ class Circulant(Covariance):
         return frozen(np.fft.irfft(1.0 / self._spectrum, n=self.size))
 
     def inverse_diagonal(self) -> Array:
-        """All alike."""
         return np.broadcast_to(self._first_of_inverse[0], (self.size,))
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
@@ -88,5 +85,4 @@ class Circulant(Covariance):
         return Circulant(self._first + a * (np.arange(self.size) == 0))
 
     def parameters(self) -> dict[str, Any]:
-        """The first column."""
         return {"first_column": self._first}

@@ -40,7 +40,6 @@ class Dense(Covariance):
             check_spectrum(eigenvalues[0], eigenvalues[-1], self.size)
 
     def diagonal(self) -> Array:
-        """The variances."""
         return self._matrix.diagonal()
 
     def column(self, k: int) -> Array:
@@ -48,7 +47,6 @@ class Dense(Covariance):
         return self._matrix[k]
 
     def matvec(self, c: Array) -> Array:
-        """S c."""
         return self._matrix @ c
 
     def quad(self, c: Array) -> float:
@@ -82,11 +80,9 @@ class Dense(Covariance):
         return values @ self._inverse_columns[indices]
 
     def inverse_diagonal(self) -> Array:
-        """From the full inverse."""
         return self._inverse_columns.diagonal()
 
     def eigenvalues(self) -> Array:
-        """Eigenvalues of the full matrix."""
         return np.asarray(np.linalg.eigvalsh(self._matrix), dtype=np.float64)
 
     def color(self, z: Array) -> Array:
@@ -98,11 +94,9 @@ class Dense(Covariance):
         return Dense(self._matrix + a * np.eye(self.size))
 
     def parameters(self) -> dict[str, Any]:
-        """The matrix."""
         return {"matrix": self._matrix}
 
     def dense(self) -> Array:
-        """A copy of the matrix."""
         return self._matrix.copy()
 
 

@@ -31,26 +31,21 @@ class Diagonal(Covariance):
         self._variances = frozen(v.copy())
 
     def diagonal(self) -> Array:
-        """The variances."""
         return self._variances
 
     def column(self, k: int) -> Array:
-        """One nonzero entry."""
         column = np.zeros(self.size)
         column[k] = self._variances[k]
         return column
 
     def matvec(self, c: Array) -> Array:
-        """Elementwise product."""
         check_rows(c, self.size)
         return (self._variances * c.T).T
 
     def inverse_diagonal(self) -> Array:
-        """1 / variance."""
         return 1.0 / self._variances
 
     def solve(self, b: Array) -> Array:
-        """Elementwise quotient."""
         check_rows(b, self.size)
         return (b.T / self._variances).T
 
@@ -67,7 +62,6 @@ class Diagonal(Covariance):
         return float(c[support] ** 2 @ self._variances[support])
 
     def eigenvalues(self) -> Array:
-        """The sorted variances."""
         return np.sort(self._variances)
 
     def color(self, z: Array) -> Array:
@@ -76,9 +70,7 @@ class Diagonal(Covariance):
         return (np.sqrt(self._variances) * z.T).T
 
     def plus_identity(self, a: float) -> Diagonal:
-        """Larger variances."""
         return Diagonal(self._variances + a)
 
     def parameters(self) -> dict[str, Any]:
-        """The variances."""
         return {"variances": self._variances}

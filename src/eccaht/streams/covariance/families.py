@@ -37,7 +37,6 @@ def exponential(K: int, length_scale: float) -> AR1:
 
 
 def equicorrelation(K: int, rho: float) -> LowRankPlusDiagonal:
-    """(1 - rho) I + rho 11'."""
     K, rho = as_count(K, "K", least=1), as_number(rho, "rho")
     if not (rho < 1 and (K == 1 or rho > -1 / (K - 1))):
         raise ValueError(f"equicorrelation of {K} streams needs {-1 / max(K - 1, 1):.4g} < rho < 1, not {rho!r}")

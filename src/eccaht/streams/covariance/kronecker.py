@@ -33,15 +33,12 @@ class Kronecker(Covariance):
         return np.moveaxis(done, 0, 1).reshape(x.shape)
 
     def diagonal(self) -> Array:
-        """Products of variances."""
         return np.outer(self.left.diagonal(), self.right.diagonal()).ravel()
 
     def least_variances(self) -> Array:
-        """Products of bounds."""
         return np.outer(self.left.least_variances(), self.right.least_variances()).ravel()
 
     def inverse_diagonal(self) -> Array:
-        """Products of those of the factors."""
         return np.outer(self.left.inverse_diagonal(), self.right.inverse_diagonal()).ravel()
 
     def column(self, k: int) -> Array:
@@ -50,11 +47,9 @@ class Kronecker(Covariance):
         return np.outer(self.left.column(a), self.right.column(b)).ravel()
 
     def matvec(self, c: Array) -> Array:
-        """Factor by factor."""
         return self._apply(c, "matvec")
 
     def solve(self, b: Array) -> Array:
-        """Factor by factor."""
         return self._apply(b, "solve")
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
@@ -67,11 +62,9 @@ class Kronecker(Covariance):
         return x.ravel()
 
     def eigenvalues(self) -> Array:
-        """Products of eigenvalues."""
         return np.sort(np.outer(self.left.eigenvalues(), self.right.eigenvalues()).ravel())
 
     def color(self, z: Array) -> Array:
-        """Factor by factor."""
         return self._apply(z, "color")
 
     def plus_identity(self, a: float) -> Covariance:
@@ -84,11 +77,9 @@ class Kronecker(Covariance):
         return super().plus_identity(a)
 
     def factorised(self, a: float) -> _Eigenbasis:
-        """The factors' eigenvectors."""
         return _Eigenbasis(self, a)
 
     def parameters(self) -> dict[str, Any]:
-        """The two factors."""
         return {"left": self.left, "right": self.right}
 
 

@@ -60,11 +60,9 @@ class LowRankPlusDiagonal(Covariance):
         return x + self._basis @ (gain * (x.T @ self._basis)).T
 
     def diagonal(self) -> Array:
-        """The variances."""
         return self._diagonal + self._factors**2 @ self._weights
 
     def column(self, k: int) -> Array:
-        """A combination of the factors."""
         column = self._factors @ (self._weights * self._factors[k])
         column[k] += self._diagonal[k]
         return column
@@ -111,11 +109,9 @@ class LowRankPlusDiagonal(Covariance):
         return (self._root * self._update(z, np.sqrt(1.0 + self._gain) - 1.0).T).T
 
     def plus_identity(self, a: float) -> LowRankPlusDiagonal:
-        """A larger diagonal."""
         return LowRankPlusDiagonal(self._factors, self._diagonal + a, self._weights)
 
     def parameters(self) -> dict[str, Any]:
-        """Factors, diagonal and weights."""
         return {"factors": self._factors, "diagonal": self._diagonal, "weights": self._weights}
 
 

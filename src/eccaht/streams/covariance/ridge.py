@@ -54,25 +54,20 @@ class Ridged(Covariance):
         return self.base.diagonal() + self.ridge
 
     def least_variances(self) -> Array:
-        """Those of the base, raised."""
         return self.base.least_variances() + self.ridge
 
     def column(self, k: int) -> Array:
-        """The column of the base, raised at k."""
         column = self.base.column(k).copy()
         column[k] += self.ridge
         return column
 
     def matvec(self, c: Array) -> Array:
-        """S c + a c."""
         return self.base.matvec(c) + self.ridge * c
 
     def quad(self, c: Array) -> float:
-        """c'S c + a c'c."""
         return self.base.quad(c) + self.ridge * float(c @ c)
 
     def solve(self, b: Array) -> Array:
-        """By the factorisation."""
         return self._factorisation.solve(b)
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
@@ -80,17 +75,13 @@ class Ridged(Covariance):
         return self._factorisation.solve_sparse(indices, values)
 
     def eigenvalues(self) -> Array:
-        """Those of the base, raised."""
         return self.base.eigenvalues() + self.ridge
 
     def color(self, z: Array) -> Array:
-        """By the factorisation."""
         return self._factorisation.color(z)
 
     def plus_identity(self, a: float) -> Ridged:
-        """Ridges add up."""
         return Ridged(self.base, self.ridge + a)
 
     def parameters(self) -> dict[str, Any]:
-        """Base and ridge."""
         return {"base": self.base, "ridge": self.ridge}

@@ -61,7 +61,6 @@ class SparsePrecision(Covariance):
         return 1.0 / self._precision.diagonal()
 
     def inverse_diagonal(self) -> Array:
-        """That of the precision."""
         return np.asarray(self._precision.diagonal())
 
     def matvec(self, c: Array) -> Array:
@@ -69,7 +68,6 @@ class SparsePrecision(Covariance):
         return self._lu.solve(np.ascontiguousarray(c))
 
     def solve(self, b: Array) -> Array:
-        """S^-1 b = P b."""
         return self._precision @ b
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
@@ -102,7 +100,6 @@ class SparsePrecision(Covariance):
 
     @classmethod
     def from_parameters(cls, data: Array, row_index: Index, column_start: Index) -> SparsePrecision:
-        """Rebuild from `parameters()`."""
         size = len(column_start) - 1
         precision = sp.csc_array((data, row_index, column_start), shape=(size, size))
         precision.check_format(full_check=True)  # an index beyond the matrix would be followed

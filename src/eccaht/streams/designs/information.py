@@ -91,7 +91,6 @@ class InformationDesign:
         return self._iterated(hypotheses, contrast, rng, aim)
 
     def _allowed(self, hypotheses: Hypotheses, contrast: Array) -> Array:
-        """The best allowed measurement of a contrast."""
         problem, places = self._problem, support_of(contrast)
         largest = max(self._largest_shift(hypotheses, places), problem.measurements.least_contrast)
         values = contrast[places] * (largest / np.abs(contrast).max())
@@ -203,11 +202,9 @@ class _Separation:
         self._rivals /= max(self._rivals.sum(), _NEVER)
 
     def start(self, rng: np.random.Generator) -> Array:
-        """Coefficients of a random direction."""
         return self._against(self._rivals * rng.standard_normal(self._rivals.size))
 
     def spread(self, means: Array) -> Array:
-        """Coefficients of Cov(x) c."""
         return self._rivals * means
 
     def judge(self, means: Array) -> tuple[float, Array]:
@@ -235,11 +232,9 @@ class _Information:
         self._chance = chance
 
     def start(self, rng: np.random.Generator) -> Array:
-        """Coefficients of a random direction."""
         return self._chance * rng.standard_normal(self._chance.size)
 
     def spread(self, means: Array) -> Array:
-        """Coefficients of Cov(x) c."""
         return self._chance * means
 
     def centred(self, coefficients: Array) -> Array:
@@ -247,7 +242,6 @@ class _Information:
         return coefficients - coefficients.sum() * self._chance
 
     def nats(self, value: float) -> float:
-        """They are."""
         return value
 
     def judge(self, means: Array) -> tuple[float, Array]:
@@ -284,7 +278,6 @@ class _FurtherInformation:
         self._aims = [_Information(chance) for chance in outcomes.chances]
 
     def start(self, rng: np.random.Generator) -> Array:
-        """Coefficients of a random direction."""
         return self._together([aim.centred(aim.start(rng)) for aim in self._aims])
 
     def spread(self, means: Array) -> Array:
@@ -300,7 +293,6 @@ class _FurtherInformation:
         return information, self._together([a.centred(left) for a, (_, left) in zip(self._aims, judged, strict=True)])
 
     def nats(self, value: float) -> float:
-        """They are."""
         return value
 
     def _together(self, parts: list[Array]) -> Array:

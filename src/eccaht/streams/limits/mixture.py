@@ -100,7 +100,6 @@ class _Newton:
 
 
 def _merged(bounds: Mix, best: Mix) -> Mix:
-    """The better of each bound, with what attains it."""
     low = bounds if bounds.lower > best.lower else best
     high = bounds if bounds.upper < best.upper else best
     return Mix(low.lower, high.upper, low.W, high.p)

@@ -104,7 +104,6 @@ class Constraint(ABC):
         """Refuse a number of streams for which nothing is allowed."""
 
     def price(self, c: Array) -> float:  # noqa: ARG002
-        """What the measurement c costs."""
         return 1.0
 
     lasting: ClassVar[bool] = False  # a contrast has the same weights at any time: a search may keep them

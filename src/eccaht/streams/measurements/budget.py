@@ -42,24 +42,19 @@ class _L1(Constraint):
 
     @property
     def largest_weight(self) -> float:
-        """All on one stream."""
         return self.limit
 
     @property
     def usual_norm(self) -> float:
-        """The limit, as of every measurement."""
         return self.limit
 
     def allows(self, c: Array) -> bool:
-        """Is |c|_1 within the limit?"""
         return l1_norm(c) <= self.limit * (1.0 + 1e-9)
 
     def scaled(self, direction: Array) -> Array:
-        """The direction with |c|_1 = limit."""
         return direction * (self.limit / l1_norm(direction))
 
     def beyond(self, c: Array) -> str:
-        """By how much."""
         return f"a reading has weights of |c|_1 = {l1_norm(c):g}, beyond the budget of {self.limit:g}"
 
 
@@ -97,7 +92,6 @@ class Unlimited(_L1):
     """|c|_1 <= limit, but not per unit of contrast: any direction that cancels noise (appendix ECC-AHT-CostFree)."""
 
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        """S^-1 D."""
         return _solved(covariance, indices, values, np.inf, self.limit, _limited)
 
 
@@ -210,7 +204,6 @@ def _limited(
 
 
 def _on(working: Index, column: Callable[[int], Array], place: int) -> Array:
-    """A column of the covariance on the working set."""
     return column(int(working[place]))[working]
 
 

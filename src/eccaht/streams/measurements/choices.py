@@ -29,11 +29,9 @@ class AtMost(Rule):
         self.m = as_count(m, "the number of streams at once", least=1)
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"m": self.m}
 
     def narrow(self, region: Region) -> None:
-        """Fewer streams."""
         region.most = min(region.most, self.m)
 
 
@@ -65,18 +63,15 @@ class OnePerGroup(Rule):
         self.members, self.labels = (np.array(part, dtype=np.intp) for part in zip(*members, strict=True))
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         if self.by_label:
             return {"groups": [None if label < 0 else label for label in self.labels.tolist()]}
         return {"groups": [self.members[self.labels == n].tolist() for n in range(int(self.labels.max()) + 1)]}
 
     def stored(self) -> dict[str, Any]:
-        """Streams and their groups."""
         return {"labels": self.labels, "members": None if self.by_label else self.members}
 
     @classmethod
     def from_stored(cls, stored: dict[str, Any]) -> OnePerGroup:
-        """The groups again."""
         labels, members = stored["labels"], stored["members"]
         if members is None:
             return cls([None if label < 0 else label for label in labels.tolist()])
@@ -111,16 +106,13 @@ class Levels(Rule):
         self.values = frozen(levels)
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"values": self.values}
 
     @property
     def largest_weight(self) -> float:
-        """The largest level."""
         return float(np.abs(self.values).max())
 
     def narrow(self, region: Region) -> None:
-        """The levels that all parts have."""
         if region.levels is not None:
             common = np.intersect1d(region.levels, self.values)
             if not common.any():
@@ -150,16 +142,13 @@ class OneOf(Rule):
         self.matrix = frozen(rows.copy())
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"matrix": self.matrix}
 
     @property
     def largest_weight(self) -> float:
-        """Of any row."""
         return float(np.abs(self.matrix).max())
 
     def narrow(self, region: Region) -> None:
-        """The rows that all parts have."""
         if self.matrix.shape[1] != region.size:
             raise ValueError(f"OneOf lists measurements of {self.matrix.shape[1]} streams, but there are {region.size}")
         if region.rows is None:
@@ -191,11 +180,9 @@ class Cost(Rule):
                 check_size(cost, "a cost")
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"per_stream": self.per_stream, "per_measurement": self.per_measurement}
 
     def narrow(self, region: Region) -> None:
-        """Costs, which only one part may set."""
         if self.per_stream.ndim:
             check_length(self.per_stream, region.size, self)
         if region.per_stream is not None or region.per_measurement != 1.0:

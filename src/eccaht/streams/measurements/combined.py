@@ -39,7 +39,6 @@ class Rule(Constraint):
 
     @property
     def reshapes(self) -> bool:
-        """They may be."""
         return True
 
     @abstractmethod
@@ -56,12 +55,10 @@ class Rule(Constraint):
 
     @classmethod
     def from_stored(cls, stored: dict[str, Any]) -> Rule:
-        """Build it again."""
         return cls(**stored)
 
     @property
     def parts(self) -> tuple[Constraint, ...]:
-        """What it is made of."""
         return (self,)
 
     @property
@@ -89,7 +86,6 @@ class Rule(Constraint):
         self.region(size)
 
     def allows(self, c: Array) -> bool:
-        """Is c allowed, up to rounding?"""
         return self.region(c.size).allows(c)
 
     def price(self, c: Array) -> float:
@@ -97,7 +93,6 @@ class Rule(Constraint):
         return self.region(c.size).cost(c != 0.0)
 
     def scaled(self, direction: Array) -> Array:
-        """The largest allowed multiple of a direction; |c|_1 = 1 where no size is the largest."""
         try:
             return self.region(direction.size).scaled(direction)
         except ValueError:
@@ -220,26 +215,21 @@ class Combined(Rule):
 
     @property
     def parts(self) -> tuple[Constraint, ...]:
-        """Single constraints."""
         return self._parts
 
     def parameters(self) -> dict[str, Any]:
-        """Its parts."""
         return {"parts": list(self._parts)}
 
     def narrow(self, region: Region) -> None:
-        """By every part."""
         for part in self._parts:
             _narrow(part, region)
 
     @property
     def noise(self) -> float | None:
-        """That of the part that says so."""
         return next((part.noise for part in self._parts if part.noise is not None), None)
 
     @property
     def reshapes(self) -> bool:
-        """If one of its parts does."""
         return any(part.reshapes for part in self._parts)
 
     @property
@@ -257,7 +247,6 @@ class Combined(Rule):
 
     @property
     def least_contrast(self) -> float:
-        """Of the budget, if there is one."""
         return max(part.least_contrast for part in self._parts)
 
     def __eq__(self, other: object) -> bool:

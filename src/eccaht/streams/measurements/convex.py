@@ -121,25 +121,20 @@ class Small(Covariance):
         self.size, self.S = len(S), S
 
     def matvec(self, c: Array) -> Array:
-        """S c."""
         return self.S @ c
 
     def solve(self, b: Array) -> Array:
-        """S^-1 b."""
         solved: Array = np.asarray(np.linalg.solve(self.S, b), dtype=np.float64)
         return solved
 
     def column(self, k: int) -> Array:
-        """Column k."""
         return self.S[k]
 
     def dense(self) -> Array:
-        """S itself."""
         return self.S
 
 
 def _one_side(region: Region, covariance: Covariance, D: Array, usable: Mask) -> Direction | None:
-    """Solve for c'D > 0."""
     low, high = np.where(usable, region.low, 0.0), np.where(usable, region.high, 0.0)
     reach = np.where(D > 0.0, high > 0.0, low < 0.0) & (D != 0.0)
     if not reach.any():

@@ -11,7 +11,6 @@ from eccaht.base.arrays import Array, Index, as_floats, check_finite, frozen
 
 
 def number_list(values: ArrayLike, what: str) -> Array:
-    """A list of finite numbers, read-only."""
     array = as_floats(values, what)
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{what} must be a list of numbers")

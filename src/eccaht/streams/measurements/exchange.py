@@ -102,7 +102,6 @@ class Exchange:
         return value + pull**2 / np.maximum(left, _LEAST * self.variances)
 
     def _open(self, T: Index) -> Mask:
-        """Streams that may join T."""
         if T.size >= self.region.most:
             return np.zeros(self.D.size, dtype=bool)
         good = np.ones(self.D.size, dtype=bool)

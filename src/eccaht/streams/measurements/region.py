@@ -36,7 +36,6 @@ class Region:
 
     @classmethod
     def whole(cls, size: int) -> Region:
-        """All weights."""
         unlimited = np.full(size, np.inf)
         return cls(size, -unlimited, unlimited, np.zeros(size, dtype=bool), most=size)
 
@@ -45,7 +44,6 @@ class Region:
 
     @property
     def usable(self) -> Mask:
-        """Streams that may have weight."""
         return ~self.off & ((self.low < 0.0) | (self.high > 0.0))
 
     @property
@@ -71,7 +69,6 @@ class Region:
         return bool(np.isfinite(self.low[self.usable]).all() and np.isfinite(self.high[self.usable]).all())
 
     def relaxed(self) -> Region:
-        """The convex region around this one."""
         low, high = self.low, self.high
         if self.levels is not None:
             allowed = self.allowed_levels()
@@ -89,7 +86,6 @@ class Region:
         return np.where(self.off[:, None], levels == 0.0, within)
 
     def cost(self, used: Mask | Index) -> float:
-        """What a measurement of these streams costs."""
         if self.per_stream is None:
             return self.per_measurement
         return self.per_measurement + float(self.per_stream[used].sum())
@@ -101,7 +97,6 @@ class Region:
         return self.per_measurement + float(self.per_stream[shown].min(initial=math.inf))
 
     def few_enough(self, used: Index) -> bool:
-        """May these streams be used together?"""
         if used.size > self.most or self.off[used].any():
             return False
         for labels in self.groups:
@@ -112,7 +107,6 @@ class Region:
         return True
 
     def allows(self, c: Array) -> bool:
-        """Is c allowed, up to rounding?"""
         top = float(np.abs(c).max())
         if self.rows is not None:
             near = np.abs(self.rows - c).max(axis=1) <= _ROUNDING * np.abs(self.rows).max(axis=1)
@@ -128,7 +122,6 @@ class Region:
         return bool((level | self.off).all())
 
     def scaled(self, direction: Array) -> Array:
-        """The largest allowed multiple of a direction; |c|_1 = 1 where no size is the largest."""
         size = l1_norm(direction)
         if self.rows is not None or self.levels is not None:
             known = self.rows if self.rows is not None else self.levels
@@ -147,7 +140,6 @@ class Region:
         raise ValueError("no multiple of this direction is allowed")
 
     def impossible(self) -> str | None:
-        """Why no measurement is allowed at all, if none is."""
         if not self.usable.any():
             return "no stream may have weight"
         if self.rows is not None:

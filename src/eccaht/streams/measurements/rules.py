@@ -76,16 +76,13 @@ class Noise(Rule):
         check_size(self._noise, "readout noise")
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"noise": self._noise}
 
     @property
     def noise(self) -> float | None:
-        """The instrument's."""
         return self._noise
 
     def narrow(self, region: Region) -> None:
-        """Set the noise."""
         _set_noise(region, self._noise)
 
 
@@ -106,16 +103,13 @@ class NonNegative(Rule):
         self.where = None if where is None else stream_list(where, "where")
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"where": self.where}
 
     def stored(self) -> dict[str, Any]:
-        """The streams by number."""
         where = self.where
         return {"where": None if where is None else np.flatnonzero(where) if where.dtype == np.bool_ else where}
 
     def narrow(self, region: Region) -> None:
-        """No negative weights."""
         which = slice(None) if self.where is None else places(self.where, region.size, self)
         region.low[which] = np.maximum(region.low[which], 0.0)
 
@@ -133,11 +127,9 @@ class Signs(Rule):
             raise ValueError("signs must be 1 (only added), -1 (only subtracted) or 0 (either)")
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"signs": self.signs}
 
     def narrow(self, region: Region) -> None:
-        """No weights of the other sign."""
         check_length(self.signs, region.size, self)
         region.low[self.signs > 0.0] = np.maximum(region.low[self.signs > 0.0], 0.0)
         region.high[self.signs < 0.0] = np.minimum(region.high[self.signs < 0.0], 0.0)
@@ -165,16 +157,13 @@ class Box(Rule):
                 check_size(abs(value), "a bound of Box")
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"low": self.low, "high": self.high}
 
     @property
     def largest_weight(self) -> float:
-        """The farther bound."""
         return float(max(-self.low.min(), self.high.max()))
 
     def narrow(self, region: Region) -> None:
-        """Both bounds."""
         for bound in (self.low, self.high):
             if bound.ndim:
                 check_length(bound, region.size, self)
@@ -197,16 +186,13 @@ class Available(Rule):
         self.mask.flags.writeable = False
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {"mask": self.mask}
 
     def stored(self) -> dict[str, Any]:
-        """The mask as numbers."""
         return {"mask": self.mask.astype(np.intp)}
 
     @classmethod
     def from_stored(cls, stored: dict[str, Any]) -> Available:
-        """The mask again."""
         mask = stored["mask"]
         if not np.isin(mask, (0, 1)).all():
             raise ValueError("its mask is damaged")

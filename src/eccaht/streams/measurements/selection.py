@@ -90,7 +90,6 @@ class _Search:
         return best, highest
 
     def solved(self, streams: tuple[int, ...]) -> Direction | None:
-        """The best weights of these streams."""
         if streams not in self.known:
             among = np.array(streams, dtype=np.intp)
             self.known[streams] = best_direction(self.whole, self.covariance, self.D, among) if streams else None

@@ -50,7 +50,6 @@ class Unmeasured(Chooser):
 
 
 def measurable(view: View, streams: Index) -> Index:
-    """Those of the streams that can be measured now."""
     return streams if view.available is None else streams[view.available[streams]]
 
 
@@ -79,7 +78,6 @@ class CombGapE(Unmeasured):
         self._single = problem.covariance.diagonal() / problem.shift**2  # variance of a score after one reading
 
     def choose(self, view: View) -> Choice:
-        """Return the budget on one stream."""
         first = self.first_round(view)
         if first is not None:
             return first
@@ -165,7 +163,6 @@ class TopTwo(Unmeasured):
         self._transport = transport
 
     def choose(self, view: View) -> Choice:
-        """Return the budget on one stream."""
         first = self.first_round(view)
         if first is not None:
             return first

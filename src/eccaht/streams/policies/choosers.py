@@ -100,11 +100,9 @@ class LeastMeasured(Chooser):
         self._counts[support_of(c)] += 1.0
 
     def state(self) -> dict[str, Array]:
-        """The counts."""
         return {"counts": self._counts}
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on counting."""
         self._counts[:] = whole_numbers(state["counts"], "counts of readings", most=n_told)
 
 
@@ -137,7 +135,6 @@ class RandomSparse(Chooser):
         self._count = min(math.ceil(problem.budget), problem.size)
 
     def choose(self, view: View) -> Choice:
-        """Return a random measurement."""
         possible: int | Index = self._problem.size
         count = self._count
         if view.available is not None:

@@ -143,12 +143,10 @@ class TreeWalk(Belief):
         """Nothing to do: `update` has taken the reading already."""
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         walk, declared = np.array([self._node, self._allr]), self._declared.astype(float)
         return {"walk": walk, "visit": self._visit.copy(), "alone": self._alone.copy(), "declared": declared}
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a kept state, if it is one that a walk can be in."""
         for name in ("visit", "alone"):
             counts, sums = state[name]
             whole_numbers(counts, "counts of readings", most=n_told)
@@ -163,7 +161,6 @@ class TreeWalk(Belief):
 
     @property
     def _possible(self) -> bool:
-        """Can a walk be where this one is?"""
         (first, second), declared = self._visit[0], self.declared
         if declared.size > self.problem.known_number or (self._alone[0, declared] < 2).any():
             return False
@@ -202,7 +199,6 @@ class TreeWalk(Belief):
         return self._below(self._node if child is None else 2 * self._node + child)
 
     def _below(self, node: int) -> Index:
-        """The leaves below a node that are not declared."""
         depth = node.bit_length() - 1
         width = self.problem.size >> depth
         start = (node - (1 << depth)) * width
@@ -262,7 +258,6 @@ class AllDeclared:
     walk: TreeWalk = field(compare=False, repr=False)
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        """Are all found?"""
         return self.walk.declared.size >= self.n_anomalies
 
 
@@ -277,7 +272,6 @@ def _levels(K: int) -> int:
 
 
 def _common(values: Array, what: str, unit: str) -> float:
-    """The value that all have."""
     if np.ptp(values) > _ROUNDING * values.max():
         raise ValueError(
             f"HDS needs {what}, but they range from {values.min():.6g} to {values.max():.6g}: "

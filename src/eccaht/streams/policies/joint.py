@@ -42,7 +42,6 @@ class MostInformative(Chooser):
         self._belief, self._design, self._spread = belief, design, spread
 
     def choose(self, view: View) -> Choice:
-        """Return it."""
         if view.available is not None and view.ranking.challenger < 0:
             return Choice(alone(self._belief.problem, view.ranking.champion))
         moments = self._belief.posterior.moments()
@@ -77,7 +76,6 @@ def compose_joint(
 
 
 def compose_exact(problem: Problem, *, rng: np.random.Generator, outliers: float = 0.0) -> Parts:
-    """Joint with every set."""
     return compose_joint(problem, rng=rng, outliers=outliers, posterior=Enumeration)
 
 

@@ -57,7 +57,6 @@ class Pending:
         return frozen(np.array([each.weights for each in self._awaited]).reshape(-1, self._size))
 
     def extend(self, batch: list[Array]) -> None:
-        """Begin with these, of one call."""
         call = self._awaited[-1].call + 1 if self._awaited else 0
         patience = max(_PATIENCE, len(self.expected) + len(batch))
         self._awaited += tuple(Awaited(weights, call, patience) for weights in batch)
@@ -81,7 +80,6 @@ class Pending:
         return {"pending": self.matrix, "pending.ages": ages}
 
     def restore(self, weights: list[Array], ages: Array) -> None:
-        """Go on from a kept state."""
         numbers = whole_numbers(ages, "ages of measurements", most=2**31)
         good = numbers.shape == (len(weights), 3) and (np.diff(numbers[:, 0]) >= 0).all()
         if not good or (numbers[:, 1] < _PATIENCE).any():

@@ -125,7 +125,6 @@ def _restore(policy: Policy, arrays: dict[str, Array], plain: dict[str, Any]) ->
 
 
 def _restore_asked(policy: Policy, arrays: dict[str, Array], pair: Any) -> None:
-    """What was asked for and not read yet."""
     if {"available", "pending"} & set(arrays):
         check_batches(policy.can, "what it holds")
     if "available" in arrays:

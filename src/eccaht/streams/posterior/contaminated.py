@@ -49,7 +49,6 @@ class Contaminated(KnownShifts):
         return ROUNDING * max(1.0, float(self.evidence.n_readings))
 
     def log_likelihood(self, sets: Index) -> Array:
-        """Of every row."""
         h, r = self._readings()
         return self.log_density(r - h[:, sets].sum(axis=2).T).sum(axis=1) - self.log_density(r).sum()
 
@@ -73,7 +72,6 @@ class Contaminated(KnownShifts):
         return Fit(float(chdtrc(2.0 * z.size, -2.0 * np.log(farther).sum())), z.size) if z.size else Fit(1.0, 0)
 
     def log_density(self, z: Array) -> Array:
-        """Of the mixture."""
         return np.logaddexp(self._clean - 0.5 * z * z, self._outlying - np.log1p((z / _WIDE) ** 2))
 
     def normal_equations(self, members: Index) -> tuple[Array, Array]:

@@ -74,7 +74,6 @@ class EmpiricalMeans(Belief):
         return expit(np.log(n / (K - n)) + evidence)
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Add one reading."""
         problem = self.problem
         known = problem.known(c)
         v, k = inflation * known.variance, known.only
@@ -107,11 +106,9 @@ class EmpiricalMeans(Belief):
             self._waiting -= before == 0.0
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         return {"sums": self._sums, "precisions": self._precisions}
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a kept state."""
         sums, precisions = state["sums"], state["precisions"]
         check_bounded(sums, "sums of readings")
         check_bounded(precisions, "precisions")

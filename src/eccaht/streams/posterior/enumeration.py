@@ -42,7 +42,6 @@ class Enumeration(Posterior):
         self.log_posterior = unscaled - np.log(np.exp(unscaled).sum())
 
     def candidates(self) -> Index:
-        """The MAP set."""
         return self.sets[[int(self.log_posterior.argmax())]]
 
     def in_doubt(self, around: Neighbourhood) -> Hypotheses:  # noqa: ARG002
@@ -60,13 +59,11 @@ class Enumeration(Posterior):
         return self._with_shifts(self.sets[drawn], counts / _DRAWS)
 
     def marginals(self) -> Array:
-        """Posterior probability of each stream."""
         probabilities = np.repeat(np.exp(self.log_posterior), self.sets.shape[1])
         counted = np.bincount(self.sets.ravel(), probabilities, minlength=self._prior.n_streams + 1)
         return counted[:-1].astype(float, copy=False)
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:  # noqa: ARG002
-        """The probability of a set."""
         (place,) = np.flatnonzero(self._keys == self._prior.keys(around.members[None]))
         return Confidence(float(np.exp(self.log_posterior[place])), "exact")
 

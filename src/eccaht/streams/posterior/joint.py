@@ -52,7 +52,6 @@ class Joint(Belief):
         self._around: Neighbourhood | None = None
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Add one reading."""
         self._evidence.add(c, y, inflation)
         self._refresh()
 
@@ -62,7 +61,6 @@ class Joint(Belief):
         self._refresh()
 
     def twin(self) -> Joint:
-        """A copy that later readings do not change."""
         shared = (self.problem, self._evidence.vectors)
         return deepcopy(self, {id(part): part for part in shared})
 
@@ -84,7 +82,6 @@ class Joint(Belief):
         return twin
 
     def observe(self, x: Array, excess: Array | None = None) -> None:
-        """Add a reading of all streams, NaN where one was not read."""
         self._evidence.add_vector(x, excess)
         self._refresh()
 
@@ -162,13 +159,11 @@ class Joint(Belief):
         return self.likelihood.shifts_of(self.map_set)
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         kept = {f"evidence.{name}": array for name, array in self._evidence.state().items()}
         kept |= {f"search.{name}": array for name, array in self.posterior.state().items()}
         return kept | {"order": self._order.astype(float), "announced": self._slots[None].astype(float)}
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a kept state."""
         for prefix, part in (("evidence.", self._evidence), ("search.", self.posterior)):
             part.restore({name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)})
         self._check_counts(n_told)

@@ -77,7 +77,6 @@ class Likelihood(Protocol):
         """How well the readings fit this set, with unknown shifts fitted."""
 
     def log_density(self, z: Array) -> Array:
-        """Of a reading that lies z standard deviations off, but for a constant."""
         return -0.5 * z * z
 
     def normal_equations(self, members: Index) -> tuple[Array, Array]:
@@ -101,7 +100,6 @@ class Walk:
 
 
 def likelihood_of(evidence: SufficientStatistics) -> Likelihood:
-    """The likelihood that fits the problem."""
     return UnknownShifts(evidence) if evidence.problem.unknown_shift else KnownShifts(evidence)
 
 
@@ -121,7 +119,6 @@ class KnownShifts(Likelihood):
         return ROUNDING * max(1.0, min(evidence.misfit, float(np.abs(evidence.linear).max())))
 
     def log_likelihood(self, sets: Index) -> Array:
-        """Of every row."""
         return self.evidence.log_likelihood(sets)
 
     def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
@@ -138,12 +135,10 @@ class KnownShifts(Likelihood):
         return _KnownWalk(self, sets) if self.quadratic else Walk(self, sets)
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> tuple[Array, Array]:  # noqa: ARG002
-        """What they are known to be."""
         filling = np.broadcast_to(self._shift, (len(sets), self._shift.size))
         return self._shift[without_slots(sets, slots)], filling
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
-        """What they are known to be."""
         return self._shift[members], np.zeros(members.size)
 
     def fit(self, members: Index) -> Fit:
@@ -272,7 +267,6 @@ def _chi_square(misfit: float, degrees: int) -> Fit:
 
 
 def without_slots(sets: Index, slots: Index) -> Index:
-    """Every row without one of its slots."""
     keep = np.ones(sets.shape, dtype=bool)
     keep[np.arange(len(sets)), slots] = False
     return sets[keep].reshape(len(sets), sets.shape[1] - 1)

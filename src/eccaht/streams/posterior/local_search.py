@@ -36,15 +36,12 @@ class LocalSearch(Posterior):
         self.sets = np.vstack([sets[best], short])
 
     def candidates(self) -> Index:
-        """The local optima."""
         return self.sets
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         return {"sets": self.sets.astype(float)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state."""
         if len(state["sets"]) != KEPT:
             raise ValueError("its local optima are damaged")
         self.sets = self._prior.checked(state["sets"])

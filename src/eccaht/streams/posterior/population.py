@@ -48,7 +48,6 @@ class Population(Posterior):
         self.recent = self.sets[self.level == 0]  # the coldest sets
 
     def update(self) -> None:
-        """Move the population to the present posterior."""
         self._extend_ladder()
         sweep(self._likelihood, self._prior, self.sets, np.power(RATIO, self.level), self._rng)
         fit = self._likelihood.log_likelihood(self.sets)
@@ -89,7 +88,6 @@ class Population(Posterior):
         return conditional_hypotheses(self._likelihood, self._prior, sets, slots, beta, self._rng)
 
     def marginals(self) -> Array:
-        """Posterior probability of each stream."""
         return self._survey.marginals if self._likelihood.evidence.n_vectors else self._averages
 
     @cached_property
@@ -158,7 +156,6 @@ class Population(Posterior):
 
     @property
     def n_levels(self) -> int:
-        """The height of the ladder."""
         return 1 + (len(self.sets) - COLD) // HOT
 
     def _extend_ladder(self) -> None:
@@ -191,12 +188,10 @@ class Population(Posterior):
             level[hot[agreed]] = hotter - 1
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         kept = {"probes": self._probes, "sets": self.sets, "level": self.level[:, None], "recent": self.recent}
         return {name: array.astype(float) for name, array in kept.items()} | {"check": np.array([float(self._check)])}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state."""
         prior = self._prior
         self._probes, self.sets, self.recent = (prior.checked(state[name]) for name in ("probes", "sets", "recent"))
         self.level = whole_numbers(state["level"][:, 0], "levels", most=MAX_LEVELS - 1)

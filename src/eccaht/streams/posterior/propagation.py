@@ -64,11 +64,9 @@ class Propagation:
 
     @property
     def marginals(self) -> Array:
-        """Posterior probability of each stream."""
         return np.asarray(expit(self.log_odds))
 
     def moments(self) -> Moments:
-        """What a measurement is designed by."""
         return Moments(self.log_odds, self._variance, self._times_covariance)
 
     def _refresh(self) -> None:
@@ -104,7 +102,6 @@ class Propagation:
         return np.asarray(self._root * (scaled - (self._half @ scaled) @ self._half))
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         return {"rows": self.rows.copy(), "sites": np.stack([self._tau, self._nu])}
 
     def restore(self, state: dict[str, Array], linear: Array, half_diagonal: Array) -> None:

@@ -79,7 +79,6 @@ class Belief(Protocol):
         """Add one reading; its noise variance is `inflation` times the usual one."""
 
     def observe(self, x: Array, excess: Array | None = None) -> None:  # noqa: ARG002
-        """Add a reading of all streams, NaN where one was not read."""
         raise ValueError("this belief takes no whole vectors: it scores weighted sums alone")
 
     def update_together(self, C: Array, y: Array) -> None:  # noqa: ARG002
@@ -95,7 +94,6 @@ class Belief(Protocol):
         return self.ranking(rank).among(rank, self.scores, available)
 
     def twin(self) -> Self:
-        """A copy that later readings do not change."""
         return deepcopy(self, {id(self.problem): self.problem})
 
     def expecting(self, pending: Sequence[Array]) -> Belief:
@@ -112,7 +110,6 @@ class Belief(Protocol):
         return problem.mean_reading(c) + share * float((c * problem.shift) @ chance)
 
     def confidence(self) -> Confidence | None:
-        """The posterior probability of the set."""
         return None
 
     def fit(self) -> Fit | None:

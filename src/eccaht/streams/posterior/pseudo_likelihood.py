@@ -59,7 +59,6 @@ class PseudoLikelihood(Belief):
         self._scores += h.T @ r - 0.5 * (h * h).sum(axis=0)
 
     def twin(self) -> PseudoLikelihood:
-        """A copy that later readings do not change."""
         twin = type(self)(self.problem)
         twin._scores[:] = self._scores
         return twin
@@ -70,11 +69,9 @@ class PseudoLikelihood(Belief):
         self._scores, self._view = row, frozen(row.view())
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         return {"scores": self._scores}
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Go on from a kept state."""
         check_bounded(state["scores"], "scores")
         if not n_told and (state["scores"] != self._scores).any():
             raise ValueError("its scores moved without a reading")

@@ -49,7 +49,6 @@ class Ranker:
         self._queue[order] = np.arange(order.size)
 
     def __call__(self, scores: Array, n: int) -> Ranking:
-        """Rank the scores."""
         cut = scores.size - n
         parted = scores.copy()
         if parted.size <= _SMALL:

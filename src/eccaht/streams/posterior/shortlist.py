@@ -48,7 +48,6 @@ class Shortlist:
         self._population.update()
 
     def candidates(self) -> Index:
-        """The coldest sets."""
         return self.streams[self._population.candidates()]
 
     def marginals(self) -> Array:

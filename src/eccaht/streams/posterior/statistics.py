@@ -164,7 +164,6 @@ class SufficientStatistics:
 
     @property
     def has_matrix(self) -> bool:
-        """Is M kept as a matrix?"""
         return self._matrix is not None
 
     def block(self, sets: Index) -> Array:
@@ -234,7 +233,6 @@ class SufficientStatistics:
         return inner
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         kept = {"linear": self.linear, "half_diagonal": self.half_diagonal}
         if self._kept is not None:
             kept["readings"] = self.readings
@@ -243,7 +241,6 @@ class SufficientStatistics:
         return kept | {"table": self._used_rows if self._matrix is None else self._matrix}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state."""
         self.linear[:], self.half_diagonal[:] = state["linear"], state["half_diagonal"]
         self._couplings = None
         n_readings, as_matrix, n_vectors = whole_numbers(state["counts"][[0, 2, 3]], "counts of readings")
@@ -307,7 +304,6 @@ class SufficientStatistics:
 
 
 def _add_outer(matrix: Array, h: Array) -> None:
-    """matrix += h h', stripe by stripe."""
     for start in range(0, h.size, _STRIPE):
         matrix[start : start + _STRIPE] += h[start : start + _STRIPE, None] * h
 

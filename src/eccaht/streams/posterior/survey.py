@@ -43,12 +43,10 @@ class Vicinity(NamedTuple):
         return top + math.log(float(np.exp(self.height - top).sum()))
 
     def holds(self, keys: Index) -> Index:
-        """Which of these sets are in the vicinity."""
         place = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
         return np.asarray(self.keys[place] == keys)
 
     def marginals(self, n_streams: int) -> Array:
-        """Of each stream, if the vicinity were all."""
         chance = np.exp(self.height - self.log_weight)
         counted = np.bincount(self.sets.ravel(), np.repeat(chance, self.sets.shape[1]), minlength=n_streams + 1)
         return np.asarray(counted[:-1], dtype=float)

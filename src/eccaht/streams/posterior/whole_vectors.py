@@ -23,21 +23,17 @@ class WholeVectors:
 
     @property
     def diagonal(self) -> Array:
-        """Of one vector, (K + 1,)."""
         if self._diagonal is None:
             self._diagonal = np.append(self._scale**2 * self._covariance.inverse_diagonal(), 0.0)
         return self._diagonal
 
     def solve(self, residual: Array) -> Array:
-        """S^-1 r."""
         return self._covariance.solve(residual)
 
     def rows(self, streams: Index) -> Array:
-        """The rows of these streams, (N, K + 1)."""
         return np.array([self._row(k) for k in streams.tolist()]).reshape(-1, self._scale.size + 1) * self.count
 
     def entries(self, i: Index, j: Index) -> Array:
-        """Single entries, broadcast."""
         i, j = np.broadcast_arrays(i, j)
         streams, place = np.unique(i, return_inverse=True)
         found = np.empty(i.shape)

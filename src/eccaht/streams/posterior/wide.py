@@ -101,7 +101,6 @@ class Wide(Posterior):
         return np.vstack(found if self._stage == _SPREAD else [*found, self.population.candidates()])
 
     def marginals(self) -> Array | None:
-        """Posterior probability of each stream."""
         if self._near is not None:
             return self._near.marginals()
         return self.marginal.marginals if self._stage == _SPREAD else self.population.marginals()
@@ -144,13 +143,11 @@ class Wide(Posterior):
         return np.argpartition(-noisy, self._prior.most - 1, axis=1)[:, : self._prior.most]
 
     def state(self) -> dict[str, Array]:
-        """What a file must keep."""
         kept = {f"population.{name}": array for name, array in self.population.state().items()}
         kept |= {f"marginal.{name}": array for name, array in self.marginal.state().items()}
         return kept | {"best": self._best.astype(float), "stage": np.array([float(self._stage), float(self._seed)])}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state."""
         evidence = self._likelihood.evidence
         parts = [
             {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

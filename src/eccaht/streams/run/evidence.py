@@ -35,7 +35,6 @@ class Change(NamedTuple):
     log_odds: float
 
     def of(self, members: Index) -> Index:
-        """The changed set."""
         rest = members[members != self.out]
         return rest if self.into == EMPTY else np.sort(np.append(rest, self.into))
 
@@ -87,7 +86,6 @@ class Evidence:
         return self._likelihood.fit(members).chance
 
     def log_density(self, z: float) -> float:
-        """Of a reading that lies z standard deviations off, but for a constant."""
         return float(self._likelihood.log_density(np.array(z)))
 
     def shifts(self, members: Index) -> Array:

@@ -64,7 +64,6 @@ class Instrument:
         self._measure = measure
 
     def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
-        """Read exactly the weights c."""
         return Reading(c, cast("float", self._measure(c)))  # None is refused, or lost where readings may be
 
     def whole(self) -> Window:
@@ -253,7 +252,6 @@ class ShiftEstimates(NamedTuple):
 
     @classmethod
     def of(cls, values: Array, deviations: Array, level: float = 0.95) -> ShiftEstimates:
-        """With intervals of Gaussian estimates."""
         reach = ndtri(0.5 + 0.5 * level) * deviations
         return cls(values, values - reach, values + reach, level)
 

@@ -49,7 +49,6 @@ class Hits(Recorder):
         self._truth = frozenset(np.asarray(anomalies).tolist())
 
     def after(self, policy: Policy, step: Step) -> None:  # noqa: ARG002
-        """Count."""
         self.counts.append(len(self._truth.intersection(policy.decision.tolist())))
 
     def over(self, horizon: int) -> NDArray[np.int32]:

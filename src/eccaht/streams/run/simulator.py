@@ -96,7 +96,6 @@ class Simulator:
 
 
 def _shifts_of(anomalies: Index, problem: Problem, given: ArrayLike | None, seed: Seed) -> Array:
-    """The shift of each anomaly, in the order of their numbers."""
     if given is not None:
         return as_vector(given, anomalies.size, "shifts")
     shifts = problem.shift[anomalies]

@@ -47,7 +47,6 @@ class Workers(Generic[T]):
         future.add_done_callback(lambda done: self._done.put((weights, done)))
 
     def next(self) -> Done[T]:
-        """Wait for the next result."""
         weights, future = self._done.get()
         self.busy -= 1
         return Done(weights, future.result)

@@ -25,7 +25,6 @@ def number_of(time: Time) -> int:
 
 
 def time_of(number: Any, dated: bool) -> Time:
-    """The time that `number_of` made this of."""
     if type(number) is not int or abs(number) > _FARTHEST or not (dated or number >= 0):
         raise ValueError("a time is damaged")
     return np.datetime64(number, "us") if dated else number

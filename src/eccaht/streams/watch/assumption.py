@@ -55,11 +55,9 @@ class Assumption:
 
     @property
     def fails(self) -> bool:
-        """Is the assumption rejected at LEVEL?"""
         return float(logsumexp(self._logs)) - math.log(_COUNT) >= -math.log(LEVEL)
 
     def take(self, windows: Extent) -> None:
-        """Take windows in the order of time."""
         for ratios in _log_ratios(windows):
             start = -math.log((self._taken + 1.0) * (self._taken + 2.0))
             self._logs = np.logaddexp(self._logs, start) + ratios
@@ -70,11 +68,9 @@ class Assumption:
         self._logs -= np.maximum(sum(_log_ratios(windows), np.zeros(_COUNT)), 0.0)
 
     def state(self) -> Array:
-        """What a file must keep."""
         return np.append(self._logs, self._taken)
 
     def restore(self, state: Array) -> None:
-        """Go on from a kept state, or say what is wrong with it."""
         logs, taken = state[:-1], state[-1:]
         if state.shape != (_COUNT + 1,) or not (taken >= 0).all() or (taken % 1 != 0).any():
             raise ValueError("its check of the noise is damaged")

@@ -118,18 +118,15 @@ class Detector:
         return found[:, 0] if self.plants is None else found
 
     def reset(self, plants: NDArray[np.bool_] | slice = slice(None)) -> None:
-        """Forget all windows of these plants."""
         self._sums[:, :, plants] = 0.0
         if self._information is not None:
             self._information[:, :, plants] = self._ages(self._now)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What a file must keep."""
         kept = {"sums": self._sums, "now": np.array([self._now])}
         return kept if self._information is None else kept | {"information": self._information}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from a kept state, or say what is wrong with it."""
         rows = len(self._sums)
         check_keys(state, {"sums", "now"} | ({"information"} & set(state)), "state")
         for name in {"sums", "information"} & set(state):

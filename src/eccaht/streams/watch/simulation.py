@@ -41,7 +41,6 @@ class SimulatedNoise(NamedTuple):
 
     @staticmethod
     def of(problem: Problem) -> SimulatedNoise:
-        """The noise that a problem describes."""
         return SimulatedNoise(problem.degrees_of_freedom, problem.estimated_from)
 
     def simulated(self) -> tuple[SimulatedNoise, ...]:

@@ -114,7 +114,6 @@ class StepWatch:
 
     @property
     def state(self) -> State:
-        """Where it stands: "suspicious" is evidence of 0.1 or more."""
         if self.alarm is not None:
             return "alarm"
         return "suspicious" if self.evidence >= SUSPICIOUS else "quiet"
@@ -157,7 +156,6 @@ class StepWatch:
         return self.problem.checked_vector(vector)
 
     def _described(self, now: int, alarm: Alarm | None) -> Alarm:
-        """The alarm that window `now` raises, or as it is now."""
         first = max(self._fresh, now + 1 - LONGEST)
         if len(self._windows) < now + 1 - first:  # after a restart
             self._windows.refill(self._recent[np.arange(first, now + 1) % LONGEST])

@@ -62,7 +62,6 @@ def steps_state(watch: StepWatch) -> tuple[dict[str, Any], dict[str, NDArray[Any
 
 
 def built_steps(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StepWatch:
-    """The watch that goes on from there, or what is wrong with it."""
     header = {**_NOISE, **header}
     check_keys(header, _KEYS | set(_NOISE), "header")
     plain = {name: array for name, array in arrays.items() if name.partition(".")[0] not in ("rule", "alarm", "past")}
@@ -124,7 +123,6 @@ def _rule(
 
 
 def _checked_inverse(precision: Array, covariance: Array) -> Array:
-    """The inverse of the covariance, if it is that and symmetric."""
     if precision.shape != covariance.shape or not np.isfinite(precision).all() or (precision != precision.T).any():
         raise ValueError("its precision is damaged")
     root = np.sqrt(covariance.diagonal())

@@ -27,12 +27,10 @@ class Members(NamedTuple):
     means: tuple[float, ...]
 
     def without(self, place: int) -> Members:
-        """All but one."""
         streams, means = self
         return Members(streams[:place] + streams[place + 1 :], means[:place] + means[place + 1 :])
 
     def put(self, stream: int, mean: float) -> Members:
-        """One more."""
         return Members((*self.streams, stream), (*self.means, mean))
 
 
@@ -67,7 +65,6 @@ class Sums:
     M: Array
 
     def given(self, members: Members) -> ConditionedSums:
-        """Integrate out the members' shifts."""
         A, mean = list(members.streams), np.array(members.means)
         rows = self.M[A]
         inner = rows[:, A]
@@ -175,7 +172,6 @@ class RecentSums:
         return taken
 
     def _silent(self, places: Index) -> list[tuple[int, Pattern]]:
-        """Those of the windows at these places that have silent streams."""
         if self._complete >= len(places):
             return []
         patterns = self._patterns
@@ -191,5 +187,4 @@ _STANDS_OUT = 5.0  # nats that a stream says on its own
 
 
 def _from_the_end(values: Array) -> Array:
-    """Sums from each row to the last."""
     return np.cumsum(values[::-1], axis=0)[::-1]

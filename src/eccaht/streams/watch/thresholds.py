@@ -199,11 +199,9 @@ class Calibrated:
         return float(self.calibration.log_time(self._detector.update(deviations)))
 
     def reset(self) -> None:
-        """Forget all windows."""
         self._detector.reset()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What a file must keep."""
         return self._detector.state() | {"calibration": self.calibration.numbers()}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
@@ -248,16 +246,13 @@ class EDetector:
         return float(_log_sum(np.logaddexp(one, self._several[began])) - np.log(2.0))
 
     def reset(self) -> None:
-        """Forget all windows."""
         self._sums[:], self._information[:], self._several[:], self._now = 0.0, 0.0, -np.inf, 0
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What a file must keep."""
         kept = {"sums": self._sums, "information": self._information, "several": self._several}
         return {**kept, "now": np.array([self._now])}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from a kept state, or say what is wrong with it."""
         check_keys(state, set(self.state()), "state")
         for name, array in self.state().items():
             if state[name].shape != array.shape or state[name].dtype.kind != array.dtype.kind:

@@ -37,7 +37,6 @@ def _key(*names: str) -> sa.PrimaryKeyConstraint:
 
 
 def upgrade() -> None:
-    """Make them."""
     _plants()
     _rows()
     _events()
