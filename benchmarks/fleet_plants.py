@@ -17,9 +17,9 @@ from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Sample
 from eccaht.plants.model.calibration import calibrate_with_windows
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch.fleet import SharedModels
+from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
-from eccaht.plants.watch.watchers import WatchedPlant
+from eccaht.plants.watch.state import built_plant, plant_parts
 
 SENSORS, HISTORY = 50, 2000
 EVERY = 43_200.0  # windows to a false alarm: 30 days of minutes
@@ -39,19 +39,23 @@ def scaled(model: Model, rows: Array) -> Array:
     return np.asarray((rows - model.center) / model.scale)
 
 
-def filled(shared: SharedModels) -> Session:
+def begun(model: Model) -> Session:
+    """A plant that is watched from now on."""
+    return Session(PlantWatch(model, false_alarm_every=EVERY))
+
+
+def filled(model: Model) -> Session:
     """A plant that has been watched for hours."""
-    session, rng = shared.session(EVERY), np.random.default_rng(1)
-    for t, x in enumerate(scaled(shared.model, rng.standard_normal((FILLED, SENSORS)))):
+    session, rng = begun(model), np.random.default_rng(1)
+    for t, x in enumerate(scaled(model, rng.standard_normal((FILLED, SENSORS)))):
         session.take(_window(t, x))
     return session
 
 
-def copied(session: Session, shared: SharedModels) -> Session:
+def copied(session: Session) -> Session:
     """Another plant in the same state; what plants share is not copied."""
-    assert isinstance(session.watcher, WatchedPlant)
-    watch = session.watcher.watch
-    parts = (shared.model, watch.normal, watch.confidence, watch.engine.limits, watch.engine.excess)
+    watch = session.watch
+    parts = (session.model, watch.normal, watch.confidence, watch.engine.limits, watch.engine.excess)
     return copy.deepcopy(session, {id(part): part for part in parts})
 
 
@@ -61,36 +65,26 @@ def fleet(plants: int, parts: tuple[Any, Any], own_models: bool) -> list[Row]:
     parts: of the model, which was made elsewhere, so that the memory of that is not counted.
     """
     model = Model.build(*parts)
-    first = SharedModels(model, "")
-    state = filled(first)
-    before, begun = resident(), time.perf_counter()
+    state = filled(model)
+    before, start = resident(), time.perf_counter()
     sessions = []
     for _ in range(plants):
-        if own_models:
-            own = SharedModels(_copy_of(model), "")
-            session = filled_like(state, own)
-        else:
-            session = copied(state, first)
-        sessions.append(session)
-    started = time.perf_counter() - begun
+        sessions.append(filled_like(state, _copy_of(model)) if own_models else copied(state))
+    started = time.perf_counter() - start
     rng, rows = np.random.default_rng(2), list[Row]()
     for turn in range(3):
         rows.append(_round(sessions, rng, FILLED + turn) | {"turn": turn})
-    alarms = sum(session.watcher.fault is not None for session in sessions)
+    alarms = sum(session.watch.alarm is not None for session in sessions)
     kept = {"plants": plants, "models": plants if own_models else 1, "started": started}
     kept |= {"resident": resident(), "each": (resident() - before) / plants, "alarms": alarms}
     return [row | kept for row in rows]
 
 
-def filled_like(state: Session, own: SharedModels) -> Session:
+def filled_like(state: Session, own: Model) -> Session:
     """A plant of another model in the same state."""
-    fresh = own.session(EVERY)
-    assert isinstance(fresh.watcher, WatchedPlant)
-    assert isinstance(state.watcher, WatchedPlant)
-    watch, of = fresh.watcher.watch, state.watcher.watch
-    watch.engine.restore({name: array.copy() for name, array in of.engine.state().items()})
-    watch._recent.restore({name: array.copy() for name, array in of._recent.state().items()})
-    watch.time, watch.start, fresh.position, fresh.windows = of.time, of.start, state.position, state.windows
+    header, arrays = plant_parts(state.watch)
+    fresh = Session(built_plant(own, header, {name: array.copy() for name, array in arrays.items()}))
+    fresh.position, fresh.windows = state.position, state.windows
     return fresh
 
 

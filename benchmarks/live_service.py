@@ -60,14 +60,14 @@ def make_model() -> Model:
 
 
 def make_token(url: str) -> str:
-    from eccaht.service.security import tokens
+    from eccaht.service.security import guard
     from eccaht.service.store import Store
     from eccaht.service.store.store import now
 
     store = Store(url)
     store.prepare()
     with store.begin() as connection:
-        token = tokens.create(connection, "bench", ["admin"], now=now(), seconds=None)
+        token = guard.create(connection, "bench", ["admin"], now=now(), seconds=None)
     store.close()
     return token
 

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, thousands, three_digits
@@ -18,8 +19,7 @@ from eccaht import families
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import rng_for
 from eccaht.streams.watch.detector import Detector
-from eccaht.streams.watch.simulation import GAUSSIAN, SimulatedNoise
-from eccaht.streams.watch.thresholds import Calibration, calibrated
+from eccaht.streams.watch.thresholds import GAUSSIAN, Calibration, SimulatedNoise, calibrated
 
 EVERY = 500  # windows to a false alarm that are asked for
 WINDOWS = 2500  # of a run
@@ -56,6 +56,18 @@ class Case(NamedTuple):
         return rng_for(0, f"{self.streams}", self.family, self.noise, what)
 
 
+class Watched(NamedTuple):
+    """What a watch believes: mean and precision, known or estimated, and its thresholds."""
+
+    mean: Array
+    precision: Array
+    calibration: Calibration
+
+    def passes(self, detector: Detector, windows: Array) -> NDArray[np.bool_]:
+        """Which plants raise an alarm with their next window, (P,)."""
+        return np.asarray(self.calibration.log_time(detector.update(windows - self.mean)) >= np.log(EVERY))
+
+
 def jobs(quick: bool) -> list[Job]:
     """One job a case."""
     cases = [Case(K, family, noise) for K in STREAMS for family in FAMILIES for noise in NOISES]
@@ -74,10 +86,10 @@ def _count(case: Case, quick: bool) -> list[Row]:
     for estimate in range(estimates):
         mean, precision = _known(case, draws)
         for name, given in rows.items():
-            calibration = calibrated(precision, 0, given)
+            watch = Watched(mean, precision, calibrated(precision, 0, given))
             quiet, moved = (case.rng(f"{what} {estimate}") for what in ("quiet", "moved"))
-            alarms[name] += _alarms(case, mean, precision, calibration, runs, quiet).tolist()
-            delays[name] += _delays(case, mean, precision, calibration, runs, moved).tolist()
+            alarms[name] += _alarms(case, watch, runs, quiet).tolist()
+            delays[name] += _delays(case, watch, runs, moved).tolist()
     return [case._asdict() | {"assumed": name} | _row(alarms[name], delays[name], estimates) for name in rows]
 
 
@@ -94,9 +106,7 @@ def _known(case: Case, rng: np.random.Generator) -> tuple[Array, Array]:
 
 def _windows(case: Case, count: int, rng: np.random.Generator) -> Array:
     """Quiet windows, (count, K)."""
-    rows, (nu, _, apart) = rng.standard_normal((count, case.streams)), NOISES[case.noise]
-    if nu is not None:
-        rows *= np.sqrt((nu - 2.0) / rng.chisquare(nu, rows.shape if apart else (count, 1)))
+    rows = NOISES[case.noise].rows(rng, (count, case.streams), np.float64)
     return np.asarray(rows @ _root(case))
 
 
@@ -107,29 +117,24 @@ def _root(case: Case) -> Array:
     return np.asarray((vectors * np.sqrt(values)) @ vectors.T)
 
 
-def _alarms(
-    case: Case, mean: Array, precision: Array, calibration: Calibration, runs: int, rng: np.random.Generator
-) -> Array:
+def _alarms(case: Case, watch: Watched, runs: int, rng: np.random.Generator) -> Array:
     """False alarms of each run."""
-    detector, found = Detector(precision, plants=runs), np.zeros(runs)
+    detector, found = Detector(watch.precision, plants=runs), np.zeros(runs)
     for _ in range(WINDOWS):
-        over = calibration.log_time(detector.update(_windows(case, runs, rng) - mean)) >= np.log(EVERY)
+        over = watch.passes(detector, _windows(case, runs, rng))
         found += over
         detector.reset(over)
     return found
 
 
-def _delays(
-    case: Case, mean: Array, precision: Array, calibration: Calibration, runs: int, rng: np.random.Generator
-) -> Array:
+def _delays(case: Case, watch: Watched, runs: int, rng: np.random.Generator) -> Array:
     """Windows from a step to the alarm, of each run."""
     shifts = np.zeros((runs, case.streams))
     for row in shifts:
         row[rng.choice(case.streams, SHIFTED, replace=False)] = 1.0
-    detector, found = Detector(precision, plants=runs), np.full(runs, float(MOST))
+    detector, found = Detector(watch.precision, plants=runs), np.full(runs, float(MOST))
     for t in range(1, MOST):
-        moved = _windows(case, runs, rng) + shifts - mean
-        over = calibration.log_time(detector.update(moved)) >= np.log(EVERY)
+        over = watch.passes(detector, _windows(case, runs, rng) + shifts)
         found[over] = np.minimum(found[over], t)
         if (found < MOST).all():
             break

@@ -21,11 +21,9 @@ from benchmarks.jobs import Row
 from benchmarks.tables import Column, Table, thousands, three_digits, times
 from benchmarks.watch_rules import RULES, Make, Rule
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.engine import Engine
+from eccaht.plants.incident.alarms import Engine
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch.fleet import SharedModels
 from eccaht.plants.watch.plant import PlantWatch
-from eccaht.plants.watch.watchers import WatchedPlant
 
 PLANTS = 1000
 ALONE = 1000  # windows of one plant in a turn
@@ -105,15 +103,11 @@ def _steps(model: Model, engine: Engine, number: int) -> Take:
 
 def _watches() -> Iterator[Taker]:
     """The engine with dates, names, alarms and standstill of a watch."""
-    shared = SharedModels(model_of(), "")
-    session = filled(shared)
+    session = filled(model_of())
     for way, number, count in (("alone", 1, ALONE), (f"{PLANTS:,} plants in turn", PLANTS, PLANTS)):
-        watches = []
-        for plant in [session] if number == 1 else [copied(session, shared) for _ in range(number)]:
-            assert isinstance(plant.watcher, WatchedPlant)
-            watches.append(plant.watcher.watch)
+        watches = [plant.watch for plant in ([session] if number == 1 else [copied(session) for _ in range(number)])]
         kept = _bytes(watches[0].engine) + _bytes(watches[0]._recent)
-        yield Taker("PlantWatch", way, _in_turn(shared, watches), count, kept)
+        yield Taker("PlantWatch", way, _in_turn(watches), count, kept)
 
 
 def _bytes(part: object) -> int:
@@ -121,11 +115,11 @@ def _bytes(part: object) -> int:
     return sum(array.nbytes for array in vars(part).values() if isinstance(array, np.ndarray))
 
 
-def _in_turn(shared: SharedModels, watches: list[PlantWatch]) -> Take:
+def _in_turn(watches: list[PlantWatch]) -> Take:
     second = np.timedelta64(1, "s")
 
     def take(windows: Array) -> None:
-        for k, x in enumerate(scaled(shared.model, windows)):
+        for k, x in enumerate(scaled(watches[0].model, windows)):
             watch = watches[k % len(watches)]
             assert watch.start is not None
             watch.update(x, watch.start + second)

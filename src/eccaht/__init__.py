@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from eccaht.streams.policies import load_policy, make_policy, policy_names
     from eccaht.streams.problem import Problem
     from eccaht.streams.run.loop import identify
-    from eccaht.streams.run.simulator import Simulator
+    from eccaht.streams.run.world import Simulator
     from eccaht.streams.shifts import UnknownShift
 
 __all__ = [

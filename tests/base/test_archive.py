@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.base.archive import read_archive, write_archive
+from eccaht.base.files import read_archive, write_archive
 from tests.checks.archives import packed, sealed, unpacked
 
 

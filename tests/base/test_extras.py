@@ -50,7 +50,7 @@ HISTORY = "from pathlib import Path; Path('h.csv').write_text('time,a,b\\n2024-0
             "import numpy as np; from eccaht.plants.model.estimators import estimate; "
             "estimate(np.random.default_rng(0).normal(size=(50, 3)), 'ledoit-wolf', 0.0)",
         ),
-        ("matplotlib", "import eccaht.plants.explain.picture"),
+        ("matplotlib", "import eccaht.plants.incident.picture"),
         ("joblib", "import eccaht.research.experiments.workers"),
         ("threadpoolctl", "import eccaht.research.experiments.workers"),
     ],

@@ -3,8 +3,7 @@
 import pytest
 
 from benchmarks import watch_noise
-from eccaht.streams.watch.simulation import SimulatedNoise
-from eccaht.streams.watch.thresholds import calibrated
+from eccaht.streams.watch.thresholds import SimulatedNoise, calibrated
 
 
 def test_every_case_is_a_job() -> None:

@@ -19,7 +19,8 @@ import numpy as np
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
 from eccaht.checks.policy import require_sound
 from eccaht.plants.diagnose import diagnose
-from eccaht.plants.incident.drill import drill_history, keeping, kept
+from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.drill import drill_history, keeping
 from eccaht.plants.incident.naming import name_sensors
 from eccaht.plants.model.calibration import calibrate_with_windows
 from eccaht.plants.model.model import Model, load_model
@@ -214,7 +215,7 @@ def use_model(path: Path) -> None:
     assert np.isfinite(make_policy("ecc-aht", problem).ask()).all()
     diagnose(model)
     drilled = kept(model)
-    assert drilled is None or isinstance(drilled.holds, bool)
+    assert drilled is None or isinstance(drilled.counts.holds, bool)
     if model.normal is not None:
         assert model.normal.local is not None
         windows = np.full((3, len(model.names)), 3.0)

@@ -16,12 +16,12 @@ from eccaht.base.clock import Clock
 from eccaht.checks import CheckFailure, check_source
 from eccaht.plants.data import Arrays, Batch, Source, as_source, read_table
 from eccaht.plants.data.growing import GrowingFile
-from eccaht.plants.data.source import Expected
-from eccaht.plants.data.times import TimeRule
-from eccaht.research.datasets.labelled import as_metrics, find_entities, read_entity
+from eccaht.plants.data.reading import TimeRule
+from eccaht.plants.data.recorded import Expected
+from eccaht.research.datasets.labelled import read_entity
 from eccaht.research.datasets.water import FIRST, WaterRecording
 from tests.plants.model.histories import clock, signals, write_csv
-from tests.research.datasets.labelled_format import write_collection
+from tests.research.datasets.labelled_format import as_metrics, find_entities, write_collection
 
 ROWS = 200
 VALUES = signals(ROWS, 3)
@@ -51,7 +51,7 @@ def growing(path: Path) -> GrowingFile:
 
 
 def entity(path: Path) -> Source:
-    return as_metrics(read_entity(find_entities(write_collection(path, ["e"]))[0])[1])
+    return as_metrics(read_entity(find_entities(write_collection(path, ["e"]))[0])[1].rows)
 
 
 SOURCES: dict[str, Callable[[Path], Any]] = {

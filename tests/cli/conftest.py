@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from eccaht.base.archive import write_archive
-from eccaht.cli.watch_outlets import Log, json_line
-from eccaht.plants.watch.events import Event
+from eccaht.base.files import write_archive
+from eccaht.cli.watch_outlets import Document, Log, json_line
 from tests.cli.watched import Killed
 
 
@@ -34,15 +33,15 @@ def killer(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], list[str]]
         write_archive(*arguments)
         moment("after the state was written")
 
-    def write_line(log: Log, event: Event) -> None:
+    def write_line(log: Log, document: Document) -> None:
         moment("before a line is logged")
         try:
             moment("while a line is logged")
         except Killed:
             with log._path.open("a") as file:
-                file.write(json_line(event)[:20])
+                file.write(json_line(document)[:20])
             raise
-        write(log, event)
+        write(log, document)
         moment("after a line was logged")
 
     write = Log.write

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.plants.incident.drill import kept
+from eccaht.plants.incident.answer import kept
 from eccaht.plants.model.model import load_model
 from tests.plants.model.histories import clock, history, signals, write_csv
 

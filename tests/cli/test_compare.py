@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from eccaht import Problem, covariance, families, policy_names
 from eccaht.base.statistics import Delay, Estimate
 from eccaht.cli import compare as command
-from eccaht.cli import noise
+from eccaht.cli import output
 from eccaht.cli.main import app, run
 from eccaht.research.experiments import comparison
 from eccaht.research.experiments.comparison import Records, compare, refusal, summarise
@@ -195,7 +195,7 @@ def test_every_family_of_the_library_is_offered() -> None:
         for name, value in vars(families).items()
         if getattr(value, "__module__", "") == families.__name__
     }
-    assert {name for name in made if not name.startswith("-")} == {*noise.FAMILIES}
+    assert {name for name in made if not name.startswith("-")} == {*output.FAMILIES}
 
 
 @pytest.mark.parametrize("name", ["S.npy", "S.csv"])

@@ -18,17 +18,17 @@ from eccaht.base.statistics import reached_for_good
 from eccaht.cli import demo as command
 from eccaht.cli.main import app
 from eccaht.research.experiments.comparison import compare
-from eccaht.research.paper import fig1, side_by_side
-from eccaht.research.paper.side_by_side import Needed, problems
+from eccaht.research.paper import fig1
+from eccaht.research.paper.fig1 import Needed, problems
 
 SEED = 6  # the gap rule stops within its 20 measurements
-FEW = {"RUNS": 2, "HORIZON": 60}
+FEW = {"RUNS": 2, "LONGEST": 60}
 
 
 @pytest.fixture(autouse=True)
 def _few_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in FEW.items():
-        monkeypatch.setattr(side_by_side, name, value)
+        monkeypatch.setattr(fig1, name, value)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(out: Path, *arguments: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in FEW.items():
-            patch.setattr(side_by_side, name, value)
+            patch.setattr(fig1, name, value)
         result = CliRunner().invoke(app, ["demo", "--out", str(out), *arguments])
     assert result.exit_code == 0
     assert result.stderr == ""
@@ -161,8 +161,8 @@ def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     main, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
-    few = "; ".join(f"side_by_side.{name} = {value}" for name, value in FEW.items())
-    code = f"from eccaht.__main__ import main; from eccaht.research.paper import side_by_side; {few}; main()"
+    few = "; ".join(f"fig1.{name} = {value}" for name, value in FEW.items())
+    code = f"from eccaht.__main__ import main; from eccaht.research.paper import fig1; {few}; main()"
     arguments = [sys.executable, "-c", code, "demo", "--delay", "0", "--out", str(tmp_path)]
     environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
     for name in ("COLUMNS", "LINES", "NO_COLOR"):

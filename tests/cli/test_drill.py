@@ -10,8 +10,8 @@ import pytest
 
 from eccaht.cli.main import run
 from eccaht.plants.example import STATUS, write_example
-from eccaht.plants.incident.counts import AT_ALARM, HEADINGS
-from eccaht.plants.incident.drill import drill_history, keeping, kept
+from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.drill import AT_ALARM, HEADINGS, drill_history, keeping
 from eccaht.plants.incident.faults import KINDS
 from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
 from eccaht.plants.model.model import load_model

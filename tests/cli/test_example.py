@@ -11,9 +11,9 @@ import pytest
 
 from eccaht.cli.main import run
 from eccaht.plants.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
-from eccaht.plants.explain.finding import investigate
+from eccaht.plants.incident.search import investigate
 from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.prepare import recorded
+from eccaht.plants.model.follow import recorded
 from eccaht.plants.replay import Replay
 from eccaht.streams.policies import DEFAULT_POLICY, make_policy
 

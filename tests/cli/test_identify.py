@@ -19,6 +19,7 @@ import pytest
 
 from eccaht.cli.main import run
 from eccaht.plants.example import STATUS, write_example
+from eccaht.plants.incident.document import FORMERLY_AT_THE_TOP
 from eccaht.plants.model.calibration import calibrate
 from tests.plants.model.histories import signals, write_csv
 
@@ -71,8 +72,8 @@ def test_json_holds_everything(plant: Path, truth: list[str], capsys: pytest.Cap
     assert names(document) == set(truth)
     assert document["reason"] == "stopped"
     assert document["settled"] is True
-    assert document["confidence"]["how"] == "exact"
-    assert 0.95 <= document["confidence"]["probability"] <= 1
+    assert document["search"]["confidence"]["how"] == "exact"
+    assert 0.95 <= document["search"]["confidence"]["probability"] <= 1
     assert document["best_rival"]["log_odds"] >= math.log(0.95 / 0.05)
     assert len(document["sensors"]) == document["settings"]["sensors"] == 24
     bias = json.loads((plant / "truth.json").read_text())["bias"]
@@ -85,6 +86,34 @@ def test_json_holds_everything(plant: Path, truth: list[str], capsys: pytest.Cap
     for why in document["why"]:
         near, far = why["reading"] - why["expected"], why["reading"] - why["expected_if_swapped"]
         assert why["evidence"] == pytest.approx((far**2 - near**2) / (2 * why["noise"] ** 2))
+
+
+def test_whole_windows_and_sums_give_documents_with_the_same_keys(
+    plant: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that a program reads one answer, whichever way it was found."""
+    files = ["--model", str(plant / "plant.model"), "--data", str(plant / "incident.csv")]
+    whole = printed(capsys, "identify", *files)
+    sums = printed(capsys, *arguments(plant, "--shift", "1"))
+    quiet = [*arguments(plant, "--shift", "1", "--anomalies", "0-5"), "--start", "2024-03-07T06:00", "--stop", ONSET]
+    nothing = printed(capsys, *quiet)
+    for other in (sums, nothing):
+        assert other.keys() == whole.keys()
+        assert other["settings"].keys() == whole["settings"].keys()
+        assert other["sensors"][0].keys() == whole["sensors"][0].keys()
+    assert sums["incidents"][0].keys() == whole["incidents"][0].keys()
+    assert (whole["verdict"], sums["verdict"], nothing["verdict"]) == ("wrong", "wrong", "nothing")
+    assert whole["search"] is None
+    assert {key: sums["search"][key] for key in FORMERLY_AT_THE_TOP} == {key: sums[key] for key in FORMERLY_AT_THE_TOP}
+    for document in (whole, sums):
+        (largest,) = (each for each in document["incidents"] if each["named"] == document["named"])
+        for key in ("named", "sensors", "onset", "end", "confidence", "sure", "kinds", "runner_up"):
+            assert document[key] == largest[key]
+        assert document["confidence"] is None or 0.0 <= document["confidence"] <= 1.0
+    assert (sums["onset"], sums["rankings"], sums["drill"]) == (None, {}, None)  # what only whole windows have
+    assert sums["kinds"] == ["shifted"] * 3
+    assert sums["sure"] is sums["settled"] is True
+    assert (nothing["incidents"], nothing["sure"]) == ([], True)
 
 
 def test_the_order_of_columns_is_free_further_ones_are_ignored_and_missing_ones_named(
@@ -182,7 +211,7 @@ def test_an_open_number_finds_the_sensors_and_quiet_data_have_none(
     document = printed(capsys, *arguments(plant, "--shift", "1", "--anomalies", "0-5"))
     assert names(document) == set(truth)
     assert document["settings"]["anomalies"] == [0, 5]
-    assert document["confidence"]["how"] == "estimated"
+    assert document["search"]["confidence"]["how"] == "estimated"
     files = [str(tmp_path / name) for name in ("l.csv", "p.png", "l.parquet")]
     quiet = [*arguments(plant, "--shift", "1", "--anomalies", "0-5"), "--start", "2024-03-07T06:00", "--stop", ONSET]
     assert run([*quiet, "--ledger", files[0], "--plot", files[1]]) == 0
@@ -196,7 +225,7 @@ def test_an_open_number_finds_the_sensors_and_quiet_data_have_none(
     document = printed(capsys, *quiet, "--ledger", files[2])
     assert (document["named"], document["settled"], document["why"]) == ([], True, [])
     assert document["best_rival"]["without"] is None
-    assert document["runner_up"]["margin"] is None
+    assert document["search"]["runner_up"]["margin"] is None
 
 
 def test_unknown_shifts_come_with_intervals_in_both_units(

@@ -12,13 +12,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eccaht.cli.identify_sums import SumsOptions
+from eccaht.cli.identify import given
 from eccaht.cli.main import run
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.example import SETPOINT, STATUS, write_example
 from eccaht.plants.incident.answer import Answer
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import Model
+from eccaht.streams.policies import DEFAULT_POLICY
 from tests.plants.incident.example_answers import answer_of
 
 ONSET = "2024-03-07T08:00"
@@ -165,4 +166,10 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 
 def test_zero_is_an_option_that_was_given() -> None:
-    assert SumsOptions(budget=0.0, seed=0, outliers=0.0).given == ["--budget", "--outliers", "--seed"]
+    assert given({"budget": 0.0, "outliers": 0.0, "seed": 0}) == ["--budget", "--outliers", "--seed"]
+
+
+def test_the_help_gives_the_policy_that_a_search_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command knows it by its name alone, so that whole windows load no policy."""
+    assert run(["identify", "--help"]) == 0
+    assert f"[default: {DEFAULT_POLICY}]" in " ".join(capsys.readouterr().out.replace("│", " ").split())

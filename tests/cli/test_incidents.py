@@ -9,13 +9,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from eccaht.cli.main import run
-from eccaht.research.datasets.labelled import find_entities
-from eccaht.research.experiments import incidents, incidents_figure, incidents_methods
-from eccaht.research.experiments.detection import DELIVERED, DETECTORS, OURS
+from eccaht.research.experiments import figures, incidents, incidents_cases
+from eccaht.research.experiments.detection import DELIVERED, DETECTORS
 from eccaht.research.experiments.incidents import CollectionSettings
+from eccaht.research.experiments.incidents_cases import OURS
 from eccaht.research.experiments.incidents_summary import as_entry, summarise
 from tests.cli import commands
-from tests.research.datasets.labelled_format import write_collection
+from tests.research.datasets.labelled_format import find_entities, write_collection
 from tests.research.datasets.testbed_format import write_batadal, write_skab, write_tep
 from tests.research.experiments.incident_methods import z_scores
 
@@ -34,13 +34,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incidents_methods, "our_judge", z_scores)
+    monkeypatch.setattr(incidents_cases, "our_judge", z_scores)
 
 
 def test_json_is_as_documented_and_holds_what_the_library_computes(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incidents_figure, "draw", lambda _: Figure(figsize=(1, 1)))
+    monkeypatch.setattr(figures, "draw_precision", lambda _: Figure(figsize=(1, 1)))
     printed = document(str(directory), *QUICK, "--seed", "5", "--out", str(tmp_path))
     assert list(printed["collections"]) == ["one", "two"]
     for entry in printed["collections"].values():

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from eccaht.cli import memory
+from eccaht.cli import noise
 from eccaht.cli.main import COMMANDS, load, run
 from eccaht.cli.output import writable_directory
 from eccaht.plants.diagnose import page
 from eccaht.plants.example import STATUS, write_example
 from eccaht.plants.model.calibration import calibrate
-from eccaht.research.paper import fig1, figures
+from eccaht.research.paper import figures
 from tests.base.test_files import full_disk, odd_file
 from tests.research.datasets.labelled_format import write_collection
 from tests.research.datasets.wadi_format import plant, write
@@ -270,9 +270,9 @@ def test_what_was_found_is_printed_if_it_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("eccaht.research.paper.side_by_side.RUNS", 2)
+    monkeypatch.setattr("eccaht.research.paper.fig1.RUNS", 2)
     monkeypatch.setattr(page, "write", lambda *_: "a page without its pictures")
-    monkeypatch.setattr(fig1, "draw", lambda _: Figure(figsize=(1, 1)))
+    monkeypatch.setattr(figures, "draw_search", lambda _: Figure(figsize=(1, 1)))
     arguments, found, lost = LOST[case]
     arguments = [word.replace("PLANT", str(plant_files)) for word in arguments]
     with full_disk(8):
@@ -369,9 +369,9 @@ def test_what_cannot_fit_is_refused_at_once(
 
 def test_structure_needs_memory_by_the_stream_and_matrices_by_its_square() -> None:
     for dense, joint, power in ((False, False, 1), (True, False, 2), (False, True, 2)):
-        need = [memory.needed(streams, dense=dense, joint=joint) for streams in (10**6, 10**7)]
+        need = [noise.needed(streams, dense=dense, joint=joint) for streams in (10**6, 10**7)]
         assert np.log10(need[1] / need[0]) == pytest.approx(power, abs=1e-4)
-    assert memory.needed(4000, dense=True, joint=False) > 5 * 8 * 4000**2  # matrix, factor, inverse, and on the way
+    assert noise.needed(4000, dense=True, joint=False) > 5 * 8 * 4000**2  # matrix, factor, inverse, and on the way
 
 
 def test_results_that_are_listed_once_are_kept_from_every_file(tmp_path: Path) -> None:

@@ -18,13 +18,11 @@ import numpy as np
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.cli.watch_outlets import Commands, Log, variables
-from eccaht.cli.watch_view import sparkline, suspects
+from eccaht.cli.watch_outlets import Commands, Log, sparkline, suspects, variables
 from eccaht.plants.model.model import load_model
 from eccaht.plants.watch.events import Event
-from eccaht.plants.watch.rates import false_alarm_every, rate_line
-from eccaht.plants.watch.session import Session
-from eccaht.plants.watch.watchers import WatchedPlant
+from eccaht.plants.watch.plant import PlantWatch
+from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
 from tests.checks.archives import Change, edit
 from tests.cli.watched import FAULTS, MISSING, SILENT, lines, logged, make_model, until_it_ends, write_record
 
@@ -96,7 +94,7 @@ def test_a_shelved_sensor_raises_no_alarm(place: Path, tmp_path: Path) -> None:
 def test_orders_are_obeyed_as_they_come(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
     digest = hashlib.sha256((place / "plant.eccaht").read_bytes()).hexdigest()
-    session = Session.load(place / "new.state", model, WatchedPlant.restored, digest)
+    session = Session.load(place / "new.state", model, digest)
     windows = model.prepare([place / "record.csv"])
     events: list[Event] = []
     for sample in windows.samples():
@@ -254,7 +252,7 @@ def test_a_command_gets_the_event(place: Path, tmp_path: Path) -> None:
 def test_a_command_that_hangs_is_killed_and_blocks_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     commands = Commands("sleep 600", longest=1.0)
     for _ in range(9):
-        commands.start(EVENT)
+        commands.start(EVENT.document())
     commands.finish()
     said = capfd.readouterr().err
     assert said.count("killed after 1 seconds") == 8
@@ -262,7 +260,7 @@ def test_a_command_that_hangs_is_killed_and_blocks_nothing(capfd: pytest.Capture
 
 
 def test_variables_of_an_event() -> None:
-    found = variables(EVENT)
+    found = variables(EVENT.document())
     assert found["EVENT"] == "alarm"
     assert found["EVENT_NAMED"] == "a,b"
     assert found["EVENT_ONSET"] == ""
@@ -272,11 +270,11 @@ def test_variables_of_an_event() -> None:
 def test_a_half_line_of_a_log_is_taken_away(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = Log(path)
-    log.write(EVENT)
+    log.write(EVENT.document())
     with path.open("a") as file:
         file.write('{"event": "ov')
     again = Log(path)
-    assert again.has(EVENT)
+    assert again.has(EVENT.document())
     assert len(path.read_text().splitlines()) == 1
 
 
@@ -390,8 +388,8 @@ def test_the_rate_in_windows(place: Path) -> None:
 
 def test_the_rate_says_what_it_rests_on_and_what_it_costs(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
-    usual = rate_line(WatchedPlant.of(model, 20.0).watch)
+    usual = rate_line(PlantWatch(model, false_alarm_every=20.0))
     assert usual == "at most one false alarm in 100 seconds in the mean, estimated on 800 windows of the history"
-    rare = rate_line(WatchedPlant.of(model, 1e6).watch)
+    rare = rate_line(PlantWatch(model, false_alarm_every=1e6))
     assert "extrapolated from 800 windows of the history, which can carry one in 3.33 hours" in rare
     assert "spreads beyond what the others predict would still be found" in rare

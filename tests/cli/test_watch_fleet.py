@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.cli import watch_fleet
 from eccaht.cli.main import run
+from eccaht.cli.watch_fleet import FleetPlant, Member, replay, shared_model
+from eccaht.plants.model.model import Notation
 from tests.cli.watched import lines, make_model, until_it_ends
 from tests.clusters import cluster
 
@@ -111,38 +110,6 @@ def test_lines_for_people_begin_with_the_plant(place: Path, capsys: pytest.Captu
     assert all(line.split("  ", 1)[1].startswith(tuple(f"{name}: " for name in PLANTS)) for line in out[1:-1])
 
 
-@pytest.mark.parametrize("held", [500, 0], ids=["open", "opened on demand"])
-def test_growing_files_in_turn(
-    place: Path, alone: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
-) -> None:
-    """Half of the rows are there at first; the files grow while they are looked at."""
-    monkeypatch.setattr(watch_fleet, "_HELD", held)
-    monkeypatch.setattr(watch_fleet, "_OFTEN", 1000)
-    fleet, log = copied(place, tmp_path), tmp_path / "log"
-    rest = {}
-    for name in PLANTS:
-        path = fleet / name / "live.csv"
-        text = path.read_text()
-        path.write_text(text[: len(text) // 2])
-        rest[path] = text[len(text) // 2 :]
-    look = watch_fleet.Follow.look
-
-    def growing(follow: watch_fleet.Follow) -> bool:
-        new = look(follow)
-        path = fleet / follow._plant.name / "live.csv"
-        if not new and rest[path]:
-            with path.open("a") as file:
-                file.write(rest[path][:2500])
-            rest[path] = rest[path][2500:]
-            return True
-        return new
-
-    monkeypatch.setattr(watch_fleet.Follow, "look", growing)
-    more = ("--follow", "--poll", "0.001", "--timeout", "0.5", "--state", str(tmp_path / "states"))
-    assert run(command(fleet, "--log", str(log), *more)) == 0
-    assert by_plant(read(log)) == alone
-
-
 def test_a_cluster_replays_the_same(place: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     assert run(command(place / "fleet", "--log", str(here))) == 0
@@ -163,18 +130,14 @@ def _environment() -> dict[str, str]:
 # -- killed, and broken --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("follow", [[], ["--follow", "--poll", "0.01", "--timeout", "0.2"]], ids=["recorded", "grown"])
 def test_killed_at_any_write_it_goes_on_with_the_same_events(
     place: Path,
     alone: dict[str, Any],
     tmp_path: Path,
     killer: Callable[[int | None], list[str]],
-    follow: list[str],
 ) -> None:
     def arguments(name: object) -> list[str]:
-        return command(
-            place / "fleet", "--log", str(tmp_path / f"{name}.log"), "--state", str(tmp_path / f"{name}"), *follow
-        )
+        return command(place / "fleet", "--log", str(tmp_path / f"{name}.log"), "--state", str(tmp_path / f"{name}"))
 
     moments = killer(None)
     assert until_it_ends(arguments("undisturbed"))
@@ -186,24 +149,6 @@ def test_killed_at_any_write_it_goes_on_with_the_same_events(
         killer(None)
         assert until_it_ends(arguments(number))
         assert by_plant(read(tmp_path / f"{number}.log")) == alone, number
-
-
-def test_sigterm_ends_it_with_the_states_saved(place: Path, alone: dict[str, Any], tmp_path: Path) -> None:
-    log, states = tmp_path / "log", tmp_path / "states"
-    arguments = command(place / "fleet", "--log", str(log), "--state", str(states))
-    process = subprocess.Popen([sys.executable, "-m", "eccaht", *arguments, "--follow"], env=_environment())
-    try:
-        for _ in range(6000):
-            if log.exists() and len(log.read_text().splitlines()) > sum(map(len, alone.values())):
-                break
-            time.sleep(0.01)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-    assert read(log)[-1]["event"] == "stopped"
-    assert run(arguments) == 0
-    assert by_plant(read(log)) == alone
 
 
 def test_a_plant_that_breaks_ends_no_other(
@@ -219,46 +164,6 @@ def test_a_plant_that_breaks_ends_no_other(
     assert by_plant(read(log)) == {**alone, "mill": []}
 
 
-def test_a_growing_file_that_breaks_is_tried_again(
-    place: Path,
-    alone: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(watch_fleet, "_AGAIN", 0.02)
-    fleet, log = copied(place, tmp_path), tmp_path / "log"
-    path = fleet / "mill" / "live.csv"
-    good = path.read_text()
-    path.write_text("s0,s1\n")
-    looks = []
-    again = watch_fleet.Follow._break
-
-    def broken(follow: watch_fleet.Follow, why: str) -> None:
-        again(follow, why)
-        looks.append(why)
-        if len(looks) == 1:
-            path.write_text("s0,s1\n1,2\n3,4\n5,6\n")
-        if len(looks) == 3:
-            path.write_text(good)
-
-    look = watch_fleet.Follow.look
-
-    def growing(follow: watch_fleet.Follow) -> bool:
-        if follow._plant.name == "mill" and not looks:
-            path.write_text("s0,s1\n1,2\n3,4\n5,6\n")
-        return look(follow)
-
-    monkeypatch.setattr(watch_fleet.Follow, "_break", broken)
-    monkeypatch.setattr(watch_fleet.Follow, "look", growing)
-    assert run(command(fleet, "--log", str(log), "--follow", "--poll", "0.01", "--timeout", "1")) == 0
-    said = capsys.readouterr().err
-    assert len(looks) == 3
-    assert said.count("mill cannot be read, tried again") == 1
-    assert said.count("mill can be read again") == 1
-    assert by_plant(read(log)) == alone
-
-
 # -- bad input -----------------------------------------------------------------------------------------
 
 
@@ -268,7 +173,7 @@ def test_a_growing_file_that_breaks_is_tried_again(
         (["--model", "m"], "--fleet watches many plants, each with its own data: leave out --model"),
         (["--data", "d", "--shelve", "s1:1h"], "leave out --data, --shelve"),
         (["--orders", "o"], "leave out --orders"),
-        (["--scheduler", "tcp://here:1", "--follow"], "--scheduler replays recordings: leave out --follow"),
+        (["--follow"], "--fleet replays recordings; to follow growing files of many plants run 'eccaht serve"),
         (["--scheduler", "tcp://here:1", "--state", "s"], "keeps no state: leave out --state"),
         (["--log", "PLACE/fleet/mill/live.csv"], "--log PLACE/fleet/mill/live.csv would overwrite the data of mill"),
         (["--state", "PLACE/plant.eccaht"], "--state PLACE/plant.eccaht is a file: give a directory"),
@@ -335,12 +240,20 @@ def test_all_faulty_plants_are_listed(place: Path, tmp_path: Path, capsys: pytes
         assert said in found[name]
 
 
-def test_several_growing_files_of_a_plant_are_refused(
-    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fleet = copied(place, tmp_path)
-    shutil.copy(fleet / "mill" / "live.csv", fleet / "mill" / "more.csv")
-    assert run(command(fleet, "--follow")) == 2
-    assert (
-        "plant mill: --follow needs one growing CSV file, not 2: name it in its plant.toml" in capsys.readouterr().err
-    )
+# -- what plants share ---------------------------------------------------------------------------------
+
+
+def test_copies_of_a_model_file_are_one_model(place: Path) -> None:
+    model, digest = shared_model(place / "plant.eccaht")
+    copy, same = shared_model(place / "fleet" / "mill" / "boiler.model")
+    assert copy is model
+    assert same == digest
+
+
+def test_a_recording_that_cannot_be_read_on_a_worker_is_reported(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n3,4\n")
+    plant = FleetPlant("p", place / "plant.eccaht", (tmp_path / "data.csv",))
+    _, found = replay(0, Member(plant, 300.0, None), {"missing": "refuse", "notation": Notation(None, None, None)})
+    assert found.events == ()
+    assert found.error is not None
+    assert "has no column for 4 of the model's sensors" in found.error

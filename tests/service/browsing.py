@@ -20,7 +20,7 @@ from eccaht.base.randomness import rng_for
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import Model
-from eccaht.service.security import tokens
+from eccaht.service.security import guard
 from eccaht.service.store import Store
 from eccaht.service.store.store import now
 from tests.service.source_tools import free_port
@@ -106,12 +106,12 @@ class Service:
     def token(self, name: str, *scopes: str) -> str:
         """A new token."""
         with self._store.begin() as connection:
-            return tokens.create(connection, name, scopes, now=now())
+            return guard.create(connection, name, scopes, now=now())
 
     def revoke(self, name: str) -> None:
         """Take a token back."""
         with self._store.begin() as connection:
-            tokens.revoke(connection, name, now=now())
+            guard.revoke(connection, name, now=now())
 
     def plant(self, name: str) -> str:
         """A plant with half a minute of quiet windows."""

@@ -14,8 +14,9 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 
 from eccaht.service.api.serving import server_config
-from eccaht.service.security import tokens
-from eccaht.service.security.guard import Caller, install, require
+from eccaht.service.security import guard
+from eccaht.service.security.guard import Caller, require
+from eccaht.service.security.login import install
 from eccaht.service.settings import Settings
 from eccaht.service.store import Store
 from eccaht.service.store.store import now
@@ -24,12 +25,12 @@ from tests.service.asking import Client
 
 def make(store: Store, name: str, *granted: str, seconds: float | None = None, at: int | None = None) -> str:
     with store.begin() as connection:
-        return tokens.create(connection, name, granted, now=now() if at is None else at, seconds=seconds)
+        return guard.create(connection, name, granted, now=now() if at is None else at, seconds=seconds)
 
 
 def revoke(store: Store, name: str) -> None:
     with store.begin() as connection:
-        tokens.revoke(connection, name, now=now())
+        guard.revoke(connection, name, now=now())
 
 
 def bearer(text: str) -> dict[str, str]:

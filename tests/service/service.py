@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from eccaht.service.api.app import make_app
-from eccaht.service.security.scopes import SCOPES
+from eccaht.service.security.settings import SCOPES
 from eccaht.service.settings import Settings
 from eccaht.service.store import Store
 from tests.service import plants, stores

@@ -12,7 +12,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from eccaht.base.durations import show_duration
+from eccaht.base.clock import show_duration
 from eccaht.service.settings import PlantSettings, Settings
 
 _SECONDS = ("retention", "session", "_time", "first", "longest", "timeout", "lateness", "ahead")

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.source import Expected
-from eccaht.plants.data.times import TimeRule
+from eccaht.plants.data.reading import TimeRule
+from eccaht.plants.data.recorded import Expected
 from eccaht.service.broker import connected, make_client
 from eccaht.service.rows import Rows, SourceState, Taken
 from eccaht.service.sources.feed import Backoff, Feed, Target
@@ -90,8 +90,7 @@ async def publisher(host: str, port: int = 1883, name: str = "") -> AsyncIterato
 @asynccontextmanager
 async def running(feed: Feed) -> AsyncIterator[asyncio.Task[None]]:
     """Run a feed, with short pauses, until the block ends."""
-    if hasattr(feed, "backoff"):
-        feed.backoff = Backoff(Random(0), first=0.05, longest=0.2)
+    feed.backoff = Backoff(Random(0), first=0.05, longest=0.2)
     task = asyncio.ensure_future(feed.run())
     try:
         yield task

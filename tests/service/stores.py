@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from eccaht.service.store import Store, schema
-from eccaht.service.store.migrations import VERSION, stamps
+from eccaht.service.store.schema import VERSION, stamps
 
 KINDS = ("sqlite", "postgresql")
 POSTGRES = os.environ.get("ECCAHT_TEST_POSTGRES", "postgresql://localhost/test")

@@ -15,11 +15,11 @@ import sqlalchemy as sa
 
 from eccaht.base.randomness import rng_for
 from eccaht.service.alerts import outbox
-from eccaht.service.alerts.channel import Channel, Message, NotDelivered, PerhapsDelivered
-from eccaht.service.alerts.sender import Retries, Sender
-from eccaht.service.alerts.webhook import Webhook
+from eccaht.service.alerts.channels import Channel, NotDelivered, PerhapsDelivered
+from eccaht.service.alerts.outbox import Message
+from eccaht.service.alerts.sender import Alerts, Sender
 from eccaht.service.store import Store, schema
-from tests.service.receivers import hooks
+from tests.service.receivers import hooks, webhook
 
 SECOND = 1_000_000
 
@@ -119,10 +119,10 @@ def test_a_row_is_marked_before_it_is_sent(store: Store) -> None:
 
 
 def test_it_is_tried_again_later_and_later_and_then_given_up(store: Store) -> None:
-    clock, retries = Clock(), Retries(tries=4, first=10.0, longest=25.0)
+    clock, settings = Clock(), Alerts(tries=4, first=10.0, longest=25.0)
     channel = Fake(errors=[NotDelivered("no")] * 9)
     put(store, ["a"], event())
-    sends = sender(store, channel, now=clock, retries=retries)
+    sends = sender(store, channel, now=clock, settings=settings)
     waits = []
     for _ in range(3):
         assert once(sends) == 1
@@ -142,8 +142,8 @@ def test_it_is_tried_again_later_and_later_and_then_given_up(store: Store) -> No
 
 
 def test_pauses_differ_from_sender_to_sender() -> None:
-    retries = Retries(first=10.0)
-    delays = [retries.delay(1, np.random.default_rng(seed)) for seed in range(200)]
+    settings = Alerts(first=10.0)
+    delays = [settings.delay(1, np.random.default_rng(seed)) for seed in range(200)]
     assert 5.0 <= min(delays) < 5.2
     assert 9.8 < max(delays) <= 10.0
 
@@ -153,7 +153,7 @@ def test_the_end_of_an_alarm_waits_for_its_beginning(store: Store) -> None:
     channel, other = Fake(errors=[NotDelivered("no")]), Fake("b")
     put(store, ["a", "b"], event("alarm", 1), event("over", 2))
     put(store, ["a"], event("alarm", 1), plant="q")
-    sends = sender(store, channel, other, now=clock, retries=Retries(first=10.0))
+    sends = sender(store, channel, other, now=clock, settings=Alerts(first=10.0))
     once(sends)
     assert [(m.plant, m.kind) for m in channel.got] == [("p", "alarm"), ("q", "alarm")]
     assert [m.kind for m in other.got] == ["alarm", "over"]  # another channel has its own order
@@ -165,7 +165,7 @@ def test_the_end_of_an_alarm_waits_for_its_beginning(store: Store) -> None:
 def test_a_beginning_that_failed_or_is_doubtful_does_not_hold_back_the_end(store: Store) -> None:
     channel = Fake(errors=[PerhapsDelivered("?"), NotDelivered("no")])
     put(store, ["a"], event("alarm", 1), event("alarm", 2), event("over", 3))
-    once(sender(store, channel, now=Clock(), retries=Retries(tries=1)))
+    once(sender(store, channel, now=Clock(), settings=Alerts(tries=1)))
     assert [row.status for row in box(store)] == ["doubtful", "failed", "sent"]
 
 
@@ -177,7 +177,7 @@ def test_a_doubt_is_left_where_twice_would_be_seen_and_resolved_where_not(store:
     clock = Clock()
     mail, hook = Fake("mail", False, [error]), Fake("hook", True, [error])
     put(store, ["mail", "hook"], event())
-    sends = sender(store, mail, hook, now=clock, retries=Retries(first=1.0))
+    sends = sender(store, mail, hook, now=clock, settings=Alerts(first=1.0))
     once(sends)
     assert {row.channel: row.status for row in box(store)} == {"mail": "doubtful", "hook": "queued"}
     clock.now += 3600 * SECOND
@@ -194,7 +194,7 @@ def test_a_channel_that_never_answers_is_left_in_time(store: Store) -> None:
             await asyncio.sleep(60.0)
 
     put(store, ["a"], event())
-    once(sender(store, Deaf(), now=Clock(), timeout=0.05))
+    once(sender(store, Deaf(), now=Clock(), settings=Alerts(timeout=0.05)))
     (row,) = box(store)
     assert (row.status, row.document["said"]) == ("doubtful", "no answer within 0.05 s")
 
@@ -230,10 +230,11 @@ def test_whoever_was_away_for_too_long_does_not_overwrite_the_other(store: Store
     clock = Clock()
     put(store, ["a"], event())
     with store.begin() as connection:
-        (slow,) = outbox.take(connection, "a", clock.now, lease=10)
+        slow = outbox.take(connection, "a", clock.now, lease=10)
+        assert slow is not None
     assert once(sender(store, Fake("a", idempotent=True), now=lambda: clock.now + 11)) == 1
     with store.begin() as connection:
-        assert not outbox.not_delivered(connection, slow, clock.now, "late")
+        assert not outbox.settle(connection, slow, "queued", clock.now, said="late")
     assert [row.status for row in box(store)] == ["sent"]
 
 
@@ -290,7 +291,7 @@ def test_a_webhook_that_fails_at_first_gets_one_message_by_its_key(store: Store)
     clock = Clock()
     with hooks(500, "hang up", 302, 200) as kept:
         put(store, ["hook"], event("alarm", 1), event("over", 2))
-        sends = sender(store, Webhook("hook", kept.url, "s"), now=clock, retries=Retries(first=1.0, longest=1.0))
+        sends = sender(store, webhook(kept.url, "s", name="hook"), now=clock, settings=Alerts(first=1.0, longest=1.0))
         for _ in range(6):
             once(sends)
             clock.now += 2 * SECOND

@@ -8,6 +8,7 @@ import hmac
 import json
 import os
 import socket
+import ssl
 from contextlib import suppress
 from email import message_from_string, policy
 from pathlib import Path
@@ -15,13 +16,11 @@ from typing import Any
 
 import pytest
 
-from eccaht.service.alerts.channel import Channel, Message, NotDelivered, PerhapsDelivered
-from eccaht.service.alerts.mail import Mail
-from eccaht.service.alerts.mqtt import Mqtt
-from eccaht.service.alerts.settings import Alerts
-from eccaht.service.alerts.webhook import SIGNATURE, Webhook
+from eccaht.service.alerts.channels import SIGNATURE, Channel, Mail, NotDelivered, PerhapsDelivered, Webhook
+from eccaht.service.alerts.outbox import Message
+from eccaht.service.alerts.sender import Alerts
 from eccaht.service.broker import connected, make_client
-from tests.service.receivers import certified, closed_port, hooks, mails
+from tests.service.receivers import certified, closed_port, hooks, mail_channel, mails, mqtt_channel, webhook
 
 EVENT = {
     "event": "alarm", "number": 7, "time": "2024-05-01T08:00:00", "onset": "2024-05-01T07:58:00", "confidence": 0.973,
@@ -40,7 +39,7 @@ def send(channel: Channel, message: Message = MESSAGE) -> None:
 
 def test_a_webhook_gets_a_signed_document_with_a_key() -> None:
     with hooks(200) as kept:
-        send(Webhook("w", kept.url, secret="s3cret", clock=lambda: 1700000000.5))
+        send(webhook(kept.url, secret="s3cret", clock=lambda: 1700000000.5))
     ((headers, body),) = kept.got
     assert json.loads(body) == MESSAGE.document()
     assert (headers["path"], headers["Idempotency-Key"]) == ("/hook?a=1", MESSAGE.key)
@@ -52,14 +51,14 @@ def test_a_webhook_gets_a_signed_document_with_a_key() -> None:
 def test_anything_but_a_good_answer_is_not_delivered(answer: int | str) -> None:
     with hooks(answer) as kept:
         with pytest.raises(NotDelivered):
-            send(Webhook("w", kept.url, timeout=1.0 if answer == "wait" else 20.0))
+            send(webhook(kept.url, timeout=1.0 if answer == "wait" else 20.0))
         assert len(kept.got) == 1  # a redirect is not followed
         assert SIGNATURE not in kept.got[0][0]
 
 
 def test_a_receiver_that_is_not_there_is_not_delivered() -> None:
     with pytest.raises(NotDelivered, match="ConnectionRefusedError"):
-        send(Webhook("w", f"http://127.0.0.1:{closed_port()}/"))
+        send(webhook(f"http://127.0.0.1:{closed_port()}/"))
 
 
 def test_the_body_of_an_answer_is_not_waited_for() -> None:
@@ -76,7 +75,7 @@ def test_the_body_of_an_answer_is_not_waited_for() -> None:
 
     async def sent() -> None:
         async with await asyncio.start_server(endless, "127.0.0.1", 0) as server:
-            await Webhook("w", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/").send(MESSAGE)
+            await webhook(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/").send(MESSAGE)
 
     asyncio.run(sent())
 
@@ -90,7 +89,7 @@ def test_a_receiver_whose_certificate_is_not_trusted_gets_nothing(tmp_path: Path
 
     async def sent() -> None:
         async with await asyncio.start_server(taken, "127.0.0.1", 0, ssl=context) as server:
-            await Webhook("w", f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/").send(MESSAGE)
+            await webhook(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/").send(MESSAGE)
 
     with pytest.raises(NotDelivered, match="CERTIFICATE_VERIFY_FAILED"):
         asyncio.run(sent())
@@ -101,21 +100,21 @@ def test_alerts_take_no_way_that_the_environment_names(monkeypatch: pytest.Monke
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")
     with hooks(200) as kept:
-        send(Webhook("w", kept.url))
+        send(webhook(kept.url))
     assert len(kept.got) == 1
 
 
 @pytest.mark.parametrize("url", ["ftp://x/", "file:///etc/passwd", "x", "http://", "https://user:pw@host/"])
 def test_a_webhook_needs_a_plain_url(url: str) -> None:
     with pytest.raises(ValueError, match="webhook w: "):
-        Webhook("w", url)
+        webhook(url)
 
 
 # -- e-mail --------------------------------------------------------------------------------------------
 
 
 def mail(port: int, **more: Any) -> Mail:
-    return Mail("m", "127.0.0.1", "Plant <plant@example.org>", ("anna@example.org",), port, "none", **more)
+    return mail_channel("anna@example.org", sender="Plant <plant@example.org>", port=port, tls="none", **more)
 
 
 def test_a_mail_is_short_and_plain() -> None:
@@ -163,15 +162,14 @@ def test_a_mail_server_that_leaves_without_an_answer_leaves_a_doubt() -> None:
 
 def test_one_good_recipient_is_enough() -> None:
     with mails() as kept:
-        many = ("unknown@example.org", "anna@example.org")
-        send(Mail("m", "127.0.0.1", "plant@example.org", many, kept.port, "none"))
+        send(mail_channel("unknown@example.org", "anna@example.org", port=kept.port, tls="none"))
     assert kept.got[0][1] == ["anna@example.org"]
 
 
 def test_a_server_without_tls_gets_neither_mail_nor_password() -> None:
     with mails() as kept:
         for tls in ("starttls", "tls"):
-            secure = Mail("m", "127.0.0.1", "a@b.c", ("d@e.f",), kept.port, tls, "user", "pw", timeout=2.0)
+            secure = mail_channel(port=kept.port, tls=tls, user="user", password="pw", timeout=2.0)
             with pytest.raises(NotDelivered):
                 send(secure)
         assert kept.got == []
@@ -182,18 +180,18 @@ def test_a_server_without_tls_gets_neither_mail_nor_password() -> None:
 def test_a_mail_goes_out_over_tls_to_a_server_with_the_right_certificate(tmp_path: Path) -> None:
     context, certificate = certified(tmp_path)
     with mails(context=context) as kept:
-        options = {"port": kept.port, "user": "u", "password": "pw"}
+        options: dict[str, Any] = {"port": kept.port, "user": "u", "password": "pw"}
         with pytest.raises(NotDelivered, match="CERTIFICATE_VERIFY_FAILED"):  # the system does not know it
-            send(Mail("m", "127.0.0.1", "a@b.c", ("d@e.f",), **options))  # type: ignore[arg-type]
+            send(mail_channel(**options))
         assert kept.got == []
-        send(Mail("m", "127.0.0.1", "a@b.c", ("d@e.f",), trust=certificate, **options))  # type: ignore[arg-type]
+        send(mail_channel(trust=certificate, **options))
     assert kept.secured == [True]
 
 
 @pytest.mark.parametrize("address", ["anna", "", "a@b\r\nBcc: x@y"])
 def test_addresses_are_checked(address: str) -> None:
     with pytest.raises(ValueError, match="is not an address"):
-        Mail("m", "h", "a@b.c", (address,))
+        mail_channel(address)
 
 
 # -- MQTT ----------------------------------------------------------------------------------------------
@@ -216,7 +214,7 @@ def test_a_message_arrives_at_its_topic_with_quality_1() -> None:
     async def both() -> Any:
         async with connected(make_client("eccaht-test"), host, port) as listener:
             await listener.subscribe(f"{base}/#")
-            await Mqtt("q", host, f"{base}/{{plant}}/{{kind}}", port).send(odd)
+            await mqtt_channel(host, topic=f"{base}/{{plant}}/{{kind}}", port=port).send(odd)
             async with asyncio.timeout(30.0):
                 return (await listener.messages(1, 1.0))[0]
 
@@ -228,7 +226,7 @@ def test_a_message_arrives_at_its_topic_with_quality_1() -> None:
 
 def test_a_broker_that_is_not_there_is_not_delivered() -> None:
     with pytest.raises(NotDelivered):
-        send(Mqtt("q", "127.0.0.1", port=closed_port()))
+        send(mqtt_channel(port=closed_port()))
 
 
 def test_a_broker_that_does_not_confirm_leaves_a_doubt() -> None:
@@ -241,7 +239,7 @@ def test_a_broker_that_does_not_confirm_leaves_a_doubt() -> None:
     async def tried() -> None:
         async with await asyncio.start_server(deaf, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            await Mqtt("q", "127.0.0.1", port=port, timeout=6.0).send(MESSAGE)
+            await mqtt_channel(port=port, timeout=6.0).send(MESSAGE)
 
     with pytest.raises(PerhapsDelivered):
         asyncio.run(tried())
@@ -250,12 +248,38 @@ def test_a_broker_that_does_not_confirm_leaves_a_doubt() -> None:
 @pytest.mark.parametrize("topic", ["", "a/#", "+/b", "{plant", "{sensor}", "a\0"])
 def test_topics_are_checked(topic: str) -> None:
     with pytest.raises(ValueError, match="is not a topic"):
-        Mqtt("q", "localhost", topic)
+        mqtt_channel(topic=topic)
 
 
 def test_a_password_leaves_the_machine_only_by_tls() -> None:
     with pytest.raises(ValueError, match="without TLS"):
-        Mqtt("q", "broker.example", user="u", password="p")
+        mqtt_channel("broker.example", user="u", password="p")
+
+
+# -- certificates --------------------------------------------------------------------------------------
+
+
+def test_a_channel_reads_its_certificates_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, making = [], ssl.create_default_context
+
+    def counted(**how: Any) -> ssl.SSLContext:
+        made.append(how)
+        return making(**how)
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    with hooks(200) as kept:
+        channel = webhook(kept.url)
+        send(channel)
+        send(channel)
+    with mails() as taken:
+        post = mail(taken.port)
+        send(post)
+        send(post)
+    bus = mqtt_channel(port=closed_port(), tls=True)
+    for _ in range(2):
+        with pytest.raises(NotDelivered):
+            send(bus)
+    assert made == [{}, {"cafile": None}, {}]
 
 
 # -- settings ------------------------------------------------------------------------------------------
@@ -274,7 +298,7 @@ def test_the_settings_make_the_channels_and_keep_their_secrets() -> None:
     made = alerts.channels()
     assert [(channel.name, channel.idempotent) for channel in made] == [("ops", True), ("night", False), ("bus", False)]
     assert isinstance(made[0], Webhook)
-    assert made[0].secret == "hidden"
+    assert made[0].settings.secret.get_secret_value() == "hidden"
     assert "hidden" not in f"{alerts!r} {alerts.model_dump_json()} {made!r}"
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from eccaht.service.store import queries, schema
+from eccaht.service.store import schema
+from eccaht.service.store.store import insert
 from tests.service import plants, stores
 from tests.service.service import PLANT, Service, running
 
@@ -169,11 +172,11 @@ def test_pages_of_events_neither_lose_nor_repeat_one(service: Service) -> None:
         for name in names:
             service.client.request("PUT", f"/api/plants/{name}", json=given, headers=service.headers["admin"])
         with service.store.begin() as connection:
-            queries.insert(connection, schema.events, [_event(row) for row in made])
+            insert(connection, schema.events, [_event(row) for row in made])
         first = get(service, "/api/events", limit=7, kind="over")
         with service.store.begin() as connection:  # new ones come while one reads
             later = {**made[0], "time": 2 * time, "number": 200}
-            queries.insert(connection, schema.events, [_event(later)])
+            insert(connection, schema.events, [_event(later)])
         found = [(e["plant"], e["number"]) for e in read_on(service, "/api/events", first, limit=7, kind="over")]
         assert len(found) == len(set(found))
         assert set(found) >= {(row["plant"], row["number"]) for row in made}
@@ -252,6 +255,15 @@ def test_numbers_of_single_plants_need_a_token_that_reads(service: Service) -> N
     kinds = {family.name: family.type for family in text_string_to_metric_families(ask("/metrics").text)}
     assert kinds["eccaht_rows"] == kinds["eccaht_resyncs"] == "counter"
     assert kinds["eccaht_plants"] == kinds["eccaht_clients"] == kinds["eccaht_waiting"] == kinds["eccaht_up"] == "gauge"
+
+
+def test_the_dashboard_and_the_alert_rules_ask_for_numbers_that_there_are(service: Service) -> None:
+    there = {name for name, _ in samples(service.client.get("/metrics", headers=service.headers["read"]).text)}
+    deploy = Path(__file__).parents[2] / "deploy"
+    for name in ("grafana.json", "alerts.yml"):
+        asked = set(re.findall(r"\beccaht_\w+", (deploy / name).read_text()))
+        assert asked <= there, asked - there
+    assert len(json.loads((deploy / "grafana.json").read_text())["panels"]) == 8
 
 
 def test_another_model_begins_a_new_era(service: Service) -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from eccaht.base.clock import PLAIN
 from eccaht.base.randomness import rng_for
-from eccaht.plants.data.windows import Batch, Windower
+from eccaht.plants.data.windower import Windower
+from eccaht.plants.data.windows import Batch
 from eccaht.service.runtime.buffer import Buffer, Readings, Seen
 
 NAMES, SECONDS = ("a", "b", "c"), 5.0

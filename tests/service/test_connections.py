@@ -17,7 +17,7 @@ import httpx
 import pytest
 from fastapi.responses import Response
 
-from eccaht.service.api import protocol
+from eccaht.service.api import serving
 from eccaht.service.security.connections import Connections
 from tests.service import plants, stores
 from tests.service.guarded import served, small_app
@@ -189,9 +189,9 @@ def test_an_address_is_a_network_of_ipv6_and_a_proxy_is_none() -> None:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "_LINGER", 0.3)
-    monkeypatch.setattr(protocol, "_IDLE", 0.3)
-    monkeypatch.setattr(protocol, "_DISCARDED", 20_000_000)
+    monkeypatch.setattr(serving, "_LINGER", 0.3)
+    monkeypatch.setattr(serving, "_IDLE", 0.3)
+    monkeypatch.setattr(serving, "_DISCARDED", 20_000_000)
 
 
 @pytest.fixture
@@ -243,13 +243,13 @@ def test_an_upload_without_an_end_is_cut_off(port: int) -> None:
 
 
 def test_a_client_that_takes_nothing_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone, lost = threading.Event(), protocol.LimitedProtocol.connection_lost
+    gone, lost = threading.Event(), serving.LimitedProtocol.connection_lost
 
-    def noted(self: protocol.LimitedProtocol, exc: Exception | None) -> None:
+    def noted(self: serving.LimitedProtocol, exc: Exception | None) -> None:
         lost(self, exc)
         gone.set()
 
-    monkeypatch.setattr(protocol.LimitedProtocol, "connection_lost", noted)
+    monkeypatch.setattr(serving.LimitedProtocol, "connection_lost", noted)
     with unfinished(port, 1, b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n") as (line,):
         assert gone.wait(60.0)
         assert sum(map(len, iter(lambda: line.recv(1_000_000), b""))) < LARGE

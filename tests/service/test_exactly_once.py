@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from eccaht.base.randomness import rng_for
 from eccaht.plants.watch.events import Event
+from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
-from eccaht.plants.watch.watchers import WatchedPlant
 from eccaht.service.rows import Busy, Rows
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions, Settings
@@ -178,7 +178,7 @@ def test_the_windows_are_those_of_the_library(store: Store) -> None:
     from eccaht.plants.data.source import Arrays
 
     prepared = model.prepare(Arrays(values, times, plants.NAMES, zone="UTC"))
-    session, events = Session(model, WatchedPlant.of(model, 2000.0)), list[Event]()
+    session, events = Session(PlantWatch(model, false_alarm_every=2000.0)), list[Event]()
     for sample in itertools.islice(prepared.samples(), WINDOWS - 1):  # the service does not know that it ends
         events += session.take(sample, model.clock)
     found = undisturbed(store, [plants.rows_of(times[k : k + 7], values[k : k + 7]) for k in range(0, 360, 7)], 0.0)
@@ -207,8 +207,8 @@ def test_orders_survive_a_kill(store: Store) -> None:
         view = engine.view("p")
         assert view.acknowledged
         assert set(view.shelved) == {"d"}
-        assert view.fault is not None
-        assert view.fault.named == ("b",)
+        assert view.alarm is not None
+        assert view.alarm.names == ("b",)
         await engine.submit("p", plants.rows_of(times[cut:], values[cut:]), source="test")
         await engine.stop()
 

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from eccaht.plants.watch.events import Event
-from eccaht.plants.watch.hearing import Hearing
+from eccaht.plants.watch.events import Event, Hearing
 from eccaht.service.alerts.outbox import rows_for
 from eccaht.service.rows import Busy, Rows
 from eccaht.service.runtime import engine as engines
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.jobs import Job, Jobs
-from eccaht.service.runtime.standing import PlantView
+from eccaht.service.runtime.views import PlantView
+from eccaht.service.runtime.worker import Job, Jobs
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store, schema
 from tests.service import plants

@@ -16,9 +16,8 @@ import sqlalchemy as sa
 
 from eccaht.cli.main import run
 from eccaht.service.operations import copying
-from eccaht.service.operations.backup import backup, restore
-from eccaht.service.operations.copying import copy, count
-from eccaht.service.security import tokens
+from eccaht.service.operations.copying import backup, copy, count, restore
+from eccaht.service.security import guard
 from eccaht.service.store import Store, schema
 from eccaht.service.store.store import now
 from tests.service import stores
@@ -172,7 +171,7 @@ def test_a_service_may_write_while_it_is_backed_up(store: Store, tmp_path: Path)
     def write(_: int) -> None:
         if once and once.pop():
             with store.begin() as connection:
-                tokens.create(connection, "late", ["read"], now=now())
+                guard.create(connection, "late", ["read"], now=now())
 
     backup(store, tmp_path / "kept", write)
     with stores.opened("sqlite", tmp_path) as again:
@@ -238,10 +237,10 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.Captu
     ]
     store = Store(place[1])
     with store.read() as connection:
-        found = tokens.find(connection, text, now())
+        found = guard.find(connection, text, now())
         assert found is not None
         assert found.name == "anna"
-        assert tokens.find(connection, made["token"], now()) is None
+        assert guard.find(connection, made["token"], now()) is None
     store.close()
     assert text not in (tmp_path / "s.db").read_bytes().decode("latin-1")
 

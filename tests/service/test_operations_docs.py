@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from eccaht.cli.main import COMMANDS
-from eccaht.service.alerts.sender import Retries
-from eccaht.service.alerts.webhook import SIGNATURE
+from eccaht.service.alerts.channels import SIGNATURE
+from eccaht.service.alerts.sender import Alerts
 from eccaht.service.settings import Settings, load_settings
 from tests.service.settings_table import table
 
@@ -43,8 +43,8 @@ def test_the_settings_of_the_page_are_valid(tmp_path: Path) -> None:
 
 
 def test_what_the_page_says_of_alerts_is_so() -> None:
-    retries = Retries()
-    assert (retries.tries, retries.first, retries.longest) == (10, 5.0, 900.0)
+    alerts = Alerts()
+    assert (alerts.tries, alerts.first, alerts.longest) == (10, 5.0, 900.0)
     assert SIGNATURE in PAGE
     assert "`failed`\nafter ten tries" in PAGE
 

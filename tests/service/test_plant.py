@@ -10,18 +10,19 @@ import pytest
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.cli.watch_session import _moved
+from eccaht.base.clock import microseconds
+from eccaht.cli.watch import moved_by
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.constants import moved_constants
+from eccaht.plants.model.follow import moved_constants
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch.events import Event, microseconds
+from eccaht.plants.watch.events import Event
+from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
-from eccaht.plants.watch.watchers import WatchedPlant
 from eccaht.service.rows import Rows
-from eccaht.service.runtime import courses
+from eccaht.service.runtime import past
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.standing import PlantView
+from eccaht.service.runtime.views import PlantView
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store
 from eccaht.service.store.history import Span
@@ -51,9 +52,9 @@ def replayed(times: Times, values: Array) -> tuple[Array, list[Event]]:
     """The windows and events of the library, without the last window, of which the service waits for more."""
     found, data = model(), Arrays(values, times, NAMES, zone="UTC")
     windows, moved = found.prepare(data), moved_constants(found, data)
-    session, events = Session(found, WatchedPlant.of(found, EVERY)), list[Event]()
+    session, events = Session(PlantWatch(found, false_alarm_every=EVERY)), list[Event]()
     for sample in list(windows.samples())[:-1]:
-        events += session.take(sample, found.clock, moved=_moved(moved, sample, session, found.clock))
+        events += session.take(sample, found.clock, moved=moved_by(moved, sample, session, found.clock))
     return windows.values[:-1], events
 
 
@@ -148,6 +149,6 @@ def test_a_sensor_that_is_stuck_predicts_nothing(store: Store) -> None:
         assert view.still["stuck" if reading > 0 else "silent"] == ("d",)
         with store.read() as connection:
             span = Span(microseconds(plants.START), 1 << 60)
-            found = courses.series(connection, view, ["a", "d"], span, 1 << 40)["series"]
+            found = past.series(connection, view, ["a", "d"], span, 1 << 40)["series"]
         bands.append([found[name][end][25:] for name in ("a", "d") for end in ("band_low", "band_high")])
     np.testing.assert_allclose(bands[0], bands[1])

@@ -468,7 +468,7 @@ def test_a_real_broker_and_http_bring_the_same_rows(door: Door) -> None:
         source = read_settings({**document, "client_id": f"eccaht-{uuid4().hex[:12]}"}, "bus")
         feed = make_feed("bus", source, Target.of(PLANT, door.model), sink)
         async with feeding(feed), publisher("localhost") as publish:
-            await until(lambda: feed.health.state == "running", "connected")  # type: ignore[attr-defined]
+            await until(lambda: feed.health.state == "running", "connected")
             for message in messages[kind]:
                 await publish(topic, message)
             rows = 5 if kind == JSON else 15

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from eccaht.cli.main import run
-from eccaht.service.alerts.channel import Message, NotDelivered
-from eccaht.service.alerts.mail import Mail
-from eccaht.service.alerts.settings import Alerts
-from eccaht.service.alerts.webhook import Webhook
+from eccaht.service.alerts.channels import NotDelivered
+from eccaht.service.alerts.outbox import Message
+from eccaht.service.alerts.sender import Alerts
 from eccaht.service.hiding import HIDDEN, SecretUrl, scrubbed, shown_url
 from eccaht.service.operations.check import check
 from eccaht.service.settings import PlantOptions, Settings, load_settings
@@ -28,7 +27,7 @@ from eccaht.service.sources import make_feed, read_settings
 from eccaht.service.sources.settings import _BY_KIND, shown
 from eccaht.service.store import Store, schema
 from tests.service import plants
-from tests.service.receivers import closed_port, hooks, mails
+from tests.service.receivers import closed_port, hooks, mail_channel, mails, webhook
 from tests.service.service import PLANT, Service, running
 from tests.service.source_tools import Recorder, target, until
 
@@ -357,11 +356,11 @@ MESSAGE = Message("k" * 32, "mill", 7, "alarm", {"named": ["a"]})
 def test_neither_a_sent_nor_a_failed_alert_shows_a_secret(secret: str, logs: pytest.LogCaptureFixture) -> None:
     path = f"/{quote(secret, safe='')}?key={quote_plus(secret)}"
     with hooks(200) as kept:
-        asyncio.run(Webhook("w", f"http://127.0.0.1:{kept.port}{path}", secret).send(MESSAGE))
+        asyncio.run(webhook(f"http://127.0.0.1:{kept.port}{path}", secret).send(MESSAGE))
         assert unquote(kept.got[0][0]["path"]).startswith(f"/{secret}?key=")
     with pytest.raises(NotDelivered) as hook:
-        asyncio.run(Webhook("w", f"http://127.0.0.1:{closed_port()}{path}", secret).send(MESSAGE))
+        asyncio.run(webhook(f"http://127.0.0.1:{closed_port()}{path}", secret).send(MESSAGE))
     with mails() as server, pytest.raises(NotDelivered) as mail:
-        asyncio.run(Mail("m", "127.0.0.1", "a@b.c", ("d@e.f",), server.port, "starttls", secret, secret).send(MESSAGE))
+        asyncio.run(mail_channel(port=server.port, user=secret, password=secret).send(MESSAGE))
     for text in (logs.text, str(hook.value), str(mail.value)):
         assert leaks(secret, text) is None

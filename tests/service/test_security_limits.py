@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from eccaht.service.security import proxy
-from eccaht.service.security.rates import Rates
-from eccaht.service.security.settings import Security
+from eccaht.service.security.fence import Rates
+from eccaht.service.security.settings import ProxySettings, Security
 from eccaht.service.settings import Settings
 from eccaht.service.store import Store
 from tests.service.asking import Client
@@ -218,7 +217,7 @@ def test_only_the_proxy_says_where_a_client_is(store: Store, trusted: dict[str, 
 )
 def test_settings_that_leave_a_gap_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        proxy.make(**{**SSO, **change})
+        ProxySettings(**{**SSO, **change})
     with pytest.raises(ValueError, match=message):
         Security(proxy={**SSO, **change})
 

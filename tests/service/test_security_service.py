@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from eccaht.plants.model.model import parse_model
-from eccaht.service.security import scopes
+from eccaht.service.security import guard
+from eccaht.service.security.settings import SCOPES
 from eccaht.service.store.store import now
 from tests.checks import hostile
 from tests.service import plants, stores
@@ -84,8 +85,8 @@ def test_every_endpoint_refuses_unknown_callers_and_too_small_scopes(service: Se
         for headers in unknown:
             answer = service.client.request(method, path, json={}, headers=headers)
             assert answer.status_code == 401, (method, path, headers)
-        for held in scopes.SCOPES:
-            if not scopes.allows([held], scope):
+        for held in SCOPES:
+            if not guard.allows([held], scope):
                 answer = service.client.request(method, path, json={}, headers=service.headers[held])
                 assert answer.status_code == 403, (method, path, held)
                 assert f"needs the scope {scope}" in answer.json()["detail"]

@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from textwrap import dedent
 from time import monotonic
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
-from eccaht.base.clock import Clock
-from eccaht.base.durations import parse_duration
+from eccaht.base.clock import Clock, parse_duration
 from eccaht.checks import check_source
 from eccaht.plants.data.source import Arrays, Source
 from eccaht.service.rows import Busy, RowGap, Rows, Taken, UnknownPlant
 from eccaht.service.sources import SourceFeed, make_feed, read_settings
 from eccaht.service.sources.feed import Backoff, Refused, deliver, keep_running
 from eccaht.service.sources.health import Health
-from eccaht.service.sources.settings import FileSettings, KafkaSettings, MqttSettings, OpcUaSettings, SqlSettings
+from eccaht.service.sources.settings import _BY_KIND
 from tests.service.source_tools import SECOND, START, Recorder, running, target, until
 
 
@@ -334,10 +334,40 @@ def test_a_growing_file_is_followed_across_rotation_a_late_start_and_a_restart(t
 # -- docs --------------------------------------------------------------------------------------------------
 
 
+def test_the_source_of_the_docs_brings_every_row_once() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "live-sources.md").read_text(encoding="utf-8")
+    there: dict[str, Any] = {"__name__": "example"}
+    for block in re.findall(r"    ```python\n(.*?)    ```", text, re.DOTALL):
+        exec(compile(dedent(block), "live-sources.md", "exec", dont_inherit=True), there)
+    lines = [b'{"time": %d, "a": %d, "b": 1}\n' % (START // SECOND + k, k) for k in range(100)]
+    stored: list[bytes] = []
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for line in [b"nonsense\n", *lines[len(stored) :]][:40]:  # then it hangs up
+            writer.write(line)
+            if await reader.readline() == b"stored\n" and line in lines:
+                stored.append(line)
+        writer.close()
+
+    async def main() -> Recorder:
+        sink = Recorder()
+        async with await asyncio.start_server(served, "127.0.0.1", 0) as server:
+            settings = there["LinesSettings"](kind="lines", host="127.0.0.1", port=server.sockets[0].getsockname()[1])
+            feed = there["LinesFeed"]("lines", settings, target(), sink)
+            async with running(feed):
+                await until(lambda: len(stored) == len(lines), "all lines are acknowledged")
+        assert feed.health.counts["bad payloads"] >= 3
+        return sink
+
+    sink = asyncio.run(main())
+    assert set(sink.times.values()) == {1}
+    assert list(sink.values("a").values()) == list(range(100))
+    assert check_source(sink.excerpt()) == {}
+
+
 def test_every_setting_and_its_default_stand_in_the_docs() -> None:
     text = (Path(__file__).parents[2] / "docs" / "live-sources.md").read_text(encoding="utf-8")
-    for kind in (FileSettings, MqttSettings, OpcUaSettings, KafkaSettings, SqlSettings):
-        (name,) = get_args(kind.model_fields["kind"].annotation)
+    for name, kind in _BY_KIND.items():
         table = text.partition(f'| `kind = "{name}"` |')[2].partition("\n\n")[0]
         documented = dict(re.findall(r"^\| `(\w+)` \| (\S+) \| .+ \|$", table, re.MULTILINE))
         fields = {field.alias or key: field for key, field in kind.model_fields.items() if key != "kind"}

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -15,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eccaht.base.clock import Clock
-from eccaht.service.sources.moments import TimeReader
+from eccaht.plants.data.reading import TimeRule
+from eccaht.plants.data.recorded import Expected
+from eccaht.service.rows import TimeReader, severity, severity_of_classic, severity_of_status
 from eccaht.service.sources.parsing import (
     LARGEST_PAYLOAD,
     MOST_ROWS,
@@ -25,11 +28,12 @@ from eccaht.service.sources.parsing import (
     deliveries,
     rows_of,
 )
-from eccaht.service.sources.quality import severity, severity_of_classic, severity_of_status
+from eccaht.service.sources.settings import ReadingSettings
 
 NOW = datetime(2026, 5, 1, 8, tzinfo=UTC)
 MICRO = int(NOW.timestamp()) * 1_000_000
-PAYLOADS = Payloads(TimeReader(Clock("UTC"), now=lambda: MICRO * 1000))
+EXPECTED = Expected(("a", "b"), {}, TimeRule(("time",)), zone="UTC")
+PAYLOADS = Payloads(TimeReader(Clock("UTC"), now=lambda: MICRO * 1000), EXPECTED)
 
 
 def one(payload: str, sensor: str | None = "a", payloads: Payloads = PAYLOADS) -> SensorReading:
@@ -90,13 +94,13 @@ def test_an_object_of_many_sensors_flat_or_nested_is_a_row() -> None:
 
 
 def test_texts_of_status_sensors_are_places_in_their_levels() -> None:
-    payloads = Payloads(PAYLOADS.moments, levels={"a": ["closed", "open"]})
+    payloads = Payloads(PAYLOADS.moments, replace(EXPECTED, levels={"a": ("closed", "open")}))
     assert one('"open"', payloads=payloads).value == one('{"value": "open"}', payloads=payloads).value == 1.0
     assert math.isnan(one('"ajar"', payloads=payloads).value)
 
 
 def test_a_plain_word_is_a_status_and_names_are_those_of_the_model() -> None:
-    payloads = Payloads(PAYLOADS.moments, levels={"a": ["closed", "open"]}, names={"A": "a"})
+    payloads = replace(PAYLOADS, expected=replace(EXPECTED, levels={"a": ("closed", "open")}), names={"A": "a"})
     assert one("open", payloads=payloads).value == one("open", "A", payloads=payloads).value == 1.0
     assert one("closed", "A", payloads=payloads).sensor == "a"
     assert payloads.read(b'{"A": "open"}') == [SensorReading(MICRO, "a", 1.0)]
@@ -179,7 +183,7 @@ def test_opc_classic_quality_goes_by_two_bits_and_numbers_need_quality_codes() -
 
 def test_uncertain_counts_as_the_setting_says() -> None:
     text = '{"value": 1, "quality": "UncertainEngineeringUnitsExceeded"}'
-    strict = Payloads(PAYLOADS.moments, uncertain="bad")
+    strict = replace(PAYLOADS, how=ReadingSettings(uncertain="bad"))
     assert one(text).value == 1.0
     assert math.isnan(one(text, payloads=strict).value)
 
@@ -204,6 +208,6 @@ def test_large_payloads_are_read_in_another_thread(sensors: int, beside: bool) -
         return MICRO * 1000
 
     payload = json.dumps({f"s{k}": k for k in range(sensors)}).encode()
-    found = asyncio.run(Payloads(TimeReader(Clock("UTC"), now=now)).read_beside(payload))
+    found = asyncio.run(Payloads(TimeReader(Clock("UTC"), now=now), EXPECTED).read_beside(payload))
     assert found == PAYLOADS.read(payload)
     assert threads.isdisjoint({threading.get_ident()}) is beside

@@ -19,8 +19,9 @@ from alembic.migration import MigrationContext
 from eccaht.service.runtime import tidying
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions, Settings
-from eccaht.service.store import Store, migrations, queries, schema
-from eccaht.service.store.migrations import VERSION, migrate, version_of
+from eccaht.service.store import Store, schema
+from eccaht.service.store.schema import VERSION, migrate, version_of
+from eccaht.service.store.store import insert
 from tests.service import plants, stores
 from tests.service.filled import contents, fill
 
@@ -30,13 +31,13 @@ def test_a_transaction_is_all_or_nothing(store: Store) -> None:
 
     def half() -> None:
         with store.begin() as connection:
-            queries.insert(connection, schema.audit, [row])
+            insert(connection, schema.audit, [row])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         half()
     with store.begin() as connection:
-        queries.insert(connection, schema.audit, [row])
+        insert(connection, schema.audit, [row])
     with store.read() as connection:
         assert connection.execute(sa.select(schema.audit.c.document)).scalars().all() == [row["document"]]
 
@@ -44,7 +45,7 @@ def test_a_transaction_is_all_or_nothing(store: Store) -> None:
 def test_writers_wait_for_each_other(store: Store) -> None:
     """Many threads that read and then write never have to give up."""
     with store.begin() as connection:
-        queries.insert(connection, schema.meta, [{"name": "count", "value": "0"}])
+        insert(connection, schema.meta, [{"name": "count", "value": "0"}])
     where = schema.meta.c.name == "count"
 
     def count() -> None:
@@ -93,7 +94,7 @@ def test_the_steps_make_the_tables_that_the_service_uses(store: Store) -> None:
         place = (store.engine.get_execution_options().get("schema_translate_map") or {}).get(None)
         if place is not None:
             connection.execute(sa.text(f"SET search_path TO {place}"))
-        context = MigrationContext.configure(connection, opts={"version_table": migrations.stamps.name})
+        context = MigrationContext.configure(connection, opts={"version_table": schema.stamps.name})
         assert compare_metadata(context, schema.metadata) == []
 
 
@@ -102,18 +103,18 @@ def test_a_store_of_the_first_version_is_taken_over_with_all_that_it_holds(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "versions").mkdir()
-    shutil.copy(migrations.FOLDER / "versions" / "v0001_first.py", tmp_path / "versions")
+    shutil.copy(schema.FOLDER / "versions" / "v0001_first.py", tmp_path / "versions")
     columns = (sa.Column(name, sa.String) for name in ("plant", "source"))
     positions = sa.Table("positions", sa.MetaData(), *columns, sa.Column("document", sa.JSON))
     with monkeypatch.context() as patched:
-        patched.setattr(migrations, "FOLDER", tmp_path)
-        patched.setattr(migrations, "VERSION", 1)
+        patched.setattr(schema, "FOLDER", tmp_path)
+        patched.setattr(schema, "VERSION", 1)
         held = stores.opened(kind, tmp_path)
         store = held.__enter__()
     with ExitStack() as stack:
         stack.push(held)
         with store.begin() as connection:
-            migrations.stamps.drop(connection)  # which the first version did not have
+            schema.stamps.drop(connection)  # which the first version did not have
             connection.execute(sa.insert(positions).values(plant="p", source="s", document={"time": 5}))
         with store.read() as connection:
             assert version_of(connection) == 1
@@ -140,11 +141,11 @@ def upgrade() -> None:
 def test_the_next_step_is_taken_once_and_whole(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with stores.opened(kind, tmp_path) as store:
         fill(store)
-        steps = shutil.copytree(migrations.FOLDER / "versions", tmp_path / "versions")
+        steps = shutil.copytree(schema.FOLDER / "versions", tmp_path / "versions")
         step = NEXT.format(revision=f"{VERSION + 1:04d}", before=f"{VERSION:04d}")
         (steps / f"v{VERSION + 1:04d}_next.py").write_text(f"{step}    raise RuntimeError('halfway')\n")
-        monkeypatch.setattr(migrations, "FOLDER", tmp_path)
-        monkeypatch.setattr(migrations, "VERSION", VERSION + 1)
+        monkeypatch.setattr(schema, "FOLDER", tmp_path)
+        monkeypatch.setattr(schema, "VERSION", VERSION + 1)
         was = contents(store)
         with pytest.raises(RuntimeError, match="halfway"):
             store.prepare()
@@ -159,7 +160,7 @@ def test_the_next_step_is_taken_once_and_whole(kind: str, tmp_path: Path, monkey
             )
             assert set(notes) == {"none"}
             assert connection.execute(sa.select(schema.eras.c.era)).first() is not None
-            columns = sa.inspect(connection).get_columns("eras", schema=migrations._schema(connection))
+            columns = sa.inspect(connection).get_columns("eras", schema=schema.schema_of(connection))
             assert "created" not in [column["name"] for column in columns]
 
 
@@ -192,7 +193,7 @@ def test_a_store_that_is_no_store_is_refused(tmp_path: Path) -> None:
 def test_old_windows_and_events_go_and_a_restart_finds_what_it_needs(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "BATCH", 10)
+    monkeypatch.setattr(tidying, "BATCH", 10)
     monkeypatch.setattr(tidying, "EVERY", 0.0)
     monkeypatch.setattr(tidying, "PAUSE", 0.0)
     times, values = plants.recording(90, wrong=slice(20, 35))

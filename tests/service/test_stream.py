@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from eccaht.service.rows import Busy
-from eccaht.service.runtime import hub as hubs
-from eccaht.service.runtime.hub import Hub
+from eccaht.service.runtime import views
+from eccaht.service.runtime.views import Hub
 from tests.service.guarded import served
 from tests.service.service import running
 from tests.service.source_tools import until
@@ -63,7 +63,7 @@ def listening(act: Callable[[Hub], Awaitable[None]], hub: Hub | None = None, **o
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "_TICK", 0.001)
+    monkeypatch.setattr(views, "_TICK", 0.001)
 
 
 def numbered(plant: str, count: int) -> list[tuple[str, str, Any]]:
@@ -126,7 +126,7 @@ def test_a_slow_client_loses_messages_and_is_notified() -> None:
 
 
 def test_an_idle_stream_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "_BEAT", 0.01)
+    monkeypatch.setattr(views, "_BEAT", 0.01)
 
     async def run() -> int:
         hub = Hub()

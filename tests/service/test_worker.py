@@ -7,11 +7,12 @@ import hashlib
 
 import sqlalchemy as sa
 
-from eccaht.service.runtime import incidents, worker
+from eccaht.service.runtime import past, worker
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.jobs import Job, Jobs
+from eccaht.service.runtime.worker import Job, Jobs
 from eccaht.service.settings import PlantOptions, Settings
-from eccaht.service.store import Store, queries, schema
+from eccaht.service.store import Store, schema
+from eccaht.service.store.store import add_model
 from tests.service import plants
 
 
@@ -20,7 +21,7 @@ class Counting(Jobs):
 
     lingered = 0
 
-    def get(self, timeout: float = 0.0) -> Job | None:
+    def get(self, timeout: float | None = 0.0) -> Job | None:
         self.lingered += timeout == worker.LINGER
         return super().get(timeout)
 
@@ -88,7 +89,7 @@ def test_a_plant_of_an_earlier_version_waits_for_a_new_model_and_keeps_its_past(
         position, number = engine.view("old").position, last_alarm("old")
         await engine.stop()
         with store.begin() as connection:
-            queries.add_model(connection, old, "m", b"old", "test")
+            add_model(connection, old, "m", b"old", "test")
             for table in (schema.plants, schema.eras):
                 mine = table.c.name if table is schema.plants else table.c.plant
                 connection.execute(sa.update(table).where(mine == "old").values(digest=old))
@@ -101,7 +102,7 @@ def test_a_plant_of_an_earlier_version_waits_for_a_new_model_and_keeps_its_past(
         view = engine.view("old")
         assert (view.position, view.era, view.windows) == (position, 2, 0)
         with store.read() as connection:
-            found = incidents.document(connection, view, number)
+            found = past.incident_document(connection, view, number)
             assert found["why"] == ["An earlier version made the model m of this incident."]
         await engine.submit("old", plants.rows_of(times[half:], values[half:]), source="test")
         assert last_alarm("old") > number
@@ -109,6 +110,6 @@ def test_a_plant_of_an_earlier_version_waits_for_a_new_model_and_keeps_its_past(
 
     def last_alarm(plant: str) -> int:
         with store.read() as connection:
-            return int(incidents.rows(connection, plant, None, 1)[0][0]["number"])
+            return int(past.incident_rows(connection, plant, None, 1)[0][0]["number"])
 
     asyncio.run(run())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.streams.limits.checks import check_limits
+from eccaht.streams.limits.rates import check_limits
 
 GOOD: dict[str, Any] = {"covariance": np.eye(4), "shift": 2.0, "n_anomalies": 2, "budget": 1.0}
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 
 def as_floats(value: ArrayLike, what: str) -> Array:
@@ -129,6 +130,23 @@ def inner(c: Array, x: Array) -> float:
     return float(c[support] @ x[support])
 
 
+def scattered(size: int, places: Index | int | slice, values: Array | float) -> Array:
+    """Return a vector, (size,), that is zero but for `values` at `places`."""
+    x = np.zeros(size)
+    x[places] = values
+    return x
+
+
+def runs(flags: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    """The first place of each run of flags that are set, and the place after its last.
+
+    >>> runs(np.array([0, 1, 1, 0, 1], dtype=bool))
+    ((1, 3), (4, 5))
+    """
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
+    return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
 def l1_norm(c: Array) -> float:
     """Return |c|_1 for a c that may be sparse; the norm of BLAS, dasum, would round by where in memory c lies."""
     part = c if c.size <= _LONG else c[support_of(c)]
@@ -137,5 +155,121 @@ def l1_norm(c: Array) -> float:
 
 def frozen(array: Array) -> Array:
     """Mark an array read-only and return it."""
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
+
+
+SMALLEST, LARGEST = 1e-30, 1e30  # of what has a unit: deviations, shifts, weights
+_WEAKEST, _STRONGEST = 1e-15, 1e15  # shifts in noise deviations
+_FARTHEST = 1e15  # noise deviations of a reading from its mean
+_ROUNDING = 1e-6  # of a noise deviation that may be lost beside a mean
+_UNITS = "use other units"
+_FAR = f"is more than {_FARTHEST:g} noise deviations from its mean: check its unit, or leave it out"
+
+
+def check_size(value: float, what: str) -> None:
+    """Refuse a positive number whose square could not be computed with."""
+    if not SMALLEST <= value <= LARGEST:
+        raise ValueError(f"{what} = {value:g} is not between {SMALLEST:g} and {LARGEST:g}: {_UNITS}")
+
+
+def check_entries(values: Array, what: str) -> None:
+    """Refuse entries of a covariance that are not finite, or beyond the largest variance."""
+    check_finite(values, what)
+    if values.size and not float(np.abs(values).max()) <= LARGEST**2:
+        raise ValueError(f"{what} has an entry above {LARGEST**2:g}: {_UNITS}")
+
+
+def check_problem(variances: Array, shift: Array, spread: Array, mean: Array, noise: float) -> None:
+    """Refuse streams whose numbers are too far apart; `noise` is the instrument's in a stream of full weight."""
+    size, deviations = np.maximum(np.abs(shift), spread), np.sqrt(variances)
+    _check_each(variances, SMALLEST**2, LARGEST**2, "the variance", _UNITS)
+    _check_each(size, SMALLEST, LARGEST, "the shift", _UNITS)
+    ratio, same = "the ratio of shift to noise deviation", "give both in the same unit"
+    _check_each(size / deviations, _WEAKEST, _STRONGEST, ratio, same)
+    with np.errstate(over="ignore"):  # infinite is refused, too
+        lost = np.abs(mean / np.hypot(deviations, noise)) * np.finfo(float).eps
+    beside = "the share of a noise deviation that rounding beside the mean loses"
+    _check_each(lost, 0.0, _ROUNDING, beside, "subtract the mean")
+
+
+def check_weights(weights: Array) -> None:
+    """Refuse a measurement whose noise could not be computed."""
+    largest = float(np.abs(weights).max())
+    if not SMALLEST <= largest <= LARGEST:
+        between = f"not between {SMALLEST:g} and {LARGEST:g}: scale it to the budget"
+        raise ValueError(f"measurement has a largest weight of {largest:g}, {between}")
+
+
+def check_reading(residual: float, variance: float) -> None:
+    """Refuse a reading that is too far from the mean to be one."""
+    if not variance > 0.0:
+        raise ValueError(
+            f"measurement has a noise variance of {variance:g} after rounding: add a ridge to the covariance"
+        )
+    if not abs(residual) <= _FARTHEST * math.sqrt(variance):
+        raise ValueError(f"reading {_FAR}")
+
+
+def check_vector(residual: Array, variances: Array) -> None:
+    """Refuse a reading of all streams, of which one is too far from its mean; NaN is none."""
+    far = np.abs(residual) > _FARTHEST * np.sqrt(variances)
+    if far.any():
+        raise ValueError(f"reading of stream {int(far.argmax())} {_FAR}")
+
+
+def _check_each(values: Array, least: float, most: float, what: str, remedy: str) -> None:
+    good = (values >= least) & (values <= most)
+    if not good.all():
+        k = int(good.argmin())
+        bound = f"below {least:g}" if values[k] < least else f"above {most:g}"
+        raise ValueError(f"{what} of stream {k} is {float(values[k]):.3g}, {bound}: {remedy}")
+
+
+LARGEST_SUM = 1e150  # of sums over readings: their squares are still finite
+
+
+def whole_numbers(values: Array, what: str, *, least: int = 0, most: float = 2.0**53) -> Index:
+    """Return numbers that are whole and in range, as integers.
+
+    >>> whole_numbers(np.array([0.0, 3.0]), "counts", most=3)
+    array([0, 3])
+    """
+    if not ((values >= least) & (values <= most) & (values == np.floor(values))).all():
+        raise ValueError(f"its {what} are damaged: not whole numbers in range")
+    return values.astype(np.intp)
+
+
+def check_bounded(values: Array, what: str, largest: float = LARGEST_SUM) -> None:
+    """Refuse what is not finite, or so large that no readings could have led there."""
+    if not (np.abs(values) <= largest).all():
+        raise ValueError(f"its {what} are larger than any readings could have made them")
+
+
+def check_unmeasured(counts: Array, sums: Array, what: str) -> None:
+    """Refuse sums of readings where none was counted."""
+    if sums[counts == 0].any():
+        raise ValueError(f"its {what} do not agree with each other")
+
+
+def check_gram(matrix: Array, what: str, rounding: float = 1e-6) -> None:
+    """Refuse a matrix that is not symmetric and positive semidefinite, but for rounding."""
+    diagonal = matrix.diagonal()
+    if (diagonal < 0).any():
+        raise ValueError(f"its {what} are no sums of squares")
+    root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    with np.errstate(all="ignore"):  # what overflows fails the next check
+        scaled = matrix / root
+        scaled /= root[:, None]
+    if not (np.abs(scaled - scaled.T) <= rounding).all() or scaled[diagonal == 0].any():
+        raise ValueError(f"its {what} are not symmetric")
+    try:
+        np.linalg.cholesky(scaled + np.diag(np.where(diagonal > 0, rounding, 1.0)))
+    except np.linalg.LinAlgError:
+        raise ValueError(f"its {what} are no sums of squares") from None
+
+
+def check_same(values: Array, others: Array, what: str) -> None:
+    """Refuse numbers that differ from others by more than rounding."""
+    if values.shape != others.shape or not np.allclose(values, others, rtol=1e-6, atol=1e-9 * np.abs(others).max()):
+        raise ValueError(f"its {what} do not agree with each other")

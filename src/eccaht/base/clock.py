@@ -6,6 +6,7 @@ are counted from 1970-01-01 on; these dates are used internally only and never s
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +18,63 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.durations import show_duration, show_time
-from eccaht.base.naming import did_you_mean
+from eccaht.base.presentation.text import did_you_mean
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
+_ROWS = re.compile(r"\s*([1-9]\d{0,8})\s*rows?\s*")
+_LONGEST = 366 * 86400.0
+
+
+def parse_duration(text: str | float, what: str = "duration") -> float:
+    """Return a length of time in seconds; a bare number is one already.
+
+    >>> parse_duration("1min"), parse_duration("0.5s"), parse_duration("2h")
+    (60.0, 0.5, 7200.0)
+    """
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        seconds = float(text) if abs(text) <= _LONGEST else math.inf  # a whole number may be too large for a float
+    else:
+        match = _DURATION.fullmatch(text.lower()) if isinstance(text, str) else None
+        if match is None or match[2] not in _UNITS:
+            raise ValueError(f"{what} {text!r} is not a length of time: write it as 30s, 1min, 2h or 0.5s")
+        seconds = float(match[1]) * _UNITS[match[2]]
+    if not (math.isfinite(seconds) and 1e-6 <= seconds <= _LONGEST):
+        raise ValueError(f"{what} {text!r} must be between a microsecond and a year")
+    return round(seconds * 1e6) / 1e6
+
+
+def parse_window(text: str | float) -> tuple[float, bool]:
+    """The length of a window in seconds, or in rows if it is given so, and which of both.
+
+    >>> parse_window("1min"), parse_window("60rows")
+    ((60.0, False), (60.0, True))
+    """
+    match = _ROWS.fullmatch(text.lower()) if isinstance(text, str) else None
+    return (parse_duration(text, "window"), False) if match is None else (float(match[1]), True)
+
+
+def show_duration(seconds: float) -> str:
+    """Write seconds the way they are read.
+
+    >>> show_duration(60.0), show_duration(0.5), show_duration(5400.0)
+    ('1min', '0.5s', '90min')
+    """
+    for unit in ("d", "h", "min"):
+        if seconds >= _UNITS[unit] and seconds % _UNITS[unit] == 0:
+            return f"{seconds / _UNITS[unit]:g}{unit}"
+    return f"{seconds:.10g}s"
+
+
+def show_time(time: np.datetime64) -> str:
+    """Write a time to the second where that is exact.
+
+    >>> show_time(np.datetime64("2017-10-09T18:00:00.000000"))
+    '2017-10-09 18:00:00'
+    """
+    text = str(time.astype("datetime64[us]")).replace("T", " ")
+    return text.removesuffix(".000000")
+
 
 Microseconds = NDArray[np.int64]
 Array = NDArray[Any]
@@ -112,12 +168,26 @@ class Clock:
         'row 5'
         """
         if self.row_interval is not None:
-            return f"row {round(int(_us(time)) / (self.row_interval * _SECOND)) + 1}"
+            return f"row {round(microseconds(time) / (self.row_interval * _SECOND)) + 1}"
         if self.zone is None:
             return show_time(time)
         there = self._there(time)
         twice = there.replace(fold=0).utcoffset() != there.replace(fold=1).utcoffset()
         return there.isoformat(" ") if twice else there.replace(tzinfo=None).isoformat(" ")
+
+    def briefly(self, time: np.datetime64, beside: np.datetime64 | None = None) -> str:
+        """A time without seconds if there are none, and without its date beside another time of the same day.
+
+        >>> morning = np.datetime64("2024-03-07T08:00")
+        >>> Clock().briefly(morning), Clock().briefly(morning + 1, morning)
+        ('2024-03-07 08:00', '08:01')
+        """
+        shown = self.show(time.astype("datetime64[us]"))
+        shown = shown.removesuffix(":00") if shown.count(":") == 2 else shown
+        if beside is not None and self.row_interval is None:
+            day, _, hour = shown.partition(" ")
+            return hour if self.show(beside.astype("datetime64[us]")).startswith(f"{day} ") else shown
+        return shown
 
     def exact(self, time: np.datetime64) -> str:
         """The same with its offset, for programs.
@@ -227,7 +297,7 @@ class Clock:
 
     def _there(self, time: np.datetime64) -> datetime:
         assert self.zone is not None
-        return (_EPOCH + timedelta(microseconds=int(_us(time)))).astimezone(tz_of(self.zone))
+        return (_EPOCH + timedelta(microseconds=microseconds(time))).astimezone(tz_of(self.zone))
 
 
 PLAIN = Clock()
@@ -279,8 +349,16 @@ def _row_start(number: str, interval: float, what: str) -> np.datetime64:
     return np.datetime64(round(start), "us")
 
 
-def _us(time: np.datetime64) -> np.int64:
-    return time.astype("datetime64[us]").astype(np.int64)
+def microseconds(time: np.datetime64) -> int:
+    """A time as a whole number, as files keep it."""
+    return int(time.astype("datetime64[us]").astype(np.int64))
+
+
+def from_microseconds(number: Any) -> np.datetime64:
+    """The time that `microseconds` made this number of; the number may come from an untrusted file."""
+    if type(number) is not int or abs(number) > 2**60:
+        raise ValueError("a time is damaged")
+    return np.datetime64(number, "us")
 
 
 def _plain(local: int) -> str:

@@ -39,7 +39,7 @@ class MissingExtra(ModuleNotFoundError):
     """An optional package is not installed; the message says which extra brings it."""
 
 
-class Advice:
+class _Advice:
     """The last of Python's finders: it finds nothing, and reports which extra eccaht's own modules lack.
 
     One place instead of a check before each import. What other packages import is left alone, because many of them
@@ -74,4 +74,4 @@ def one_thread() -> AbstractContextManager[object]:
     return threadpool_limits(1)
 
 
-sys.meta_path.append(Advice)
+sys.meta_path.append(_Advice)

@@ -1,16 +1,36 @@
-"""Files that are either complete or not there, and never anything but regular files."""
+"""Files: complete or not there, never anything but regular ones; and archives of plain numbers, safe to load.
+
+An archive, which may come from an untrusted sender:
+
+    8 bytes   magic
+    32 bytes  SHA-256 of all that follows
+    8 bytes   length of the header
+    header    JSON: format, version, content, and of each array [name, type, shape]
+    arrays    their numbers, one array after the other in the order of the header, to the end of the file
+
+The arrays follow from the header, so that they can neither overlap nor leave gaps, and nothing is ever larger than the
+file. The digest finds what was damaged, mixed up or edited. It is no signature: whoever edits a file can renew it. So
+what the numbers mean, and whether they make sense, is for the caller to check, as strictly as for any other input.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
+import json
+import math
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 try:
     import fcntl
@@ -106,3 +126,233 @@ def regular_file(path: str | os.PathLike[str], what: str) -> BinaryIO:
     pipe = "not a regular file: save what it gives as one, and name that"
     instead = "a directory: name the files in it" if stat.S_ISDIR(mode) else pipe
     raise ValueError(f"{os.fspath(path)} is {instead}")
+
+
+Built = TypeVar("Built")
+
+_MAGIC = b"eccaht\x01\n"
+_DIGEST, _LENGTH = 32, 8
+_FRONT = len(_MAGIC) + _DIGEST + _LENGTH
+_TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
+_LARGEST_HEADER = 1 << 24  # bytes
+_DEEPEST = 64  # levels of lists and objects in a header
+_VALUES, _BYTES_PER_VALUE = 10_000, 16  # most values in a header: 10,000, and one more per 16 bytes of the file
+
+
+def write_archive(
+    path: str | PathLike[str],
+    kind: str,
+    version: int,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    plain: Callable[[Any], Any] | None = None,
+) -> None:
+    """Write header and arrays; an existing file is replaced only once the new one is complete.
+
+    plain: turns what JSON does not know into what it knows, or raises.
+    """
+    parts = _parts(kind, version, header, arrays, plain)
+    with replacing(Path(path)) as file:
+        file.writelines(parts)
+
+
+def archive_bytes(kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The bytes of the file that `write_archive` would write."""
+    return b"".join(_parts(kind, version, header, arrays, None))
+
+
+def _parts(
+    kind: str,
+    version: int,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    plain: Callable[[Any], Any] | None,
+) -> list[Any]:
+    """What a file consists of, one piece after the other."""
+    numbers = {name: _as_written(array) for name, array in arrays.items()}
+    listed = [[name, array.dtype.str, array.shape] for name, array in numbers.items()]
+    document = {"format": f"eccaht-{kind}", "version": version, "content": header, "arrays": listed}
+    text = json.dumps(document, default=plain, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)  # arrays begin at multiples of their numbers
+    _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # or reading would refuse it
+    parts: list[Any] = [len(text).to_bytes(_LENGTH, "little"), text, *numbers.values()]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return [_MAGIC, digest.digest(), *parts]
+
+
+def read_archive(
+    path: str | PathLike[str],
+    kind: str,
+    version: int,
+    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+    *,
+    again: str = "make it again",
+) -> Built:
+    """Build from the header and arrays that `write_archive` wrote for the same kind and version.
+
+    again: what to do about a file of an earlier version.
+    Any error, also while building, becomes a ValueError of one line that names the file.
+    """
+    with _explained(os.fspath(path), kind), regular_file(path, f"{kind} file") as file:
+        return _built(file, os.fstat(file.fileno()).st_size, kind, version, build, again)
+
+
+def parse_archive(
+    content: bytes,
+    kind: str,
+    version: int,
+    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+    *,
+    name: str,
+    again: str = "make it again",
+) -> Built:
+    """The same from the bytes of a file; name: what messages call it."""
+    with _explained(name, kind):
+        return _built(io.BytesIO(content), len(content), kind, version, build, again)
+
+
+def _built(
+    file: BinaryIO,
+    size: int,
+    kind: str,
+    version: int,
+    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+    again: str,
+) -> Built:
+    text, data = _checked_bytes(file, size)
+    document = _parsed(text, _FRONT + len(text) + len(data))
+    if not isinstance(document, dict) or document.get("format") != f"eccaht-{kind}":
+        raise ValueError("it was not written by eccaht" + _instead(document))
+    if (found := document.get("version")) != version:
+        remedy = f": {again}" if type(found) is int and found < version else ""
+        raise ValueError(f"its format version is {found!r:.20}, this eccaht reads {version}{remedy}")
+    check_keys(document, {"format", "version", "content", "arrays"}, "header")
+    if not isinstance(document["content"], dict):
+        raise ValueError("its header is damaged")
+    return build(document["content"], _arrays(document["arrays"], data))
+
+
+@contextmanager
+def _explained(name: str, kind: str) -> Iterator[None]:
+    """Any error becomes a ValueError of one line that names the file; only that there is none stays as it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{name!r} is not a valid {kind} file: {_one_line(error)}") from None
+    except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{name!r} cannot be read as a {kind} file: {_one_line(error)}") from None
+
+
+def check_keys(found: Any, keys: set[str], what: str) -> None:
+    """Refuse an object of the header that lacks one of these keys or has others."""
+    if not isinstance(found, dict):
+        raise ValueError(f"its {what} is damaged")
+    for name in sorted(keys ^ set(found)):
+        raise ValueError(f"its {what} {'lacks' if name in keys else 'has an unknown'} {name[:40]!r}")
+
+
+def part_of(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
+    """The arrays of one part, by their names in it.
+
+    >>> part_of({"alarm.sizes": np.ones(2), "mean": np.zeros(2)}, "alarm")
+    {'sizes': array([1., 1.])}
+    """
+    prefix = f"{part}."
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def check_like(found: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]], what: str) -> None:
+    """Refuse arrays that differ from those known by name, shape or type."""
+    check_keys(found, set(known), what)
+    if any(found[name].shape != known[name].shape or found[name].dtype != known[name].dtype for name in known):
+        raise ValueError(f"its {what} is damaged")
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, KeyError):
+        return f"it lacks {error!s:.80}"
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _instead(document: Any) -> str:
+    """Name the other kind of eccaht's files if it is one."""
+    name = document.get("format") if isinstance(document, dict) else None
+    if isinstance(name, str) and name.startswith("eccaht-"):
+        return f" as this kind of file, but as {name.removeprefix('eccaht-')[:40]!r}"
+    return ""
+
+
+def _as_written(array: NDArray[Any]) -> NDArray[Any]:
+    """Little-endian numbers of 8 bytes, in the order of rows."""
+    kind = {"f": "<f8", "i": "<i8"}[array.dtype.kind]
+    return np.ascontiguousarray(array, dtype=kind).reshape(array.shape)
+
+
+def _checked_bytes(file: BinaryIO, size: int) -> tuple[bytes, memoryview]:
+    """The header and the numbers of a file, never more than its size, if the digest agrees."""
+    front = file.read(_FRONT)
+    if front[:4] == b"PK\x03\x04":
+        raise ValueError("it has the format of an earlier version, which this eccaht does not read: make it again")
+    if len(front) < _FRONT or not front.startswith(_MAGIC):
+        raise ValueError("it was not written by eccaht")
+    length = int.from_bytes(front[-_LENGTH:], "little")
+    if length > min(size - _FRONT, _LARGEST_HEADER):
+        raise ValueError("its header is longer than it may be: it is incomplete or damaged")
+    rest = memoryview(file.read(size - _FRONT))
+    digest = hashlib.sha256(front[-_LENGTH:])
+    digest.update(rest)
+    if digest.digest() != front[len(_MAGIC) : -_LENGTH]:
+        raise ValueError("its digest does not agree with its contents: it is incomplete, damaged or was edited")
+    return bytes(rest[:length]), rest[length:]
+
+
+def _parsed(text: bytes, size: int) -> Any:
+    """The header of a file of this size: values of JSON, few enough, each key once, all numbers finite."""
+    if len(text) > _LARGEST_HEADER or sum(map(text.count, b",[{")) > _VALUES + size // _BYTES_PER_VALUE:
+        raise ValueError("its header holds more than eccaht writes")
+    document = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    level = [document]
+    for _ in range(_DEEPEST):
+        inner = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [part for parts in inner if isinstance(parts, list | type({}.values())) for part in parts]
+    if level:
+        raise ValueError(f"its header is more than {_DEEPEST} levels deep")
+    return document
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("its header says something twice")
+    return values
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("its header holds a number that is not finite")
+    return number
+
+
+def _arrays(listed: Any, data: memoryview) -> dict[str, NDArray[Any]]:
+    """The arrays that the header lists, which must make up all of the data."""
+    arrays: dict[str, NDArray[Any]] = {}
+    start = 0
+    for name, kind, shape in listed:
+        good = isinstance(name, str) and name not in arrays and isinstance(shape, list) and len(shape) <= 8
+        if not good or not all(type(length) is int and length >= 0 for length in shape):
+            raise ValueError("its list of arrays is damaged")
+        dtype = _TYPES[kind]
+        stop = start + dtype.itemsize * math.prod(shape)
+        if stop > len(data):
+            raise ValueError("it is shorter than its arrays")
+        arrays[name] = np.frombuffer(data[start:stop], dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=True)
+        start = stop
+    if start != len(data):
+        raise ValueError("it is longer than its arrays")
+    return arrays

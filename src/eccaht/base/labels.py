@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.base.naming import did_you_mean
+from eccaht.base.presentation.text import did_you_mean
 
 
 def unlabelled(matrix: Any) -> tuple[Any, tuple[str, ...] | None]:

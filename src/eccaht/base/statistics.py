@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,6 +114,9 @@ class Delay(NamedTuple):
     def censored(self) -> int:
         """The number of runs that were cut off."""
         return self.times.count(None)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "censored": self.censored, "lower_bound": self.censored > 0}
 
 
 def estimate(values: ArrayLike, *, rng: np.random.Generator) -> Estimate:

@@ -12,10 +12,8 @@ from unittest import SkipTest
 import numpy as np
 
 from eccaht.base.arrays import Array
-from eccaht.checks.suite import require, require_close, require_equal, require_refused
-from eccaht.streams.policies import BudgetWarning, Policy, load_policy
-from eccaht.streams.problem import Problem
-from eccaht.streams.run import Simulator
+from eccaht.checks.suite import require, require_equal, require_near, require_refused
+from eccaht.streams import BudgetWarning, Policy, Problem, Simulator, load_policy
 
 if TYPE_CHECKING:
     from eccaht.checks.policy import Build
@@ -86,8 +84,7 @@ def _same_in_any_order(build: Build, problem: Problem) -> None:
     if forth.likelihood is not None and back.likelihood is not None:
         sets = np.array([np.r_[forth.decision, np.full(problem.sizes[1] - forth.decision.size, problem.size)]])
         scores = [np.asarray(policy.likelihood.log_likelihood(sets)) for policy in (forth, back) if policy.likelihood]
-    scale = max(1.0, float(np.abs(scores[0]).max()))
-    require_close(scores[1], scores[0], "the order of readings changes what they say", rtol=1e-8, atol=1e-8 * scale)
+    require_near(scores[1], scores[0], "the order of readings changes what they say")
 
 
 def require_saved_while_pending(build: Build, problem: Problem) -> None:
@@ -140,9 +137,8 @@ def unavailable(build: Build, problem: Problem) -> None:
             require(problem.measurements.allows(np.array(row)), "what is asked for of some streams is not allowed")
             policy.tell(row, world.measure(row))
     for wrong in (np.zeros(problem.size, dtype=bool), np.ones(problem.size + 1, dtype=bool), np.ones(problem.size)):
-        require_refused(
-            partial(policy.ask, available=wrong), "available must be truth values, one a stream, not all no"
-        )
+        message = "available must be truth values, one a stream, not all no"
+        require_refused(partial(policy.ask, available=wrong), message)
 
 
 def one_moment(build: Build, problem: Problem) -> None:
@@ -161,8 +157,7 @@ def one_moment(build: Build, problem: Problem) -> None:
         return
     single.tell(c, y)
     turned.tell(c, y)
-    scale = max(1.0, float(np.abs(single.scores).max()))
-    require_close(policy.scores, single.scores, "tell_many of one reading is not tell", rtol=1e-8, atol=1e-8 * scale)
+    require_near(policy.scores, single.scores, "tell_many of one reading is not tell")
     drawn = np.random.default_rng(6).standard_normal((2, problem.size))
     rows = np.vstack([policy.ask(), drawn * (np.abs(policy.ask()).sum() / np.abs(drawn).sum())])
     readings = np.array([world.measure(row) for row in rows])
@@ -172,8 +167,7 @@ def one_moment(build: Build, problem: Problem) -> None:
         turned.tell_many(rows[::-1], readings[::-1])
     require(policy.n_told == 1 + len(rows), f"n_told is {policy.n_told} after {1 + len(rows)} readings")
     before = policy.scores.copy()
-    scale = max(1.0, float(np.abs(before).max()))
-    require_close(turned.scores, before, "the order of a moment's readings matters", rtol=1e-6, atol=1e-6 * scale)
+    require_near(turned.scores, before, "the order of a moment's readings matters", 1e-6)
     for what, C, readings_ in (
         ("the same measurement twice", rows[[0, 0]], readings[[0, 0]]),
         ("another number of readings", rows, readings[:2]),

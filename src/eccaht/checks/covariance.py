@@ -20,11 +20,7 @@ from eccaht.checks.suite import (
     run_all,
     single,
 )
-from eccaht.streams.covariance import Covariance, Dense, with_ridge
-from eccaht.streams.designs import pair_design
-from eccaht.streams.policies import make_policy
-from eccaht.streams.problem import Problem
-from eccaht.streams.run import Simulator, identify
+from eccaht.streams import Covariance, Dense, Problem, Simulator, identify, make_policy, pair_design, with_ridge
 
 _LARGEST = 2000  # streams whose full matrix is formed
 _DRAWS = 2000
@@ -64,17 +60,13 @@ def _small(operator: Covariance) -> tuple[Covariance]:
 
 def _size(operator: Covariance) -> None:
     """`size` is the number of streams, and the shapes follow from it."""
-    K = operator.size
-    for what, found, shape in (
-        ("dense()", operator.dense(), (K, K)),
-        ("diagonal()", operator.diagonal(), (K,)),
-        ("column(0)", operator.column(0), (K,)),
-    ):
-        require(np.shape(found) == shape, f"{what} has shape {np.shape(found)}, but size {K} means {shape}")
+    _require_shape(operator.dense(), operator, "dense()", 2)
+    _require_shape(operator.diagonal(), operator, "diagonal()")
+    _require_shape(operator.column(0), operator, "column(0)")
 
 
-def _require_vector(found: Array, operator: Covariance, what: str) -> None:
-    shape = (operator.size,)
+def _require_shape(found: Array, operator: Covariance, what: str, dimensions: int = 1) -> None:
+    shape = (operator.size,) * dimensions
     require(np.shape(found) == shape, f"{what} has shape {np.shape(found)}, but size {operator.size} means {shape}")
 
 
@@ -92,7 +84,7 @@ def _diagonal(operator: Covariance) -> None:
     variances = operator.dense().diagonal()
     require_close(operator.diagonal(), variances, "diagonal() differs from that of dense()")
     least = np.asarray(operator.least_variances())
-    _require_vector(least, operator, "least_variances()")
+    _require_shape(least, operator, "least_variances()")
     k = int((least - variances).argmax())
     low = least[k] <= variances[k] * (1 + 1e-9) and least.min() > 0.0
     require(low, f"least_variances() must be above 0 and not above the variances: {least[k]} for {variances[k]} at {k}")
@@ -133,10 +125,8 @@ def _solve(operator: Covariance) -> None:
 
 
 def _inverse_diagonal(operator: Covariance) -> None:
-    inverse = np.linalg.inv(operator.dense()).diagonal()
-    require_close(
-        operator.inverse_diagonal(), inverse, "inverse_diagonal() differs from that of the inverse of dense()"
-    )
+    found, exact = operator.inverse_diagonal(), np.linalg.inv(operator.dense()).diagonal()
+    require_close(found, exact, "inverse_diagonal() differs from that of the inverse of dense()")
 
 
 def _solve_sparse(operator: Covariance) -> None:
@@ -152,7 +142,7 @@ def _solve_sparse(operator: Covariance) -> None:
 
 def _eigenvalues(operator: Covariance) -> None:
     exact = np.linalg.eigvalsh(operator.dense())
-    _require_vector(operator.eigenvalues(), operator, "eigenvalues()")
+    _require_shape(operator.eigenvalues(), operator, "eigenvalues()")
     require_close(operator.eigenvalues(), exact, "eigenvalues() differ from those of dense()", atol=1e-9 * exact[-1])
 
 
@@ -244,18 +234,6 @@ def _rounding(S: Array) -> float:
 
 
 _CHECKS = by_name(
-    *(
-        _size,
-        _dense,
-        _diagonal,
-        _column,
-        _matvec,
-        _quad,
-        _solve,
-        _solve_sparse,
-        _inverse_diagonal,
-        _eigenvalues,
-        _color,
-    ),
-    *(_sample, _inputs, _shapes, _parameters, _search, _ridge),
+    *(_size, _dense, _diagonal, _column, _matvec, _quad, _solve, _solve_sparse, _inverse_diagonal, _eigenvalues),
+    *(_color, _sample, _inputs, _shapes, _parameters, _search, _ridge),
 )

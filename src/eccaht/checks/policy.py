@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from unittest import SkipTest
@@ -23,18 +24,14 @@ from eccaht.checks.suite import (
     CheckFailure,
     by_name,
     require,
-    require_close,
     require_equal,
+    require_near,
     require_parts,
     require_refused,
     run_all,
     single,
 )
-from eccaht.streams.covariance import Dense, Diagonal, families
-from eccaht.streams.designs import pair_design
-from eccaht.streams.policies import Policy, make_policy, policy_names
-from eccaht.streams.problem import Problem
-from eccaht.streams.run import Simulator
+from eccaht.streams import Dense, Diagonal, Policy, Problem, Simulator, families, make_policy, pair_design, policy_names
 
 Build = Callable[[Problem, int], Policy]
 
@@ -69,14 +66,12 @@ def _prepared(build: Build | str, problem: Problem | None = None) -> tuple[Build
         require(build in policy_names(), f"there is no policy {build!r}: known are {', '.join(policy_names())}")
         build = partial(_made, build)
     require(callable(build), f"build must be a function of (problem, seed) or the name of a policy, not {build!r}")
-    if problem is None:
-        covariances = families.toeplitz(32, rho=0.6), families.identity(32)
-        tried = [Problem(S, shift=4.0, n_anomalies=3, budget=3.0, mean=1.5) for S in covariances]
-    else:
-        require(isinstance(problem, Problem), f"problem must be a Problem, not {type(problem).__name__!r}")
-        tried = [problem]
+    given = isinstance(problem, Problem)
+    require(given or problem is None, f"problem must be a Problem, not {type(problem).__name__!r}")
+    covariances = families.toeplitz(32, rho=0.6), families.identity(32)
+    usual = [Problem(S, shift=4.0, n_anomalies=3, budget=3.0, mean=1.5) for S in covariances]
     refusal = ""
-    for each in tried:
+    for each in usual if problem is None else [problem]:
         try:
             policy = build(each, 0)
         except ValueError as error:
@@ -86,7 +81,7 @@ def _prepared(build: Build | str, problem: Problem | None = None) -> tuple[Build
         else:
             require_parts(policy, _PARTS, "build(problem, seed) returned no policy")
             return build, each
-    which = "problems" if problem is None else "problem"
+    which = "problem" if given else "problems"
     raise CheckFailure(f"the policy refuses the {which} it is checked on ({refusal}): hand in one that it takes")
 
 
@@ -122,7 +117,6 @@ def _constraint(build: Build, problem: Problem) -> None:
 
 
 def require_measurement(c: Array, problem: Problem, when: str = "") -> None:
-    """Fail unless c is a measurement that the problem allows."""
     require(c.shape == (problem.size,), f"ask gave shape {c.shape} {when}, but there are {problem.size} streams")
     require(np.isfinite(c).all(), f"ask gave a weight that is not finite {when}")
     norm = float(np.abs(c).sum())
@@ -184,21 +178,21 @@ def _any_measurements(problem: Problem) -> list[Array]:
     """Single streams, sparse and full weights, as large as the problem allows; pairs where it allows none of those."""
     rng, K, within = np.random.default_rng(0), problem.size, problem.measurements
     drawn = [np.eye(K)[0], -np.eye(K)[-1], rng.standard_normal(K), rng.standard_normal(K) * (rng.random(K) < 0.2)]
-    found = [_unless_refused(partial(within.scaled, c)) for c in drawn if c.any()]
-    if not any(c is not None for c in found):
-        found = [_unless_refused(partial(_pair, problem, k)) for k in {1, K - 1}]
-    return [c for c in found if c is not None]
+    scaled = [partial(within.scaled, c) for c in drawn if c.any()]
+    return _allowed(scaled) or _allowed([partial(_pair, problem, k) for k in {1, K - 1}])
 
 
 def _pair(problem: Problem, k: int) -> Array:
     return pair_design(problem, 0, k).weights
 
 
-def _unless_refused(act: Callable[[], Array]) -> Array | None:
-    try:
-        return act()
-    except ValueError:
-        return None
+def _allowed(makers: Sequence[Callable[[], Array]]) -> list[Array]:
+    """What those give that do not refuse."""
+    found = []
+    for make in makers:
+        with suppress(ValueError):
+            found.append(make())
+    return found
 
 
 def _tell_any(build: Build, problem: Problem) -> None:
@@ -217,7 +211,6 @@ def _tell_any(build: Build, problem: Problem) -> None:
 
 
 def require_sound(policy: Policy) -> None:
-    """Fail unless what a policy says of itself makes sense."""
     problem, decision = policy.problem, policy.decision
     require_measurement(policy.ask(), problem)
     least, most = problem.sizes
@@ -226,10 +219,8 @@ def require_sound(policy: Policy) -> None:
     require(whole, f"decision must be a vector of whole numbers, not {decision!r}")
     require(least <= decision.size <= most, f"decision names {decision.size} streams, but {number} are anomalous")
     inside = decision.size == 0 or (decision[0] >= 0 and decision[-1] < problem.size)
-    require(
-        inside and (np.diff(decision) > 0).all(),
-        f"decision must be sorted, distinct and below {problem.size}: {decision}",
-    )
+    rising = inside and (np.diff(decision) > 0).all()
+    require(rising, f"decision must be sorted, distinct and below {problem.size}: {decision}")
     require(policy.scores.shape == (problem.size,), f"scores have shape {policy.scores.shape}, not ({problem.size},)")
     require(not np.isnan(policy.scores).any() and not np.isnan(policy.lead), "scores or lead are NaN")
     beliefs, slack = policy.beliefs, 1e-6
@@ -273,9 +264,7 @@ def _relabelling(build: Build, problem: Problem) -> None:
     for c, y in readings:
         policy.tell(c, y)
         other.tell(c[turn], y)
-    scale = max(1.0, float(np.abs(policy.scores).max()))
-    message = "relabelling the streams does not relabel the scores"
-    require_close(other.scores, policy.scores[turn], message, rtol=1e-8, atol=1e-8 * scale)
+    require_near(other.scores, policy.scores[turn], "relabelling the streams does not relabel the scores")
     named = np.sort(turn[other.decision])
     require_equal(named, policy.decision, "relabelling the streams does not relabel the decision")
 
@@ -296,10 +285,8 @@ def _saving(build: Build, problem: Problem) -> None:
         require_equal(loaded.scores, policy.scores, "saved and loaded, it comes to other scores")
         require_equal(loaded.decision, policy.decision, "saved and loaded, it comes to another decision")
         stops = loaded.should_stop(), policy.should_stop()
-        require(
-            stops[0] == stops[1],
-            "saved and loaded, it stops at another time: should_stop gave {} and {}".format(*stops),
-        )
+        gave = "should_stop gave {} and {}".format(*stops)
+        require(stops[0] == stops[1], f"saved and loaded, it stops at another time: {gave}")
     require_saved_while_pending(build, problem)
 
 

@@ -13,22 +13,23 @@ import numpy as np
 
 from eccaht.base.arrays import Array, Index
 from eccaht.checks.suite import CheckFailure, attempt, by_name, require, require_parts, run_all
-from eccaht.streams.covariance import families
-from eccaht.streams.policies.parts import check_able
-from eccaht.streams.posterior import (
+from eccaht.streams import (
     Capabilities,
     Confidence,
     Enumeration,
+    Hypotheses,
     Likelihood,
     Neighbourhood,
     Posterior,
+    Problem,
+    SetPrior,
     SufficientStatistics,
+    UnknownShift,
+    families,
     likelihood_of,
     neighbourhood,
 )
-from eccaht.streams.problem import Problem
-from eccaht.streams.sets import Hypotheses, SetPrior
-from eccaht.streams.shifts import UnknownShift
+from eccaht.streams.policies.parts import check_able
 
 Build = Callable[[Likelihood, SetPrior, np.random.Generator], Posterior]
 
@@ -75,8 +76,7 @@ def check_posterior(build: Build, *, skip: Mapping[str, str] | None = None) -> d
     {}
     """
     subject = _Subject(build)
-    left_out = run_all(_CHECKS, skip, _itself, subject)
-    return subject.left_out | left_out
+    return subject.left_out | run_all(_CHECKS, skip, lambda: (subject,))
 
 
 class _Subject:
@@ -104,10 +104,6 @@ class _Subject:
         if not found:
             raise SkipTest("it declares no posterior")
         return found
-
-
-def _itself(subject: _Subject) -> tuple[_Subject]:
-    return (subject,)
 
 
 def _worlds() -> Iterator[_World]:
@@ -166,13 +162,13 @@ class _Run:
 
     def answers(self, around: Neighbourhood) -> dict[str, Array]:
         """All that it says of a set and its rivals."""
-        posterior, said = self.posterior, {"candidates": self.posterior.candidates().astype(float)}
+        posterior, answers = self.posterior, {"candidates": self.posterior.candidates().astype(float)}
         if not posterior.can.posterior:
-            return said
+            return answers
         marginals, confidence, hypotheses = self.marginals(), self.confidence(around), posterior.in_doubt(around)
-        said |= {"marginals": marginals, "confidence": np.array(confidence.probability)}
-        said |= {"advantage": np.array(posterior.advantage(around))}
-        return said | {f"in_doubt.{name}": np.asarray(part) for name, part in hypotheses._asdict().items()}
+        answers |= {"marginals": marginals, "confidence": np.array(confidence.probability)}
+        answers |= {"advantage": np.array(posterior.advantage(around))}
+        return answers | {f"in_doubt.{name}": np.asarray(part) for name, part in hypotheses._asdict().items()}
 
     def marginals(self) -> Array:
         marginals = self.posterior.marginals()
@@ -216,12 +212,10 @@ def _answers(subject: _Subject) -> None:
             number = isinstance(advantage, Real) and not np.isnan(float(advantage))
             require(number, f"advantage() {where} must be a number, not {advantage!r}")
             found = posterior.in_doubt(truth.around)
-            require(
-                isinstance(found, Hypotheses), f"in_doubt() {where} must be Hypotheses, not {type(found).__name__!r}"
-            )
-            for name in ("row", "stream", "shift", "chance"):
-                kind = _WHOLE if name in ("row", "stream") else _FLOATS
-                _require_array(getattr(found, name), (len(found.row),), f"{name} of in_doubt() {where}", kind)
+            right, kind = isinstance(found, Hypotheses), type(found).__name__
+            require(right, f"in_doubt() {where} must be Hypotheses, not {kind!r}")
+            for name, numbers in (("row", _WHOLE), ("stream", _WHOLE), ("shift", _FLOATS), ("chance", _FLOATS)):
+                _require_array(getattr(found, name), (len(found.row),), f"{name} of in_doubt() {where}", numbers)
 
 
 def _require_array(found: object, shape: tuple[int | None, ...] | None, what: str, kind: str) -> None:
@@ -231,9 +225,8 @@ def _require_array(found: object, shape: tuple[int | None, ...] | None, what: st
     numbers = "whole numbers" if kind == _WHOLE else "floats"
     require(array.dtype.kind in kind, f"{what} must hold {numbers}, not {array.dtype}")
     if shape is not None:
-        fits = array.ndim == len(shape) and all(
-            want in (None, have) for want, have in zip(shape, array.shape, strict=True)
-        )
+        pairs = zip(shape, array.shape, strict=False)
+        fits = array.ndim == len(shape) and all(want in (None, have) for want, have in pairs)
         wanted = " x ".join("any" if want is None else str(want) for want in shape)
         require(fits, f"{what} must be of {wanted} numbers, not of the shape {array.shape}")
 
@@ -260,13 +253,13 @@ def _probabilities(subject: _Subject) -> None:
     """Marginals, confidence and advantage against all sets."""
     for runs, truth in subject.probable:
         where, exact, around, right = truth.where, truth.exact, truth.around, truth.probability
-        said = [run.confidence(around) for run in runs]
-        how = "exact" if all(confidence.how == "exact" for confidence in said) else "estimated"
+        given = [run.confidence(around) for run in runs]
+        how = "exact" if all(confidence.how == "exact" for confidence in given) else "estimated"
         reach, cautious = (_ROUNDING, _ROUNDING) if how == "exact" else (_ESTIMATED, _CAUTIOUS)
         error = np.abs(np.mean([run.marginals() for run in runs], axis=0) - exact.marginals())
         wrong = f"{how} marginals {where} are off by {error.max():.2g} (stream {error.argmax()}), allowed is {reach:g}"
         require(error.max() <= reach, wrong)
-        claimed = [confidence.probability for confidence in said if confidence.how != "unsettled"]
+        claimed = [confidence.probability for confidence in given if confidence.how != "unsettled"]
         mean = float(np.mean(claimed)) if claimed else right
         wrong = f"the {how} confidence {where} is {mean:.4g}, but of all sets the probability is {right:.4g}"
         require(right - cautious <= mean <= right + reach, wrong)

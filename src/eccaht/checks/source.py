@@ -11,8 +11,7 @@ import numpy as np
 
 from eccaht.base.clock import Clock
 from eccaht.checks.suite import attempt, by_name, require, require_parts, run_all
-from eccaht.plants.data.source import Source
-from eccaht.plants.data.windows import Batch, Windower, Windows
+from eccaht.plants import Batch, Source, Windower, Windows
 
 
 def check_source(source: Source, *, skip: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -25,7 +24,8 @@ def check_source(source: Source, *, skip: Mapping[str, str] | None = None) -> di
     >>> check_source(Arrays(np.eye(5)))
     {}
     """
-    return run_all(_CHECKS, skip, _itself, _Rows(source))
+    rows = _Rows(source)
+    return run_all(_CHECKS, skip, lambda: (rows,))
 
 
 class _Rows:
@@ -37,10 +37,6 @@ class _Rows:
         require_parts(source, ["names", "clock"], "this is no source")  # known at the latest now
 
 
-def _itself(rows: _Rows) -> tuple[_Rows]:
-    return (rows,)
-
-
 def _read(source: Source) -> list[Batch]:
     """All batches; plain tuples will do, as for a calibration."""
     found = []
@@ -49,8 +45,7 @@ def _read(source: Source) -> list[Batch]:
         require(whole, f"batches() must give Batch(times, values), not {type(batch).__name__!r}")
         parts = Batch(*batch)
         for name, part in parts._asdict().items():
-            optional = name == "quality" and part is None
-            right = optional or isinstance(part, np.ndarray)
+            right = isinstance(part, np.ndarray) or (name == "quality" and part is None)
             require(right, f"the {name} of a batch must be an array, not {type(part).__name__!r}")
         found.append(parts)
     return found
@@ -123,9 +118,8 @@ def _check_batch(batch: Batch, size: int) -> None:
     shape = (len(times), size)
     require(values.dtype == np.float64 and values.shape == shape, f"values must be floats of the shape {shape}")
     if quality is not None:
-        require(
-            quality.dtype == bool and quality.shape == shape, f"quality must be true or false, of the shape {shape}"
-        )
+        fits = quality.dtype == bool and quality.shape == shape
+        require(fits, f"quality must be true or false, of the shape {shape}")
     require(not np.isinf(batch.readings).any(), "an infinite value must be NaN, or of bad quality")
 
 

@@ -24,7 +24,6 @@ class CheckFailure(AssertionError):
 
 
 def require(holds: object, message: str) -> None:
-    """Fail with the message unless the property holds."""
     if not holds:
         raise CheckFailure(message)
 
@@ -46,6 +45,12 @@ def require_close(found: Any, expected: Any, message: str, *, rtol: float = 1e-9
     wrong = ~(np.abs(a - b) <= atol + rtol * np.abs(b))  # NaN is wrong, too
     if wrong.any():
         raise CheckFailure(f"{message}: {_worst(np.where(wrong, a, b), b)}")
+
+
+def require_near(found: Any, expected: Any, message: str, tolerance: float = 1e-8) -> None:
+    """Fail unless two arrays agree up to this share of the largest number in them, or of 1."""
+    scale = max(1.0, float(np.abs(expected).max()))
+    require_close(found, expected, message, rtol=tolerance, atol=tolerance * scale)
 
 
 def require_refused(act: Callable[[], object], message: str, kind: type[Exception] = ValueError) -> None:

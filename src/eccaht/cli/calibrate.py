@@ -13,15 +13,23 @@ from rich.table import Table
 from rich.text import Text
 
 from eccaht.base.presentation.text import counted, lasting
-from eccaht.cli.options import DecimalComma, Json, option
-from eccaht.cli.output import Bar, check_outputs, deliver, note, saved, show_lines, shown_progress
+from eccaht.cli.output import (
+    Bar,
+    DecimalComma,
+    Json,
+    check_outputs,
+    deliver,
+    note,
+    option,
+    saved,
+    show_lines,
+    shown_progress,
+)
+from eccaht.plants import ColumnReport, Model, Windows, usual_rate
 from eccaht.plants import model as models
-from eccaht.plants.data.cleaning import ColumnReport
-from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.drill import RUNS, kept
-from eccaht.plants.incident.investigate import usual_rate
+from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.drill import RUNS
 from eccaht.plants.incident.trials import FEWEST_WINDOWS
-from eccaht.plants.model.model import Model
 
 _HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
 _SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
@@ -93,7 +101,8 @@ def calibrate(
 
 def _drilled(model: Model, windows: Windows, runs: int, bar: Bar) -> Model:
     """The model with what was counted on faults in its own history; without, and a note, where it is too short."""
-    from eccaht.plants.incident.drill import drill_history, keeping
+    from eccaht.plants import drill_history
+    from eccaht.plants.incident.drill import keeping
 
     if len(windows.values) < FEWEST_WINDOWS:
         many = f"the history has {len(windows.values)} windows, and drills need {FEWEST_WINDOWS}"

@@ -12,18 +12,24 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from eccaht.base.arrays import as_number
-from eccaht.cli import options as common
-from eccaht.cli.memory import check_memory
-from eccaht.cli.noise import STREAMS, family_noise, given, read_covariance
-from eccaht.cli.options import option
-from eccaht.cli.output import check_outputs, deliver, grid, saved, show_lines, show_mean, shown_progress
+from eccaht.cli import output as common
+from eccaht.cli.noise import check_memory, family_noise, given, read_covariance
+from eccaht.cli.output import (
+    STREAMS,
+    check_outputs,
+    deliver,
+    grid,
+    option,
+    saved,
+    show_lines,
+    show_mean,
+    shown_progress,
+)
 from eccaht.cli.parsing import parse_list
 from eccaht.research.experiments import comparison
 from eccaht.research.experiments.comparison import Records, Row
 from eccaht.research.experiments.tables import save_table
-from eccaht.streams.covariance import Covariance
-from eccaht.streams.policies import policy_names
-from eccaht.streams.problem import Problem
+from eccaht.streams import Covariance, Problem, policy_names
 
 Parts = tuple[tuple[str, ...], ...]  # a line of the table: columns of one or more parts
 HEADER: Parts = (("policy",), ("first", "", ""), ("for good", "", ""), ("final F1", ""), ("us/step",))
@@ -123,9 +129,9 @@ def _choose(named: list[str] | None, problem: Problem, options: dict[str, Any]) 
 
 def _save_figure(records: Records, path: Path) -> None:
     from eccaht.base.presentation.style import save_picture
-    from eccaht.research.experiments.comparison_figure import draw
+    from eccaht.research.experiments.figures import draw_comparison
 
-    save_picture(draw(records), path)
+    save_picture(draw_comparison(records), path)
 
 
 def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) -> None:

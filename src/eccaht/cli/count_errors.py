@@ -9,15 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from eccaht.base.statistics import Estimate
-from eccaht.cli import options as common
-from eccaht.cli.memory import check_memory
-from eccaht.cli.noise import STREAMS, given, noise_problem
-from eccaht.cli.options import option
-from eccaht.cli.output import PLOTS, check_outputs, deliver, saved, show_lines, show_mean, shown_progress
+from eccaht.cli import output as common
+from eccaht.cli.noise import check_memory, given, noise_problem
+from eccaht.cli.output import (
+    PLOTS,
+    STREAMS,
+    check_outputs,
+    deliver,
+    option,
+    saved,
+    show_lines,
+    show_mean,
+    shown_progress,
+)
 from eccaht.cli.parsing import parse_list, parse_number, parse_shift
 from eccaht.research.experiments import error_counts
 from eccaht.research.experiments.error_counts import RULES, ErrorCounts, Level, right_for_good, summarise
-from eccaht.streams.problem import Problem
+from eccaht.streams import Problem
 
 _COUNTED, _TAKEN = ("stopped", "wrong", "share [95 %]", "at most", "holds"), ("5 %", "median", "95 %", "ratio")
 _HEADER = ("alpha", *_COUNTED, "measurements [95 %]", *_TAKEN)
@@ -95,9 +103,9 @@ def _sizes(text: str | None) -> tuple[float, float] | None:
 
 def _save_figure(records: ErrorCounts, path: Path) -> None:
     from eccaht.base.presentation.style import save_picture
-    from eccaht.research.experiments.error_counts_figure import draw
+    from eccaht.research.experiments.figures import draw_error_counts
 
-    save_picture(draw(records), path)
+    save_picture(draw_error_counts(records), path)
 
 
 def document(records: ErrorCounts) -> dict[str, Any]:

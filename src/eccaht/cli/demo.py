@@ -13,10 +13,9 @@ from rich.console import Console
 
 from eccaht.base.arrays import as_number
 from eccaht.cli import demo_view
-from eccaht.cli.options import Json, option
-from eccaht.cli.output import deliver, writable_directory
+from eccaht.cli.output import Json, deliver, option, writable_directory
 from eccaht.research.experiments.tables import Table, save_table
-from eccaht.research.paper import fig1, side_by_side
+from eccaht.research.paper import fig1
 from eccaht.research.paper.fig1 import HORIZON, Fig1Outcome, Moment
 
 # over seeds 0 to 199: runs whose set is right at the end, runs that the gap rule would have stopped,
@@ -42,7 +41,7 @@ def demo(
     as_number(delay, "--delay")
     directory = writable_directory(out, files=_FILES)
     moments = list(fig1.watch(seed)) if as_json else _present(fig1.watch(seed), seed, delay)
-    table, rows = fig1.tabulate(moments), list(side_by_side.side_by_side(seed))
+    table, rows = fig1.tabulate(moments), list(fig1.side_by_side(seed))
     deliver(
         [_save(table, directory)],
         show=lambda: typer.echo("\n".join(beside(rows))),
@@ -103,9 +102,9 @@ def summary(end: Fig1Outcome) -> list[str]:
     ]
 
 
-def beside(rows: list[side_by_side.Needed]) -> list[str]:
+def beside(rows: list[fig1.Needed]) -> list[str]:
     """The policies side by side, in lines that fit a terminal."""
-    many, most = side_by_side.RUNS, side_by_side.HORIZON
+    many, most = fig1.RUNS, fig1.LONGEST
     lines = ["", f"Measurements until the set is right for good, in {many} searches of each kind:"]
     lines.append(f"{'':33}{'policy':10}{'median':>8}{'slowest':>9}   never in {most}")
     for k, row in enumerate(rows):
@@ -118,12 +117,13 @@ def beside(rows: list[side_by_side.Needed]) -> list[str]:
 
 def _save(table: Table, directory: Path) -> Iterator[Path]:
     from eccaht.base.presentation.style import saving_figure
+    from eccaht.research.paper.figures import draw_search
 
-    yield from saving_figure(fig1.draw(table), directory / "fig1")
+    yield from saving_figure(draw_search(table), directory / "fig1")
     yield save_table(table, directory / "fig1.csv")
 
 
-def _document(seed: int, moments: list[Moment], rows: list[side_by_side.Needed], files: list[str]) -> dict[str, Any]:
+def _document(seed: int, moments: list[Moment], rows: list[fig1.Needed], files: list[str]) -> dict[str, Any]:
     end = fig1.outcome(fig1.tabulate(moments))
     return {
         "settings": {

@@ -12,13 +12,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+import eccaht.plants.diagnose as checks
 from eccaht.base.files import replacing
 from eccaht.cli.noise import given
-from eccaht.cli.options import Json, option
-from eccaht.cli.output import check_outputs, deliver, grid, saved, shown_progress
-from eccaht.plants import diagnose as checks
-from eccaht.plants.diagnose import Check, Diagnosis
-from eccaht.plants.model.model import load_model
+from eccaht.cli.output import Json, check_outputs, deliver, grid, option, saved, shown_progress
+from eccaht.plants import Check, Diagnosis, load_model
 
 _STYLES = {"ok": "green", "caution": "yellow", "not fit": "bold red"}
 

@@ -12,14 +12,11 @@ from eccaht.base.arrays import check_alpha
 from eccaht.base.presentation.text import counted, percent
 from eccaht.base.statistics import clopper_pearson
 from eccaht.cli.noise import given
-from eccaht.cli.options import Json, option
-from eccaht.cli.output import PLOTS, check_outputs, deliver, note, saved, show_lines, shown_progress
-from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.counts import AT_ALARM, HEADINGS, Counts
-from eccaht.plants.incident.drill import ALPHA, RUNS, Drilled, drill_trials, keeping, kept
+from eccaht.cli.output import PLOTS, Json, check_outputs, deliver, note, option, saved, show_lines, shown_progress
+from eccaht.plants import Counts, Drilled, Model, Windows, drill_trials, false_alarm_every, load_model
+from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.drill import ALPHA, AT_ALARM, HEADINGS, RUNS, keeping, rows
 from eccaht.plants.incident.trials import Trial
-from eccaht.plants.model.model import Model, load_model
-from eccaht.plants.watch.rates import false_alarm_every
 
 _SHOWN = 10  # alarms in quiet data that are listed
 
@@ -117,7 +114,7 @@ def _draw(counts: Counts, seconds: float | None, path: Path) -> None:
 
 def _print(counts: Counts, seconds: float | None, windows: Windows | None, *, watch: bool) -> None:
     typer.echo(f"{counts.line(seconds)}\n")
-    show_lines([(*HEADINGS, AT_ALARM) if watch else HEADINGS, *counts.rows(at_alarm=watch)])
+    show_lines([(*HEADINGS, AT_ALARM) if watch else HEADINGS, *rows(counts, at_alarm=watch)])
     typer.echo("")
     for line in (*_remarks(counts, seconds), *_listed(counts, windows)):
         typer.echo(line)

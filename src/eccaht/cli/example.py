@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eccaht.cli.options import Json, option
-from eccaht.cli.output import writable_directory
+from eccaht.cli.output import Json, option, writable_directory
 from eccaht.plants.example import FILES, write_example
 
 

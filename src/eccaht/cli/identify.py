@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from eccaht.cli.identify_sums import BUDGET, Following, SumsOptions, identify_sums
-from eccaht.cli.identify_whole import Stretch, identify_whole
-from eccaht.cli.options import DecimalComma, Json, Missing, NoHeader, Timezone, option
-from eccaht.plants.model.prepare import Notation
-from eccaht.streams.policies import DEFAULT_POLICY
+import numpy as np
+import typer
+
+from eccaht.base.arrays import as_positive, check_alpha
+from eccaht.base.clock import Clock
+from eccaht.base.files import replacing
+from eccaht.cli.output import (
+    PLOTS,
+    DecimalComma,
+    Inputs,
+    Json,
+    Missing,
+    NoHeader,
+    Timezone,
+    check_following,
+    check_outputs,
+    deliver,
+    note,
+    option,
+    saved,
+    shown_progress,
+)
+from eccaht.cli.parsing import parse_number
+from eccaht.plants import Answer, Model, Notation, Windows, as_document, load_model
+from eccaht.plants.data.recorded import between, check_limits
+from eccaht.plants.incident.words import lines
+
+_BUDGET, _POLICY = 5.0, "joint"  # of a search, whose modules are loaded for it alone
+_OF_SEARCHES = ("policy", "budget", "per_window", "vectors", "readout_noise", "stopping", "outliers", "seed")
+_PAGES = (".html", ".htm")
+_READ = 0.4  # share of the time that reading takes, about
 
 
 def identify(
@@ -45,9 +74,9 @@ def identify(
     ] = None,
     shift_file: Annotated[Path | None, option("FILE", "CSV of sensor and shift.")] = None,
     budget: Annotated[
-        float | None, option("B", f"Limit on a measurement: sum of |weights|. [default: {BUDGET:g}]")
+        float | None, option("B", f"Limit on a measurement: sum of |weights|. [default: {_BUDGET:g}]")
     ] = None,
-    policy: Annotated[str | None, option("NAME", f"'eccaht policies' lists them. [default: {DEFAULT_POLICY}]")] = None,
+    policy: Annotated[str | None, option("NAME", f"'eccaht policies' lists them. [default: {_POLICY}]")] = None,
     per_window: Annotated[int | None, option("M", "Measurements taken from each window. [default: 1]", min=1)] = None,
     max_measurements: Annotated[int | None, option("N", "At most so many.", min=1)] = None,
     vectors: Annotated[
@@ -78,40 +107,169 @@ def identify(
     --sums is for those who pay for each reading: a policy chooses weights, their weighted sum is read from the next
     window, until the evidence is strong enough or the data end. It needs --anomalies and --shift.
     """
-    asked = SumsOptions(
-        sums=sums,
-        shift=tuple(shift or ()),
-        shift_file=shift_file,
-        budget=budget,
-        policy=policy,
-        per_window=per_window,
-        max_measurements=max_measurements,
-        vectors=vectors,
-        readout_noise=readout_noise,
-        outliers=outliers,
-        stopping=stopping,
-        seed=seed,
-        ledger=ledger,
-    )
-    following = Following(follow, poll, timeout)
-    following.check()
+    check_following(follow, poll, timeout)
     notation = Notation(timezone, decimal_comma, False if no_header else None)
-    if asked.given:
-        asked.check(anomalies)
-        _refuse_whole({"--html": html, "--least": least}, asked.given[0])
-        reading: dict[str, Any] = {"start": start, "stop": stop, "missing": missing, "notation": notation}
-        shared: dict[str, Any] = {"reading": reading, "following": following, "plot": plot, "as_json": as_json}
-        identify_sums(model, data, asked, anomalies=str(anomalies), alpha=alpha, **shared)
+    reading: dict[str, Any] = {"start": start, "stop": stop, "missing": missing, "notation": notation}
+    searched = {"sums": sums, "shift": shift, "shift_file": shift_file, "budget": budget, "policy": policy}
+    searched |= {"per_window": per_window, "max_measurements": max_measurements, "vectors": vectors}
+    searched |= {"readout_noise": readout_noise, "outliers": outliers, "stopping": stopping, "seed": seed}
+    searched |= {"ledger": ledger}
+    if asked := given(searched):
+        from eccaht.cli.identify_sums import check_sums, identify_sums
+
+        check_sums(searched, asked, anomalies)
+        _refuse_whole({"--html": html, "--least": least}, asked[0])
+        identify_sums(
+            model,
+            data,
+            searched,
+            anomalies=str(anomalies),
+            budget=_BUDGET if budget is None else budget,
+            alpha=alpha,
+            reading=reading,
+            waits={"poll": poll, "timeout": timeout} if follow else None,
+            plot=plot,
+            as_json=as_json,
+        )
         return
     if follow:
         raise ValueError(
             "--follow needs --sums, with --anomalies N and --shift D: whole windows are read once recorded"
         )
-    stretch = Stretch(model, data, start, stop, missing, notation)
-    identify_whole(stretch, anomalies=anomalies, least=least, alpha=alpha, plot=plot, html=html, as_json=as_json)
+    _identify_whole(
+        model, data, reading, anomalies=anomalies, least=least, alpha=alpha, plot=plot, html=html, as_json=as_json
+    )
 
 
-def _refuse_whole(options: dict[str, object], sums: str) -> None:
+def given(options: Mapping[str, object]) -> list[str]:
+    """The options that were given, as they are typed.
+
+    >>> given({"per_window": 0, "vectors": False, "seed": None, "shift": []})
+    ['--per-window']
+    """
+    found = [name for name, value in options.items() if value is not None and value is not False and value != []]
+    return [f"--{name.replace('_', '-')}" for name in found]  # 0 is a value, if a bad one
+
+
+def _refuse_whole(options: Mapping[str, object], sums: str) -> None:
     for name, value in options.items():
         if value is not None:
             raise ValueError(f"{name} is for whole windows and {sums} for weighted sums: leave out one of them")
+
+
+def _identify_whole(
+    model: Path,
+    data: list[Path],
+    reading: dict[str, Any],
+    *,
+    anomalies: str | None,
+    least: float | None,
+    alpha: float,
+    plot: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Look at whole windows and print which sensors are wrong; reading: the options of `_read`."""
+    inputs: Inputs = {"--model": model, "--data": data}
+    check_outputs({"--plot": plot, "--html": html}, inputs, {"--plot": PLOTS, "--html": _PAGES})
+    if html is not None:
+        find_spec("matplotlib")  # if it is missing, that is reported before the work starts
+    options: dict[str, Any] = {"alpha": check_alpha(alpha)}
+    options |= {} if least is None else {"least": as_positive(least, "--least")}
+    options |= {} if anomalies is None else {"number": parse_number(anomalies)}
+    from eccaht.plants.incident.investigate import investigate_incident
+
+    with shown_progress("reading the data", 1.0) as bar:
+        calibrated, windows, first = _read(model, data, **reading)
+        sensors = len(windows.names)
+        _check_number(options.get("number"), sensors)
+        bar.stage(f"looking for incidents of {sensors} sensors", _READ)
+        moved = windows.moved(reading["start"])
+        answer = investigate_incident(calibrated, windows, start=first, moved=moved, **options)
+    clock, notes = windows.clock, list(dict.fromkeys([*windows.notes, *answer.notes]))
+    for text in notes:
+        note(text)
+    settings = {name: reading[name] for name in ("start", "stop", "missing")} | dict.fromkeys(_OF_SEARCHES)
+    settings |= {"anomalies": options.get("number"), "least": least, "alpha": alpha, "sensors": sensors}
+
+    def write_page(path: Path) -> None:
+        from eccaht.plants.incident import page
+
+        files = ", ".join(file.name for file in data)
+        about = [f"Model: {model.name}", f"Data: {files}", f"Windows of {clock.length(windows.seconds)}"]
+        text = page.write(replace(answer, notes=tuple(notes)), clock=clock, about=about)
+        with replacing(path) as file:
+            file.write(text.encode("utf-8", errors="backslashreplace"))
+
+    more = {"settings": settings, "timezone": clock.zone, "notes": notes}
+    writes = [drawn(answer, clock, plot), saved(html, write_page)]
+    deliver_answer(answer, clock, more, writes, as_json=as_json)
+
+
+def drawn(answer: Answer, clock: Clock, plot: Path | None) -> Iterator[Path]:
+    """Draw the picture of an answer, if one was asked for."""
+    if plot is not None:
+        from eccaht.base.presentation.style import save_picture
+        from eccaht.plants.incident import picture  # as late as the picture, which alone needs matplotlib
+
+        save_picture(picture.draw(answer, clock=clock), plot)
+        yield plot
+
+
+def deliver_answer(
+    answer: Answer,
+    clock: Clock,
+    more: Mapping[str, Any],
+    writes: Sequence[Iterator[Path]],
+    *,
+    remarks: Sequence[str] = (),
+    as_json: bool,
+) -> None:
+    """Print an answer and write its files; more: what its document has beside it."""
+
+    def document(files: list[str]) -> dict[str, Any]:
+        return {"settings": more["settings"], **as_document(answer, clock), **more, "files": files}
+
+    def show() -> None:
+        for line in lines(answer, clock):
+            typer.echo(line)
+        for text in remarks:
+            note(text)
+
+    deliver(writes, show=show, document=document, as_json=as_json)
+
+
+def _read(
+    path: Path,
+    data: list[Path],
+    *,
+    start: str | None,
+    stop: str | None,
+    missing: Literal["refuse", "allow"],
+    notation: Notation,
+) -> tuple[Model, Windows, int | None]:
+    """The model, windows of its sensors that the data have, and the first one to look at.
+
+    The windows before `start` are read too: they say what was normal just before.
+    """
+    check_limits(start, stop)
+    model = load_model(path)
+    source = notation.recorded(model, data)
+    windows = model.prepare(source, stop=stop, missing=missing, bad="skip", notation=notation)
+    notes = list(windows.notes)
+    if absent := [name for name in model.names if source.lacks(name)]:
+        notes.append(f"not looked at, because the data do not have them: {', '.join(absent)}")
+        windows = windows.of([name for name in model.names if name not in absent])
+    if unknown := model.unknown_columns(source):
+        notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
+    since, _ = between(windows.clock, start, stop)
+    first = 0 if since is None else int(np.searchsorted(windows.starts, since))
+    if first >= len(windows.starts):
+        raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
+    return model, replace(windows, notes=tuple(notes)), None if since is None else first
+
+
+def _check_number(number: int | tuple[int, int] | None, sensors: int) -> None:
+    most = number[1] if isinstance(number, tuple) else number
+    if most is not None and sensors <= most:
+        raise ValueError(f"--anomalies {most} needs more than the {sensors} sensors that are there")

@@ -2,117 +2,72 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from eccaht.base.arrays import as_positive
-from eccaht.cli.output import PLOTS, Inputs, check_outputs, deliver, note, saved, show_lines
+from eccaht.cli.identify import deliver_answer, drawn
+from eccaht.cli.output import PLOTS, Bar, Inputs, check_outputs, ended_by_signals, note, saved, shown_progress
 from eccaht.cli.parsing import parse_number, parse_shifts
-from eccaht.cli.search_view import watching
-from eccaht.plants.explain.account import Account, opening
-from eccaht.plants.explain.document import as_document
-from eccaht.plants.explain.finding import investigate
-from eccaht.plants.model.model import Model, load_model
-from eccaht.plants.model.prepare import followed, recorded
-from eccaht.streams.policies import CATALOGUE, DEFAULT_POLICY, Policy, make_policy
-from eccaht.streams.run.recorders import SUFFIXES, Ledger
-
-BUDGET = 5.0
+from eccaht.plants import Model, Replay, load_model
+from eccaht.plants.incident.search import Search, investigate
+from eccaht.plants.incident.search_words import answer_of_search
+from eccaht.plants.model.follow import SearchableWindows, followed, recorded
+from eccaht.streams import CATALOGUE, DEFAULT_POLICY, Ledger, Policy, Recorder, Step, make_policy
+from eccaht.streams.run.recorders import SUFFIXES
 
 
-@dataclass(frozen=True)
-class SumsOptions:
-    """The options of a search by weighted sums as they were given; None, False and () where they were not."""
-
-    sums: bool = False
-    shift: tuple[str, ...] = ()
-    shift_file: Path | None = None
-    budget: float | None = None
-    policy: str | None = None
-    per_window: int | None = None
-    max_measurements: int | None = None
-    vectors: bool = False
-    readout_noise: float | None = None
-    outliers: float | None = None
-    stopping: str | None = None
-    seed: int | None = None
-    ledger: Path | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """The options that ask for this search.
-
-        >>> SumsOptions(per_window=2).given, SumsOptions().given
-        (['--per-window'], [])
-        """
-        fields = vars(self).items()  # 0 is a value, if a bad one
-        asked = [name for name, value in fields if value is not None and value is not False and value != ()]
-        return [f"--{name.replace('_', '-')}" for name in asked]
-
-    def check(self, anomalies: str | None) -> None:
-        """Refuse a search of which not enough is known."""
-        lacking = [] if anomalies is not None else ["--anomalies N (how many sensors are wrong)"]
-        if not self.shift and self.shift_file is None:
-            lacking.append("--shift D (the size of an anomaly in robust units)")
-        if lacking:
-            option = self.given[0]
-            means = "--sums" if option == "--sums" else f"{option} means a search by weighted sums (--sums), which"
-            raise ValueError(f"{means} needs {' and '.join(lacking)}; without {option} whole windows are read")
-
-
-@dataclass(frozen=True)
-class Following:
-    """Whether the data still grow, how often to look, and after how many seconds without rows to end."""
-
-    follow: bool = False
-    poll: float = 1.0
-    timeout: float | None = None
-
-    def check(self) -> None:
-        """Refuse lengths of time that are none."""
-        if self.timeout is not None and not self.follow:
-            raise ValueError("--timeout is for growing files: add --follow")
-        as_positive(self.poll, "--poll")
-        if self.timeout is not None:
-            as_positive(self.timeout, "--timeout")
+def check_sums(options: dict[str, Any], asked: list[str], anomalies: str | None) -> None:
+    """Refuse a search of which not enough is known; asked: the options that ask for it."""
+    lacking = [] if anomalies is not None else ["--anomalies N (how many sensors are wrong)"]
+    if not options["shift"] and options["shift_file"] is None:
+        lacking.append("--shift D (the size of an anomaly in robust units)")
+    if lacking:
+        means = "--sums" if asked[0] == "--sums" else f"{asked[0]} means a search by weighted sums (--sums), which"
+        raise ValueError(f"{means} needs {' and '.join(lacking)}; without {asked[0]} whole windows are read")
 
 
 def identify_sums(
     model: Path,
     data: list[Path],
-    asked: SumsOptions,
+    asked: dict[str, Any],
     *,
     anomalies: str,
+    budget: float,
     alpha: float,
     reading: dict[str, Any],
-    following: Following,
+    waits: dict[str, Any] | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Search, and print what was found; reading: the options of `recorded` and `followed`."""
-    inputs: Inputs = {"--model": model, "--data": data, "--shift-file": asked.shift_file}
-    check_outputs({"--ledger": asked.ledger, "--plot": plot}, inputs, {"--ledger": SUFFIXES, "--plot": PLOTS})
-    policy, vectors, per_window = asked.policy or DEFAULT_POLICY, asked.vectors, asked.per_window or 1
-    budget = BUDGET if asked.budget is None else asked.budget
-    readout_noise, outliers, seed = asked.readout_noise or 0.0, asked.outliers or 0.0, asked.seed or 0
-    number, rule, max_measurements = parse_number(anomalies), _stopping(asked.stopping), asked.max_measurements
+    """Search, and print what was found.
+
+    asked: the options of a search as they were given. reading: the options of `recorded` and `followed`. waits: how a
+    growing file is followed, None for one that is complete.
+    """
+    inputs: Inputs = {"--model": model, "--data": data, "--shift-file": asked["shift_file"]}
+    ledger: Path | None = asked["ledger"]
+    check_outputs({"--ledger": ledger, "--plot": plot}, inputs, {"--ledger": SUFFIXES, "--plot": PLOTS})
+    policy, vectors, per_window = asked["policy"] or DEFAULT_POLICY, asked["vectors"], asked["per_window"] or 1
+    readout_noise, outliers, seed = asked["readout_noise"] or 0.0, asked["outliers"] or 0.0, asked["seed"] or 0
+    number, rule, max_measurements = parse_number(anomalies), _stopping(asked["stopping"]), asked["max_measurements"]
     if vectors:
         _check_vectors(policy, per_window)
         if isinstance(rule, int):  # counts windows, however many sensors each of them lacks
             max_measurements, rule = min(rule, max_measurements or rule), None
     calibrated = load_model(model)
-    sizes = parse_shifts(list(asked.shift), asked.shift_file, calibrated.names)
+    sizes = parse_shifts(asked["shift"] or [], asked["shift_file"], calibrated.names)
     shifts = dict(zip(calibrated.names, sizes, strict=True))
     options: dict[str, Any] = {"seed": seed, "alpha": alpha, "stopping": rule}
     options |= {"outliers": outliers} if outliers else {}
     pose = {"n_anomalies": number, "budget": budget, "readout_noise": readout_noise}
     _search(policy, calibrated, calibrated.names, shifts, pose, options)  # refuses bad options before any data are read
-    if following.follow:
-        waits: dict[str, Any] = {"poll": following.poll, "timeout": following.timeout, "note": note}
-        source = followed(calibrated, data, **reading, **waits)
+    if waits is not None:
+        source = followed(calibrated, data, **reading, **waits, note=note)
     else:
         source = recorded(calibrated, data, **reading)
     n_not_searched = len(source.culprits) + source.n_silent
@@ -123,32 +78,23 @@ def identify_sums(
     for text in source.notes:
         note(text)
     kept = Ledger(search)
-    with watching(source, search, calibrated, per_window, quiet=as_json) as (replay, shown):
+    with _watching(source, search, calibrated, per_window, quiet=as_json) as (replay, shown):
         finding = investigate(
             search, replay, max_measurements=max_measurements, vectors=vectors, ledger=kept, recorders=shown
         )
     can = CATALOGUE[policy].can  # scores of policies that judge whole sets are no log-odds of single sensors
     scores = "log-odds" if can.log_odds and not can.exact_lead else "score"
-    account = Account(calibrated, search.problem, finding, scores, alpha, source.culprits, source.clock)
+    result = Search(finding, search.problem, policy, scores, calibrated.seconds, alpha, source.culprits)
+    answer = answer_of_search(result, calibrated, source.clock)
 
-    def document(files: list[str]) -> dict[str, Any]:
-        settings = {"policy": policy, "anomalies": number, "budget": budget, "per_window": per_window}
-        settings |= {"vectors": vectors, "readout_noise": readout_noise, "stopping": asked.stopping or "default"}
-        settings |= {"outliers": outliers, "alpha": alpha, "seed": seed, "sensors": search.problem.size}
-        contents = {"settings": settings, **as_document(account), "timezone": source.clock.zone}
-        return contents | {"notes": source.all_notes, "files": files}
-
-    def show() -> None:
-        typer.echo(opening(search.problem, calibrated.seconds, policy, finding.first, source.clock))
-        show_lines(account.table())
-        for line in account.lines():
-            typer.echo(line)
-        for text in source.follower.counts if source.follower is not None else ():
-            note(text)
-
-    writes = [saved(asked.ledger, lambda path: kept.save(path, source.clock))]
-    writes.append(saved(plot, lambda path: _draw(account, path)))
-    deliver(writes, show=show, document=document, as_json=as_json)
+    settings = {name: reading[name] for name in ("start", "stop", "missing")} | {"anomalies": number, "least": None}
+    settings |= {"policy": policy, "budget": budget, "per_window": per_window, "vectors": vectors}
+    settings |= {"readout_noise": readout_noise, "stopping": asked["stopping"] or "default", "outliers": outliers}
+    settings |= {"alpha": alpha, "seed": seed, "sensors": search.problem.size}
+    more = {"settings": settings, "timezone": source.clock.zone, "notes": source.all_notes}
+    remarks = () if source.follower is None else source.follower.counts
+    writes = [saved(ledger, lambda path: kept.save(path, source.clock)), drawn(answer, source.clock, plot)]
+    deliver_answer(answer, source.clock, more, writes, remarks=remarks, as_json=as_json)
 
 
 def _stopping(text: str | None) -> str | int | None:
@@ -188,9 +134,45 @@ def _search(
     return make_policy(policy, problem.replace(readout_noise=pose["readout_noise"]), **options)
 
 
-def _draw(account: Account, path: Path) -> None:
-    from eccaht.base.presentation.style import save_picture
-    from eccaht.plants.explain.picture import draw
+# -- what is shown of a search while it runs -------------------------------------------------------------
 
-    options: dict[str, Any] = {"scores": account.scores, "clock": account.clock}
-    save_picture(draw(account.problem, account.finding, account.model.seconds, **options), path)
+
+@contextmanager
+def _watching(
+    source: SearchableWindows, policy: Policy, model: Model, per_window: int, *, quiet: bool
+) -> Iterator[tuple[Replay, list[Recorder]]]:
+    """The replay, and what shows each measurement: changes of the set while following, else a bar."""
+    replay = Replay(source.windows, policy.problem, per_window=per_window, model=model)
+    if source.follower is None:
+        most = len(source.windows.starts) * per_window  # type: ignore[union-attr]
+        with shown_progress("measurements at most", most) as bar:
+            yield replay, [_Count(bar)]
+        return
+    with ended_by_signals(source.follower.end):
+        yield replay, [] if quiet else [_Changes(source)]
+
+
+class _Changes(Recorder):
+    """One line whenever the set changes."""
+
+    def __init__(self, source: SearchableWindows) -> None:
+        self._source, self._names = source, ""
+
+    def after(self, policy: Policy, step: Step) -> None:
+        """Show the set if it is another than before."""
+        names = ", ".join(policy.decision_names) or "no sensor"
+        if names != self._names:
+            when = self._source.clock.show(step.time)
+            typer.echo(f"{when}  measurement {step.number}: {names} (lead {policy.lead:.2f})")
+            sys.stdout.flush()
+        self._names = names
+
+
+class _Count(Recorder):
+    """One step of a bar for each measurement."""
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+
+    def after(self, policy: Policy, step: Step) -> None:  # noqa: ARG002
+        self._bar.advance()

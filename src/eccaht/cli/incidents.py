@@ -13,17 +13,14 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.base.presentation.text import counted
 from eccaht.base.statistics import Estimate
-from eccaht.cli.options import Jobs, Json, Seed, option
-from eccaht.cli.output import deliver, note, show_lines, show_mean, shown_progress
+from eccaht.cli.output import Jobs, Json, Seed, deliver, note, option, show_lines, show_mean, shown_progress
 from eccaht.cli.real_data import output_directory
-from eccaht.research.datasets.labelled import Entity
-from eccaht.research.datasets.testbeds import Testbed, find_collections
+from eccaht.research.datasets.labelled import Entity, Testbed, find_collections
 from eccaht.research.datasets.water import load_wntr
 from eccaht.research.experiments import incidents as bench
 from eccaht.research.experiments.detection_outcomes import Detection, Measures, outcomes_table, summarise_detection
 from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings, Finished
-from eccaht.research.experiments.incidents_cases import NUMBERS, QUIET, CaseWorld
-from eccaht.research.experiments.incidents_methods import ALPHA, check_methods
+from eccaht.research.experiments.incidents_cases import ALPHA, NUMBERS, QUIET, CaseWorld, check_methods
 from eccaht.research.experiments.incidents_summary import (
     BOTH,
     OUR_METHOD,
@@ -32,8 +29,8 @@ from eccaht.research.experiments.incidents_summary import (
     as_entry,
     summarise,
     summary_table,
+    trials_table,
 )
-from eccaht.research.experiments.incidents_trials import trials_table
 from eccaht.research.experiments.tables import save_table
 
 _FILES = ("summary.csv", "trials.csv", "detection.csv", "precision.pdf", "precision.png")
@@ -94,14 +91,14 @@ class _Results(NamedTuple):
 
 def _save(place: Path, outcome: CollectionPiece, results: _Results, finished: Finished) -> Iterator[Path]:
     from eccaht.base.presentation.style import saving_figure
-    from eccaht.research.experiments.incidents_figure import draw
+    from eccaht.research.experiments.figures import draw_precision
 
     yield save_table(summary_table(*results), place / "summary.csv")
     if outcome.outcomes:
         yield save_table(outcomes_table(outcome.outcomes), place / "detection.csv")
     if outcome.trials:
         yield save_table(trials_table(outcome.trials), place / "trials.csv")
-        yield from saving_figure(draw(results.naming), place / "precision")
+        yield from saving_figure(draw_precision(results.naming), place / "precision")
     finished.clear()
 
 

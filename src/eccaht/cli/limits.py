@@ -8,12 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from eccaht.cli.noise import STREAMS, given, noise_problem
-from eccaht.cli.options import FAMILY_NAMES, AlphaMix, Budget, Json, LengthScale, ModelOrNoise, Rho, Streams, option
-from eccaht.cli.output import deliver, shown_progress
-from eccaht.streams import limits as bounds
-from eccaht.streams.limits import Limits
-from eccaht.streams.limits.checks import check_streams
+from eccaht.cli.noise import given, noise_problem
+from eccaht.cli.output import (
+    FAMILY_NAMES,
+    STREAMS,
+    AlphaMix,
+    Budget,
+    Json,
+    LengthScale,
+    ModelOrNoise,
+    Rho,
+    Streams,
+    deliver,
+    option,
+    shown_progress,
+)
+from eccaht.streams import Limits
+from eccaht.streams.limits import limits as bounds_of
+from eccaht.streams.limits.rates import check_streams
 
 _MEANING = {
     "entropy": "nats to learn: the uncertainty about which set it is",
@@ -55,7 +67,7 @@ def limits(
     shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
     problem, noise = noise_problem(model, family, streams, shape, search)
     with shown_progress("sets", sets) as bar:
-        found = bounds.limits(problem, alpha=alpha, n_sets=sets, seed=seed, progress=bar.advance)
+        found = bounds_of(problem, alpha=alpha, n_sets=sets, seed=seed, progress=bar.advance)
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
     settings |= {"alpha": alpha, "seed": seed}
     deliver(

@@ -15,8 +15,7 @@ import typer
 import typer.core
 
 from eccaht.base.extras import MissingExtra
-from eccaht.base.files import NotWritten
-from eccaht.base.naming import nearest
+from eccaht.base.presentation.text import nearest
 from eccaht.cli import signals
 from eccaht.version import __version__
 
@@ -113,9 +112,11 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _forget_output()
         return NOT_WRITTEN
-    except NotWritten as error:
-        return _complain(str(error), NOT_WRITTEN)
     except OSError as error:
+        from eccaht.base.files import NotWritten  # here, because it loads numpy, for which no help should wait
+
+        if isinstance(error, NotWritten):
+            return _complain(str(error), NOT_WRITTEN)
         if error.filename is None and error.errno in _FULL:  # of a file the name would be known
             _forget_output()
             return _complain(f"cannot write standard output: {error.strerror}", NOT_WRITTEN)

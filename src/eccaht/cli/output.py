@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich import progress
 from rich.console import Console
 from rich.table import Table
 
+from eccaht.base.arrays import as_positive
 from eccaht.base.files import NotWritten, destination
 from eccaht.base.presentation.text import columns
 from eccaht.base.statistics import Delay, Estimate
 
+# family -> the options that shape it
+FAMILIES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("toeplitz", "equicorrelation", "block", "circulant", "graph", "kronecker"), ("rho",)),
+    **dict.fromkeys(("exponential", "rbf"), ("rho", "length_scale")),
+    "spectral-mixture": ("alpha_mix",),
+    "identity": (),
+}
+STREAMS = 128
 PLOTS = (".png", ".pdf", ".svg")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -188,6 +199,37 @@ def shown_progress(stage: str = "reading", total: float | None = None) -> Iterat
         yield Bar(lambda **now: bar.update(task, **now))
 
 
+@contextmanager
+def ended_by_signals(end_work: Callable[[], object]) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end what is done now, not the program; a second one ends the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        restore()
+        end_work()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        restore()
+
+
+def check_following(follow: bool, poll: float, timeout: float | None) -> None:
+    """Refuse lengths of time that are none; poll: how often to look, timeout: how long to wait, in seconds."""
+    if timeout is not None and not follow:
+        raise ValueError("--timeout is for growing files: add --follow")
+    as_positive(poll, "--poll")
+    if timeout is not None:
+        as_positive(timeout, "--timeout")
+
+
 # -- numbers in tables ---------------------------------------------------------------------------------
 
 
@@ -214,3 +256,32 @@ def show_mean(value: Delay | Estimate, places: int | None = None) -> str:
 
 def _rounded(x: float, places: int) -> str:
     return f"{round(x, places) + 0.0:.{places}f}"  # never -0.0
+
+
+def option(metavar: str | None, help: str, *names: str, **limits: Any) -> Any:
+    """An option: what stands for its value in the help, and what it is for; `min` and `max` limit a number."""
+    return typer.Option(*names, metavar=metavar, help=help, **limits)
+
+
+FAMILY_NAMES = ", ".join(FAMILIES)
+Json = Annotated[bool, option(None, "Print one JSON document instead.", "--json")]
+Jobs = Annotated[int | None, option("N", "Processes. [default: all cores]", min=1)]
+Seed = Annotated[int, option("N", "Another seed is another set of runs.", min=0)]
+Runs = Annotated[int, option("N", "Runs of each policy.", min=1)]
+Budget = Annotated[float, option("B", "Limit on a measurement: sum of |weights|.")]
+Estimator = Annotated[str, option("NAME", "Of the covariance.")]
+PolicyName = Annotated[str, option("NAME", "'eccaht policies' lists them.")]
+Policies = Annotated[str | None, option("NAMES", "With commas between; NAME-diagonal ignores correlation.")]
+ModelOrNoise = Annotated[Path | None, option("MODEL", "What 'eccaht calibrate' wrote.")]
+Streams = Annotated[int | None, option("K", f"How many streams. [default: {STREAMS}]", min=2)]
+Rho = Annotated[float | None, option(None, "Correlation of the family. [default: 0.8]")]
+LengthScale = Annotated[float | None, option(None, "Instead of --rho, for exponential and rbf.")]
+AlphaMix = Annotated[float | None, option(None, "Weight of the common factor: spectral-mixture.")]
+Missing = Annotated[Literal["refuse", "allow"], option(None, "What to do if the data lack sensors of the model.")]
+Timezone = Annotated[
+    str | None, option("ZONE", "Of times without an offset and of what is shown. [default: the history's]")
+]
+NoHeader = Annotated[bool, option(None, "The data have no column names.", "--no-header")]
+DecimalComma = Annotated[
+    bool | None, option(None, "Numbers are written as 1,5. [default: found by itself]", show_default=False)
+]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from eccaht.base.files import regular_file
-from eccaht.base.naming import did_you_mean
-from eccaht.streams.shifts import UnknownShift
+from eccaht.base.presentation.text import did_you_mean
+from eccaht.streams import UnknownShift
 
 Size = float | UnknownShift
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from eccaht.cli.options import option
-from eccaht.cli.output import grid
-from eccaht.streams.policies import CATALOGUE
+from eccaht.cli.output import grid, option
+from eccaht.streams import CATALOGUE
 
 
 def policies(as_json: Annotated[bool, option(None, "Print a JSON list.", "--json")] = False) -> None:

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
-from eccaht.cli.options import Jobs, Seed, option
-from eccaht.cli.output import note, shown_progress, writable_directory
+from eccaht.cli.output import Jobs, Seed, note, option, shown_progress, writable_directory
 from eccaht.research.paper import runner
 from eccaht.research.paper.catalogue import EXPERIMENTS, beside, choose
 from eccaht.research.paper.runner import Progress

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eccaht.cli.options import option
+from eccaht.cli.output import option
 
 
 def serve(

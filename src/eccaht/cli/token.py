@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from eccaht.base.durations import parse_duration
-from eccaht.cli.options import Json, option
-from eccaht.cli.output import note, show_lines
-from eccaht.cli.stores import Config, SchemaName, StoreUrl, opened
+from eccaht.base.clock import parse_duration
+from eccaht.cli.output import Json, note, option, show_lines
+from eccaht.cli.store import Config, SchemaName, StoreUrl, opened
 
 if TYPE_CHECKING:
-    from eccaht.service.security.tokens import Token
+    from eccaht.service.security.guard import Token
 
 _COLUMNS = ("name", "scopes", "state", "created", "expires", "last used")
 
@@ -51,20 +50,20 @@ def _check(action: str, name: str | None, scope: list[str] | None, expires: str 
             "which token? Give its NAME" if name is None else f"'token list' lists all: leave out {name!r}"
         )
     if action == "create":
-        from eccaht.service.security.scopes import checked
+        from eccaht.service.security.settings import checked_scopes
 
-        checked(scope or [])
+        checked_scopes(scope or [])
     elif scope or expires:
         raise ValueError("--scope and --expires are for 'token create': a token that is there keeps what it has")
 
 
 def _create(name: str, scope: list[str], seconds: float | None, *place: Any, as_json: bool) -> None:
-    from eccaht.service.security import tokens
+    from eccaht.service.security import guard
     from eccaht.service.store.store import now
 
     with opened(*place, make=True) as store, store.begin() as connection:
-        text = tokens.create(connection, name, scope, now=now(), seconds=seconds)
-        made = next(known for known in tokens.listed(connection) if known.name == name)
+        text = guard.create(connection, name, scope, now=now(), seconds=seconds)
+        made = next(known for known in guard.listed(connection) if known.name == name)
     if as_json:
         typer.echo(json.dumps({"token": text, **_document(made)}))
         return
@@ -73,19 +72,19 @@ def _create(name: str, scope: list[str], seconds: float | None, *place: Any, as_
 
 
 def _revoke(name: str, *place: Any, as_json: bool) -> None:
-    from eccaht.service.security import tokens
+    from eccaht.service.security import guard
     from eccaht.service.store.store import now
 
     with opened(*place) as store, store.begin() as connection:
-        tokens.revoke(connection, name, now=now())
+        guard.revoke(connection, name, now=now())
     typer.echo(json.dumps({"name": name, "state": "revoked"}) if as_json else f"Revoked {name}")
 
 
 def _list(*place: Any, as_json: bool) -> None:
-    from eccaht.service.security import tokens
+    from eccaht.service.security import guard
 
     with opened(*place) as store, store.read() as connection:
-        documents = [_document(known) for known in tokens.listed(connection)]
+        documents = [_document(known) for known in guard.listed(connection)]
     if as_json:
         typer.echo(json.dumps({"tokens": documents}))
     elif documents:

@@ -10,13 +10,25 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
-from eccaht.base.durations import parse_duration, show_duration
+from eccaht.base.clock import parse_duration, show_duration
 from eccaht.base.statistics import first_reached
-from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, Runs, Seed, option
-from eccaht.cli.output import deliver, show_lines, show_mean, shown_progress
+from eccaht.cli.output import (
+    Budget,
+    Estimator,
+    Jobs,
+    Json,
+    Policies,
+    Runs,
+    Seed,
+    deliver,
+    option,
+    show_lines,
+    show_mean,
+    shown_progress,
+)
 from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
+from eccaht.plants import Model
 from eccaht.plants.model.estimators import check_estimator
-from eccaht.plants.model.model import Model
 from eccaht.research.datasets.wadi import find_files, read_attacks
 from eccaht.research.experiments.comparison import summarise
 from eccaht.research.experiments.localisation import group_entry, pooled, savings, steps_table, summary_table
@@ -29,8 +41,6 @@ _FILES = ("columns.csv", "attacks.csv", *_FIG4A, "fig4b.csv", "fig4b.pdf", "fig4
 
 
 class _Done(NamedTuple):
-    """All that was found."""
-
     edition: str
     settings: WadiSettings
     model: Model
@@ -84,7 +94,7 @@ def wadi(
 
 def _save(place: Path, done: _Done) -> Iterator[Path]:
     from eccaht.base.presentation.style import saving_figure
-    from eccaht.research.experiments.localisation_figures import Times, draw_delays, draw_times
+    from eccaht.research.experiments.figures import Times, draw_delays, draw_times
 
     numbers = {each.label: len(each.columns) for each in done.prepared}
     known = {label: {"n_anomalies": number} for label, number in numbers.items()}

@@ -1,30 +1,53 @@
-"""`eccaht watch`: a plant watched window by window, recorded or as it happens."""
+"""`eccaht watch`: a plant watched window by window, recorded or as it happens.
+
+Windows come from complete files (`RecordedWindows`) or from one that grows (`Growing`). `Watching` hands them to the
+session of the plant, reports the events and keeps the state.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Event as Flag
+from time import monotonic
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from eccaht.base.durations import parse_duration
+from eccaht.base.clock import Clock, parse_duration
 from eccaht.base.files import regular_file
 from eccaht.base.presentation.text import counted
-from eccaht.cli.identify_sums import Following
-from eccaht.cli.options import DecimalComma, Missing, NoHeader, Timezone, option
-from eccaht.cli.output import check_outputs, note
-from eccaht.cli.search_view import ended_by_signals
-from eccaht.cli.watch_fleet import Fleet, watch_fleet
+from eccaht.cli.output import (
+    DecimalComma,
+    Missing,
+    NoHeader,
+    Timezone,
+    check_following,
+    check_outputs,
+    ended_by_signals,
+    note,
+    option,
+)
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
-from eccaht.cli.watch_session import Watching, check_rate
-from eccaht.cli.watch_windows import Growing, RecordedWindows
-from eccaht.plants.model.model import Model, load_model
-from eccaht.plants.model.prepare import Notation
-from eccaht.plants.watch.events import Event
-from eccaht.plants.watch.rates import false_alarm_every, rate_line
-from eccaht.plants.watch.session import Session
-from eccaht.plants.watch.watchers import WatchedPlant
+from eccaht.plants import (
+    Event,
+    Hearing,
+    Model,
+    Moved,
+    Notation,
+    PlantWatch,
+    Sample,
+    Session,
+    false_alarm_every,
+    load_model,
+    rate_line,
+)
+from eccaht.plants.incident.investigate import compare
+from eccaht.plants.model.follow import followed
+
+_SAVED_EVERY = 1.0  # seconds at least between states without an event
 
 
 def watch(
@@ -50,10 +73,10 @@ def watch(
         Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
     ] = None,
     fleet: Annotated[
-        Path | None, option("DIR", "Watch many plants: a folder each, with its model and data, or a plant.toml.")
+        Path | None, option("DIR", "Replay many plants: a folder each, with its model and data, or a plant.toml.")
     ] = None,
     scheduler: Annotated[
-        str | None, option("ADDR", "With --fleet, for recordings: replay on the Dask cluster of this scheduler.")
+        str | None, option("ADDR", "With --fleet: replay on the Dask cluster of this scheduler.")
     ] = None,
     missing: Missing = "refuse",
     timezone: Timezone = None,
@@ -70,16 +93,24 @@ def watch(
     rows. --false-alarms says how many false alarms are bearable in the long run. With --state the next start goes on
     after the last window that was counted, whatever ended the one before.
     """
-    Following(follow, poll, timeout).check()
+    check_following(follow, poll, timeout)
     commands = None if run is None else Commands(run)
-    notation = Notation(timezone, decimal_comma, False if no_header else None)
-    reading: dict[str, Any] = {"missing": missing, "notation": notation}
+    reading: dict[str, Any] = {
+        "missing": missing,
+        "notation": Notation(timezone, decimal_comma, False if no_header else None),
+    }
     if fleet is not None:
+        from eccaht.cli.watch_fleet import watch_fleet
+
         single = {"--model": model, "--data": data, "--shelve": shelve, "--orders": orders}
         if given := [name for name, value in single.items() if value]:
             raise ValueError(f"--fleet watches many plants, each with its own data: leave out {', '.join(given)}")
-        waits = (poll, timeout) if follow else None
-        watch_fleet(Fleet(fleet, waits, false_alarms, state, log, commands, as_json, scheduler, reading))
+        if follow:
+            raise ValueError(
+                "--fleet replays recordings; to follow growing files of many plants run 'eccaht serve --config FILE' "
+                'with a [plants.NAME.sources.rows] of kind = "file" and path = "..." for each'
+            )
+        watch_fleet(fleet, false_alarms, state, log, commands, scheduler, reading, as_json=as_json)
         return
     if scheduler is not None:
         raise ValueError("--scheduler is for replays of many plants: add --fleet DIR")
@@ -92,9 +123,7 @@ def watch(
     for path in data:
         regular_file(path, "data file").close()
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
-    session = None
-    if state is not None and state.exists():
-        session = check_rate(Session.load(state, calibrated, WatchedPlant.restored, digest), every, state)
+    session = resumed(state, calibrated, digest, every)
     after = None if session is None else session.position
     windows = (
         Growing(calibrated, data, after, poll=poll, timeout=timeout, **reading)
@@ -102,20 +131,35 @@ def watch(
         else RecordedWindows(calibrated, data, after, whole=state is None, **reading)
     )
     outlets = Outlets(None if log is None else Log(log), commands, as_json=as_json)
-    resumed = session is not None
-    session = session or Session(calibrated, WatchedPlant.of(calibrated, every, windows.decimals), digest)
+    begun = session is None
+    if session is None:
+        session = Session(PlantWatch(calibrated, false_alarm_every=every, decimals=windows.decimals), digest)
     for text in windows.notes:
         note(text)
     with ended_by_signals(windows.end), outlets.shown(session):
-        outlets.report([_started(session, model, resumed)])
+        outlets.report([_started(session, model, begun)])
         watching = Watching(session, state, outlets, orders)
-        if not resumed:
+        if begun:
             session.obeyed = len(watching.lines())
         watching.run(windows, shelved)
         outlets.report([of_program("stopped", f"stopped: {counted(session.windows, 'window')} so far")])
         outlets.finish()
     if windows.broken:
         raise typer.Exit(1)
+
+
+def resumed(path: Path | None, model: Model, digest: str, every: float) -> Session | None:
+    """The session that an earlier program left, if there is one; refused if it has another false-alarm rate."""
+    if path is None or not path.exists():
+        return None
+    session = Session.load(path, model, digest)
+    before = session.watch.false_alarm_every
+    if abs(before - every) > 1e-9 * every:
+        raise ValueError(
+            f"--state {path} was begun with a false alarm in {before:g} windows, not in {every:g}: "
+            "give the same --false-alarms, or another file to begin anew"
+        )
+    return session
 
 
 def _order(text: str, model: Model) -> str:
@@ -128,12 +172,179 @@ def _order(text: str, model: Model) -> str:
     return f"shelve {name} {length.strip()}"
 
 
-def _started(session: Session, path: Path, resumed: bool) -> Event:
-    model = session.model
-    assert isinstance(session.watcher, WatchedPlant)
-    windows = f"windows of {model.clock.length(model.seconds)}"
-    rate = rate_line(session.watcher.watch)
-    text = f"started: {path.name}, {counted(len(model.names), 'sensor')}, {windows}, {rate}"
-    if resumed and session.position is not None:
-        text = f"{text}; goes on after {model.clock.show(session.position)}"
+def _started(session: Session, path: Path, begun: bool) -> Event:
+    model, clock = session.model, session.model.clock
+    sensors, windows = counted(len(model.names), "sensor"), f"windows of {clock.length(model.seconds)}"
+    text = f"started: {path.name}, {sensors}, {windows}, {rate_line(session.watch)}"
+    if not begun and session.position is not None:
+        text = f"{text}; goes on after {clock.show(session.position)}"
     return of_program("started", text)
+
+
+# -- windows -------------------------------------------------------------------------------------------
+
+
+class RecordedWindows:
+    """The windows of complete files after the start `after`; the last one, which may lack rows, only if `whole`."""
+
+    broken = False
+
+    def __init__(
+        self, model: Model, data: list[Path], after: np.datetime64 | None, *, whole: bool, **reading: Any
+    ) -> None:
+        self._windows = model.prepare(data, bad="skip", **reading)
+        self._after, self._whole, self._ended = after, whole, Flag()
+        self.clock, self.decimals = self._windows.clock, self._windows.decimals
+        self.notes = (*self._windows.notes, *compare(model, self._windows)[1])
+        self.moved = self._windows.moved()
+        self.end = self._ended.set
+
+    def __iter__(self) -> Iterator[tuple[Sample, int]]:
+        """Each window, and how many rows came too late, which is none in a recording."""
+        starts = self._windows.starts
+        first = 0 if self._after is None else int(np.searchsorted(starts, self._after, side="right"))
+        last = len(starts) if self._whole else len(starts) - 1
+        for k, sample in enumerate(self._windows.samples()):
+            if self._ended.is_set():
+                return
+            if first <= k < last:
+                yield sample, 0
+
+
+class Growing:
+    """The complete windows after the start `after` of a CSV file that grows, until `end` or a time without rows.
+
+    The last window, which more rows may follow, is left to the next program. broken: whether an error ended it.
+    decimals, moved: only known of recordings.
+    """
+
+    decimals: dict[str, int | None] | None = None
+    moved: Sequence[Moved] = ()
+
+    def __init__(self, model: Model, data: list[Path], after: np.datetime64 | None, **reading: Any) -> None:
+        feed = followed(model, data, **reading, note=note)
+        assert feed.follower is not None
+        self._follower, self._model, self._after = feed.follower, model, after
+        self.notes, self.broken, self._ended = feed.notes, False, False
+
+    @property
+    def clock(self) -> Clock:
+        """What the times mean, known from the first window on."""
+        return self._follower.clock
+
+    def end(self) -> None:
+        """End soon; safe to call from a signal handler."""
+        self._ended = True
+        self._follower.end()
+
+    def __iter__(self) -> Iterator[tuple[Sample, int]]:
+        """Each window, and how many rows since the one before came too late for theirs."""
+        file, windows = self._follower.file, iter(self._follower)
+        known = 0 if self._after is None else None  # late rows; those of windows that were counted are known already
+        while True:
+            try:
+                sample = next(windows, None)
+            except ValueError:
+                if self._over and not file.rows:  # ended before anything was written
+                    return
+                raise
+            if self._over:
+                return
+            if sample is None:
+                self.broken = True
+                return
+            if self._after is None or sample.start > self._after:
+                late = file.faults.late
+                yield self._of_all(sample), 0 if known is None else late - known
+                known = late
+
+    @property
+    def _over(self) -> bool:
+        return self._ended or self._follower.file.timed_out
+
+    def _of_all(self, sample: Sample) -> Sample:
+        """The window of all sensors of the model, also of those that the file does not have."""
+        names = self._follower.file.names
+        if names == self._model.names:
+            return sample
+        places, size = self._model.places(names), len(self._model.names)
+        assert sample.rows is not None
+        assert sample.flat is not None
+        values, rows, flat = np.full(size, np.nan), np.zeros(size), np.zeros(size, dtype=bool)
+        values[places], rows[places], flat[places] = sample.values, sample.rows, sample.flat
+        return Sample(sample.start, values, rows, flat)
+
+
+# -- the loop ------------------------------------------------------------------------------------------
+
+
+class Watching:
+    """Takes the windows of one plant, reports their events and keeps the state, in the file `path` if there is one."""
+
+    def __init__(self, session: Session, path: Path | None, outlets: Outlets, orders: Path | None = None) -> None:
+        self._session, self._path, self._outlets, self._orders = session, path, outlets, orders
+        self._hearing = Hearing(float(session.model.summary.row_counts[0]), session.model.seconds)
+        self._saved = monotonic()
+
+    def run(self, windows: RecordedWindows | Growing, orders: Iterable[str] = ()) -> None:
+        """Report what an earlier program may not have reported, then watch until the windows end.
+
+        orders: what is obeyed before the first window.
+        """
+        if self._session.pending:
+            self._outlets.report(self._session.pending, again=True)
+            self._session.settle()
+            self._save()
+        first = list(orders)
+        for sample, late in windows:
+            self._take(sample, late, windows.clock, first, windows.moved)
+            first = []
+        self._save()
+
+    def _take(self, sample: Sample, late: int, clock: Clock, orders: Sequence[str], moved: Sequence[Moved]) -> None:
+        """Take a window; events are in the state before they are given out, and crossed out there afterwards."""
+        session, given = self._session, [*orders, *self._new_orders()]
+        events = [event for order in given for event in self._obey(order, sample.start, clock)]
+        events += session.take(sample, clock, late=late, moved=moved_by(moved, sample, session, clock))
+        self._hearing.took(late, 0 if sample.rows is None else int(sample.rows.max()))
+        if self._hearing.listen(0):
+            events += session.report(*self._hearing.news, sample.start, clock)
+        self._outlets.see(sample.start, sample.values, clock)
+        if events:
+            self._save()
+            self._outlets.report(events)
+            session.settle()
+        if events or given or monotonic() - self._saved >= _SAVED_EVERY:
+            self._save()
+
+    def _save(self) -> None:
+        if self._path is not None:
+            self._session.save(self._path)
+        self._saved = monotonic()
+
+    def lines(self) -> list[str]:
+        """The finished lines of the file of orders, which need not be there yet."""
+        if self._orders is None or not self._orders.is_file():
+            return []
+        text = self._orders.read_text(encoding="utf-8", errors="replace")
+        return text[: text.rfind("\n") + 1].splitlines()
+
+    def _new_orders(self) -> list[str]:
+        """Those since the last window; a file that became shorter is another one and is read from its beginning."""
+        lines = self.lines()
+        done = self._session.obeyed if self._session.obeyed <= len(lines) else 0
+        self._session.obeyed = len(lines)
+        return [line for line in lines[done:] if line.strip()]
+
+    def _obey(self, order: str, time: np.datetime64, clock: Clock) -> list[Event]:
+        try:
+            return self._session.obey(order, time, clock)
+        except ValueError as error:
+            note(f"the order {order.strip()!r} was not obeyed: {error}")
+            return []
+
+
+def moved_by(moved: Sequence[Moved], sample: Sample, session: Session, clock: Clock) -> dict[str, str]:
+    """The constants of the history that have moved by the end of a window, with what is to say of each."""
+    end = sample.start + np.timedelta64(round(session.model.seconds * 1e6), "us")
+    return {each.name: each.text(clock) for each in moved if each.since < end}

@@ -1,56 +1,101 @@
-"""`eccaht watch --fleet`: many plants in one process, or replayed on a cluster."""
+"""`eccaht watch --fleet`: recordings of many plants, replayed one after the other or on a cluster."""
 
 from __future__ import annotations
 
-import math
+import hashlib
+import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event as Flag
-from time import monotonic
 from typing import Any
 
 import typer
 
-from eccaht.base.files import NotWritten
+from eccaht.base.files import regular_file
 from eccaht.base.presentation.text import counted
-from eccaht.cli.output import Bar, check_outputs, note, shown_progress, writable_directory
-from eccaht.cli.search_view import ended_by_signals
-from eccaht.cli.watch_outlets import Commands, Log, Outlets, OutletsOfPlant, of_program
-from eccaht.cli.watch_session import Watching, check_rate
-from eccaht.cli.watch_windows import Growing, RecordedWindows
-from eccaht.plants.model.model import Model
-from eccaht.plants.watch.fleet import FleetPlant, Models, Replayed, SharedModels, plants_in, replay
-from eccaht.plants.watch.rates import false_alarm_every
-from eccaht.plants.watch.session import Session
+from eccaht.cli.output import Bar, check_outputs, ended_by_signals, note, shown_progress, writable_directory
+from eccaht.cli.watch import RecordedWindows, Watching, moved_by, resumed
+from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
+from eccaht.plants import Event, Model, PlantWatch, Session, false_alarm_every, load_model
 
-_HELD = 500  # files that stay open; of more plants each is opened when it has changed
-_OFTEN = 10  # looks at a growing file in the length of a window, at most
-_AGAIN = 30.0  # seconds until a file that could not be read is tried again
-_SAVING = 0.1  # share of the time in which states of plants without events are saved
-_HEAD = 1 << 16  # bytes in which two lines of a growing file are looked for
+SETTINGS = "plant.toml"
+MODELS, DATA = (".model", ".eccaht"), (".csv", ".csv.gz", ".parquet", ".pq")
+_LARGEST_SETTINGS = 1 << 20  # bytes
+_KEPT = 16  # models that are kept though no plant that is watched now has them
 
 
 @dataclass(frozen=True)
-class Fleet:
-    """The options as they were given; waits: seconds between looks and until the end, None without --follow."""
+class FleetPlant:
+    """Where a plant has its model and its data; false_alarms: a rate, as for `--false-alarms`."""
 
-    directory: Path
-    waits: tuple[float, float | None] | None
-    false_alarms: str | None
-    state: Path | None
-    log: Path | None
-    commands: Commands | None
-    as_json: bool
-    scheduler: str | None
-    reading: dict[str, Any]
+    name: str
+    model: Path
+    data: tuple[Path, ...]
+    false_alarms: str | None = None
 
-    def check(self) -> None:
-        """Refuse options that do not go together."""
-        if self.scheduler is not None and self.waits is not None:
-            raise ValueError("--scheduler replays recordings: leave out --follow")
-        if self.scheduler is not None and self.state is not None:
-            raise ValueError("--scheduler replays whole recordings and keeps no state: leave out --state")
+    def absolute(self) -> FleetPlant:
+        """The same for a process in another directory."""
+        return replace(self, model=self.model.absolute(), data=tuple(path.absolute() for path in self.data))
+
+
+def plants_in(directory: Path) -> tuple[list[FleetPlant], dict[str, str]]:
+    """The plants of a directory, by name: a folder each; and what is wrong with folders that are none."""
+    if not directory.is_dir():
+        raise ValueError(f"there is no directory {directory}: give one with a folder for each plant")
+    plants, faults = [], {}
+    for folder in sorted(directory.iterdir()):
+        if folder.is_dir() and not folder.name.startswith("."):
+            try:
+                plants.append(plant_in(folder))
+            except (ValueError, OSError) as error:
+                faults[folder.name] = str(error)
+    if not plants and not faults:
+        raise ValueError(f"{directory} has no plants: make a folder for each, with its model and its data")
+    return plants, faults
+
+
+def plant_in(folder: Path) -> FleetPlant:
+    """The plant of a folder: what its plant.toml says, else the one model and all data files in it."""
+    said = _settings(folder / SETTINGS)
+    models = [folder / said["model"]] if "model" in said else _files(folder, MODELS)
+    if len(models) != 1:
+        found = ", ".join(path.name for path in models) or "none"
+        raise ValueError(f"it needs one model, *.model or *.eccaht, or 'model = ...' in {SETTINGS}: found {found}")
+    data = [folder / name for name in said["data"]] if "data" in said else _files(folder, DATA)
+    if not data:
+        raise ValueError(f"it has no data: add CSV or Parquet files, or 'data = [...]' in {SETTINGS}")
+    for path, what in ((models[0], "model file"), *((path, "data file") for path in data)):
+        regular_file(path, what).close()
+    return FleetPlant(folder.name, models[0], tuple(data), said.get("false_alarms"))
+
+
+def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.name.lower().endswith(endings))
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """What a plant.toml says, checked; nothing if there is none."""
+    if not path.exists():
+        return {}
+    with regular_file(path, "settings") as file:
+        text = file.read(_LARGEST_SETTINGS)
+    try:
+        said = tomllib.loads(text.decode())
+    except ValueError as error:
+        raise ValueError(f"{SETTINGS} cannot be read: {error}") from None
+    if isinstance(said.get("data"), str):
+        said["data"] = [said["data"]]
+    kinds = {"model": str, "data": list, "false_alarms": str}
+    for key, value in said.items():
+        if key not in kinds:
+            raise ValueError(f"{SETTINGS} says {key[:40]!r}, which is none of {', '.join(kinds)}")
+        if not isinstance(value, kinds[key]) or (key == "data" and not all(isinstance(name, str) for name in value)):
+            raise ValueError(f"{SETTINGS}: {key} must be a text" + (" or a list of texts" if key == "data" else ""))
+    return said
+
+
+# -- replays -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -61,93 +106,74 @@ class Member:
     every: float
     state: Path | None
 
-    def session(self, shared: SharedModels) -> Session:
-        """Where an earlier program ended, or from the beginning."""
-        if self.state is None or not self.state.exists():
-            return shared.session(self.every)
-        return check_rate(shared.restored(self.state), self.every, self.state)
+    def opened(self, reading: dict[str, Any]) -> tuple[RecordedWindows, Session]:
+        """Its recording, and its session where an earlier program ended or from the beginning."""
+        model, digest = shared_model(self.plant.model)
+        session = resumed(self.state, model, digest, self.every)
+        after = None if session is None else session.position
+        windows = RecordedWindows(model, list(self.plant.data), after, whole=self.state is None, **reading)
+        if session is None:
+            session = Session(PlantWatch(model, false_alarm_every=self.every, decimals=windows.decimals), digest)
+        return windows, session
 
 
-def watch_fleet(fleet: Fleet) -> None:
-    """Check all plants, then watch them; a plant whose data break ends none of the others."""
-    fleet.check()
-    plants, faults = plants_in(fleet.directory)
-    inputs = {f"the data of {plant.name}": [plant.model, *plant.data] for plant in plants} if fleet.log else {}
-    check_outputs({"--log": fleet.log}, inputs)
-    if fleet.state is not None:
-        writable_directory(fleet.state, "--state")
-    outlets = Outlets(None if fleet.log is None else Log(fleet.log), fleet.commands, as_json=fleet.as_json)
-    models, members, follows, sensors = Models(), list[Member](), list[Follow](), 0
+def watch_fleet(
+    directory: Path,
+    false_alarms: str | None,
+    state: Path | None,
+    log: Path | None,
+    commands: Commands | None,
+    scheduler: str | None,
+    reading: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Check all plants, then watch their recordings; a plant whose data break ends none of the others."""
+    if scheduler is not None and state is not None:
+        raise ValueError("--scheduler replays whole recordings and keeps no state: leave out --state")
+    plants, faults = plants_in(directory)
+    inputs = {f"the data of {plant.name}": [plant.model, *plant.data] for plant in plants} if log else {}
+    check_outputs({"--log": log}, inputs)
+    if state is not None:
+        writable_directory(state, "--state")
+    outlets = Outlets(None if log is None else Log(log), commands, as_json=as_json)
+    members, sensors = list[Member](), 0
     with shown_progress("plants checked", len(plants)) as bar:
         for plant in plants:
             try:
-                shared = models.of(plant.model)
-                member = _checked(fleet, plant, shared.model)
-                session = member.session(shared)
+                model, digest = shared_model(plant.model)
+                every = false_alarm_every(plant.false_alarms or false_alarms, model)
+                member = Member(plant, every, None if state is None else state / f"{plant.name}.state")
+                source = reading["notation"].recorded(model, list(plant.data))  # as far as the first lines show
+                reading["notation"].expected(model).present(source.layouts, reading["missing"])
+                resumed(member.state, model, digest, every)
             except (ValueError, OSError) as error:
                 faults[plant.name] = str(error)
                 continue
             members.append(member)
-            sensors += len(shared.model.names)
-            if fleet.waits is not None:
-                follows.append(Follow(fleet, member, shared, session, outlets, held=len(plants) <= _HELD))
+            sensors += len(model.names)
             bar.advance()
     if faults:
         for name, text in sorted(faults.items()):
             typer.echo(f"eccaht: plant {name}: {' '.join(text.split())}", err=True)
         raise typer.Exit(2)
-    program = OutletsOfPlant(outlets, None)
+    program = outlets.of(None)
     text = f"started: {counted(len(members), 'plant')} with {counted(sensors, 'sensor')}"
     program.report([of_program("started", text)])
-    if fleet.waits is not None:
-        rounds = Rounds(follows, *fleet.waits)
-        with ended_by_signals(rounds.end):
-            rounds.run()
-        windows, broken = sum(each.watching.session.windows for each in follows), any(each.broken for each in follows)
-    else:
-        with shown_progress("plants", len(members)) as bar:
-            replays = _on_cluster if fleet.scheduler is not None else _replayed
-            windows, broken = replays(fleet, members, outlets, bar)
+    with shown_progress("plants", len(members)) as bar:
+        if scheduler is None:
+            windows, broken = _here(members, reading, outlets, bar)
+        else:
+            windows, broken = _on_cluster(scheduler, members, reading, outlets, bar)
     program.report([of_program("stopped", f"stopped: {counted(windows, 'window')} so far")])
     outlets.finish()
     if broken:
         raise typer.Exit(1)
 
 
-def _checked(fleet: Fleet, plant: FleetPlant, model: Model) -> Member:
-    """The plant, if its data can be read as the model's history was, as far as their first lines show."""
-    every = false_alarm_every(plant.false_alarms or fleet.false_alarms, model)
-    notation, missing = fleet.reading["notation"], fleet.reading["missing"]
-    if fleet.waits is not None:
-        if len(plant.data) > 1:
-            raise ValueError(f"--follow needs one growing CSV file, not {len(plant.data)}: name it in its plant.toml")
-        _growing(fleet, plant, model, None)
-    if fleet.waits is None or _has_rows(plant.data[0]):
-        source = notation.recorded(model, list(plant.data))
-        notation.expected(model).present(source.layouts, missing)
-    return Member(plant, every, None if fleet.state is None else fleet.state / f"{plant.name}.state")
-
-
-def _has_rows(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(_HEAD).count(b"\n") > 1
-
-
-def _growing(fleet: Fleet, plant: FleetPlant, model: Model, after: Any) -> Growing:
-    """The growing file of a plant, of which notes carry the plant's name."""
-
-    def say(text: str) -> None:
-        note(f"{plant.name}: {text}")
-
-    return Growing(model, list(plant.data), after, poll=0.0, timeout=None, say=say, **fleet.reading)
-
-
-# -- recordings ----------------------------------------------------------------------------------------
-
-
-def _replayed(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: Bar) -> tuple[int, bool]:
+def _here(members: Sequence[Member], reading: dict[str, Any], outlets: Outlets, bar: Bar) -> tuple[int, bool]:
     """Replay one plant after the other; how many windows they have, and whether data of one could not be read."""
-    models, windows, broken = Models(), 0, False
+    windows, broken = 0, False
     ended, current = Flag(), list[RecordedWindows]()
 
     def end() -> None:
@@ -157,53 +183,73 @@ def _replayed(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: Ba
 
     with ended_by_signals(end):
         for member in members:
-            shared, plant = models.of(member.plant.model), member.plant
-            session = member.session(shared)
+            name = member.plant.name
             try:
-                whole = member.state is None
-                recording = RecordedWindows(
-                    shared.model, list(plant.data), session.position, whole=whole, **fleet.reading
-                )
+                recording, session = member.opened(reading)
             except (ValueError, OSError) as error:
-                note(f"{plant.name} cannot be read: {error}")
+                note(f"{name} cannot be read: {error}")
                 broken = True
                 continue
             current[:] = [recording]
             if ended.is_set():
                 break
             for text in recording.notes:
-                note(f"{plant.name}: {text}")
-            Watching(session, member.state, OutletsOfPlant(outlets, plant.name)).run(recording)
+                note(f"{name}: {text}")
+            Watching(session, member.state, outlets.of(name)).run(recording)
             windows += session.windows
             bar.advance()
     return windows, broken
 
 
-def _on_cluster(fleet: Fleet, members: Sequence[Member], outlets: Outlets, bar: Bar) -> tuple[int, bool]:
+@dataclass(frozen=True)
+class Replayed:
+    """What a plant's recording showed: its events, and how many windows it has; error: why it could not be read."""
+
+    events: tuple[Event, ...] = ()
+    windows: int = 0
+    notes: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def replay(k: int, member: Member, reading: dict[str, Any]) -> tuple[int, Replayed]:
+    """Watch all windows of the k-th plant, on a worker of a cluster."""
+    try:
+        recording, session = member.opened(reading)
+    except (ValueError, OSError) as error:
+        return k, Replayed(error=str(error))
+    events = list[Event]()
+    for sample, late in recording:
+        moved = moved_by(recording.moved, sample, session, recording.clock)
+        events += session.take(sample, recording.clock, late=late, moved=moved)
+    return k, Replayed(tuple(events), session.windows, recording.notes)
+
+
+def _on_cluster(
+    scheduler: str, members: Sequence[Member], reading: dict[str, Any], outlets: Outlets, bar: Bar
+) -> tuple[int, bool]:
     """Replay on the workers of a cluster, one plant a task, and report in the order of the plants."""
     windows, broken = 0, False
-    for member, found in zip(members, _in_order(fleet, members, bar), strict=True):
+    for member, found in zip(members, _in_order(scheduler, members, reading, bar), strict=True):
         name = member.plant.name
         for text in found.notes:
             note(f"{name}: {text}")
         if found.error is not None:
             note(f"{name} cannot be read: {found.error}")
             broken = True
-        OutletsOfPlant(outlets, name).report(found.events)
+        outlets.of(name).report(found.events)
         windows += found.windows
     return windows, broken
 
 
-def _in_order(fleet: Fleet, members: Sequence[Member], bar: Bar) -> Iterator[Replayed]:
+def _in_order(scheduler: str, members: Sequence[Member], reading: dict[str, Any], bar: Bar) -> Iterator[Replayed]:
     """What the workers found; what comes early waits for its turn."""
     from eccaht.research.experiments.workers import workers
 
-    missing, notation = fleet.reading["missing"], fleet.reading["notation"]
-    tasks = [(k, member.plant.absolute(), member.every, missing, notation) for k, member in enumerate(members)]
+    tasks = [(k, replace(member, plant=member.plant.absolute()), reading) for k, member in enumerate(members)]
     waiting: dict[int, Replayed] = {}
     turn = 0
-    with workers("dask", fleet.scheduler, 1) as start:
-        for k, found in start(_numbered, tasks):
+    with workers("dask", scheduler, 1) as start:
+        for k, found in start(replay, tasks):
             bar.advance()
             waiting[k] = found
             while turn in waiting:
@@ -211,113 +257,15 @@ def _in_order(fleet: Fleet, members: Sequence[Member], bar: Bar) -> Iterator[Rep
                 turn += 1
 
 
-def _numbered(k: int, *arguments: Any) -> tuple[int, Replayed]:
-    return k, replay(*arguments)
+def shared_model(path: Path) -> tuple[Model, str]:
+    """The model of a file and the digest of the file; plants that have the same, also as copies, share the last few."""
+    with regular_file(path, "model file") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    model = _MODELS.pop(digest, None) or load_model(path)
+    while len(_MODELS) >= _KEPT:
+        del _MODELS[next(iter(_MODELS))]
+    _MODELS[digest] = model
+    return model, digest
 
 
-# -- growing files -------------------------------------------------------------------------------------
-
-
-class Follow:
-    """One plant whose file grows; due: when it is looked at next. broken: why it cannot be read now."""
-
-    def __init__(
-        self, fleet: Fleet, member: Member, shared: SharedModels, session: Session, outlets: Outlets, *, held: bool
-    ) -> None:
-        self._fleet, self._plant, self._shared, self._held = fleet, member.plant, shared, held
-        self.watching = Watching(
-            session, member.state, OutletsOfPlant(outlets, member.plant.name), saved_every=math.inf
-        )
-        assert fleet.waits is not None
-        self._interval = max(fleet.waits[0], shared.model.seconds / _OFTEN)
-        self._source: Growing | None = None
-        self.due, self.broken = 0.0, ""
-
-    def look(self) -> bool:
-        """Take the windows that are complete now; whether there was anything new."""
-        try:
-            if self._source is None:
-                self._source = _growing(self._fleet, self._plant, self._shared.model, self.watching.session.position)
-            new, windows = self._source.look(held=self._held)
-            for sample, late in windows:
-                self.watching.take(sample, late, self._source.clock)
-        except NotWritten:
-            raise
-        except (ValueError, OSError) as error:
-            self._break(str(error))
-            return False
-        if self.broken and new:
-            note(f"{self._plant.name} can be read again")
-            self.broken = ""
-        self.due = 0.0 if new else monotonic() + self._interval
-        return new
-
-    def _break(self, why: str) -> None:
-        """Report, once, that the file cannot be read, and begin anew with it later."""
-        if why != self.broken:
-            note(f"{self._plant.name} cannot be read, tried again every {_AGAIN:g} seconds: {why}")
-        self.close()
-        self.broken, self.due = why, monotonic() + _AGAIN
-
-    def close(self) -> None:
-        if self._source is not None:
-            self._source.close()
-        self._source = None
-
-
-class Rounds:
-    """Looks at all plants in turn, a piece of each file at a time, until `end` or so long without a new row."""
-
-    def __init__(self, follows: Sequence[Follow], poll: float, timeout: float | None) -> None:
-        self._follows, self._poll, self._timeout = follows, poll, timeout
-        self._ended, self._unsaved = Flag(), dict[Follow, None]()  # in the order in which they wait
-        self._begun, self._spent = monotonic(), 0.0
-        self.end = self._ended.set
-
-    def run(self) -> None:
-        """Report what an earlier program may not have reported, go round, and save all states."""
-        try:
-            self._go_round()
-        finally:
-            for follow in self._follows:
-                follow.close()
-        for follow in self._follows:
-            if follow.watching.unsaved:
-                follow.watching.save()
-
-    def _go_round(self) -> None:
-        for follow in self._follows:
-            follow.watching.begin()
-        heard = monotonic()
-        while not self._ended.is_set():
-            for follow in self._follows:
-                if self._ended.is_set():
-                    break
-                if follow.due <= monotonic():
-                    if follow.look():
-                        heard = monotonic()
-                    if follow.watching.unsaved:
-                        self._unsaved[follow] = None
-                    self._save_one()
-            if self._timeout is not None and monotonic() - heard >= self._timeout:
-                if not any(follow.look() for follow in self._follows):  # a slow round may have come late to some
-                    break
-                heard = monotonic()
-            while self._save_one() and not self._ended.is_set():
-                pass
-            self._ended.wait(min(self._poll, max(min(each.due for each in self._follows) - monotonic(), 0.0)))
-
-    def _save_one(self) -> bool:
-        """Save the state that waits longest, if enough time has passed since other savings; whether it was.
-
-        States without an event may be old: the windows since then are in the data.
-        """
-        now = monotonic()
-        if not self._unsaved or self._spent > _SAVING * (now - self._begun):
-            return False
-        follow = next(iter(self._unsaved))
-        del self._unsaved[follow]
-        if follow.watching.unsaved:  # and not saved with an event since
-            follow.watching.save()
-        self._spent += monotonic() - now
-        return True
+_MODELS: dict[str, Model] = {}  # by digest, the last used one at the end

@@ -1,4 +1,4 @@
-"""Where the events of a watch go: standard output, a file of JSON lines, and commands that an alarm starts."""
+"""Where the events of a watch go: standard output, a file of JSON lines, commands on an alarm, and the terminal."""
 
 from __future__ import annotations
 
@@ -9,48 +9,41 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
 
+from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock
 from eccaht.base.files import NotWritten
 from eccaht.cli.output import note
-from eccaht.cli.watch_view import WatchView, shown_live
-from eccaht.plants.watch.events import Event
-from eccaht.plants.watch.session import Session
+from eccaht.plants import Event, Session
 
 URGENT = ("alarm", "stuck", "silent", "range", "moved")  # events on which the command runs
 
 LONGEST_RUN = 60.0  # seconds that a command may take
 _AT_ONCE = 8  # commands that may run side by side
 _TAIL = 1 << 20  # bytes at the end of a log in which a line is looked for
+_SHOWN, _RECENT, _SUSPECTS = 60, 5, 8  # windows of a line on a terminal; those that say who moved; sensors
+_WIDTH = 30  # cells of the evidence, the threshold at its end
+_STYLES = {"quiet": "green", "suspicious": "yellow", "alarm": "bold red"}
+_LEVELS = "▁▂▃▄▅▆▇█"
 
+_ALONE: Mapping[str, str | None] = MappingProxyType({})
 
-@dataclass(frozen=True)
-class OfPlant:
-    """An event of one of several plants; plant: its name, None for what the program does itself."""
-
-    plant: str | None
-    of: Event
-
-    @property
-    def text(self) -> str:
-        return self.of.text if self.plant is None else f"{self.plant}: {self.of.text}"
-
-    def document(self) -> dict[str, Any]:
-        return {"plant": self.plant, **self.of.document()}
-
-
-AnyEvent = Event | OfPlant
+Document = Mapping[str, Any]  # an event, perhaps with the name of its plant
 
 
 def of_program(kind: Literal["started", "stopped"], text: str) -> Event:
@@ -58,9 +51,9 @@ def of_program(kind: Literal["started", "stopped"], text: str) -> Event:
     return Event(kind, datetime.now(UTC).isoformat(timespec="seconds"), text)
 
 
-def json_line(event: AnyEvent) -> str:
+def json_line(document: Document) -> str:
     """The event as one line of JSON, without its end."""
-    return json.dumps(event.document(), allow_nan=False)
+    return json.dumps(document, allow_nan=False)
 
 
 class Log:
@@ -82,15 +75,15 @@ class Log:
             file.truncate(size - len(tail) + kept)
         self._known = frozenset(tail[:kept].decode("utf-8", "replace").splitlines())
 
-    def has(self, event: AnyEvent) -> bool:
+    def has(self, document: Document) -> bool:
         """Was this very event, with its number, among the last ones when the file was opened?"""
-        return json_line(event) in self._known
+        return json_line(document) in self._known
 
-    def write(self, event: AnyEvent) -> None:
+    def write(self, document: Document) -> None:
         """Append an event; the file is opened anew for each, so that it may be moved away at any time."""
         try:
             with self._path.open("ab", buffering=0) as file:
-                file.write(f"{json_line(event)}\n".encode())
+                file.write(f"{json_line(document)}\n".encode())
                 os.fsync(file.fileno())
         except OSError as error:
             raise NotWritten(error.errno, error.strerror or str(error), str(self._path)) from None
@@ -113,12 +106,12 @@ class Commands:
         self._longest = longest
         self._threads: list[threading.Thread] = []
 
-    def start(self, event: AnyEvent) -> None:
+    def start(self, document: Document) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if len(self._threads) >= _AT_ONCE:
-            note(f"--exec was not run on {event.text!r}: {_AT_ONCE} commands are still running")
+            note(f"--exec was not run on {shown_text(document)!r}: {_AT_ONCE} commands are still running")
             return
-        thread = threading.Thread(target=self._run, args=(event,), daemon=True)
+        thread = threading.Thread(target=self._run, args=(document,), daemon=True)
         thread.start()
         self._threads.append(thread)
 
@@ -128,12 +121,12 @@ class Commands:
         for thread in self._threads:
             thread.join(max(end - monotonic(), 0.0))
 
-    def _run(self, event: AnyEvent) -> None:
+    def _run(self, document: Document) -> None:
         try:
             done = subprocess.run(
                 self._words,
-                input=json_line(event).encode(),
-                env={**os.environ, **variables(event)},
+                input=json_line(document).encode(),
+                env={**os.environ, **variables(document)},
                 stdout=sys.stderr.fileno(),
                 timeout=self._longest,
                 check=False,
@@ -147,25 +140,41 @@ class Commands:
                 note(f"--exec ended with code {done.returncode}")
 
 
-def variables(event: AnyEvent) -> dict[str, str]:
+def variables(document: Document) -> dict[str, str]:
     """The event as variables of the environment; lists have commas between.
 
-    >>> variables(Event("silent", "2024-05-01T08:00:00", "silent: FT-1", 7, sensors=("FT-1", "FT-2")))["EVENT_SENSORS"]
+    >>> event = Event("silent", "2024-05-01T08:00:00", "silent: FT-1", 7, sensors=("FT-1", "FT-2"))
+    >>> variables(event.document())["EVENT_SENSORS"]
     'FT-1,FT-2'
     """
     found = {}
-    for name, value in event.document().items():
+    for name, value in document.items():
         text = "" if value is None else ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
         found["EVENT" if name == "event" else f"EVENT_{name.upper()}"] = text.replace("\0", "")
     return found
 
 
-class Outlets:
-    """Everywhere that events go: standard output, the log, commands, and the view on a terminal."""
+def shown_text(document: Document) -> str:
+    """The event for people, with its plant where there are several."""
+    plant = document.get("plant")
+    return str(document["text"]) if plant is None else f"{plant}: {document['text']}"
 
-    def __init__(self, log: Log | None, commands: Commands | None, *, as_json: bool) -> None:
-        self._log, self._commands, self._as_json = log, commands, as_json
-        self._view: WatchView | None = None
+
+class Outlets:
+    """Everywhere that events go: standard output, the log, commands, and the view on a terminal.
+
+    among: what documents of one of several plants begin with: its name, None for what the program does itself.
+    """
+
+    def __init__(
+        self, log: Log | None, commands: Commands | None, *, as_json: bool, among: Mapping[str, str | None] = _ALONE
+    ) -> None:
+        self._log, self._commands, self._as_json, self._among = log, commands, as_json, among
+        self._view: _WatchView | None = None
+
+    def of(self, plant: str | None) -> Outlets:
+        """The same for one of several plants."""
+        return Outlets(self._log, self._commands, as_json=self._as_json, among={"plant": plant})
 
     @contextmanager
     def shown(self, session: Session) -> Iterator[None]:
@@ -173,63 +182,99 @@ class Outlets:
         if self._as_json or not sys.stdout.isatty():
             yield
             return
-        with shown_live(session) as self._view:
+        with Live(console=Console(), refresh_per_second=4, transient=True) as live:
+            self._view = _WatchView(session, live)
             yield
         self._view = None
 
-    def see(self, time: np.datetime64, values: Any, clock: Clock) -> None:
+    def see(self, time: np.datetime64, values: Array, clock: Clock) -> None:
         if self._view is not None:
             self._view.see(clock.show(time), values)
 
-    def report(self, events: Iterable[AnyEvent]) -> None:
+    def report(self, events: Iterable[Event], *, again: bool = False) -> None:
+        """Report events; again: what the log has, because it was reported before, is neither logged nor printed."""
         for event in events:
-            if self._log is not None:
-                self._log.write(event)
-            self._print(event)
-            self._run(event)
-
-    def report_again(self, events: Iterable[AnyEvent]) -> None:
-        """Report events that may have been reported before: what the log has is neither logged nor printed again."""
-        for event in events:
-            if self._log is None or not self._log.has(event):
-                self.report([event])
-            else:
-                self._run(event)
+            document = {**self._among, **event.document()}
+            if not (again and self._log is not None and self._log.has(document)):
+                if self._log is not None:
+                    self._log.write(document)
+                self._print(document)
+            if self._commands is not None and event.event in URGENT:
+                self._commands.start(document)
 
     def finish(self) -> None:
         """Let commands end."""
         if self._commands is not None:
             self._commands.finish()
 
-    def _print(self, event: AnyEvent) -> None:
-        line = json_line(event) if self._as_json else f"{_plain(event).time}  {event.text}"
+    def _print(self, document: Document) -> None:
+        line = json_line(document) if self._as_json else f"{document['time']}  {shown_text(document)}"
         if self._view is not None:
             self._view.say(line)
             return
         typer.echo(line)
         sys.stdout.flush()
 
-    def _run(self, event: AnyEvent) -> None:
-        if self._commands is not None and _plain(event).event in URGENT:
-            self._commands.start(event)
+
+# -- on a terminal -------------------------------------------------------------------------------------
 
 
-class OutletsOfPlant:
-    """The outlets as one of several plants sees them: its events carry its name."""
+class _WatchView:
+    """The state, the evidence against the threshold, and the sensors that moved most, redrawn with every window."""
 
-    def __init__(self, outlets: Outlets, plant: str | None) -> None:
-        self._outlets, self._plant = outlets, plant
+    def __init__(self, session: Session, live: Live) -> None:
+        self._session, self._live = session, live
+        self._values: deque[Array] = deque(maxlen=_SHOWN)
 
-    def see(self, time: np.datetime64, values: Any, clock: Clock) -> None:
-        """Show nothing: there are too many plants."""
+    def see(self, time: str, values: Array) -> None:
+        """Take a window, in robust units."""
+        self._values.append(values)
+        self._live.update(_frame(self._session, time, np.array(self._values)))
 
-    def report(self, events: Iterable[Event]) -> None:
-        self._outlets.report(OfPlant(self._plant, event) for event in events)
-
-    def report_again(self, events: Iterable[Event]) -> None:
-        """Report events that may have been reported before."""
-        self._outlets.report_again(OfPlant(self._plant, event) for event in events)
+    def say(self, line: str) -> None:
+        self._live.console.print(Text(line))
 
 
-def _plain(event: AnyEvent) -> Event:
-    return event.of if isinstance(event, OfPlant) else event
+def _frame(session: Session, time: str, values: Array) -> Group:
+    """Draw the state after the last of these windows, (T, K)."""
+    watch, names = session.watch, session.model.names
+    alarm, state, evidence = watch.alarm, watch.state, watch.evidence
+    known = alarm is not None and session.operator.acknowledged == alarm.time
+    cells = round(_WIDTH * min(evidence, 1.0))
+    shown_state = (state + (" (acknowledged)" if known else ""), _STYLES[state])
+    lines = [
+        Text.assemble((f"{time}  ", "dim"), shown_state, f"  {session.windows} windows"),
+        Text.assemble("evidence  ", ("█" * cells).ljust(_WIDTH, "·"), f"│ {evidence:.3g} of 1"),
+    ]
+    named = () if alarm is None else alarm.names
+    for name in suspects(names, named, values):
+        column = values[:, names.index(name)]
+        style = _STYLES["alarm"] if name in named else ""
+        lines.append(Text.assemble((f"{name[:20]:<20} ", style), sparkline(column), f" {column[-1]:+.2f}"))
+    return Group(*lines)
+
+
+def suspects(names: Sequence[str], named: Sequence[str], values: Array) -> list[str]:
+    """The sensors of an alarm, then those whose last windows lie furthest from the earlier ones, at most eight."""
+    if len(values) <= _RECENT:
+        return list(named)[:_SUSPECTS]
+    filled = np.where(np.isnan(values), 0.0, values)
+    moved = np.abs(filled[-_RECENT:].mean(axis=0) - np.median(filled[:-_RECENT], axis=0))
+    others = [names[k] for k in np.argsort(-moved, kind="stable").tolist() if names[k] not in named]
+    return [*named, *others][:_SUSPECTS]
+
+
+def sparkline(values: Array) -> str:
+    """Values as bars of eight heights, blank where there is none.
+
+    >>> sparkline(np.array([0.0, 1.0, np.nan, 7.0]))
+    '▁▂ █'
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return " " * len(values)
+    low, span = float(known.min()), float(np.ptp(known)) or 1.0
+    heights = np.nan_to_num((values - low) / span * (len(_LEVELS) - 1))
+    return "".join(
+        " " if np.isnan(x) else _LEVELS[round(h)] for x, h in zip(values.tolist(), heights.tolist(), strict=True)
+    )

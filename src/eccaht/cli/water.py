@@ -10,9 +10,19 @@ from typing import Annotated, Any, Literal
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
-from eccaht.base.durations import parse_duration, show_duration
-from eccaht.cli.options import Budget, Estimator, Jobs, Json, Policies, option
-from eccaht.cli.output import deliver, show_lines, show_mean, shown_progress
+from eccaht.base.clock import parse_duration, show_duration
+from eccaht.cli.output import (
+    Budget,
+    Estimator,
+    Jobs,
+    Json,
+    Policies,
+    deliver,
+    option,
+    show_lines,
+    show_mean,
+    shown_progress,
+)
 from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
 from eccaht.plants.model.estimators import check_estimator
 from eccaht.research.datasets.water import check_step, load_wntr
@@ -67,7 +77,7 @@ def water(
 
 def _save(directory: Path, outcome: WaterOutcome, settings: WaterSettings) -> Iterator[Path]:
     from eccaht.base.presentation.style import saving_figure
-    from eccaht.research.experiments.localisation_figures import draw_delays
+    from eccaht.research.experiments.figures import draw_delays
 
     title = f"{len(outcome.attacks)} attacks of two hours on a water network of {len(outcome.model.names)} sensors, "
     title += f"attacked sensors lifted by {settings.shift:g} x interquartile range"

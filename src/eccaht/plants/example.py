@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from eccaht.base.arrays import Array
-from eccaht.base.durations import show_time
+from eccaht.base.clock import show_time
 from eccaht.base.files import replacing
 from eccaht.base.randomness import Seed, rng_for
 

@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import Array, as_count, frozen, inner, l1_norm
 from eccaht.base.clock import PLAIN, Clock
-from eccaht.streams.problem import Problem
-from eccaht.streams.run.loop import Reading, Window
+from eccaht.streams import Problem, Reading, Window
 
 if TYPE_CHECKING:
     from eccaht.plants.data.windows import Sample, Windows
+    from eccaht.plants.model.gaps import Culprit, RowNoise, StandstillWatcher
     from eccaht.plants.model.model import Model
-    from eccaht.plants.model.rows import RowNoise
-    from eccaht.plants.model.standstill import Culprit, StandstillWatcher
-    from eccaht.streams.excess import Excess
+    from eccaht.streams.covariance.base import Excess
+
+__all__ = ["EndOfData", "Replay"]
 
 _NOTHING_NEW = 1e-8  # share of the weights left after projection: less is rounding error
 ALIKE = 1.1  # largest inflation at which a policy that takes no inflation may treat a window as full
@@ -211,8 +211,7 @@ def _knowledge(model: Model | None, problem: Problem) -> tuple[RowNoise | None, 
     """What the model knows about missing rows and standing still, for the sensors of the problem."""
     if model is None:
         return None, None
-    from eccaht.plants.model.rows import RowNoise
-    from eccaht.plants.model.standstill import StandstillWatcher
+    from eccaht.plants.model.gaps import RowNoise, StandstillWatcher
 
     names = problem.names or model.names
     return RowNoise.of(model, names, problem.covariance), StandstillWatcher(model, names)

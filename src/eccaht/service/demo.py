@@ -13,10 +13,8 @@ import numpy as np
 
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import rng_for
-from eccaht.plants.data.source import Arrays
+from eccaht.plants import Arrays, Model, calibrate
 from eccaht.plants.example import DEVIATION, SHARED, TAGS, USUAL, disturbed
-from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.model import Model
 from eccaht.service.rows import Busy, Rows, SourceState
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions
@@ -32,7 +30,7 @@ _LOG = logging.getLogger("eccaht.service")
 
 
 @dataclass(frozen=True)
-class DemoFault:
+class _DemoFault:
     """What goes wrong: sensors, by their place, how, by how many of their deviations, and in which seconds."""
 
     sensors: tuple[int, ...]
@@ -53,7 +51,7 @@ class DemoFault:
             readings[chosen] += self.size
 
 
-def faults(seed: int) -> Iterator[DemoFault]:
+def faults(seed: int) -> Iterator[_DemoFault]:
     """One fault after the other, for ever; the first two are steps of two sensors."""
     rng, start, count = rng_for(seed, "demo", "faults"), _FIRST, 0
     while True:
@@ -61,7 +59,7 @@ def faults(seed: int) -> Iterator[DemoFault]:
         sensors = rng.choice(len(TAGS), 2 if count < 2 else int(rng.integers(1, 4)), replace=False)
         size = float(rng.choice([-1.0, 1.0]) * rng.uniform(2.5, 3.5))
         end = start + int(rng.integers(*_LASTS))
-        yield DemoFault(tuple(sensors.tolist()), kind, size, start, end)
+        yield _DemoFault(tuple(sensors.tolist()), kind, size, start, end)
         start, count = end + int(rng.integers(*_QUIET)), count + 1
 
 

@@ -23,21 +23,30 @@ _SHORT = 3  # a secret of fewer letters is in every text
 class SecretUrl(SecretStr):
     """A URL that may hold secrets; as text it is what `shown_url` shows of it."""
 
+    shows_path = True
+
     def _display(self) -> str:
-        return shown_url(self.get_secret_value())
+        return shown_url(self.get_secret_value(), path=self.shows_path)
 
     def secrets(self) -> Iterator[str]:
-        yield from _url_secrets(self.get_secret_value())
+        """The parts that are hidden, those of userinfo and query also one by one."""
+        text = self.get_secret_value()
+        if shown_url(text, path=self.shows_path) == HIDDEN:
+            yield text.partition("://")[2] or text
+            return
+        parts = urlsplit(text)
+        userinfo = parts.netloc.rpartition("@")[0]
+        yield from (userinfo, *userinfo.split(":", 1))
+        yield from (field.partition("=")[2] or field for field in parts.query.split("&"))
+        yield parts.fragment
+        if not self.shows_path:
+            yield parts.path.strip("/")
 
 
 class SecretHook(SecretUrl):
     """A URL whose path is a secret too, as those of webhooks are."""
 
-    def _display(self) -> str:
-        return shown_url(self.get_secret_value(), path=False)
-
-    def secrets(self) -> Iterator[str]:
-        yield from _url_secrets(self.get_secret_value(), path=False)
+    shows_path = False
 
 
 def shown_url(text: str, *, path: bool = True) -> str:
@@ -64,20 +73,6 @@ def shown_url(text: str, *, path: bool = True) -> str:
     where = parts.path if path else f"/{HIDDEN}" if parts.path.strip("/") else parts.path
     more = f"?{HIDDEN}" if parts.query or parts.fragment else ""
     return f"{parts.scheme}://{HIDDEN + '@' if before or userinfo else ''}{host}{where}{more}"
-
-
-def _url_secrets(text: str, *, path: bool = True) -> Iterator[str]:
-    """The parts of a URL that are hidden, those of userinfo and query also one by one."""
-    if shown_url(text, path=path) == HIDDEN:
-        yield text.partition("://")[2] or text
-        return
-    parts = urlsplit(text)
-    userinfo = parts.netloc.rpartition("@")[0]
-    yield from (userinfo, *userinfo.split(":", 1))
-    yield from (field.partition("=")[2] or field for field in parts.query.split("&"))
-    yield parts.fragment
-    if not path:
-        yield parts.path.strip("/")
 
 
 def shown_hosts(text: object) -> str:

@@ -10,23 +10,15 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 from pydantic_core import to_jsonable_python
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from eccaht.base.durations import parse_duration
-from eccaht.service.alerts.settings import Alerts
+from eccaht.service.alerts.sender import Alerts
 from eccaht.service.hiding import SecretUrl
-from eccaht.service.parts import Name, Part
+from eccaht.service.parts import Name, Part, SecondsOrZero
 from eccaht.service.security.settings import Security
 from eccaht.service.sources.settings import SourceDocument
-
-
-def _seconds(value: Any) -> float:
-    """A length of time as people write it; 0 is allowed."""
-    if value in (0, "0", "0s"):
-        return 0.0
-    return parse_duration(value, "the length of time")
 
 
 class StoreSettings(Part):
@@ -63,11 +55,9 @@ class ServiceLimits(Part):
 class Retention(Part):
     """For how long things are kept; 0 is for ever."""
 
-    windows: float = Field(90 * 86400.0, description="windows")
-    events: float = Field(0.0, description="events, their comments and alerts")
-    audit: float = Field(0.0, description="who did what")
-
-    _lengths = field_validator("windows", "events", "audit", mode="before")(_seconds)
+    windows: SecondsOrZero = Field(90 * 86400.0, description="windows")
+    events: SecondsOrZero = Field(0.0, description="events, their comments and alerts")
+    audit: SecondsOrZero = Field(0.0, description="who did what")
 
 
 class PlantOptions(Part):
@@ -79,11 +69,13 @@ class PlantOptions(Part):
     """
 
     false_alarms: str | None = Field(None, max_length=40, description="1/30d, or 1/5000w for windows")
-    lateness: float = Field(0.0, ge=0, le=86400, description="how long a window waits for rows that come late")
-    ahead: float = Field(600.0, gt=0, description="how far clocks of sources may be ahead of the service's")
+    lateness: SecondsOrZero = Field(0.0, ge=0, le=86400, description="how long a window waits for rows that come late")
+    ahead: SecondsOrZero = Field(600.0, gt=0, description="how far clocks of sources may be ahead of the service's")
     sources: dict[Name, SourceDocument] = Field(default_factory=dict, max_length=20, description="where rows come from")
 
-    _lengths = field_validator("lateness", "ahead", mode="before")(_seconds)
+    def options(self) -> PlantOptions:
+        """Without what a subclass has beside them: the model."""
+        return PlantOptions(**self.model_dump(include=set(PlantOptions.model_fields)))
 
     def stored(self) -> dict[str, Any]:
         """As values of JSON with the secrets of sources, for the store alone: `model_dump` leaves these out."""
@@ -95,9 +87,6 @@ class PlantSettings(PlantOptions):
     """A plant of the file: its model and how it is watched."""
 
     model: Path = Field(description="what 'eccaht calibrate' wrote")
-
-    def options(self) -> PlantOptions:
-        return PlantOptions(**self.model_dump(exclude={"model"}))
 
 
 class Settings(BaseSettings):

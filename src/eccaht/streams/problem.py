@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import (
     Array,
     Index,
+    Mask,
     as_count,
     as_floats,
     as_number,
     as_vector,
     check_finite,
+    check_problem,
+    check_reading,
+    check_vector,
+    check_weights,
     frozen,
     inner,
     support_of,
 )
 from eccaht.base.labels import by_name, unlabelled
 from eccaht.base.recalled import Known, Memory
-from eccaht.base.scales import check_problem, check_reading, check_size, check_vector, check_weights
 from eccaht.streams.covariance import Covariance, as_covariance
-from eccaht.streams.covariance.ridge import with_ridge
+from eccaht.streams.covariance.base import with_ridge
 from eccaht.streams.measurements import Budget, Constraint
+from eccaht.streams.measurements.region import as_deviation
 from eccaht.streams.shifts import Shift, ShiftPrior, shift_prior
+
+__all__ = ["Problem"]
+
+_OF_NOISE = ("degrees_of_freedom", "estimated_from")
+_ARGUMENTS = ("covariance", "n_anomalies", "measurements", "mean", "names", "readout_noise", *_OF_NOISE)
 
 
 class Problem:
@@ -90,27 +101,36 @@ class Problem:
         if labels is not None and known != labels:
             raise ValueError("names differ from those of the covariance's columns: leave out names, or the labels")
         prior = shift_prior(by_name(shift, known, "shift"), operator.size)
-        values: dict[str, Any] = {
-            "covariance": operator,
-            "shift": prior.mean,
-            "shift_spread": prior.spread,
-            "sizes": _checked_sizes(n_anomalies, operator.size),
-            "measurements": (within := _checked_constraint(budget, measurements)),
-            "mean": as_vector(by_name(mean, known, "mean"), operator.size, "mean"),
-            "names": known,
-            "readout_noise": _checked_noise(readout_noise, within),
-            "degrees_of_freedom": _checked_freedom(degrees_of_freedom),
-            "estimated_from": _checked_windows(estimated_from, operator.size),
-        }
-        values["designing"] = within.with_noise(values["readout_noise"])
-        values["designing"].check_streams(operator.size)
-        noise = values["readout_noise"] / values["measurements"].largest_weight
-        check_problem(operator.least_variances(), prior.mean, prior.spread, values["mean"], noise)
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_moved", bool(self.mean.any()))
-        object.__setattr__(self, "_memory", Memory())
-        object.__setattr__(self, "_ridged", {})
+        sizes = _checked_sizes(n_anomalies, operator.size)
+        within = _checked_constraint(budget, measurements)
+        nominal = as_vector(by_name(mean, known, "mean"), operator.size, "mean")
+        noise = _checked_noise(readout_noise, within)
+        freedom = None if degrees_of_freedom is None else as_number(degrees_of_freedom, "degrees_of_freedom")
+        if freedom is not None and freedom <= 2.0:
+            given = repr(degrees_of_freedom)
+            raise ValueError(f"degrees_of_freedom must be above 2, where the noise has a covariance, not {given}")
+        windows = None if estimated_from is None else as_count(estimated_from, "estimated_from", least=1)
+        if windows is not None and windows < (least := operator.size + 2):
+            some = f"a covariance of {operator.size} streams needs at least {least} windows"
+            raise ValueError(f"estimated_from={windows}: {some}")
+        vars(self).update(  # past __setattr__, which refuses
+            covariance=operator,
+            shift=prior.mean,
+            shift_spread=prior.spread,
+            sizes=sizes,
+            measurements=within,
+            mean=nominal,
+            names=known,
+            readout_noise=noise,
+            degrees_of_freedom=freedom,
+            estimated_from=windows,
+            designing=within.with_noise(noise),
+            _moved=bool(nominal.any()),
+            _memory=Memory(),
+            _ridged={},
+        )
+        self.designing.check_streams(operator.size)
+        check_problem(operator.least_variances(), prior.mean, prior.spread, nominal, noise / within.largest_weight)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Problem is immutable: use replace({name}=...) to get another one")
@@ -131,11 +151,11 @@ class Problem:
 
     @property
     def known_number(self) -> int:
-        """The number of anomalous streams; raises a ValueError if it is only known as a range."""
-        least, most = self.sizes
-        if least != most:
-            raise ValueError(f"the number of anomalies is only known to be {least} to {most}: give one number")
-        return least
+        """The number of anomalous streams; a ValueError if it is only known as a range."""
+        number = self.n_anomalies
+        if isinstance(number, tuple):
+            raise ValueError("the number of anomalies is only known to be {} to {}: give one number".format(*number))
+        return number
 
     @property
     def unknown_shift(self) -> bool:
@@ -157,7 +177,7 @@ class Problem:
             del kept["readout_noise"]  # it was theirs
         if "budget" in changes:
             del kept["measurements"]
-        return _rebuild(kept | changes)
+        return Problem(**(kept | changes))
 
     def with_ridge(self, a: float) -> Problem:
         """The same problem with covariance S + a I: one object for each a, so that searches share what it remembers."""
@@ -167,14 +187,13 @@ class Problem:
 
     def check_gaussian(self, what: str) -> None:
         """Refuse noise that is not Gaussian of exactly the given covariance, which `what` assume."""
-        for name in ("degrees_of_freedom", "estimated_from"):
+        for name in _OF_NOISE:
             if getattr(self, name) is not None:
-                raise ValueError(
-                    f"{what} assume Gaussian noise of exactly this covariance: leave out {name}, which only Watch uses"
-                )
+                assumed = f"{what} assume Gaussian noise of exactly this covariance"
+                raise ValueError(f"{assumed}: leave out {name}, which only Watch uses")
 
     def label(self, k: int) -> str:
-        """How messages call stream k."""
+        """How messages name stream k."""
         return str(k) if self.names is None else repr(self.names[k])
 
     def checked_measurement(self, c: ArrayLike | Mapping[str, float]) -> Array:
@@ -209,7 +228,7 @@ class Problem:
         checked = [self.checked_reading(c, value) for c, value in zip(rows, readings.tolist(), strict=True)]
         return np.array(rows), np.array(checked)
 
-    def checked_mask(self, available: ArrayLike) -> NDArray[np.bool_]:
+    def checked_mask(self, available: ArrayLike) -> Mask:
         """Return which streams can be measured, (K,), or say what is wrong with it."""
         mask = np.array(available)
         if mask.dtype != np.bool_ or mask.shape != (self.size,):
@@ -258,7 +277,7 @@ class Problem:
 
     def _work_out(self, c: Array) -> Known:
         mean = inner(c, self.mean) if self._moved else 0.0
-        return Known(c, self.covariance.quad(c) + self.readout_noise**2, mean)
+        return Known(c, self.covariance.quad(c) + self.readout_noise**2, mean)  # c'S c of eq. 1
 
     def expected(self, c: Array, anomalies: Index | Sequence[int] = ()) -> float:
         """The mean reading of measurement c when the given streams are anomalous."""
@@ -267,28 +286,19 @@ class Problem:
         return float(c[support] @ self.mean[support] + c[which] @ self.shift[which])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the constructor's arguments."""
-        return _rebuild, (self._arguments(),)
+        return partial(Problem, **self._arguments()), ()
 
     def _arguments(self) -> dict[str, Any]:
-        names = (
-            *("covariance", "n_anomalies", "measurements", "mean", "names", "readout_noise"),
-            *("degrees_of_freedom", "estimated_from"),
-        )
         shift = ShiftPrior(self.shift, self.shift_spread) if self.unknown_shift else self.shift
-        return {"shift": shift, **{name: getattr(self, name) for name in names}}
+        return {"shift": shift, **{name: getattr(self, name) for name in _ARGUMENTS}}
 
     def __repr__(self) -> str:
         within = self.measurements
-        said = f"budget={within.limit:g}" if type(within) is Budget else f"measurements={within!r}"
-        for name in ("degrees_of_freedom", "estimated_from"):
+        limits = f"budget={within.limit:g}" if type(within) is Budget else f"measurements={within!r}"
+        for name in _OF_NOISE:
             if (value := getattr(self, name)) is not None:
-                said += f", {name}={value:g}"
-        return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, {said})"
-
-
-def _rebuild(arguments: dict[str, Any]) -> Problem:
-    return Problem(arguments.pop("covariance"), **arguments)
+                limits += f", {name}={value:g}"
+        return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, {limits})"
 
 
 def _checked_constraint(budget: float | None, measurements: Constraint | None) -> Constraint:
@@ -297,9 +307,8 @@ def _checked_constraint(budget: float | None, measurements: Constraint | None) -
     if budget is not None:
         return Budget(budget)
     if not isinstance(measurements, Constraint):
-        raise ValueError(
-            f"measurements must be a subclass of eccaht.measurements.Constraint, not {type(measurements).__name__}"
-        )
+        kind = type(measurements).__name__
+        raise ValueError(f"measurements must be a subclass of eccaht.measurements.Constraint, not {kind}")
     return measurements
 
 
@@ -323,30 +332,7 @@ def _checked_noise(noise: float | None, within: Constraint) -> float:
         if noise is not None and noise != own:
             raise ValueError(f"readout_noise={noise!r} conflicts with the noise of {within!r}: leave it out")
         return own or 0.0
-    deviation = as_number(noise, "readout_noise")
-    if deviation < 0:
-        raise ValueError(f"readout_noise is a standard deviation and must not be negative, not {noise!r}")
-    if deviation:
-        check_size(deviation, "readout_noise")
-    return deviation
-
-
-def _checked_freedom(number: float | None) -> float | None:
-    if number is None:
-        return None
-    nu = as_number(number, "degrees_of_freedom")
-    if nu <= 2.0:
-        raise ValueError(f"degrees_of_freedom must be above 2, where the noise has a covariance, not {number!r}")
-    return nu
-
-
-def _checked_windows(number: int | None, size: int) -> int | None:
-    if number is None:
-        return None
-    windows = as_count(number, "estimated_from", least=1)
-    if windows < size + 2:
-        raise ValueError(f"estimated_from={windows}: a covariance of {size} streams needs at least {size + 2} windows")
-    return windows
+    return as_deviation(noise, "readout_noise")
 
 
 def _checked_names(names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from eccaht.base.arrays import Array, Index
-from eccaht.base.stored import whole_numbers
+from eccaht.base.arrays import Array, Index, whole_numbers
+
+__all__ = ["Hypotheses", "SetPrior"]
 
 _NEVER = 1e-7  # a weighted set less probable than this is left out
 
@@ -102,6 +103,15 @@ class SetPrior:
         """The different sets among the rows, and the share of rows that hold each."""
         _, first, counts = np.unique(self.keys(sets), return_index=True, return_counts=True)
         return sets[first], counts / len(sets)
+
+    def others(self, sets: Index, members: Index) -> Index:
+        """The rows that are not the set `members`."""
+        return sets[self.keys(sets) != self.keys(members[None])]
+
+    def marginals(self, sets: Index, chances: Array) -> Array:
+        """The probability of each stream, (K,), by those of the sets."""
+        counted = np.bincount(sets.ravel(), np.repeat(chances, sets.shape[1]), minlength=self.n_streams + 1)
+        return counted[:-1].astype(float, copy=False)
 
     def checked(self, sets: Array) -> Index:
         """Return rows that were read from a file, or refuse them."""

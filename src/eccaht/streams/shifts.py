@@ -1,15 +1,17 @@
-"""How far an anomalous stream is moved: known, or known only in its likely size."""
+"""How far an anomalous stream is moved: known, or known only in its likely size; and what readings say of a shift."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import Array, as_floats, as_positive, as_vector
+
+__all__ = ["Shift", "UnknownShift", "log_ratio", "log_ratio_of_many"]
 
 
 @dataclass(frozen=True)
@@ -69,3 +71,28 @@ def shift_prior(shift: Shift, size: int) -> ShiftPrior:
     if zero.size:
         raise ValueError(f"shift of stream {zero[0]} is 0: an anomaly there is invisible; give it a size or drop it")
     return ShiftPrior(mean, spread)
+
+
+# -- the log-likelihood of a shift against none: of one stream, of several, of one whose size is integrated out --------
+
+
+def log_ratio(shift: Any, total: Any, variance: Any = 1.0, count: Any = None) -> Any:
+    """log p(readings | shift) - log p(readings | 0) for readings N(shift, variance) that add up to `total` (eq. 3).
+
+    Numbers or arrays, broadcast. count: how many readings; None is one.
+    """
+    half = 0.5 * shift if count is None else 0.5 * shift * count
+    return shift * (total - half) / variance
+
+
+def log_ratio_of_many(shifts: Array, b: Array, M: Array) -> float:
+    """b'x - x'M x / 2 for shifts x, (n,), with b and M the sums of what readings say of them (eq. 10)."""
+    return float(b @ shifts - 0.5 * shifts @ M @ shifts)
+
+
+def integrated_gain(field: Array, factor: Array) -> Array:
+    """What a stream gains by a shift N(0, s^2) whose size is integrated out: f^2 / (2 F) - log(F) / 2.
+
+    field: f = s b. factor: F = 1 + s^2 M.
+    """
+    return np.asarray(0.5 * field**2 / factor - 0.5 * np.log(factor))

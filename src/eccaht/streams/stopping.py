@@ -15,6 +15,8 @@ from eccaht.base.arrays import as_count
 from eccaht.streams.posterior import Capabilities, Joint
 from eccaht.streams.problem import Problem
 
+__all__ = ["Gap", "LikelihoodRatio", "PosteriorProbability"]
+
 StoppingOption = str | int | None
 _LOG_ODDS = Capabilities()  # of a policy with one log-likelihood ratio a stream
 _OPEN_MARGIN = 0.85  # of alpha, where the number of anomalies is open
@@ -48,7 +50,7 @@ class Gap:
         return math.log(self.rivals / self.alpha)
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        return lead >= self.beta
+        return lead >= self.beta  # eq. 12 over single swaps, with scores in place of L_t
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,10 @@ class LikelihoodRatio:
     belief: Joint
 
     def met(self, lead: float, n_told: int) -> bool:
-        """Is every rival far enough behind?"""
         needed = -math.log(self.alpha)
         if not n_told or lead < needed or not self.belief.fit().holds:
             return False
-        return self.belief.advantage(needed) >= needed
+        return self.belief.advantage(needed) >= needed  # eq. 12, with beta for each rival
 
 
 @dataclass(frozen=True)

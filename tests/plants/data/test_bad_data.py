@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.model import Model
-from eccaht.plants.model.prepare import Follower, Notation
+from eccaht.plants.model.follow import Follower
+from eccaht.plants.model.model import Model, Notation
 from tests.plants.model.histories import clock, signals, write_csv
 
 NAMES = ["time", "a", "b", "valve"]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from eccaht.base.arrays import Array
 from eccaht.plants.data import cleaning
 from eccaht.plants.data.windows import Cut, Times, Windows
-from eccaht.plants.model.history import PROBABILITIES, longest_run, summarise
+from eccaht.plants.model.history import longest_run, summarise
+from eccaht.plants.model.model_file import PROBABILITIES
 
 NAN = math.nan
 readings = st.one_of(st.just(NAN), st.integers(-3, 3).map(float), st.floats(-100, 100))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.base.clock import Clock
-from eccaht.base.durations import parse_duration, show_duration
+from eccaht.base.clock import Clock, parse_duration, show_duration
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.horizon import REACH, BelievedTime, latest_believed
-from eccaht.plants.data.windows import Batch, Windower
+from eccaht.plants.data.windower import REACH, BelievedTime, Windower, latest_believed
+from eccaht.plants.data.windows import Batch
 
 STEP, HOUR = 60_000_000, 3_600_000_000
 

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eccaht.plants.data.layout import MISSING, sniff
-from eccaht.plants.data.reading import Faults
-from eccaht.plants.data.source import Expected, Recorded, read_table
-from eccaht.plants.data.times import TimeRule
+from eccaht.plants.data.reading import TimeRule
+from eccaht.plants.data.recorded import Expected, Faults, Recorded
+from eccaht.plants.data.source import read_table
 from tests.plants.model.histories import START, clock, history, signals, write_csv
 
 number = st.floats(allow_nan=False, allow_infinity=False, width=32)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eccaht.plants.data.resolution import MOST_DECIMALS, Resolutions, coarser, decimals, decimals_by_name
+from eccaht.plants.data.windows import MOST_DECIMALS, Resolutions, coarser, decimals, decimals_by_name
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import load_model
 from tests.plants.model.histories import clock, signals, write_csv
@@ -56,8 +56,8 @@ def test_a_few_readings_do_not_prove_that_they_are_coarse() -> None:
     few = np.round(np.random.default_rng(0).normal(size=(500, 2)), 3)
     few[:, 1] = 5.0
     few[::3, 1] = np.nan
-    assert decimals_by_name(["a", "stuck"], few) == {"a": 3}
-    assert decimals_by_name(["a", "stuck"], few[:5]) == {}
+    assert decimals_by_name(dict(zip(["a", "stuck"], few.T, strict=True))) == {"a": 3}
+    assert decimals_by_name(dict(zip(["a", "stuck"], few[:5].T, strict=True))) == {}
 
 
 def test_a_model_remembers_the_decimals_of_its_sensors(tmp_path: Path) -> None:

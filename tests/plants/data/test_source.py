@@ -16,7 +16,7 @@ import pytest
 
 from eccaht.base.clock import Clock
 from eccaht.checks import check_source
-from eccaht.plants.data import encoding
+from eccaht.plants.data import lines
 from eccaht.plants.data.source import Arrays, as_source, read_table
 from eccaht.plants.data.windows import Batch
 from eccaht.plants.model.calibration import calibrate
@@ -183,8 +183,8 @@ def test_arrays_that_do_not_fit_are_refused(options: dict[str, Any], words: str)
 
 
 def test_a_gzip_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_MOST_UNPACKED", 1 << 20)
-    monkeypatch.setattr(encoding, "_CHUNK", 1 << 16)
+    monkeypatch.setattr(lines, "_MOST_UNPACKED", 1 << 20)
+    monkeypatch.setattr(lines, "_CHUNK", 1 << 16)
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"time,a,b\n" + b"2024-05-01 08:00:00,1,2\n" * 400_000))
     with pytest.raises(ValueError, match=r"bomb\.csv\.gz unpacks to more than .* GiB") as error:
@@ -197,7 +197,7 @@ def test_a_gzip_file_is_refused_before_it_has_filled_the_memory(
 ) -> None:
     """Its limit grows with its packed size: what lies below it must not be kept before all of it was counted."""
     for name, bound in (("_MOST_UNPACKED", 1 << 20), ("_AT_ONCE", 1 << 20), ("_CHUNK", 1 << 16)):
-        monkeypatch.setattr(encoding, name, bound)
+        monkeypatch.setattr(lines, name, bound)
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"time,a,b\n" + b"2024-05-01 08:00:00,1,2\n" * 6_000_000))
     limit = 100 * path.stat().st_size
@@ -205,14 +205,14 @@ def test_a_gzip_file_is_refused_before_it_has_filled_the_memory(
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match="unpack it yourself"):
-            encoding.content_of(path)
+            lines.content_of(path)
         assert tracemalloc.get_traced_memory()[1] < 10 << 20  # other threads have some
     finally:
         tracemalloc.stop()
     fine = tmp_path / "fine.csv.gz"
     rows = b"".join(b"%d,%d\n" % (k, k * k % 997) for k in range(300_000))
     fine.write_bytes(gzip.compress(rows))
-    assert encoding.content_of(fine) == rows
+    assert lines.content_of(fine) == rows
 
 
 def test_arrays_need_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from eccaht import Simulator, make_policy
 from eccaht.base.statistics import Delay
-from eccaht.plants.diagnose.expectation import Expectation, expect, judge
-from eccaht.plants.diagnose.report import diagnose
+from eccaht.plants.diagnose.report import Expectation, diagnose, expect, judge
 from tests.plants.diagnose.worlds import model_of, white
 
 

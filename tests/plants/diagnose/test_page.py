@@ -11,7 +11,7 @@ import pytest
 from eccaht.base.presentation.document import Code, Paragraph, html
 from eccaht.base.presentation.style import embedded_png
 from eccaht.base.randomness import rng_for
-from eccaht.plants.diagnose import diagnose, pictures
+from eccaht.plants.diagnose import diagnose, page
 from eccaht.plants.diagnose.page import write
 from eccaht.plants.diagnose.view import ModelView
 from eccaht.plants.model.model import Model
@@ -47,18 +47,18 @@ def test_the_page_needs_nothing_else() -> None:
 
 def test_the_same_model_gives_the_same_picture() -> None:
     seen = ModelView(model_of(white(400, 6)))
-    assert embedded_png(pictures.draw_whiteness(seen)) == embedded_png(pictures.draw_whiteness(seen))
+    assert embedded_png(page.draw_whiteness(seen)) == embedded_png(page.draw_whiteness(seen))
 
 
 @pytest.mark.parametrize("size", [1, 2, 60])
 def test_every_picture_can_be_drawn_for_any_number_of_sensors(size: int) -> None:
     seen = ModelView(model_of(rng_for(0, "any").standard_normal((200, size))))
     for draw in (
-        pictures.draw_correlation,
-        pictures.draw_spectrum,
-        pictures.draw_whiteness,
-        pictures.draw_normality,
-        pictures.draw_drift,
+        page.draw_correlation,
+        page.draw_spectrum,
+        page.draw_whiteness,
+        page.draw_normality,
+        page.draw_drift,
     ):
         assert embedded_png(draw(seen)).startswith(PNG)
 
@@ -69,7 +69,7 @@ def test_sensors_of_one_group_stand_together() -> None:
     causes = rng.standard_normal((3000, 3))
     sign = rng.choice([-1.0, 1.0], size=15)  # opposite directions belong together, too
     x = sign * causes[:, group] + 0.7 * rng.standard_normal((3000, 15))
-    order = pictures.clustered(np.asarray(np.corrcoef(x, rowvar=False)))
+    order = page.clustered(np.asarray(np.corrcoef(x, rowvar=False)))
     assert sorted(order) == list(range(15))
     assert (np.diff(group[order]) != 0).sum() == 2
 

@@ -11,8 +11,8 @@ import pytest
 from eccaht.base.arrays import Array
 from eccaht.base.presentation.text import percent
 from eccaht.plants.diagnose import diagnose
-from eccaht.plants.diagnose import verdicts as limits
-from eccaht.plants.diagnose.verdicts import ALPHA, VERDICTS, VerdictLimits, actual_error
+from eccaht.plants.diagnose import view as limits
+from eccaht.plants.diagnose.view import ALPHA, VERDICTS, VerdictLimits, actual_error
 from tests.plants.diagnose.worlds import ar1, model_of, white
 
 PAGE = (Path(__file__).parents[3] / "docs" / "diagnosis.md").read_text(encoding="utf-8")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from eccaht.base.randomness import rng_for
-from eccaht.plants.diagnose.verdicts import actual_error
-from eccaht.plants.diagnose.view import Autocorrelations, memory
+from eccaht.plants.diagnose.view import Autocorrelations, actual_error, memory
 from tests.plants.diagnose.worlds import ar1
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.signal import lfilter
 
 from eccaht.base.arrays import Array
-from eccaht.plants.model.normal import Normal, fit_normal
+from eccaht.plants.model.fitting import fit_normal
+from eccaht.plants.model.residuals import Normal
 
 
 def autoregressive(rng: np.random.Generator, windows: int, size: int, memory: float) -> Array:

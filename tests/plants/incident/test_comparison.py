@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.comparison import compare, outside_of
-from eccaht.plants.incident.investigate import investigate_incident
+from eccaht.plants.incident.investigate import compare, investigate_incident, outside_of
 from eccaht.plants.incident.words import lines
 from tests.plants.incident.worlds import MINUTE, frame_of, model_of, quiet
 

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.confidence import FEWEST, LONGEST, DrilledConfidence, set_belief
-from eccaht.plants.incident.drill import Drilled
+from eccaht.plants.incident.answer import Drilled
+from eccaht.plants.incident.drill import FEWEST, drilled_of, fitted
+from eccaht.plants.incident.naming import LONGEST_DRILL, DrilledConfidence, set_belief
 from eccaht.plants.incident.trials import DrilledAnswer, Trial, halves_of, quiet_of, run_trials
 
 
@@ -29,7 +30,7 @@ def test_a_set_is_as_clear_as_its_weakest_sensor_and_the_next_one() -> None:
 
 def test_longer_incidents_are_clearer_up_to_the_longest_drill() -> None:
     beliefs = chances(9.0, -2.0)
-    found = [set_belief(beliefs, [0], windows=windows) for windows in (1, 10, LONGEST, 10 * LONGEST)]
+    found = [set_belief(beliefs, [0], windows=windows) for windows in (1, 10, LONGEST_DRILL, 10 * LONGEST_DRILL)]
     assert_allclose(found[1] - found[0], np.log(10.0) / 5.0)
     assert found[1] < found[2] == found[3]
 
@@ -52,7 +53,7 @@ def test_the_share_increases_and_is_hardly_ever_too_high() -> None:
     rng = np.random.default_rng(0)
     above = []
     for _ in range(100):
-        found = DrilledConfidence.of(outcomes(rng, 500))
+        found = fitted(outcomes(rng, 500))
         assert found is not None
         shares = np.array([found.counted(clarity) for clarity in np.linspace(-1.0, 6.0, 50)])
         assert (np.diff(shares) >= 0).all()
@@ -64,12 +65,12 @@ def test_the_share_increases_and_is_hardly_ever_too_high() -> None:
 
 def test_few_drills_say_nothing() -> None:
     rng = np.random.default_rng(1)
-    assert DrilledConfidence.of(outcomes(rng, FEWEST - 1)) is None
-    assert DrilledConfidence.of(outcomes(rng, FEWEST)) is not None
+    assert fitted(outcomes(rng, FEWEST - 1)) is None
+    assert fitted(outcomes(rng, FEWEST)) is not None
 
 
 def test_confidence_survives_a_file_unless_it_is_damaged() -> None:
-    found = DrilledConfidence.of(outcomes(np.random.default_rng(2), 400))
+    found = fitted(outcomes(np.random.default_rng(2), 400))
     assert found is not None
     header = json.loads(json.dumps(found.header()))
     again = DrilledConfidence.build(header)
@@ -84,7 +85,7 @@ def test_confidence_survives_a_file_unless_it_is_damaged() -> None:
 
 
 def test_equal_clarity_gives_one_share() -> None:
-    found = DrilledConfidence.of([(1.0, False)] * 60 + [(2.0, k % 2 == 0) for k in range(200)])
+    found = fitted([(1.0, False)] * 60 + [(2.0, k % 2 == 0) for k in range(200)])
     assert found is not None
     assert found.counted(2.0) < 0.5
     assert found.counted(1.0) < 0.05
@@ -108,7 +109,7 @@ def drilled(sensors: int, windows: int, seed: int) -> tuple[Drilled, list[Trial]
     judges = halves_of(values, np.zeros(windows, dtype=np.intp), np.zeros(sensors))
     every = 3.0 * windows
     trials = run_trials(judges, every, 700, seed)
-    return Drilled.of(trials, quiet_of(judges, every), every, 0.05), trials
+    return drilled_of(trials, quiet_of(judges, every), every, 0.05), trials
 
 
 def confidence(found: Drilled, answer: DrilledAnswer) -> float:
@@ -143,4 +144,4 @@ def test_what_is_counted_as_sure_is_held_out_and_holds() -> None:
     sure, wrong = found.counts.sure
     assert 0 < sure < sum(len(trial.answers) for trial in trials)
     assert wrong <= 0.05 * sure
-    assert found.holds
+    assert found.counts.holds

@@ -10,9 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from eccaht.plants.incident.counts import AT_ALARM, BANDS, HEADINGS, Cell, Counts
+from eccaht.plants.incident.answer import BANDS, Cell, Counts, Quiet
+from eccaht.plants.incident.drill import AT_ALARM, HEADINGS, count, rows
 from eccaht.plants.incident.faults import KINDS
-from eccaht.plants.incident.trials import DrilledAnswer, Quiet, Trial
+from eccaht.plants.incident.trials import DrilledAnswer, Trial
 
 QUIET = Quiet(2880, 2, 36, (100, 900))
 SURE, UNSURE = 0.97, 0.6
@@ -42,7 +43,7 @@ CONFIDENCES: list[list[float | None]] = [[SURE], [UNSURE], [SURE], [], [None], [
 
 @pytest.fixture
 def counts() -> Counts:
-    return Counts.of(TRIALS, QUIET, 8640.0, 0.05, CONFIDENCES)
+    return count(TRIALS, QUIET, 8640.0, 0.05, CONFIDENCES)
 
 
 def test_counts_by_hand(counts: Counts) -> None:
@@ -58,7 +59,7 @@ def test_counts_by_hand(counts: Counts) -> None:
 
 def test_every_size_belongs_to_one_band() -> None:
     sizes = [1.0, 1.999, 2.0, 4.999, 5.0, 10.0]
-    cells = Counts.of([trial(size=size, found=False) for size in sizes], QUIET, 100.0, 0.05).cells
+    cells = count([trial(size=size, found=False) for size in sizes], QUIET, 100.0, 0.05).cells
     assert [(cell.low, cell.high) for cell in cells] == list(BANDS)
     assert [cell.drills for cell in cells] == [2, 2, 2]
 
@@ -86,19 +87,19 @@ def test_the_line_says_what_was_counted(counts: Counts) -> None:
 
 
 def test_without_drills_there_is_no_share() -> None:
-    empty = Counts.of([], Quiet(10, 0, 0), 30.0, 0.05)
+    empty = count([], Quiet(10, 0, 0), 30.0, 0.05)
     assert empty.found_share is None
     assert empty.holds
-    assert list(empty.rows()) == []
+    assert list(rows(empty)) == []
     assert "0 faults drilled, 0 found, 0 sets right, no answer confident; 0 false alarms" in empty.line(60.0)
 
 
 def test_the_table_has_a_row_for_each_kind_and_size(counts: Counts) -> None:
-    rows = list(counts.rows())
-    assert rows[0] == ("step", "2-5", "4", "75 %", "3", "67 %", "67 %", "33 %", "2", "1")
-    assert rows[-1] == ("replay", "", "1", "0 %", "", "", "", "", "1", "1")
-    assert all(len(row) == len(HEADINGS) for row in rows)
-    assert [row[-1] for row in counts.rows(at_alarm=True)] == ["33 %", "0 %", "100 %", ""]
+    table = list(rows(counts))
+    assert table[0] == ("step", "2-5", "4", "75 %", "3", "67 %", "67 %", "33 %", "2", "1")
+    assert table[-1] == ("replay", "", "1", "0 %", "", "", "", "", "1", "1")
+    assert all(len(row) == len(HEADINGS) for row in table)
+    assert [row[-1] for row in rows(counts, at_alarm=True)] == ["33 %", "0 %", "100 %", ""]
     assert "alarm" in AT_ALARM
 
 
@@ -106,7 +107,7 @@ def test_counts_survive_a_file(counts: Counts) -> None:
     again = Counts.build(json.loads(json.dumps(counts.header(), allow_nan=False)))
     assert again.header() == counts.header()
     assert again.cells == counts.cells
-    assert list(again.rows()) == list(counts.rows())
+    assert list(rows(again)) == list(rows(counts))
 
 
 def put(name: str, value: object) -> Callable[[dict[str, Any]], object]:
@@ -148,11 +149,11 @@ def test_damaged_counts_are_refused(counts: Counts, damage: Callable[[dict[str, 
 @pytest.mark.parametrize(("sure", "wrong"), [(0, 0), (20, 3), (20, 4), (100, 9), (100, 12), (3, 3)])
 def test_confidence_holds_unless_the_binomial_law_says_otherwise(sure: int, wrong: int) -> None:
     given = [trial(found=True, delay=0, answers=(DrilledAnswer(3.0, False, k >= wrong),)) for k in range(sure)]
-    counts = Counts.of(given, QUIET, 100.0, 0.05, [[SURE]] * sure)
+    counts = count(given, QUIET, 100.0, 0.05, [[SURE]] * sure)
     assert counts.sure == (sure, wrong)
     assert counts.holds is bool(not sure or stats.binom.sf(wrong - 1, sure, 0.05) >= 0.025)
 
 
 def test_kinds_without_a_size_have_one_row() -> None:
     every = [trial(kind, found=False) for kind in KINDS]
-    assert [cell.kind for cell in Counts.of(every, QUIET, 100.0, 0.05).cells] == list(KINDS)
+    assert [cell.kind for cell in count(every, QUIET, 100.0, 0.05).cells] == list(KINDS)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.dating import EARLIER, USUAL, date, gain
-from eccaht.plants.model.normal import Normal
+from eccaht.plants.incident.alarms import EARLIER, USUAL, date, gain
+from eccaht.plants.model.residuals import Normal
 from tests.plants.incident.plants import plant, spreads
 
 

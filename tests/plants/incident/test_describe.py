@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.alarms import Dates, run_engine
 from eccaht.plants.incident.answer import Incident, Suspect
-from eccaht.plants.incident.dating import Dates
 from eccaht.plants.incident.describe import SHOWN_BEFORE, Case, _size, gaps_before, incident_of
-from eccaht.plants.incident.recording import run_engine, stretch_of
+from eccaht.plants.incident.naming import stretch_of
 from eccaht.streams.watch.alarm import Kind
 from tests.plants.incident.worlds import MINUTE, SCALE, START, model_of, quiet
 

@@ -10,9 +10,10 @@ import pytest
 
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.incident import drill
-from eccaht.plants.incident.drill import Drilled, drill_history, drill_trials, keeping, kept
+from eccaht.plants.incident.answer import Drilled, Quiet, kept
+from eccaht.plants.incident.drill import drill_history, drill_trials, drilled_of, keeping
 from eccaht.plants.incident.investigate import investigate_incident, usual_rate
-from eccaht.plants.incident.trials import DrilledAnswer, Quiet, Trial
+from eccaht.plants.incident.trials import DrilledAnswer, Trial
 from eccaht.plants.model.model import Model
 from tests.plants.incident.worlds import frame_of, model_of, quiet
 
@@ -60,9 +61,9 @@ def test_each_half_of_the_trials_is_counted_by_the_confidence_of_the_other() -> 
         Trial("step", 2.0, (0,), 9, True, 0, named=(0,), answers=(DrilledAnswer(float(k % 7), False, k % 2 == 0),))
         for k in range(400)
     ]
-    found = Drilled.of(trials, Quiet(100, 0, 0), 300.0, 0.05)
+    found = drilled_of(trials, Quiet(100, 0, 0), 300.0, 0.05)
     assert found.counts.sure == (200, 200)  # every odd trial, by the even ones, which are all right
-    assert not found.holds
+    assert not found.counts.holds
     assert found.afterwards is not None
     assert found.afterwards.counted(6.0) < 0.5
     assert found.standing is None

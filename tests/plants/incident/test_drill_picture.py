@@ -8,11 +8,10 @@ from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose
 
 from eccaht.base.presentation.style import figure_style
-from eccaht.plants.incident.counts import BANDS, Cell, Counts
+from eccaht.plants.incident.answer import BANDS, Cell, Counts, Quiet
 from eccaht.plants.incident.drill_picture import LOOKS, draw
 from eccaht.plants.incident.faults import KINDS, SIZED
-from eccaht.plants.incident.trials import Quiet
-from tests.plants.explain.test_picture import overlapping
+from tests.plants.incident.test_search_picture import overlapping
 
 
 def example_counts() -> Counts:

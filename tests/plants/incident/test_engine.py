@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.engine import HOLD, LASTING, PATIENCE, RANGE_IN, SHORT_GAP, Engine, Shown
-from eccaht.plants.model.detectors import LONG
-from eccaht.plants.model.normal import FARTHEST, fit_normal
+from eccaht.plants.incident.alarms import HOLD, LASTING, PATIENCE, RANGE_IN, SHORT_GAP, Engine, Shown
+from eccaht.plants.model.fitting import fit_normal
+from eccaht.plants.model.residuals import FARTHEST, LONG
 from tests.plants.incident.plants import plant, simulate, spreads
 
 EVERY = 6000.0
@@ -42,7 +42,7 @@ def test_plants_side_by_side_are_what_each_is_alone() -> None:
         for name in ("r", "e", "passed"):
             mine = np.array([getattr(each, name)[0] for each in alone])
             np.testing.assert_allclose(np.array([getattr(each, name)[n] for each in both]), mine, atol=1e-9)
-        for name in ("began", "ended", "changed", "aside"):
+        for name in ("began", "ended", "changed"):
             assert [getattr(each, name)[n].tolist() for each in both] == [
                 getattr(each, name)[0].tolist() for each in alone
             ]

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.plants.data.windows import Windows
+from eccaht.plants.data.windows import Moved, Windows
 from eccaht.plants.incident.answer import Answer
 from eccaht.plants.incident.drill import drill_history, keeping
 from eccaht.plants.incident.investigate import investigate_incident, usual_rate
 from eccaht.plants.incident.words import lines
-from eccaht.plants.model.constants import Moved
 from eccaht.plants.model.model import Model
 from tests.plants.incident.worlds import MINUTE, SCALE, START, frame_of, model_of, quiet
 

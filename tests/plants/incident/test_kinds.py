@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from eccaht.plants.incident.kinds import kind_of
+from eccaht.plants.incident.describe import kind_of
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])

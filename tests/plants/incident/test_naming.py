@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from eccaht.base.arrays import Array
 from eccaht.plants.incident.naming import SHARE, Naming, name_sensors
@@ -118,5 +117,3 @@ def test_beliefs_are_probabilities_and_the_named_have_the_largest() -> None:
     assert set(naming.named) == {3, 8}
     assert ((naming.beliefs >= 0.0) & (naming.beliefs <= 1.0)).all()
     assert naming.beliefs[list(naming.named)].min() > 0.9 > np.delete(naming.beliefs, [3, 8]).max()
-    sound = np.prod(1.0 - np.delete(naming.beliefs, [3, 8]))
-    assert naming.belief == pytest.approx(naming.beliefs[3] * naming.beliefs[8] * sound)

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from eccaht.plants.incident.page import write
-from eccaht.plants.incident.why import disagreements
-from eccaht.plants.incident.words import confidence, headline, reasons
+from eccaht.plants.incident.words import confidence, disagreements, headline, reasons
 from tests.plants.incident.example_answers import MINUTE, START, answer_of, with_incidents
 from tests.research.paper.test_report import Page
 
@@ -17,14 +16,13 @@ pytestmark = pytest.mark.usefixtures("plain_pictures")  # what they look like is
 
 def test_the_page_needs_nothing_else() -> None:
     answer = answer_of(("step",), names=["<b>&", "$x_1$"], windows=70, cautions=("mind <this>.",))
-    drills = [["kind", "drilled", "right"], ["step", "40", "38"]]
-    text = write(answer, about=["Model: plant.model"], drills=drills)
+    text = write(answer, about=["Model: plant.model"])
     page = Page(text)
     assert "<script" not in text
     assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?(?!#|["'])""", re.sub(r'xmlns(:\w+)?="[^"]*"', "", text))
     assert "<b>&" in page.text  # a sensor's name is text
     shown = [headline(answer), confidence(answer), *reasons(answer), *disagreements(answer.largest), *answer.cautions]
-    for line in (*shown, answer.drill, "Model: plant.model", "40"):
+    for line in (*shown, answer.drill, "Model: plant.model"):
         assert line in page.text
     assert len(page.ids) == len(set(page.ids))
     assert page.tags.count("svg") == 2  # for wide and narrow screens

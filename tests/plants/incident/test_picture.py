@@ -15,8 +15,8 @@ from eccaht.base.clock import Clock
 from eccaht.base.presentation.style import TEXT_WIDTH, figure_style
 from eccaht.plants.incident.answer import Answer
 from eccaht.plants.incident.picture import ONSET, OUTSIDE, PHONE_WIDTH, READ, draw
-from tests.plants.explain.test_picture import overlapping
 from tests.plants.incident.example_answers import BEFORE, MINUTE, START, answer_of
+from tests.plants.incident.test_search_picture import overlapping
 
 
 @cache

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.predictions import Predictions
+from eccaht.plants.incident.describe import Predictions
 from tests.plants.incident.worlds import normal_of, quiet
 
 K = 5

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from eccaht.plants.incident.engine import Engine
-from eccaht.plants.incident.recording import Found, incidents_of, run_engine, stretch_of
-from eccaht.plants.model.normal import fit_normal
+from eccaht.plants.incident.alarms import Engine, run_engine
+from eccaht.plants.incident.naming import Found, incidents_of, stretch_of
+from eccaht.plants.model.fitting import fit_normal
 from tests.plants.incident.plants import plant, simulate, spreads
 
 EVERY = 6000.0

@@ -9,11 +9,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht.plants.incident import trials as module
-from eccaht.plants.incident.confidence import LONGEST
+from eccaht.plants.incident.alarms import run_engine
 from eccaht.plants.incident.faults import KINDS, SIZED
-from eccaht.plants.incident.recording import run_engine
+from eccaht.plants.incident.naming import LONGEST_DRILL
 from eccaht.plants.incident.trials import SHORTEST, Judge, Trial, halves_of, quiet_of, run_trials
-from eccaht.plants.model.normal import fit_normal
+from eccaht.plants.model.fitting import fit_normal
 from tests.plants.incident.worlds import quiet
 
 SENSORS, WINDOWS = 6, 1400
@@ -46,7 +46,7 @@ def test_each_half_is_judged_by_the_other(judges: list[Judge]) -> None:
 def test_all_kinds_take_turns_and_last_a_while(trials: list[Trial]) -> None:
     assert {trial.kind for trial in trials} == set(KINDS)
     assert len(trials) > 120
-    assert all(SHORTEST <= trial.lasted <= LONGEST for trial in trials)
+    assert all(SHORTEST <= trial.lasted <= LONGEST_DRILL for trial in trials)
     assert all((trial.size > 0) == (trial.kind in SIZED) for trial in trials)
 
 

@@ -11,9 +11,17 @@ import pytest
 
 from eccaht.base.clock import Clock
 from eccaht.plants.incident.answer import Answer, Interval, Reason, Suspect
-from eccaht.plants.incident.names import shown_briefly
-from eccaht.plants.incident.why import disagreements, outside, why
-from eccaht.plants.incident.words import WIDTH, confidence, headline, lines, table
+from eccaht.plants.incident.words import (
+    WIDTH,
+    confidence,
+    disagreements,
+    headline,
+    lines,
+    outside,
+    shown_briefly,
+    table,
+    why,
+)
 from eccaht.streams.watch.alarm import Kind
 from tests.plants.incident.example_answers import BEFORE, MINUTE, NAMES, START, answer_of, with_incidents
 

@@ -11,8 +11,9 @@ from scipy.signal import lfilter
 from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.model.calibration import calibrate_with_windows
+from eccaht.plants.model.fitting import fit_normal
 from eccaht.plants.model.model import Model
-from eccaht.plants.model.normal import Normal, fit_normal
+from eccaht.plants.model.residuals import Normal
 
 START = np.datetime64("2024-01-01T00:00:00", "us")
 MINUTE = np.timedelta64(60, "s")

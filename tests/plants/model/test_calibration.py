@@ -10,8 +10,8 @@ import pytest
 
 from eccaht.base.clock import Clock
 from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
+from eccaht.plants.model.fitting import FEWEST_NORMAL
 from eccaht.plants.model.model import Model, load_model
-from eccaht.plants.model.normal import FEWEST_NORMAL
 from tests.plants.model.histories import START, clock, history, signals, write_csv
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from eccaht.plants.data.windows import Moved
 from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.constants import Moved, moved_constants
+from eccaht.plants.model.follow import moved_constants, recorded
 from eccaht.plants.model.model import Model, load_model
-from eccaht.plants.model.prepare import recorded
 from tests.plants.model.histories import START, clock, signals, write_csv
 
 ROWS = 900

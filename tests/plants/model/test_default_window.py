@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from eccaht.plants.data.source import Arrays, read_table
-from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.default_window import ENOUGH_WINDOWS, default_window
+from eccaht.plants.model.calibration import ENOUGH_WINDOWS, calibrate, default_window
 from eccaht.plants.model.model import load_model
 from tests.plants.model.histories import START, history, signals
 

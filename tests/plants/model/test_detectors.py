@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht.base.arrays import Array
-from eccaht.plants.model.detectors import DETECTORS, LONG, SHARES, SHORT, Peaks, peaks_of, running_mean, values_of
+from eccaht.plants.model.fitting import peaks_of
+from eccaht.plants.model.residuals import DETECTORS, LONG, SHARES, SHORT, Peaks, running_mean, values_of
 
 
 def rarities(seed: int, windows: int, sensors: int = 5) -> tuple[Array, Array, Array]:

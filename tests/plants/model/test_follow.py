@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.reading import LONGEST_LINE
-from eccaht.plants.data.windows import Batch, Windower
+from eccaht.plants.data.lines import LONGEST_LINE
+from eccaht.plants.data.windower import Windower
+from eccaht.plants.data.windows import Batch
 from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.model import Model
-from eccaht.plants.model.prepare import Follower, Notation
+from eccaht.plants.model.follow import Follower
+from eccaht.plants.model.model import Model, Notation
 from tests.plants.model.histories import clock, signals, write_csv
 
 HEADER = "time,a,b\n"
@@ -458,49 +459,3 @@ def test_late_rows_of_a_file_are_counted_at_the_end(late: list[int], said: str, 
     growing.finish()
     assert growing.seen == [("08:00", [15.0, 30.0]), ("08:01", [60.0, 120.0]), ("08:02", [135.0, 270.0])]
     assert growing.follower.counts == growing.follower.notes == [said]
-
-
-# -- looks without waiting ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("held", [True, False])
-def test_looks_give_the_windows_of_the_whole_file(model: Model, tmp_path: Path, held: bool) -> None:
-    path = tmp_path / "live.csv"
-    text = HEADER + "".join(row(second) for second in range(200))
-    path.write_text("")
-    follower, seen = Follower(model, path), []
-    for first in range(0, len(text), 333):
-        with path.open("a") as file:
-            file.write(text[first : first + 333])
-        new, samples = follower.look(held=held)
-        seen += [(str(sample.start)[11:16], sample.values.tolist()) for sample in samples]
-        assert new or not samples
-        assert follower.look(held=held) == (False, [])
-    follower.file.close()
-    assert seen == expected(path)[:-1]
-
-
-def test_a_file_that_is_left_is_opened_only_if_it_changed(model: Model, tmp_path: Path) -> None:
-    path, notes = tmp_path / "live.csv", list[str]()
-    path.write_text(HEADER + row(0) + row(60))
-    follower = Follower(model, path, note=notes.append)
-    assert follower.look(held=False)[0]
-    tail = follower.file._tail
-    assert tail._file.closed
-    assert not tail.come_back()
-    path.rename(tmp_path / "old.csv")
-    assert follower.look(held=False) == (False, [])
-    assert follower.look(held=False) == (False, [])
-    path.write_text(HEADER + row(120) + row(180))
-    new, samples = follower.look(held=False)
-    assert new
-    assert [str(sample.start)[11:16] for sample in samples] == ["08:01", "08:02"]
-    assert [note.rsplit(": ", 1)[1] for note in notes] == [
-        "waiting for it to come back",
-        "following it from its beginning",
-    ]
-    with path.open("r+") as file:  # rewritten in place, as long as before
-        file.write(HEADER + row(240) + row(300))
-    os.utime(path, ns=(1, 1))
-    assert [str(sample.start)[11:16] for sample in follower.look(held=False)[1]] == ["08:03", "08:04"]
-    assert tail._file.closed

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.plants.incident.drill import drill_history, keeping, kept
+from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.drill import drill_history, keeping
 from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
-from eccaht.plants.model.counted import Counted
 from eccaht.plants.model.model import Model, load_model
 from eccaht.streams.covariance import LowRankPlusDiagonal
 from tests.checks.archives import Change, edit, packed, unpacked
@@ -246,7 +246,7 @@ def test_drills_are_kept_and_checked(folder: Path) -> None:
     assert again.counts.cells == found.counts.cells
     for header in ({}, {"counts": 1}, found.header() | {"more": 1}, found.header() | {"afterwards": {"edges": [1]}}):
         with pytest.raises(ValueError, match=r"its (drills|confidence|counts of drills) "):
-            kept(replace(model, drilled=Counted(header)))
+            kept(replace(model, drilled=header))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eccaht.plants.model.normal import FARTHEST, Normal, before_of, fit_normal, longest_repeats
+from eccaht.plants.model.fitting import fit_normal, longest_repeats
+from eccaht.plants.model.residuals import FARTHEST, Normal, before_of
 from tests.plants.incident.worlds import normal_of, quiet
 
 

@@ -7,7 +7,8 @@ import pytest
 from scipy.signal import lfilter
 
 from eccaht.base.arrays import Array
-from eccaht.plants.model.rows import SHARES, RowNoise, row_noise
+from eccaht.plants.model.gaps import RowNoise, row_noise
+from eccaht.plants.model.model_file import SHARES
 from eccaht.streams.covariance import Dense
 
 M, K, N = 12, 4, 4000

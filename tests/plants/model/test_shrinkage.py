@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.covariance import ledoit_wolf
 
-from eccaht.plants.model.shrinkage import check_precision, completed, shrunk_covariance
+from eccaht.plants.model.fitting import shrunk_covariance
+from eccaht.plants.model.residuals import check_precision, completed
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(5, 3), (40, 12), (30, 60), (4000, 8)])

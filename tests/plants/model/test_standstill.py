@@ -9,8 +9,8 @@ import pytest
 
 from eccaht.base.arrays import Array
 from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.model.gaps import culprits
 from eccaht.plants.model.model import Model
-from eccaht.plants.model.standstill import culprits
 from tests.plants.model.histories import clock, signals, write_csv
 
 NAMES = ["s0", "s1", "s2", "s3"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eccaht.plants.model.tails import POINTS, Tails
+from eccaht.plants.model.residuals import POINTS, Tails
 
 
 def test_rarities_are_counted_shares_up_to_the_edge() -> None:

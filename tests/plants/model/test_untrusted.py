@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.base.archive import archive_bytes
 from eccaht.base.arrays import Array
+from eccaht.base.files import archive_bytes
 from eccaht.plants.incident.drill import drill_trials, keeping
 from eccaht.plants.model.calibration import calibrate_with_windows
 from eccaht.plants.model.model import parse_model

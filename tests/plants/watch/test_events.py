@@ -9,15 +9,26 @@ import numpy as np
 import pytest
 
 from eccaht.base.clock import PLAIN, Clock
-from eccaht.plants.watch.events import SETTLED, ActiveAlarm, Event, Reported, Standing, events_of
+from eccaht.plants.watch.events import SETTLED, Event, Reported, Standing, events_of
+from eccaht.streams.watch.alarm import Alarm
 
 NAMES = tuple("abcdef")
 START, MINUTE = np.datetime64("2024-05-01T08:00", "us"), np.timedelta64(60_000_000, "us")
 
 
-def fault(raised: int, named: Iterable[str]) -> ActiveAlarm:
+def alarm(raised: int, named: Iterable[str], kinds: tuple[str, ...] = (), sizes: tuple[float, ...] = ()) -> Alarm:
     names, when = tuple(named), START + raised * MINUTE
-    return ActiveAlarm(when, when, when, when, names, ("step",) * len(names), (1.5,) * len(names), (0.9,) * len(names))
+    n = len(names)
+    return Alarm(
+        time=when,
+        onset=when,
+        onset_interval=(when, when),
+        decision=np.array([NAMES.index(name) for name in names]),
+        names=names,
+        sizes=np.array(sizes or (1.5,) * n),
+        kinds=kinds or ("step",) * n,
+        beliefs=np.full(len(NAMES), 0.9),
+    )
 
 
 def all_events(standings: Iterable[Standing], reported: Reported | None = None) -> list[Event]:
@@ -43,7 +54,7 @@ def made_up(seed: int, windows: int = 400) -> list[Standing]:
         elif rng.random() < 0.3:
             members = (members ^ {str(rng.choice(NAMES))}) or members
         silent = dict.fromkeys(rng.choice(NAMES, 2).tolist(), START) if rng.random() < 0.3 else {}
-        now = None if raised is None else fault(raised, sorted(members))
+        now = None if raised is None else alarm(raised, sorted(members))
         standings.append(Standing(START + t * MINUTE, now, silent, late=int(rng.random() < 0.2)))
     return standings
 
@@ -91,7 +102,7 @@ def test_silence_is_reported_when_it_begins_and_when_it_ends(seed: int) -> None:
 
 def test_a_set_that_flickers_is_not_reported() -> None:
     sets = ["ab", *(["abc"] * (SETTLED - 1)), "ab", *(["a"] * (SETTLED - 1)), "ab", *(["abd"] * SETTLED)]
-    events = all_events(Standing(START + t * MINUTE, fault(0, names)) for t, names in enumerate(sets))
+    events = all_events(Standing(START + t * MINUTE, alarm(0, names)) for t, names in enumerate(sets))
     assert [(e.event, e.sensors, e.named) for e in events] == [
         ("alarm", ("a", "b"), ("a", "b")),
         ("joined", ("d",), ("a", "b", "d")),
@@ -113,7 +124,7 @@ def test_windows_with_too_few_rows_are_reported_once_they_go_on() -> None:
 
 def test_an_alarm_is_never_without_a_sensor() -> None:
     sets = ["ab", "c", "c", "cd", "cd", "cd", "cd"]
-    events = all_events(Standing(START + t * MINUTE, fault(0, names)) for t, names in enumerate(sets))
+    events = all_events(Standing(START + t * MINUTE, alarm(0, names)) for t, names in enumerate(sets))
     assert [event.named for event in events] == [("a", "b"), ("c", "d"), ("c", "d")]
 
 
@@ -137,8 +148,7 @@ def test_a_damaged_record_is_refused(damage: dict[str, object]) -> None:
 
 
 def test_a_size_has_a_sign_unless_it_is_a_spread() -> None:
-    kinds, sizes = ("step", "drift", "noise", "replay", "stuck"), (1.5, -2.0, 0.7, 1.25, None)
-    (event,) = all_events(
-        [Standing(START, ActiveAlarm(START, START, START, START, tuple("abcde"), kinds, sizes, (0.9,) * 5))]
-    )
+    kinds, sizes = ("step", "drift", "noise", "replay", "stuck"), (1.5, -2.0, 0.7, 1.25, np.nan)
+    (event,) = all_events([Standing(START, alarm(0, "abcde", kinds, sizes))])
+    assert event.sizes == (1.5, -2.0, 0.7, 1.25, None)
     assert "a (step +1.5), b (drift -2), c (noise 0.7), d (replay 1.25), e (stuck)" in event.text

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from eccaht import Alarm, Problem, Watch
-from eccaht.base.archive import read_archive, write_archive
 from eccaht.base.arrays import Array
+from eccaht.base.files import read_archive, write_archive
 from eccaht.streams.watch import steps as module
 from eccaht.streams.watch.thresholds import calibrated
 from tests.streams.watch.worlds import quiet, toeplitz

@@ -10,6 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from eccaht.base.arrays import Array
+from eccaht.plants.data.source import Arrays
+from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.model.model import Model
+from eccaht.research.datasets.labelled import Entity, find_collections
 
 TRAINING_ROWS = 600
 
@@ -39,3 +43,22 @@ def write_collection(directory: Path, names: Sequence[str], *, rows: int = TRAIN
     segments = [{"start": 10, "stop": 40, "dims": [1, 4]}, {"start": 50, "stop": 60, "dims": [6]}]
     (directory / "truth.json").write_text(json.dumps(dict.fromkeys(names, segments)))
     return directory
+
+
+def find_entities(directory: Path) -> list[Entity]:
+    return find_collections(directory).entities
+
+
+def as_metrics(rows: Array) -> Arrays:
+    names = tuple(f"metric {k}" for k in range(rows.shape[1]))
+    return Arrays(np.asfortranarray(rows), names=names, label="the training rows")
+
+
+def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf") -> Model:
+    """The model of rows, every row one window; metrics that do not vary are dropped."""
+    return calibrate(as_metrics(rows), window="1row", estimator=estimator)
+
+
+def scaled_rows(model: Model, rows: Array) -> Array:
+    """New rows in robust units, (T, number of kept metrics)."""
+    return model.prepare(as_metrics(rows)).values

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.research.datasets.labelled import (
-    Segment,
+from eccaht.research.datasets.labelled import Segment, read_entity, read_rows
+from tests.research.datasets.labelled_format import (
+    TRAINING_ROWS,
     calibrate_rows,
     find_entities,
-    kept_places,
-    read_entity,
-    read_rows,
     scaled_rows,
+    small_rows,
+    write_collection,
 )
-from tests.research.datasets.labelled_format import TRAINING_ROWS, small_rows, write_collection
 
 
 def test_entities_are_found_from_the_collection_and_from_above(tmp_path: Path) -> None:
@@ -31,8 +30,8 @@ def test_entities_are_found_from_the_collection_and_from_above(tmp_path: Path) -
     entity = find_entities(tmp_path)[-1]
     assert entity.segments == (Segment(10, 40, (1, 4)), Segment(50, 60, (6,)))
     train, test = read_entity(entity)
-    assert train.shape == (TRAINING_ROWS, 8)
-    assert test.shape == (100, 8)
+    assert train.rows.shape == (TRAINING_ROWS, 8)
+    assert test.rows.shape == (100, 8)
 
 
 def test_rows_are_read_packed_or_not(tmp_path: Path) -> None:
@@ -89,7 +88,6 @@ def test_scaling_and_covariance_are_those_of_the_definition() -> None:
     assert scaled[:, 6].std() == pytest.approx(1.0)
     np.testing.assert_allclose(model.covariance.dense(), np.cov(scaled.T) + 1e-6 * np.eye(7), atol=1e-12)
     np.testing.assert_allclose(model.mean, scaled.mean(axis=0), atol=1e-12)
-    assert kept_places(model, (1, 3, 7)).tolist() == [1, 6]
 
 
 def test_a_single_metric_is_nothing_to_search_among() -> None:

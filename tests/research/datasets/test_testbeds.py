@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.research.datasets.testbeds import find_collections, kind_of, read_attacks, read_sheet
+from eccaht.research.datasets.labelled import find_collections, kind_of, read_attacks, read_sheet
 from tests.research.datasets.labelled_format import write_collection
 from tests.research.datasets.testbed_format import (
     SENSORS,
@@ -73,9 +73,10 @@ def test_sheets_are_read_with_their_times_or_refused(tmp_path: Path) -> None:
     sheet = read_sheet(tmp_path / "a.csv")
     assert sheet.names == SENSORS
     np.testing.assert_allclose(sheet.rows, rows, atol=1e-9)
-    assert np.diff(sheet.times).tolist() == [np.timedelta64(60, "s")] * 4
+    assert sheet.times is not None
+    assert np.diff(sheet.times.astype("datetime64[us]")).tolist() == [np.timedelta64(60, "s")] * 4
     with pytest.raises(ValueError, match=r"a\.csv has no column 'speed'"):
-        sheet.of(["speed"])
+        read_sheet(tmp_path / "a.csv", ["speed"])
     rows[2, 1] = np.nan
     write_sheet(tmp_path / "b.csv", dict(zip(SENSORS, rows.T, strict=True)), 60)
     with pytest.raises(ValueError, match=r"b\.csv has rows with missing values"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from eccaht.base.arrays import Index
-from eccaht.research.experiments.incidents_cases import CaseReadings, LabelledCase
-from eccaht.research.experiments.incidents_methods import Judge, Judgement
+from eccaht.research.datasets.labelled import CaseReadings
+from eccaht.research.experiments.incidents_cases import Judge, Judgement, LabelledCase
 from eccaht.research.experiments.rivals import z_mean
 
 

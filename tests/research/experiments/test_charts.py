@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 from eccaht.base.arrays import Array
-from eccaht.research.experiments.charts import CHARTS, held_on, held_out, mewma, pca_q, ridge, t2, threshold
-from eccaht.research.experiments.detection_alarms import Alarms
+from eccaht.research.experiments.detection import Alarms
+from eccaht.research.experiments.rivals import CHARTS, held_on, held_out, mewma, pca_q, ridge, t2, threshold
 from tests.research.datasets.testbed_format import plant_rows
 
 

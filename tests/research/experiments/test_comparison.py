@@ -20,10 +20,10 @@ from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import bca_interval
 from eccaht.research.experiments import comparison
 from eccaht.research.experiments.comparison import Records, Run, compare, refusal, run_policy, summarise
-from eccaht.research.experiments.comparison_figure import TOGETHER, draw, policy_style
+from eccaht.research.experiments.figures import TOGETHER, draw_comparison, policy_style
 from eccaht.research.experiments.workers import unpacked
 from eccaht.streams.covariance import Dense
-from eccaht.streams.run.loop import Reading
+from eccaht.streams.run.world import Reading
 from tests.checks.covariances import EXAMPLES
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -234,7 +234,7 @@ def texts(figure: Figure) -> list[Text]:
 
 def test_lines_are_mean_f1_and_bands_their_intervals() -> None:
     data = fabricated(40, 6, ["ecc-aht", "round-robin"])
-    (ax,) = draw(data).axes
+    (ax,) = draw_comparison(data).axes
     bands = [item for item in ax.collections if isinstance(item, PolyCollection)]
     assert len(bands) == len(ax.lines) == 2
     for line, band in zip(ax.lines, bands, strict=True):
@@ -250,7 +250,7 @@ def test_lines_are_mean_f1_and_bands_their_intervals() -> None:
 
 @pytest.mark.parametrize(("horizon", "scale"), [(1, "linear"), (200, "linear"), (201, "log"), (700, "log")])
 def test_long_searches_are_drawn_on_a_logarithmic_axis(horizon: int, scale: str) -> None:
-    (ax,) = draw(fabricated(horizon, 2, ["ecc-aht"])).axes
+    (ax,) = draw_comparison(fabricated(horizon, 2, ["ecc-aht"])).axes
     assert ax.get_xscale() == scale
     steps = np.asarray(ax.lines[0].get_xdata())
     assert (steps[0], steps[-1]) == (1, horizon)
@@ -258,7 +258,7 @@ def test_long_searches_are_drawn_on_a_logarithmic_axis(horizon: int, scale: str)
 
 
 def test_one_run_is_drawn_without_a_band() -> None:
-    (ax,) = draw(fabricated(30, 1, ["ecc-aht"])).axes
+    (ax,) = draw_comparison(fabricated(30, 1, ["ecc-aht"])).axes
     assert len(ax.lines) == 1
     assert not ax.collections
 
@@ -268,7 +268,7 @@ def test_one_run_is_drawn_without_a_band() -> None:
     [(20, len(policy_names())), (500, len(policy_names())), (30_000, TOGETHER + 1), (500, TOGETHER), (5000, TOGETHER)],
 )
 def test_no_text_overlaps_another_and_the_legend_is_outside_the_data(horizon: int, many: int) -> None:
-    figure = draw(fabricated(horizon, 2, list(policy_names())[:many]))
+    figure = draw_comparison(fabricated(horizon, 2, list(policy_names())[:many]))
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in texts(figure)]
     assert len(boxes) >= many + 8
@@ -282,7 +282,7 @@ def test_no_text_overlaps_another_and_the_legend_is_outside_the_data(horizon: in
 def test_many_policies_have_a_panel_each_with_one_band_and_all_others_in_grey() -> None:
     names = list(policy_names())
     data = fabricated(40, 3, names)
-    panels = [ax for ax in draw(data).axes if ax.get_visible()]
+    panels = [ax for ax in draw_comparison(data).axes if ax.get_visible()]
     titles = [ax.get_title(loc="left") for ax in panels]
     assert sorted(titles) == sorted(names)
     assert titles == sorted(titles, key=lambda name: -data.hits[name].mean())
@@ -305,6 +305,6 @@ def test_a_style_is_the_names_alone() -> None:
     assert policy_style("something new") == policy_style("something new")
     drawn: dict[object, object] = {}
     for names in (["round-robin", "ecc-aht"], ["ecc-aht", "ttts", "new"]):
-        for line in draw(fabricated(10, 2, names)).axes[0].lines:
+        for line in draw_comparison(fabricated(10, 2, names)).axes[0].lines:
             style = (line.get_color(), line.get_linestyle())
             assert drawn.setdefault(line.get_label(), style) == style == policy_style(str(line.get_label()))

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from eccaht.research.datasets.labelled import find_entities
-from eccaht.research.datasets.testbeds import Testbed, find_collections
+from eccaht.research.datasets.labelled import CaseReadings, Testbed, find_collections
 from eccaht.research.experiments import detection
-from eccaht.research.experiments.charts import Flags
-from eccaht.research.experiments.detection import DELIVERED, DETECTORS, OURS, outcome_of, watch
-from eccaht.research.experiments.detection_alarms import Alarms
-from eccaht.research.experiments.detection_cases import Labelled, Task, load_task
-from eccaht.research.experiments.detection_ours import Ours
+from eccaht.research.experiments.detection import (
+    DELIVERED,
+    DETECTORS,
+    Alarms,
+    Labelled,
+    Ours,
+    Task,
+    load_task,
+    outcome_of,
+    watch,
+)
 from eccaht.research.experiments.detection_outcomes import (
     Measures,
     Outcome,
     measures,
-    outcome_as_row,
-    outcome_from_row,
+    nab_points,
+    nab_score,
     outcomes_table,
     summarise_detection,
 )
-from eccaht.research.experiments.incidents_cases import CaseReadings
-from eccaht.research.experiments.nab import nab_points, nab_score
-from tests.research.datasets.labelled_format import write_collection
+from eccaht.research.experiments.incidents_cases import OURS
+from eccaht.research.experiments.rivals import Flags
+from eccaht.research.experiments.tables import restored
+from tests.research.datasets.labelled_format import find_entities, write_collection
 from tests.research.datasets.testbed_format import SENSORS, plant_rows, write_batadal, write_skab, write_tep
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -183,9 +189,9 @@ def test_nab_by_hand() -> None:
 
 def test_records_survive_as_rows() -> None:
     outcome = judged("servers", [(40, 50), (150, 160)], [(45, 60)])
-    assert outcome_from_row(json.loads(json.dumps(outcome_as_row(outcome)))) == outcome
+    assert restored(Outcome, json.loads(json.dumps(asdict(outcome)))) == outcome
     more = replace(outcome, dated=(3.0, -40.0), named=(0.5, 1.0), places=(2, 1))
-    assert outcome_from_row(json.loads(json.dumps(outcome_as_row(more)))) == more
+    assert restored(Outcome, json.loads(json.dumps(asdict(more)))) == more
     assert outcomes_table([more])["named"].tolist() == ["0.5;1"]
     table = outcomes_table([outcome, judged("servers", [], [])])
     assert table["delays"].tolist() == ["5;", ""]

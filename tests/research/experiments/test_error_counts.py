@@ -23,7 +23,7 @@ from eccaht.research.experiments.error_counts import (
     right_for_good,
     summarise,
 )
-from eccaht.research.experiments.error_counts_figure import draw
+from eccaht.research.experiments.figures import draw_error_counts
 
 SMALL = Problem(families.toeplitz(7, 0.6), shift=1.0, n_anomalies=2, budget=3.0)
 OPEN = Problem(families.toeplitz(6, 0.6), shift=UnknownShift(4.0, "positive"), n_anomalies=(0, 2), budget=3.0)
@@ -194,7 +194,7 @@ def texts(figure: Figure) -> list[str]:
 
 
 def test_the_picture_marks_every_error() -> None:
-    figure = draw(fabricated(right=15, wrong=5, never=4))
+    figure = draw_error_counts(fabricated(right=15, wrong=5, never=4))
     left, _ = figure.axes
     (marks,) = [line for line in left.lines if line.get_marker() == "x"]
     assert np.asarray(marks.get_xdata()).tolist() == [1, 2, 3, 4, 5]
@@ -205,7 +205,7 @@ def test_the_picture_marks_every_error() -> None:
 
 @pytest.mark.parametrize(("right", "never"), [(5, 0), (0, 5), (1, 0)])
 def test_a_picture_without_errors_can_be_drawn(right: int, never: int) -> None:
-    figure = draw(fabricated(right=right, wrong=0, never=never))
+    figure = draw_error_counts(fabricated(right=right, wrong=0, never=never))
     figure.canvas.draw()
     assert (f"0/{right}" in texts(figure)) == (right > 0)
 

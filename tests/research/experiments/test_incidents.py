@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,18 +12,32 @@ import pytest
 from matplotlib.axes import Axes
 
 from eccaht.plants.incident.drill import drill_history
-from eccaht.research.datasets.labelled import Entity, find_entities
-from eccaht.research.datasets.testbeds import Testbed
-from eccaht.research.experiments import incidents, incidents_methods
+from eccaht.research.datasets.labelled import CaseReadings, Entity, Testbed
+from eccaht.research.experiments import incidents, incidents_cases
 from eccaht.research.experiments.detection import DETECTORS, watch
+from eccaht.research.experiments.figures import draw_precision
 from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings, Finished, jobs_of, run
-from eccaht.research.experiments.incidents_cases import CaseReadings, CaseWorld, LabelledCase, Tier, spread
-from eccaht.research.experiments.incidents_figure import draw
-from eccaht.research.experiments.incidents_methods import METHODS, Judgement, alarm_level, check_methods
-from eccaht.research.experiments.incidents_summary import as_entry, summarise, summary_table
-from eccaht.research.experiments.incidents_trials import ReplayTrial, as_row, from_row, trial_of, trials_table
+from eccaht.research.experiments.incidents_cases import (
+    METHODS,
+    CaseWorld,
+    Judgement,
+    LabelledCase,
+    Tier,
+    alarm_level,
+    check_methods,
+    spread,
+)
+from eccaht.research.experiments.incidents_summary import (
+    ReplayTrial,
+    as_entry,
+    summarise,
+    summary_table,
+    trial_of,
+    trials_table,
+)
 from eccaht.research.experiments.rivals import BEFORE, z_max
-from tests.research.datasets.labelled_format import write_collection
+from eccaht.research.experiments.tables import restored
+from tests.research.datasets.labelled_format import find_entities, write_collection
 from tests.research.experiments.incident_methods import z_scores
 
 QUICK = CollectionSettings(runs=4, seed=3, methods=("z-mean", "z-max"))
@@ -59,7 +74,7 @@ def test_scores_are_those_of_the_definition() -> None:
 
 def test_records_survive_as_rows() -> None:
     for trial in (judged((0, 1), (1, 0, 2, 3, 4, 5), {1}), judged((), (0, 1, 2, 3, 4, 5), set(), "quiet")):
-        assert from_row(as_row(trial)) == trial
+        assert restored(ReplayTrial, json.loads(json.dumps(asdict(trial)))) == trial
     table = trials_table([trial, replace(trial, named=("a",))])
     assert table["right"].tolist() == [True, False]
 
@@ -191,7 +206,7 @@ def test_the_figure_has_a_row_for_each_method_and_collection() -> None:
     trials = fabricated()
     trials += [replace(trial, method="z-mean", sure=None) for trial in trials]
     trials += [replace(trial, collection="d") for trial in trials if trial.tier != "labelled"]
-    left, right = draw(summarise(trials)).axes
+    left, right = draw_precision(summarise(trials)).axes
     names = ["c", "eccaht", "z-mean", "d", "eccaht", "z-mean"]
     assert [label.get_text() for label in left.get_yticklabels()] == names
     assert drawn_means(left) == [0.75] * 2  # nothing is labelled in d
@@ -206,7 +221,7 @@ def drawn_means(ax: Axes) -> list[float]:
 
 
 def test_methods_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incidents_methods, "lacking", lambda name: "pyod" if name == "ecod" else None)
+    monkeypatch.setattr(incidents_cases, "lacking", lambda name: "pyod" if name == "ecod" else None)
     chosen, notes = check_methods(None)
     assert chosen == tuple(name for name in METHODS if name != "ecod")
     assert notes == ["ecod is left out: it needs pyod, which is not installed"]
@@ -220,12 +235,12 @@ def test_methods_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sensors_that_our_model_has_dropped_are_ranked_last() -> None:
     sensors, known = tuple("abcd"), np.array([0, 1, 3])
-    judgement = incidents_methods.judgement_of(sensors, known, ["d", "c", "b"], ["d", "c"], 0.9, True)
+    judgement = incidents_cases.judgement_of(sensors, known, ["d", "c", "b"], ["d", "c"], 0.9, True)
     assert judgement == Judgement((3, 1, 0), frozenset({3}), 0.9, True)
 
 
 def test_our_method_takes_part(entities: list[Entity], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incidents_methods, "our_judge", z_scores)
+    monkeypatch.setattr(incidents_cases, "our_judge", z_scores)
     names = ("eccaht", "z-mean")
     trials = run(entities[:1], CollectionSettings(runs=2, methods=names)).trials
     ours, rival = ([trial for trial in trials if trial.method == name] for name in names)
@@ -236,7 +251,7 @@ def test_our_method_takes_part(entities: list[Entity], monkeypatch: pytest.Monke
 def test_our_method_finds_moved_metrics_and_seldom_names_in_quiet_stretches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incidents_methods, "drill_history", partial(drill_history, runs=12))
+    monkeypatch.setattr(incidents_cases, "drill_history", partial(drill_history, runs=12))
     longer = find_entities(write_collection(tmp_path / "longer", ["a"], rows=1200))
     trials = run(longer, CollectionSettings(runs=2, methods=("eccaht",))).trials
     first, second = (trial for trial in trials if trial.tier == "labelled")

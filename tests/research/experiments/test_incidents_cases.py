@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eccaht.plants.model.calibration import calibrate
-from eccaht.research.datasets.labelled import Segment, metric_names
+from eccaht.research.datasets.labelled import CaseReadings, Segment
 from eccaht.research.datasets.water import WaterRecording
 from eccaht.research.experiments import incidents_cases
 from eccaht.research.experiments.incidents_cases import (
@@ -15,7 +15,6 @@ from eccaht.research.experiments.incidents_cases import (
     LONGEST,
     MOST_QUIET,
     QUIET,
-    CaseReadings,
     CaseWorld,
     Subject,
     Tier,
@@ -30,7 +29,7 @@ from tests.research.datasets.labelled_format import small_rows
 
 
 def subject(count: int = 900, segments: tuple[Segment, ...] = ()) -> Subject:
-    names = metric_names(8)
+    names = tuple(f"metric {k}" for k in range(8))
     return Subject(
         CaseReadings(small_rows(count, seed=0), names), CaseReadings(small_rows(500, seed=1), names), segments
     )

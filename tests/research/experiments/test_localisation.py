@@ -11,6 +11,7 @@ from eccaht import Problem, families, make_policy
 from eccaht.base.arrays import Array
 from eccaht.base.statistics import Estimate, first_reached
 from eccaht.research.experiments.comparison import Records, as_entry, summarise
+from eccaht.research.experiments.figures import Times, draw_delays, draw_times
 from eccaht.research.experiments.localisation import (
     RecordedSearch,
     arrival_times,
@@ -28,7 +29,6 @@ from eccaht.research.experiments.localisation import (
     steps_table,
     summary_table,
 )
-from eccaht.research.experiments.localisation_figures import Times, draw_delays, draw_times
 from eccaht.streams.covariance import Diagonal
 
 TRUTH = np.array([2, 5])

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.catalogue import EXPERIMENTS, Setting
 from eccaht.research.paper.claims import claims_about
 from eccaht.research.paper.results import Results
-from eccaht.research.paper.spec import Setting
 from eccaht.research.paper.verdicts import Claim, Verdict
 
 RUNS, HORIZON = 10, 50

@@ -10,8 +10,7 @@ import pytest
 
 from eccaht import effective_rank, make_policy
 from eccaht.research.experiments.comparison import refusal
-from eccaht.research.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, beside, choose
-from eccaht.research.paper.spec import Experiment
+from eccaht.research.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, Experiment, beside, choose
 
 IDS = ["fig1", "fig2", "fig3a", "fig3b", "fig5a", "fig5b", "fig5c", *(f"fig{k}" for k in range(6, 27))]
 IDS += ["table1", "stopping", "asymptotics"]

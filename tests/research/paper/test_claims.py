@@ -11,12 +11,10 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from eccaht.research.paper import criteria
-from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.catalogue import EXPERIMENTS, Setting
 from eccaht.research.paper.claims import CLAIMS
 from eccaht.research.paper.criteria import CLOSE
-from eccaht.research.paper.results import Results, unlimited_budget
-from eccaht.research.paper.spec import Setting
-from eccaht.research.paper.theorems import announce, slopes, stopping_times
+from eccaht.research.paper.results import Results, announce, slopes, stopping_times, unlimited_budget
 from eccaht.research.paper.verdicts import Claim, Verdict, conclude, judged, rank_correlation
 
 RUNS, HORIZON = 10, 200

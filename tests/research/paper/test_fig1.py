@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from eccaht import Simulator, make_policy
 from eccaht.research.experiments.tables import Table
-from eccaht.research.paper import fig1
+from eccaht.research.paper import fig1, figures
 
 SEED = 3
 
@@ -27,7 +27,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def figure(table: Table) -> Figure:
-    return fig1.draw(table)
+    return figures.draw_search(table)
 
 
 def by_step(table: Table, name: str) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ def test_the_entry_of_the_catalogue_drives_the_search() -> None:
     other = fig1.trace(SEED, shorter)
     assert (other["step"].max(), other["stream"].max()) == (7, 8)
     assert (other["anomalous"].sum(), other["decided"].sum()) == (2 * 8, 2 * 8)
-    assert panels(fig1.draw(other))["d"].get_title(loc="left").startswith("(d) $t=7$")
+    assert panels(figures.draw_search(other))["d"].get_title(loc="left").startswith("(d) $t=7$")
 
 
 def test_one_row_for_each_step_and_stream(table: Table) -> None:
@@ -164,7 +164,7 @@ def test_the_close_up_shows_weights_over_the_correlation(figure: Figure, table: 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_text_of_the_figure_overlaps_another(seed: int) -> None:
-    figure = fig1.draw(fig1.trace(seed))
+    figure = figures.draw_search(fig1.trace(seed))
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for ax in figure.axes for text in shown(ax) if text.get_text()]
     page = figure.bbox

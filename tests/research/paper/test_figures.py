@@ -22,11 +22,10 @@ from eccaht.base.presentation.style import save_figure
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import Delay, delay, estimate, first_reached, reached_for_good
 from eccaht.research.experiments.comparison import compare
-from eccaht.research.experiments.comparison_figure import policy_style
-from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.experiments.figures import policy_style
+from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment, Setting
 from eccaht.research.paper.figures import draw
 from eccaht.research.paper.results import Results
-from eccaht.research.paper.spec import Experiment, Setting
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

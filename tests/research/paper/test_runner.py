@@ -20,10 +20,9 @@ from numpy.testing import assert_array_equal
 
 from eccaht.base.files import NotWritten
 from eccaht.research.experiments.comparison import compare, curve_steps
-from eccaht.research.paper import fig1, figures, runner, storage
-from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper import figures, runner, storage
+from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment, Setting
 from eccaht.research.paper.runner import Progress, reproduce
-from eccaht.research.paper.spec import Experiment, Setting
 from tests.base.test_files import full_disk
 from tests.checks.held import held_after
 from tests.clusters import cluster
@@ -60,8 +59,8 @@ ALL = [SMALL, SWEEP, TABLE, EXPERIMENTS["fig1"], *RULES]
 
 
 def without_figures(patch: pytest.MonkeyPatch) -> None:
-    for module in (figures, fig1):
-        patch.setattr(module, "draw", lambda _: Figure(figsize=(1, 1)))
+    for name in ("draw", "draw_search"):
+        patch.setattr(figures, name, lambda _: Figure(figsize=(1, 1)))
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,10 @@ from eccaht import Problem, families
 from eccaht.base.arrays import Array, Index
 from eccaht.streams.limits import rates as rates_module
 from eccaht.streams.limits import rivals as rivals_module
-from eccaht.streams.limits.action import best_action
-from eccaht.streams.limits.entropy import entropy_bound
-from eccaht.streams.limits.mixture import best_mix
+from eccaht.streams.limits.mixture import best_action, best_mix
 from eccaht.streams.limits.rates import diagonal_rate, gamma_star, gamma_stars, least_measurements
 from eccaht.streams.limits.rivals import hardest_rivals
-from eccaht.streams.limits.summary import limits
+from eccaht.streams.limits.summary import entropy_bound, limits
 from eccaht.streams.sets import SetPrior
 from eccaht.streams.shifts import UnknownShift
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize, nnls
 
 from eccaht import Problem, Simulator, families, identify, make_policy, measurements, pair_design, policy_names
 from eccaht.base.arrays import Array, Index
-from eccaht.plants.explain.finding import investigate
+from eccaht.plants.incident.search import investigate
 from eccaht.plants.replay import Replay
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.measurements import Budget, Constraint, Design, Unlimited

@@ -12,8 +12,9 @@ from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make
 from eccaht.streams.designs import PairDesign
 from eccaht.streams.policies import CATALOGUE, Policy
 from eccaht.streams.policies.choosers import Pair, champion_challenger
-from eccaht.streams.policies.parts import Capabilities, Parts
+from eccaht.streams.policies.parts import Parts
 from eccaht.streams.posterior import (
+    Capabilities,
     Enumeration,
     Joint,
     LocalSearch,

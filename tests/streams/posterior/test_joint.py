@@ -5,11 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht import Problem, families
-from eccaht.streams.posterior.enumeration import Enumeration
-from eccaht.streams.posterior.gibbs import neighbourhood
+from eccaht.streams.posterior.enumeration import Enumeration, LocalSearch
+from eccaht.streams.posterior.gibbs import climb, neighbourhood
 from eccaht.streams.posterior.joint import Joint
 from eccaht.streams.posterior.likelihood import Likelihood, likelihood_of
-from eccaht.streams.posterior.local_search import LocalSearch, climb
 from eccaht.streams.posterior.population import Population
 from eccaht.streams.posterior.statistics import SufficientStatistics
 from eccaht.streams.sets import SetPrior

@@ -8,8 +8,7 @@ from scipy.stats import multivariate_normal
 from eccaht import Problem, UnknownShift, families
 from eccaht.base.arrays import Array, Index
 from eccaht.streams.posterior import statistics
-from eccaht.streams.posterior.contaminated import robust_likelihood
-from eccaht.streams.posterior.likelihood import Likelihood, likelihood_of
+from eccaht.streams.posterior.likelihood import Likelihood, likelihood_of, robust_likelihood
 from eccaht.streams.posterior.statistics import SufficientStatistics
 from eccaht.streams.sets import SetPrior
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from eccaht import Problem, families
+from eccaht.streams.posterior.protocol import Ranker
 from eccaht.streams.posterior.pseudo_likelihood import PseudoLikelihood
-from eccaht.streams.posterior.ranking import Ranker
 from tests.checks.covariances import wishart
 
 

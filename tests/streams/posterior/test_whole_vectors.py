@@ -15,7 +15,7 @@ from eccaht.base.arrays import Array
 from eccaht.streams.covariance import AR1, Covariance, LowRankPlusDiagonal, SparsePrecision
 from eccaht.streams.posterior import Enumeration, SufficientStatistics, likelihood_of, neighbourhood
 from eccaht.streams.posterior import statistics as module
-from eccaht.streams.posterior.shortlist import Shortlist
+from eccaht.streams.posterior.wide import Shortlist
 from eccaht.streams.sets import SetPrior
 
 K = 40

@@ -23,8 +23,8 @@ from eccaht.streams.posterior import (
     likelihood_of,
     neighbourhood,
 )
-from eccaht.streams.posterior.last_members import last_members
 from eccaht.streams.posterior.propagation import Propagation
+from eccaht.streams.posterior.wide import last_members
 from eccaht.streams.sets import SetPrior
 from eccaht.streams.shifts import UnknownShift
 

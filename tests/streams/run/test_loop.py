@@ -15,7 +15,8 @@ from eccaht.base.statistics import f1_score, first_reached, reached_for_good
 from eccaht.plants.replay import Replay
 from eccaht.streams.policies import Policy
 from eccaht.streams.run import Hits, Step, steps
-from eccaht.streams.run.loop import Pair, Recorder, World
+from eccaht.streams.run.loop import Pair, Recorder
+from eccaht.streams.run.world import World
 
 PROBLEM = Problem(families.toeplitz(20, 0.5), shift=4.0, n_anomalies=2, budget=2.0)
 START = np.datetime64("2024-05-01T08:00", "us")

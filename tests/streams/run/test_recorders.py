@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.plants.explain.finding import Finding, investigate
-from eccaht.plants.explain.picture import draw
+from eccaht.plants.incident.picture import draw_search
+from eccaht.plants.incident.search import Finding, investigate
 from eccaht.plants.replay import Replay
 from eccaht.streams.run.loop import steps
 from eccaht.streams.run.recorders import Ledger
@@ -88,7 +88,7 @@ def test_a_ledger_that_cannot_be_written_leaves_nothing(ledger: Ledger, tmp_path
 
 
 def test_the_picture_shows_the_scores_over_time_and_the_set(problem: Problem, finding: Finding, tmp_path: Path) -> None:
-    figure = draw(problem, finding, 0.5)
+    figure = draw_search(problem, finding, 0.5)
     top, bottom, *_ = figure.axes
     drawn = {tuple(np.round(np.asarray(line.get_ydata(), dtype=float)[1:], 6)) for line in top.lines[:5]}
     track = np.round(np.array([entry.scores for entry in finding.entries]), 6)
@@ -104,7 +104,7 @@ def test_the_picture_shows_the_scores_over_time_and_the_set(problem: Problem, fi
 def test_one_measurement_can_be_drawn(problem: Problem, tmp_path: Path) -> None:
     x = Simulator(problem, anomalies=[1, 4], seed=0).sample(1)
     single = investigate(make_policy("ecc-aht", problem, stopping=None), Replay([(START, x[0])], problem))
-    draw(problem, single, 60.0).savefig(tmp_path / "evidence.png")
+    draw_search(problem, single, 60.0).savefig(tmp_path / "evidence.png")
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -12,7 +12,7 @@ from eccaht import Problem, families, identify, make_policy
 from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.replay import EndOfData, Replay
-from eccaht.streams.run.simulator import Simulator
+from eccaht.streams.run.world import Simulator
 
 START = np.datetime64("2024-05-01T08:00", "us")
 

@@ -11,7 +11,6 @@ import pytest
 from eccaht import Problem, Simulator, families, identify, make_policy
 from eccaht.base.arrays import Array
 from eccaht.streams.run import Hits, steps
-from eccaht.streams.run.workers import Workers
 
 PROBLEM = Problem(families.toeplitz(24, 0.6), shift=4.0, n_anomalies=2, budget=3.0)
 WAIT = 30.0  # seconds after which a test that hangs fails
@@ -161,8 +160,8 @@ def test_whole_windows_and_odd_numbers_are_refused() -> None:
 
 
 def test_results_of_workers_that_end_together_come_one_by_one() -> None:
-    with Workers(lambda c: float(c.sum()), count=4) as workers:
-        for k in range(10):
-            workers.begin(np.array([float(k)]))
-        assert sorted(workers.next().result() for _ in range(10)) == list(map(float, range(10)))
-        assert workers.busy == 0
+    policy = make_policy("ecc-aht", PROBLEM, stopping=None)
+    made = list(steps(policy, Simulator(PROBLEM), limit=40, workers=4))
+    assert [step.number for step in made] == list(range(1, 41))
+    assert policy.n_told == 40
+    assert len(policy.pending) == 0

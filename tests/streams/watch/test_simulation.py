@@ -7,10 +7,9 @@ import pytest
 from scipy.stats import f, kstest, t
 
 from eccaht.base.arrays import Array
-from eccaht.streams.watch import simulation
+from eccaht.streams.watch import thresholds
 from eccaht.streams.watch.detector import Detector
-from eccaht.streams.watch.simulation import GAUSSIAN, SimulatedNoise, quiet_scores
-from eccaht.streams.watch.thresholds import Calibration, calibrated
+from eccaht.streams.watch.thresholds import GAUSSIAN, Calibration, SimulatedNoise, calibrated, quiet_scores
 from tests.streams.watch.worlds import inverse, toeplitz
 
 SIZE, LONGEST = 6, 20
@@ -54,8 +53,8 @@ def test_scores_of_an_estimate_vary_as_in_a_watch_that_estimates() -> None:
 
 
 def test_long_histories_share_draws_and_say_what_a_known_covariance_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation, "_MOST", 20_000)
-    monkeypatch.setattr(simulation, "_DRAWN", 1e6)
+    monkeypatch.setattr(thresholds, "_MOST_ESTIMATED", 20_000)
+    monkeypatch.setattr(thresholds, "_DRAWN", 1e6)
     drawn = scores(SimulatedNoise(estimated_from=10**9), windows=10, runs=400)
     np.testing.assert_allclose(np.cov(drawn.T), CORRELATION, atol=0.06)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from eccaht.streams.watch.detector import Detector
-from eccaht.streams.watch.thresholds import Calibration, EDetector, Tail, calibrated
+from eccaht.streams.watch.detector import Detector, EDetector
+from eccaht.streams.watch.thresholds import Calibration, Tail, calibrated
 from tests.streams.watch.worlds import inverse, quiet, toeplitz
 
 SIZE = 4

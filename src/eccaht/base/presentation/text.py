@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+
+_PLAIN = 1e-4, 1e7  # numbers between are written without an exponent
+_DIGITS = 1e-4  # of a number is all that is shown of it
+_SHORT = 8  # characters: a shorter common part of names is no burden
+_SEPARATORS = "\\/.:|"  # of names
 
 
 def percent(share: float) -> str:
@@ -36,16 +42,16 @@ def rounded(x: float) -> str:
     return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}".removesuffix(".0")
 
 
-def lasting(seconds: float) -> str:
-    """A length of time in the unit in which it is at least two.
+def lasting(seconds: float, show: Callable[[float], str] = rounded) -> str:
+    """A length of time in the unit in which it is at least two; show: writes the number.
 
     >>> lasting(90.0), lasting(560.0)
     ('90 seconds', '9.3 minutes')
     """
     for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2.0 * size:
-            return f"{rounded(seconds / size)} {unit}"
-    return f"{rounded(seconds)} seconds"
+            return f"{show(seconds / size)} {unit}"
+    return f"{show(seconds)} seconds"
 
 
 def counted(number: int, what: str) -> str:
@@ -67,6 +73,108 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
+def belief(probability: float) -> str:
+    """A probability with three places, and never certainty.
+
+    >>> belief(0.98765), belief(1.0), belief(1e-9)
+    ('0.988', '>0.999', '<0.001')
+    """
+    return ">0.999" if probability >= 0.9995 else "<0.001" if probability < 0.0005 else f"{probability:.3f}"
+
+
+def amount(evidence: float) -> str:
+    """Evidence with one place, or a word where there is none.
+
+    >>> amount(57.23), amount(float("inf"))
+    ('57.2', 'unknown')
+    """
+    return f"{evidence:.1f}" if math.isfinite(evidence) else "unknown"
+
+
+def in_digits(x: float, unit: float, sign: str = "") -> str:
+    """A number with as many places as show two digits of `unit`, which is what matters of it.
+
+    >>> in_digits(61.23456, 0.31), in_digits(61.23456, 31.0), in_digits(-0.04, 1.0, "+"), in_digits(2.5e9, 3e7)
+    ('61.23', '61', '+0.0', '2.5e+09')
+    """
+    if not math.isfinite(x):
+        return "-"
+    least, most = _PLAIN
+    if not (math.isfinite(unit) and least <= abs(unit) < most and abs(x) < most):
+        return f"{x:{sign}.3g}"
+    places = max(0, 1 - math.floor(math.log10(abs(unit))))
+    return f"{round(x, places) + 0.0:{sign}.{places}f}"  # never -0.0
+
+
+def sized(value: float, low: float, high: float) -> str:
+    """A size with its sign and its interval.
+
+    >>> sized(3.2134, 2.94, 3.48)
+    '+3.21 (+2.94 to +3.48)'
+    """
+    if not math.isfinite(value):
+        return ""
+    reach = 0.5 * (high - low)
+    if not (math.isfinite(reach) and reach > 0.0):
+        return in_digits(value, value, "+")
+    unit = max(reach, _DIGITS * abs(value))
+    return f"{in_digits(value, unit, '+')} ({in_digits(low, unit, '+')} to {in_digits(high, unit, '+')})"
+
+
+def deviations(z: float, sign: str = "") -> str:
+    """How many standard deviations, without the sign unless it is asked for.
+
+    >>> deviations(-0.84), deviations(-0.84, "+"), deviations(212.7), deviations(3.2e7), deviations(float("nan"))
+    ('0.8', '-0.8', '213', '3e+07', '-')
+    """
+    if not math.isfinite(z):
+        return "-"
+    shown, size = z if sign else abs(z), abs(z)
+    return f"{shown:{sign}.1f}" if size < 99.95 else f"{shown:{sign}.0f}" if size < 99999.5 else f"{shown:{sign}.0e}"
+
+
+def ordinal(place: int) -> str:
+    """A place in a ranking.
+
+    >>> [ordinal(k) for k in (1, 2, 3, 4, 11, 22, 113)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd', '113th']
+    """
+    last = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{last}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """A few names as in a sentence.
+
+    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def shortened(name: str, most: int) -> str:
+    """The end of a long name, which is where names differ.
+
+    >>> shortened("PLANT/AREA 5/LT-101", 8)
+    '…/LT-101'
+    """
+    return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
+def common_part(names: Sequence[str]) -> str:
+    """What all names begin with, up to a separator; empty if that is short.
+
+    >>> common_part(["SITE 4/AREA 1/LT-101", "SITE 4/AREA 1/LT-102"]), common_part(["LT-101", "LT-102"])
+    ('SITE 4/AREA 1/', '')
+    """
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)  # what these two share, all share
+    same = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    end = max(first.rfind(mark, 0, same) for mark in _SEPARATORS) + 1
+    return first[:end] if end >= _SHORT else ""
+
+
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells as aligned lines.
 
@@ -75,3 +183,34 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def nearest(name: object, known: Iterable[str], *, cutoff: float = 0.4) -> str | None:
+    """The known name that is most like this one; None if none is like it.
+
+    >>> nearest("ecc-ath", ["joint", "ecc-aht"]), nearest("xyz", ["joint"])
+    ('ecc-aht', None)
+    """
+    near = get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
+    return near[0] if near else None
+
+
+def did_you_mean(name: object, known: Iterable[str], *, otherwise: str = "", cutoff: float = 0.4) -> str:
+    """How a message about an unknown name goes on: the nearest known one, or what is to be said otherwise.
+
+    >>> did_you_mean("tmep", ["temp", "flow"]), did_you_mean("xyz", ["temp"])
+    (": did you mean 'temp'?", '')
+    """
+    near = nearest(name, known, cutoff=cutoff)
+    return otherwise if near is None else f": did you mean {near!r}?"
+
+
+def unknown(name: object, known: Iterable[str], what: str, *, cutoff: float = 0.4) -> ValueError:
+    """The error for a name that is none of the known ones, which it lists.
+
+    >>> unknown("fgi1", ["fig1", "fig2"], "experiment")
+    ValueError("unknown experiment 'fgi1': did you mean 'fig1'? known: fig1, fig2")
+    """
+    known = list(known)
+    hint = did_you_mean(name, known, otherwise=":", cutoff=cutoff)
+    return ValueError(f"unknown {what} {name!r}{hint} known: {', '.join(known)}")

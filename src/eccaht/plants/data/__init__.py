@@ -1,8 +1,25 @@
 """Where rows of data enter, and where they become windows."""
 
 from eccaht.plants.data.cleaning import ColumnReport
-from eccaht.plants.data.source import Arrays, Source, as_source, read_table
-from eccaht.plants.data.table import Table
-from eccaht.plants.data.windows import Batch, Windower, Windows
+from eccaht.plants.data.recorded import Expected, recorded_of
+from eccaht.plants.data.source import Arrays, Chunk, Source, as_source, read_table
+from eccaht.plants.data.windower import Windower
+from eccaht.plants.data.windows import Batch, Cut, Moved, Sample, Table, Windows
 
-__all__ = ["Arrays", "Batch", "ColumnReport", "Source", "Table", "Windower", "Windows", "as_source", "read_table"]
+__all__ = [
+    "Arrays",
+    "Batch",
+    "Chunk",
+    "ColumnReport",
+    "Cut",
+    "Expected",
+    "Moved",
+    "Sample",
+    "Source",
+    "Table",
+    "Windower",
+    "Windows",
+    "as_source",
+    "read_table",
+    "recorded_of",
+]

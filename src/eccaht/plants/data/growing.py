@@ -1,34 +1,36 @@
-"""A CSV file that still grows, as a source of rows."""
+"""A CSV file that still grows, as a source of rows: its finished lines, across rotation, truncation and rewriting."""
 
 from __future__ import annotations
 
 import csv
+import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from time import monotonic
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.encoding import as_utf8
-from eccaht.plants.data.layout import Layout, has_decimal_comma, sniff_lines
-from eccaht.plants.data.reading import Faults, good_lines
-from eccaht.plants.data.source import Expected, Missing
-from eccaht.plants.data.table import NoRows, Table, assemble
-from eccaht.plants.data.tail import FileTail, Line, Note
-from eccaht.plants.data.times import TimeRule
-from eccaht.plants.data.windows import Batch
+from eccaht.plants.data.layout import Layout, as_utf8, has_decimal_comma, sniff_lines
+from eccaht.plants.data.lines import LONGEST_LINE, good_lines
+from eccaht.plants.data.reading import TimeRule
+from eccaht.plants.data.recorded import Expected, Faults, Missing, NoRows, assemble
+from eccaht.plants.data.windows import Batch, Table
 
-_LOOK = 1 << 18  # bytes at once where several files are looked at in turn
+Line = tuple[int, bytes]  # its number in the file, from 1
+Note = Callable[[str], object]
+READ = 1 << 22  # bytes at once
+_MARK = 1 << 12  # bytes by which a file is recognised
 _HEAD = 1 << 20  # bytes in which column names and a row must be found
 _BATCH, _SAMPLE = 20_000, 200  # lines read at once; those of them from which their types are guessed
 
 
-class Unfollowable(ValueError):
+class _Unfollowable(ValueError):
     """The file cannot be followed, whatever lines come next."""
 
 
@@ -62,12 +64,11 @@ class GrowingFile:
         self.last: np.datetime64 | None = None
         self._expected, self._missing, self._note = expected, missing, note
         self._poll, self._timeout, self._ended = poll, timeout, Event()
-        self._tail = FileTail(path, self.faults, self.say)
+        self._tail = _FileTail(path, self.faults, self.say)
         self._layout: Layout | None = None
         self._rule: TimeRule | None = None
         self._head: list[Line] = []  # lines that do not show the layout yet
         self._waits_for = "column names and a row"
-        self._opened = False  # by `look`
 
     def say(self, text: str) -> None:
         """Call `note` with a text, and keep the text in `said`."""
@@ -111,32 +112,11 @@ class GrowingFile:
         finally:
             self._tail.close()
 
-    def look(self, *, held: bool = True) -> tuple[bool, list[Batch]]:
-        """Whether there are new lines, and their rows, some hundred kilobytes at most, without waiting for more.
-
-        held: keep the file open until the next look; else it is opened again once it has changed.
-        """
-        if not self._opened:
-            self._tail.open()
-            self._opened = True
-        elif not self._tail.come_back():
-            return False, []
-        try:
-            lines = self._tail.lines(_LOOK)
-            return bool(lines), list(self._take(lines)) if lines else []
-        finally:
-            if not held:
-                self._tail.leave()
-
     def leave_out(self, doubted: NDArray[np.datetime64]) -> None:
         """Count rows whose times no other row agrees with."""
         if len(doubted):
             when = f"the row of {self.clock.show(doubted[0])} in {self.path}"
             self.faults.bad_line(when, "is far ahead of all others", len(doubted))
-
-    def close(self) -> None:
-        if self._opened:
-            self._tail.close()
 
     def _take(self, lines: list[Line]) -> Iterator[Batch]:
         """The rows of these lines; if an end is asked for meanwhile, those of the present batch only."""
@@ -159,7 +139,7 @@ class GrowingFile:
             layout = self._sniff(texts)
         except ValueError as error:  # perhaps too few lines: try again with the next ones
             self._waits_for = f"column names and a row ({error})"
-            if isinstance(error, Unfollowable) or sum(map(len, texts)) >= _HEAD:
+            if isinstance(error, _Unfollowable) or sum(map(len, texts)) >= _HEAD:
                 raise
             return []
         if self._layout is None:
@@ -174,7 +154,7 @@ class GrowingFile:
     def _sniff(self, lines: Sequence[bytes]) -> Layout:
         """The layout of the file from its first lines; a ValueError if they do not show it (yet)."""
         if lines[0].startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            raise Unfollowable(
+            raise _Unfollowable(
                 f"{self.path} is UTF-16, which cannot be followed: write UTF-8, or wait until it is complete"
             )
         texts = ["" if b"\0" in line else as_utf8(line).decode().removeprefix("\ufeff") for line in lines]
@@ -218,3 +198,112 @@ class GrowingFile:
         if len(times):
             self.last = times[-1] if self.last is None else max(self.last, times[-1])
         return Batch(times, table.readings(self.levels))
+
+
+class _FileTail:
+    """Reads finished lines; `restarted` says that the next ones are the first of a file.
+
+    A file is another one if it has another inode, if it is shorter than what was read of it, or if its first bytes or
+    those before the present position are not what they were: these are looked at whenever its size or time changed.
+    """
+
+    def __init__(self, path: Path, faults: Faults, note: Note) -> None:
+        self.restarted = True
+        self.unfinished = b""
+        self._path, self._faults, self._note = path, faults, note
+        self._file: BinaryIO  # set by `open`
+        self._lost = False
+        self._first = self._last = b""  # first and last bytes read, to recognise the file
+        self._stamp: tuple[int, int] | None = None  # size and time when these were last compared
+        self._number, self._skipping = 0, False  # of the last finished line; inside a line that is too long
+
+    def open(self) -> None:
+        if self._path.is_dir():
+            raise ValueError(f"{self._path} is a directory: name one CSV file to follow")
+        if self._path.exists() and not self._path.is_file():
+            raise ValueError(f"{self._path} is no regular file and cannot be followed")
+        self._file = self._path.open("rb")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def first_lines(self) -> list[bytes]:
+        """The finished lines at the beginning, without following the file."""
+        self.open()
+        with self._file as file:
+            return [line for line in file.read(READ).splitlines(keepends=True) if line.endswith(b"\n")]
+
+    def lines(self) -> list[Line]:
+        """New finished lines with their numbers."""
+        if self._rewritten():
+            self._reopen()
+        text = self._file.read(READ)
+        if not text and self._replaced():
+            self._reopen()
+            text = self._file.read(READ)
+        if not text:
+            return []
+        if len(self._first) < _MARK:
+            self._first += text[: _MARK - len(self._first)]
+        self._last = (self._last + text)[-_MARK:]
+        return self._split(text)
+
+    def _split(self, text: bytes) -> list[Line]:
+        *finished, self.unfinished = (self.unfinished + text).split(b"\n")
+        lines = []
+        for line in finished:
+            self._number += 1
+            if self._skipping:  # that was the end of a line that is too long
+                self._skipping = False
+            elif not self._too_long(line, self._number):
+                lines.append((self._number, line + b"\n"))
+        if self._skipping or self._too_long(self.unfinished, self._number + 1):
+            self._skipping, self.unfinished = True, b""
+        return lines
+
+    def _too_long(self, line: bytes, number: int) -> bool:
+        if len(line) > LONGEST_LINE:
+            self._faults.bad_line(f"line {number} of {self._path}", f"is longer than {LONGEST_LINE >> 20} MiB")
+        return len(line) > LONGEST_LINE
+
+    def _rewritten(self) -> bool:
+        """Whether the open file is no longer what it was up to the present position."""
+        status = os.fstat(self._file.fileno())
+        stamp = (status.st_size, status.st_mtime_ns)
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        place = self._file.tell()
+        if status.st_size < place:
+            return True
+        same = self._at(0, len(self._first)) == self._first
+        same = same and self._at(place - len(self._last), len(self._last)) == self._last
+        self._file.seek(place)
+        return not same
+
+    def _at(self, place: int, length: int) -> bytes:
+        self._file.seek(place)
+        return self._file.read(length)
+
+    def _replaced(self) -> bool:
+        """Whether another file has the name now."""
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            self._miss()
+            return False
+        here = os.fstat(self._file.fileno())
+        return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
+
+    def _miss(self) -> None:
+        if not self._lost:
+            self._note(f"{self._path} is gone: waiting for it to come back")
+        self._lost = True
+
+    def _reopen(self) -> None:
+        self._note(f"{self._path} was replaced or cut back: following it from its beginning")
+        self.close()
+        self.open()
+        self.unfinished, self._lost, self.restarted = b"", False, True
+        self._first = self._last = b""
+        self._stamp, self._number, self._skipping = None, 0, False

@@ -1,20 +1,22 @@
-"""What kind of file it is and which columns it has: found from its first bytes and lines, or refused in one line."""
+"""What kind of file it is, how its text is written and which columns it has: found from its first bytes and lines."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 import zlib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from eccaht.base.files import regular_file
-from eccaht.base.naming import did_you_mean
-from eccaht.plants.data.encoding import GZIP, Encoding, as_text, encoding_of, opened, transcoded
+from eccaht.base.presentation.text import did_you_mean
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,10 +28,14 @@ MISSING = (
     *("<NA>", "(null)", "Bad", "BAD", "Bad Input", "Bad Data", "I/O Timeout", "No Data", "No Sample", "Not Connect"),
     *("Comm Fail", "Configure", "Scan Off", "Scan Timeout", "Pt Created", "Intf Shut", "Under Range", "Over Range"),
 )
+Encoding = Literal["utf-8", "utf-16", "latin-1"]
+GZIP = b"\x1f\x8b"
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _SAMPLE = 1 << 20
+_SHOWN = 40  # characters of a text in a message
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.ASCII | re.IGNORECASE)
 _MISSING = frozenset(MISSING)
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 class WrongWidth(ValueError):
@@ -64,17 +70,37 @@ class Layout:
         stripped = (row[position].strip() for row in self.sample)
         return [text for text in stripped if text not in _MISSING]
 
+    def is_epoch(self, position: int) -> bool:
+        """Whether a time column holds numbers that are no digits of a date like 20171009180000."""
+        texts = self.texts(position)
+        digits = all(len(text) in (8, 14) and text.isdigit() and text[:2] in ("19", "20") for text in texts)
+        return not digits and all(is_number(text) or is_number(text, True) for text in texts)
+
     def where(self, row: int) -> str:
         """What messages call a row of values."""
         if self.format == "parquet":
             return f"row {row + 1}"
         return f"line {self.skip + row + 1 if self.lines is None else self.lines[row]}"
 
-    def scan(self) -> pl.LazyFrame:
-        """The columns of a Parquet file or a frame, with their types."""
+    def scan(self, numeric: Collection[int] = (), missing: Sequence[str] = ()) -> pl.LazyFrame:
+        """All columns: of a Parquet file or a frame with their types, of CSV by place, texts but for `numeric` ones.
+
+        missing: texts that stand for missing values, beside those that polars knows.
+        """
         import polars as pl
 
-        return pl.scan_parquet(self.path, glob=False) if self.frame is None else self.frame.lazy()
+        if self.format == "parquet":
+            return pl.scan_parquet(self.path, glob=False) if self.frame is None else self.frame.lazy()
+        return pl.scan_csv(
+            self.path if self.content is None else BytesIO(self.content),
+            has_header=False,
+            skip_lines=self.skip,
+            separator=self.delimiter,
+            schema={str(k): pl.Float64 if k in numeric else pl.String for k in range(len(self.names))},
+            null_values=list(missing) or None,
+            decimal_comma=self.decimal_comma,
+            glob=False,
+        )
 
     def place(self, name: str) -> int | None:
         """Where a column is, called by its name, its full name or the last part of that; None if there is none."""
@@ -134,9 +160,7 @@ def sniff(path: Path, decimal_comma: bool | None = None, *, header: bool = True,
     lines = lines_of(as_text(raw, encoding))
     if not whole and len(lines) > 1:
         lines.pop()  # cut in the middle
-    layout = sniff_lines(path, lines, decimal_comma, header=header, strict=strict)
-    content = None if encoding == "utf-8" else transcoded(path, encoding)
-    return replace(layout, encoding=encoding, content=content)
+    return replace(sniff_lines(path, lines, decimal_comma, header=header, strict=strict), encoding=encoding)
 
 
 def sniff_lines(
@@ -304,3 +328,68 @@ def _typed(path: Path, columns: list[str]) -> Layout:
         raise ValueError(f"{path} has no columns")
     full = named(columns)
     return Layout(path, "parquet", _short(path, full), full)
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+# -- the bytes of a file as text ------------------------------------------------------------------------
+
+
+def encoding_of(path: Path, head: bytes, whole: bool, strict: bool = True) -> Encoding:
+    """What the first bytes of a file are written in; what is no text is refused, if strict also a few such bytes."""
+    if head.startswith(b"PK\x03\x04"):
+        raise ValueError(f"{path} is a zip archive or a workbook: save its table as CSV or Parquet")
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    if head[:200].count(b"\0") > 50:
+        raise ValueError(f"{path} is UTF-16 text without its mark or no text at all: save it as CSV in UTF-8")
+    if strict and b"\0" in head:
+        raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet")
+    if b"\r" in head and b"\n" not in head:
+        raise ValueError(f"{path} ends its lines by carriage returns alone: save it with usual line ends")
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        cut = not whole and error.start > len(head) - 4  # a character cut in the middle
+        if not cut and len(_CONTROL.findall(head)) > (0 if strict else len(head) // 10):
+            raise ValueError(f"{path} is no text: give CSV (also gzipped) or Parquet") from None
+        return "utf-8" if cut else "latin-1"
+    return "utf-8"
+
+
+def as_text(raw: bytes, encoding: Encoding) -> str:
+    """Decode, without a mark at the beginning; a character cut off at the end is left out.
+
+    >>> as_text("Ölstand".encode("cp1252"), "latin-1")
+    'Ölstand'
+    """
+    if encoding == "utf-16":
+        return raw[: len(raw) // 2 * 2].decode("utf-16", errors="ignore")
+    if encoding == "utf-8":
+        return raw.removeprefix(BOM_UTF8).decode(errors="ignore")
+    try:
+        return raw.decode("cp1252")  # Latin-1 with more letters, which is what Windows writes
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def as_utf8(raw: bytes) -> bytes:
+    """One line of UTF-8, or of Latin-1 made UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return as_text(raw, "latin-1").encode()
+    return raw
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether a file is packed, whatever its name is."""
+    with path.open("rb") as probe:
+        return probe.read(2) == GZIP
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file, unpacked if it is gzipped."""
+    return cast(BinaryIO, gzip.open(path)) if is_gzip(path) else path.open("rb")

@@ -1,83 +1,100 @@
-"""The values of one file as a frame of numbers and texts, and what could not be read of it.
+"""The values of one file as a frame of numbers and texts, and the time of each row.
 
 The types are guessed from the first rows and the file is read once, straight into numbers. Only if a later row does
-not fit the guess, the file is read again to learn which columns hold what.
+not fit the guess, the file is read again to learn which columns hold what. New data are read as the history was: bad
+values become missing, and are counted.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from io import BytesIO
-from typing import TYPE_CHECKING, BinaryIO
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eccaht.plants.data.cleaning import MOST_LEVELS
-from eccaht.plants.data.encoding import as_utf8, content_of, is_gzip, opened, transcoded
-from eccaht.plants.data.layout import (
-    DELIMITERS,
-    MISSING,
-    Layout,
-    WrongWidth,
-    is_number,
-    named,
-    width_fault,
-    wrong_width,
-)
+from eccaht.base.clock import DIFFERENT, as_zone
+from eccaht.plants.data.layout import MISSING, Layout, WrongWidth, as_utf8, is_gzip, is_number, shortened
+from eccaht.plants.data.lines import check_all_full, check_texts, content_of, damaged, good_lines, lines_in
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from eccaht.plants.data.recorded import Faults
+
 TIME = "\0time"  # what the frame calls the time columns: no file can have such a name
 _CUT = "\0cut"  # and the flag of rows whose last value is missing
-_CHUNK = 1 << 22  # bytes read at once
-LONGEST_LINE = 1 << 22  # bytes: a row of some hundred thousand readings
 Levels = Mapping[str, Sequence[str]]  # the texts that a status may have; columns that are not in it hold numbers
 _PARSED = {"nan", "NaN", "NAN", "-nan", "-NaN", ""}  # polars reads these by itself
-_SHOWN = 40
+_DATES = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d"),
+    *("%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%b-%Y", "%d %b %Y", "%d-%b-%y", "%Y%m%d"),
+)
+_CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S%.f %p", "%I:%M %p", "%I:%M:%S%.f%p", "%H%M%S")
+_ZONES = ("", "%z", " %z", "Z")
+_HOUR = "%H"  # without minutes, after a date only: a column of hours alone could be any small number
+_HEAD = re.compile(r"^(%[A-Za-z][^%]*%[A-Za-z])")  # with what a format begins
+_PARTS = {
+    **dict.fromkeys(("%m", "%d", "%H", "%I", "%M", "%S"), r"\d{1,2}"),
+    "%Y": r"\d{4}",
+    "%y": r"\d\d",
+    "%b": "[A-Za-z]{3}",
+    "%p": "[AaPp][Mm]",
+    "%.f": r"(\.\d+)?",
+    "%z": r"([+-]\d\d:?\d\d|Z)",
+}
+EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this number on: its unit in microseconds
+_LARGEST = 1e19
+SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
 
 
 def load(
-    layout: Layout, chosen: Mapping[str, int], time_columns: Sequence[str], faults: Faults | None = None
+    layout: Layout,
+    chosen: Mapping[str, int],
+    time_columns: Sequence[str],
+    faults: Faults | None = None,
+    unchecked: Collection[str] = (),
 ) -> tuple[Layout, pl.DataFrame]:
     """Read the chosen columns (name: place) and those of the time, as numbers or texts.
 
     The layout comes back as it was found to be once all of the file was read. faults: takes lines that are no rows,
-    which are refused otherwise; texts are then left as they are.
+    which are refused otherwise; texts are then left as they are. unchecked: columns in which they are so in any case.
     """
-    if layout.format == "csv" and layout.content is None and is_gzip(layout.path):
-        layout = replace(layout, content=content_of(layout.path))
+    if layout.format == "csv" and layout.content is None and (layout.encoding != "utf-8" or is_gzip(layout.path)):
+        layout = replace(layout, content=content_of(layout.path, layout.encoding))
     own = {f"{TIME}{k}": layout.place(name) for k, name in enumerate(time_columns)}
     places = {**chosen, **{name: place for name, place in own.items() if place is not None}}
     try:
-        frame = _read(layout, places)
+        frame = _read(layout, places, unchecked)
     except UnicodeDecodeError:
-        layout = replace(layout, content=transcoded(layout.path, "latin-1"), encoding="latin-1")
-        return load(layout, chosen, time_columns, faults)
+        layout = replace(layout, content=content_of(layout.path, "latin-1"), encoding="latin-1")
+        return load(layout, chosen, time_columns, faults, unchecked)
     except WrongWidth:
         if faults is None:
             raise
-        rows = ((k, as_utf8(line)) for k, line in _lines(layout) if k > layout.skip)
+        rows = ((k, as_utf8(line)) for k, line in lines_in(layout) if k > layout.skip)
         lines, numbers = good_lines(rows, layout, faults)
         layout = replace(layout, skip=0, content=b"".join(lines), lines=numbers)
-        frame = _read(layout, places)
+        frame = _read(layout, places, unchecked)
     if faults is None:
-        _check_texts(layout, frame)
+        check_texts(layout, frame, set(chosen).difference(unchecked))
     return layout, frame
 
 
-def _read(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
+def _read(layout: Layout, places: Mapping[str, int], unchecked: Collection[str]) -> pl.DataFrame:
     import polars as pl
 
     try:
-        return _parquet(layout, places) if layout.format == "parquet" else _csv(layout, places)
+        return _parquet(layout, places, unchecked) if layout.format == "parquet" else _csv(layout, places)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError) as error:
-        raise _damaged(layout, error) from None
+        raise damaged(layout, error) from None
 
 
-def _parquet(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
+def _parquet(layout: Layout, places: Mapping[str, int], unchecked: Collection[str]) -> pl.DataFrame:
     """Numbers and truth values as floats, categories as text; times stay; anything else is refused by name."""
     import polars as pl
 
@@ -93,6 +110,8 @@ def _parquet(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
             wanted.append(column.cast(pl.Float64).alias(name))
         elif kind in (pl.String, pl.Categorical, pl.Enum):
             wanted.append(_text(column.cast(pl.String)).alias(name))
+        elif name in unchecked:
+            wanted.append(pl.lit(None, dtype=pl.Float64).alias(name))
         else:
             raise ValueError(f"column {name!r} of {layout.path} is of type {kind}, no number or text: exclude it")
     return table.select(wanted).collect(engine="streaming")
@@ -103,7 +122,7 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
 
     comma = layout.decimal_comma
     numeric = {k for k in places.values() if all(is_number(text, comma) for text in layout.texts(k))}
-    dates = {place for name, place in places.items() if name.startswith(TIME) and not is_epoch(layout, place)}
+    dates = {place for name, place in places.items() if name.startswith(TIME) and not layout.is_epoch(place)}
     numeric -= dates
     seen = {row[k] for row in layout.sample for k in numeric}
     spellings = sorted(seen & set(MISSING) - _PARSED)  # of missing values: each one that is looked for costs time
@@ -111,39 +130,16 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     wanted = [
         (column if places[name] in numeric | dates else _text(column)).alias(name) for name, column in columns.items()
     ]
-    last = len(layout.names) - 1  # lines with too few values come as missing ones at the end
-    wanted.append(pl.col(str(last)).is_null().alias(_CUT))
+    wanted.append(pl.col(str(len(layout.names) - 1)).is_null().alias(_CUT))  # where lines with too few values end
     try:
-        frame = _scan(layout, numeric, spellings).select(wanted).collect(engine="streaming")
+        frame = layout.scan(numeric, spellings).select(wanted).collect(engine="streaming")
     except pl.exceptions.ComputeError as error:
         if "could not parse" not in str(error):
             raise
         frame = _leniently(layout, places, numeric, wanted[-1])
-    if frame.drop_in_place(_CUT).any() and not _all_full(layout):
-        _refuse_lines(layout, lambda found: found < last)
+    if frame.drop_in_place(_CUT).any():
+        check_all_full(layout)
     return frame
-
-
-def is_epoch(layout: Layout, place: int) -> bool:
-    """Whether a time column holds numbers that are no digits of a date like 20171009180000."""
-    texts = layout.texts(place)
-    digits = all(len(text) in (8, 14) and text.isdigit() and text[:2] in ("19", "20") for text in texts)
-    return not digits and all(is_number(text) or is_number(text, True) for text in texts)
-
-
-def _scan(layout: Layout, numeric: set[int], spellings: list[str]) -> pl.LazyFrame:
-    import polars as pl
-
-    return pl.scan_csv(
-        layout.path if layout.content is None else BytesIO(layout.content),
-        has_header=False,
-        skip_lines=layout.skip,
-        separator=layout.delimiter,
-        schema={str(k): pl.Float64 if k in numeric else pl.String for k in range(len(layout.names))},
-        null_values=spellings or None,
-        decimal_comma=layout.decimal_comma,
-        glob=False,
-    )
 
 
 def _text(column: pl.Expr) -> pl.Expr:
@@ -168,7 +164,7 @@ def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int], fla
     """Read again: columns that hold any text that is no number stay text, the others become numbers."""
     import polars as pl
 
-    lines, comma = _scan(layout, set(), []), layout.decimal_comma
+    lines, comma = layout.scan(), layout.decimal_comma
     columns = {k: pl.col(str(k)) for k in places.values()}
     odd = [
         (_text(columns[k]).is_not_null() & number_of(columns[k], comma).is_null()).any().alias(str(k))
@@ -182,209 +178,221 @@ def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int], fla
     return lines.select([*wanted, flag]).collect(engine="streaming")
 
 
-def _check_texts(layout: Layout, frame: pl.DataFrame) -> None:
-    """Refuse columns of numbers with stray texts among them, naming the first.
+# -- the time of each row --------------------------------------------------------------------------------
 
-    A few levels, some of them whole numbers and the others texts that are no rare exception, are a status.
+
+@dataclass(frozen=True)
+class TimeRule:
+    """How to get the time of each row.
+
+    columns: of the time, or of the date and the time; none if rows are `row_interval` seconds apart.
+    formats: that read the text of these columns, none for numbers and for times of Parquet.
+    counted: the time between rows is not known: they are counted.
+    """
+
+    columns: tuple[str, ...]
+    formats: tuple[str, ...] = ()
+    row_interval: float | None = None
+    counted: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Stamps(NamedTuple):
+    """The times of rows in microseconds since 1970: in UTC, with the zone to show them in, or as they stand (None)."""
+
+    moments: NDArray[np.int64]
+    zone: str | None = None
+
+
+def counted_stamps(interval: float, before: int, rows: int) -> Stamps:
+    """The times of `rows` rows, `interval` seconds apart, after `before` earlier ones, counted from 1970-01-01 on."""
+    return Stamps(np.rint((before + np.arange(rows)) * (interval * 1e6)).astype(np.int64))
+
+
+def read_times(
+    layout: Layout,
+    frame: pl.DataFrame,
+    rule: TimeRule,
+    rows_before: int,
+    faults: Faults | None = None,
+    unchecked: Collection[str] = (),
+) -> tuple[pl.DataFrame, Stamps, TimeRule]:
+    """Take the time columns out of a frame: the readings, the time of each row, and the rule made exact.
+
+    Rows without any value are left out; those of `unchecked` columns are none. faults: takes rows without a time that
+    can be read, which are refused otherwise.
     """
     import polars as pl
 
-    comma = layout.decimal_comma
-    for name, kind in frame.schema.items():
-        if kind != pl.String or name.startswith(TIME):
-            continue
-        counts = frame[name].drop_nulls().value_counts()
-        rows = dict(zip(counts[name].to_list(), counts["count"].to_list(), strict=True))
-        stray = [text for text in rows if not is_number(text, comma)]
-        other = [text for text in stray if is_number(text, not comma)]
-        n_stray, n_other, n = (sum(rows[text] for text in texts) for texts in (stray, other, rows))
-        whole = all(text.isdigit() for text in rows if text not in stray)
-        if len(rows) <= MOST_LEVELS and whole and not other and 20 * n_stray >= n:
-            continue
-        if 2 * n_stray < n or 2 * (n - n_stray + n_other) > n:
-            raise _stray_text(layout, name, frame[name], stray)
+    if rule.row_interval is not None:
+        return frame, counted_stamps(rule.row_interval, rows_before, len(frame)), rule
+    own = [f"{TIME}{k}" for k in range(len(rule.columns))]
+    columns, readings = [frame[name] for name in own], frame.drop(own)
+    read, zone, rule = _stamps(layout, columns, rule, lenient=faults is not None)
+    unread = read.is_null()
+    if unread.any():
+        blank = frame.drop(unchecked).select(pl.all_horizontal(pl.all().is_null())).to_series()
+        if len(odd := (unread & ~blank).arg_true()):
+            texts, where = [column[int(odd[0])] for column in columns], f"{layout.where(int(odd[0]))} of {layout.path}"
+            why = f"has the time {shortened(' '.join(map(str, texts)))!r}, which does not look like the others"
+            if None in texts:
+                why = f"has readings but no time in {' and '.join(map(repr, rule.columns))}"
+            if faults is None:
+                raise ValueError(f"{where} {why}: remove or mend it")
+            faults.bad_line(where, why, len(odd))
+        readings, read = readings.filter(~unread), read.drop_nulls()
+    return readings, Stamps(read.to_numpy(), zone), rule
 
 
-def _stray_text(layout: Layout, name: str, column: pl.Series, stray: list[str]) -> ValueError:
-    row = int(column.is_in(stray).arg_true()[0])
-    text = column[row]
-    hint = "mend it, exclude the column, or leave the field empty if there was no reading"
-    if is_number(text, not layout.decimal_comma):
-        no, are = ("no-", "are not") if layout.decimal_comma else ("", "are")
-        hint = f"add --{no}decimal-comma if commas {are} decimal points"
-    where = f"{layout.where(row)} of {layout.path}"
-    return ValueError(f"{where}: {shortened(text)!r} in column {name!r} is no number: {hint}")
-
-
-def _refuse_lines(layout: Layout, wrong: Callable[[int], bool]) -> None:
-    """Name the first line with a wrong number of delimiters; quoted texts may hold some, so their lines are passed."""
-    delimiter = layout.delimiter.encode()
-    for number, line in _lines(layout):
-        if number > layout.skip and line.strip() and b'"' not in line and wrong(found := line.count(delimiter)):
-            raise wrong_width(layout.path, number, found + 1, len(layout.names), layout.delimiter)
-
-
-def _all_full(layout: Layout) -> bool:
-    """Whether there are as many delimiters as full lines have: much quicker than line by line if nothing is quoted."""
-    counts, last = np.zeros(3, dtype=np.intp), b"\n"
-    with _bytes(layout) as file:
-        for _ in range(layout.skip):
-            file.readline()
-        while chunk := file.read(_CHUNK):
-            block, last = np.frombuffer(chunk, dtype=np.uint8), chunk[-1:]
-            counts += [np.count_nonzero(block == ord(mark)) for mark in (layout.delimiter, "\n", '"')]
-    delimiters, ends, quotes = counts.tolist()
-    return not quotes and delimiters == (ends + (last != b"\n")) * (len(layout.names) - 1)
-
-
-def _lines(layout: Layout) -> Iterator[tuple[int, bytes]]:
-    with _bytes(layout) as file:
-        yield from enumerate(file, 1)
-
-
-def _bytes(layout: Layout) -> BinaryIO:
-    return opened(layout.path) if layout.content is None else BytesIO(layout.content)
-
-
-def _damaged(layout: Layout, error: BaseException) -> ValueError:
-    text = " ".join(str(error).split())
-    if "utf-8" in text.lower() and layout.format == "csv" and layout.encoding == "utf-8":
-        return UnicodeDecodeError("utf-8", b"", 0, 0, text)
-    if "more fields" in text or "n_extra" in text or "n_missing" in text:
-        _refuse_lines(layout, lambda found: found != len(layout.names) - 1)
-        return WrongWidth(
-            f"{layout.path} has lines with more or fewer values than the {len(layout.names)} of its header (separated "
-            f"by {DELIMITERS[layout.delimiter]}): mend them, or quote texts that hold the delimiter"
-        )
-    kind = WrongWidth if "malformed" in text else ValueError  # that is a quotation mark without its partner
-    return kind(f"{layout.path} is damaged or incomplete: {text[:120]}")
-
-
-# -- new data in the form of the history: bad values become missing, and are counted -----------------------------
-
-
-@dataclass
-class Faults:
-    """Lines and values left out; `note` is called at once with the first of each kind."""
-
-    note: Callable[[str], object] = lambda _: None
-    lines: int = 0
-    first_line: str = ""
-    values: dict[str, tuple[int, str]] = field(default_factory=dict)  # column: how many, the first
-    late: int = 0  # rows that came after their window was complete
-
-    def bad_line(self, where: str, why: str, count: int = 1) -> None:
-        """Count bad lines; where: the place of the first, why: what is wrong with it."""
-        if not self.lines:
-            self.first_line = f"{where} {why}"
-            self.note(f"{self.first_line}: left out, as are others like it")
-        self.lines += count
-
-    def bad_values(self, column: str, count: int, where: str, text: str, why: str) -> None:
-        """Count bad values of a column; where, text and why: place, content and fault of the first."""
-        before, first = self.values.get(column, (0, f"{shortened(text)!r} in {where} ({why})"))
-        if not before:
-            self.note(f"column {column!r} has {first}: counted as missing, as are others like it")
-        self.values[column] = (before + count, first)
-
-    def notes(self) -> list[str]:
-        """One text for the bad lines, and one for each column with bad values."""
-        notes = []
-        if self.lines:
-            were = "line was" if self.lines == 1 else "lines were"
-            notes.append(f"{self.lines} bad {were} left out, the first: {self.first_line}")
-        for column, (count, first) in self.values.items():
-            them = "value counts" if count == 1 else "values count"
-            notes.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
-        if self.late:
-            one = self.late == 1
-            came = "row came too late for its window and was" if one else "rows came too late for their window and were"
-            notes.append(f"{self.late} {came} left out")
-        return notes
-
-
-def good_lines(
-    lines: Iterable[tuple[int, bytes]], layout: Layout, faults: Faults
-) -> tuple[list[bytes], tuple[int, ...]]:
-    """The lines that are rows of a file, and their numbers; blank ones and repeated column names are passed over."""
-    kept, numbers = [], []
-    for number, line in lines:
-        text = line.strip(b"\r\n")
-        if not text.strip():
-            continue
-        fields = _fields(text, layout.delimiter)
-        if fields == len(layout.names) and b"\0" not in text:
-            if not _is_header(text, layout):
-                kept.append(text + b"\n")
-                numbers.append(number)
-        else:
-            why = "holds NUL bytes" if b"\0" in text else width_fault(fields, len(layout.names), layout.delimiter)
-            faults.bad_line(f"line {number} of {layout.path}", why)
-    return kept, tuple(numbers)
-
-
-def _fields(line: bytes, delimiter: str) -> int:
-    """How many values a line has; 0 where its quotes do not close."""
-    if b'"' not in line:
-        return line.count(delimiter.encode()) + 1
-    if line.count(b'"') % 2:
-        return 0
-    try:
-        return len(next(csv.reader([line.decode(errors="replace")], delimiter=delimiter)))
-    except (csv.Error, StopIteration):
-        return 0
-
-
-def _is_header(line: bytes, layout: Layout) -> bool:
-    """Whether these are the column names once more; only looked at where the line begins as they do."""
-    first = layout.full[0].encode()
-    if first not in line[: len(first) + 8]:
-        return False
-    return named(next(csv.reader([line.decode(errors="replace")], delimiter=layout.delimiter))) == layout.full
-
-
-def why_no_number(text: str, decimal_comma: bool) -> str:
-    if not is_number(text, not decimal_comma):
-        return "no number"
-    return "leave out --decimal-comma?" if decimal_comma else "add --decimal-comma?"
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-def as_expected(
-    layout: Layout, frame: pl.DataFrame, names: Sequence[str], expected: Levels, faults: Faults
-) -> pl.DataFrame:
-    """Numbers where numbers are expected and known texts where texts are; all else becomes missing."""
+def _stamps(
+    layout: Layout, columns: Sequence[pl.Series], rule: TimeRule, *, lenient: bool
+) -> tuple[pl.Series, str | None, TimeRule]:
+    """The time of each row as an integer, null where there is none that can be read, and the zone they are in."""
     import polars as pl
 
-    changed = []
-    for name in names:
-        levels, column = expected.get(name), frame[name]
-        if levels is None and column.dtype != pl.String:
-            continue
-        if levels is None:
-            alone = column.to_frame("texts")  # pl.col takes a name such as * for several
-            kept = alone.select(number_of(pl.col("texts"), layout.decimal_comma)).to_series()
-            bad = column.is_not_null() & kept.is_null()
-        else:
-            bad = _unknown(column, levels)
-            kept = column.set(bad, None)
-        changed.append(kept.alias(name))
-        if count := int(bad.sum()):
-            first = int(bad.arg_true()[0])
-            text = str(column[first])
-            why = why_no_number(text, layout.decimal_comma) if levels is None else "unknown to the history"
-            faults.bad_values(name, count, f"{layout.where(first)} of {layout.path}", text, why)
-    return frame.with_columns(changed)
+    only = columns[0] if len(columns) == 1 else None
+    if len(columns[0]) == 0:
+        return pl.Series([], dtype=pl.Int64), None, rule
+    if only is not None and only.dtype.is_temporal():
+        zone = only.dtype.time_zone if isinstance(only.dtype, pl.Datetime) else None
+        return only.cast(pl.Datetime("us")).cast(pl.Int64), zone and as_zone(zone), rule
+    if only is not None and (numbers := _as_numbers(only)) is not None:
+        return *_read_numbers(numbers), rule
+    columns = [column.cast(pl.String) for column in columns]
+    head = [[text for text in column.drop_nulls().head(1000).str.strip_chars() if text] for column in columns]
+    formats = guess_formats(head, known=rule.formats)
+    if lenient and not formats:  # most texts are bad: accept a format that reads a few, else the earlier one
+        formats = guess_formats(head, 0.01, rule.formats) or [rule.formats] * bool(rule.formats)
+    if not formats:
+        shown = " ".join(column[0] for column in head if column)
+        raise ValueError(
+            f"column {' and '.join(map(repr, rule.columns))} of {layout.path} holds no times that can be read, the "
+            f"first is {shortened(shown)!r}: write them as 2017-10-09 18:00:00, or name another one with --time-column"
+        )
+    chosen, read = _choose_format(columns, formats)
+    notes = rule.notes
+    if len({form[0].replace("%d", "%m") for form in formats}) < len({form[0] for form in formats}):
+        first = "month" if chosen[0].find("%m") < chosen[0].find("%d") else "day"
+        notes = (*notes, f"dates could be read in two ways and were read with the {first} first")
+    return read, _zone_of_texts(columns[-1], chosen[-1]), replace(rule, formats=chosen, notes=notes)
 
 
-def _unknown(column: pl.Series, levels: Sequence[str]) -> pl.Series:
-    """Which values are none of these texts; numbers are compared with the texts that are numbers."""
+def guess_formats(
+    columns: Sequence[Sequence[str]], share: float = 0.6, known: Sequence[str] = ()
+) -> list[tuple[str, ...]]:
+    """All formats that read most of a sample of a column, or of a date and a time column; the known ones if they do."""
+    if not all(columns):
+        return []
+    kinds, lists = (("datetime",), (_joint_formats(),)) if len(columns) == 1 else (("date", "time"), (_DATES, _CLOCKS))
+
+    def fitting(lists: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+        return list(product(*(_fitting(*each, share) for each in zip(columns, lists, kinds, strict=True))))
+
+    found = []
+    if len(known) == len(lists) and all(form in forms for form, forms in zip(known, lists, strict=True)):
+        found = fitting([form] for form in known)
+    return found or fitting(lists)
+
+
+@cache
+def _joint_formats() -> list[str]:
+    """Formats of a column that holds both date and time, or a date alone."""
+    with_clock = [f"{d}{s}{c}{z}" for d, s, c, z in product(_DATES, (" ", "T"), _CLOCKS, _ZONES)]
+    return [*with_clock, *(f"{d}{s}{_HOUR}" for d, s in product(_DATES, (" ", "T"))), "%Y%m%d%H%M%S", *_DATES]
+
+
+def _fitting(texts: Sequence[str], formats: Sequence[str], kind: str, share: float) -> list[str]:
+    import polars as pl
+
+    few = [text.strip() for text in (*texts[:5], *texts[len(texts) // 2 :][:5], *texts[-5:])]
+    many = pl.Series(texts, dtype=pl.String)
+
+    def most(looks_like: Callable[[str], object]) -> bool:
+        return sum(map(bool, map(looks_like, few))) >= share * len(few)
+
+    begin = {form: _HEAD.split(form)[1] for form in formats}  # patterns take longer to make than to try
+    likely = [form for form in formats if most(_pattern(begin[form]).match) and most(_pattern(form).fullmatch)]
+    return [form for form in likely if _read_text(many, form, kind).null_count() <= (1.0 - share) * len(many)]
+
+
+@cache
+def _pattern(form: str) -> re.Pattern[str]:
+    """What texts of a format look like: quick to try, where reading them by hundreds of formats is not."""
+    parts = re.split(r"(%\.f|%[A-Za-z])", form)
+    return re.compile("".join(_PARTS.get(part, re.escape(part)) for part in parts))
+
+
+def _read_texts(columns: Sequence[pl.Series], formats: Sequence[str]) -> pl.Series:
+    """Microseconds since 1970-01-01 as integers, null where the text does not have the format."""
+    import polars as pl
+
+    if len(columns) == 1:
+        return _read_text(columns[0], formats[0], "datetime").cast(pl.Int64)
+    dates = _read_text(columns[0], formats[0], "date").cast(pl.Int64)
+    clock = _read_text(columns[1], formats[1], "time").cast(pl.Int64)
+    return dates * 86_400_000_000 + clock // 1000
+
+
+def _read_text(series: pl.Series, form: str, kind: str) -> pl.Series:
+    texts = series.str.strip_chars()
+    if kind == "date":
+        return texts.str.to_date(form, strict=False)
+    if kind == "time":
+        return texts.str.to_time(form, strict=False)
+    if form.endswith(_HOUR):  # polars reads no hour without its minutes
+        texts, form = texts + ":00", f"{form}:%M"
+    read = texts.str.to_datetime(form, strict=False, time_unit="us")
+    return read.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if "%z" in form else read
+
+
+def _choose_format(
+    columns: Sequence[pl.Series], formats: Sequence[tuple[str, ...]]
+) -> tuple[tuple[str, ...], pl.Series]:
+    """The format that reads every row; where day and month could both come first, the one with the shorter span."""
+
+    def rank(choice: tuple[tuple[str, ...], pl.Series]) -> tuple[int, int]:
+        unread = choice[1].null_count()
+        return unread, 0 if unread else int(np.ptp(choice[1].to_numpy()))
+
+    return min(((form, _read_texts(columns, form)) for form in formats), key=rank)
+
+
+def _as_numbers(column: pl.Series) -> pl.Series | None:
+    """A column of numbers, null where they can be no times; None if it rather holds texts."""
     import polars as pl
 
     if column.dtype == pl.String:
-        return column.is_not_null() & ~column.is_in(list(levels))
-    known = [float(level) for level in levels if is_number(level)]
-    return column.is_not_null() & ~column.is_nan() & ~column.is_in(known)
+        head = column.drop_nulls().head(1000).str.strip_chars()
+        digits = head.str.contains(r"^(19|20)(\d{6}|\d{12})$")  # of dates like 20171009180000
+        if 5 * head.cast(pl.Float64, strict=False).count() < 3 * len(head) or 2 * int(digits.sum()) > len(head):
+            return None
+        column = column.str.strip_chars()
+    numbers = column.cast(pl.Float64, strict=False).fill_nan(None)
+    return numbers.set(numbers.abs() > _LARGEST, None)
+
+
+def _read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
+    """Seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by their size, and their zone.
+
+    Small numbers do not count from 1970, and have no zone.
+    """
+    import polars as pl
+
+    present = numbers.drop_nulls()
+    usual = float(np.median(np.abs(present.to_numpy()))) if len(present) else 0.0
+    unit = next(unit for least, unit in EPOCHS if usual >= least)
+    filled = numbers.fill_null(0.0).to_numpy() * unit
+    possible = np.abs(filled) < 2.0**62
+    read = pl.Series(np.rint(np.where(possible, filled, 0.0)).astype(np.int64))
+    return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= SINCE_1970 else None
+
+
+def _zone_of_texts(texts: pl.Series, form: str) -> str | None:
+    """The zone of times that say their offset: their common one, or DIFFERENT."""
+    if form.endswith("Z"):
+        return "UTC"
+    if not form.endswith("%z"):
+        return None
+    offsets = texts.str.strip_chars().str.extract(r"([+-]\d\d:?\d\d|Z)$").drop_nulls().unique().to_list()
+    zones = {as_zone(offset) for offset in offsets}
+    return zones.pop() if len(zones) == 1 else DIFFERENT

@@ -1,31 +1,31 @@
-"""All data enter here: files, frames, arrays and a user's own objects become sources of rows."""
+"""All data enter here: files, frames, arrays, pieces of CSV and a user's own objects become rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eccaht.base.arrays import as_floats
-from eccaht.base.clock import Clock, as_zone
-from eccaht.base.durations import parse_duration
-from eccaht.plants.data.layout import Layout, layout_of_frame, sniff
-from eccaht.plants.data.reading import Faults, Levels
-from eccaht.plants.data.table import Limits, NoRows, Table, assemble, check_limits, ordered
-from eccaht.plants.data.times import Stamps, TimeRule, counted_stamps, time_rule
-from eccaht.plants.data.windows import Batch
+from eccaht.base.arrays import Array, as_floats
+from eccaht.base.clock import Clock, as_zone, parse_duration
+from eccaht.plants.data.layout import Layout, as_text, encoding_of, lines_of, sniff_lines
+from eccaht.plants.data.lines import good_lines
+from eccaht.plants.data.reading import Levels, Stamps, TimeRule, counted_stamps
+from eccaht.plants.data.recorded import Expected, Faults, Limits, NoRows, assemble, check_limits, ordered, recorded_of
+from eccaht.plants.data.windows import Batch, Table
 
 if TYPE_CHECKING:
     import polars as pl
 
-Missing = Literal["refuse", "allow"]
 _TIME = "time"  # what the times of arrays are called among their columns
+_SAMPLE = 1 << 18  # characters that show the layout
+_PACKED = {b"\x1f\x8b": "gzip", b"PAR1": "Parquet", b"PK\x03\x04": "zip"}
 
 
 @runtime_checkable
@@ -96,124 +96,47 @@ class Arrays:
         else:
             self.clock = Clock(row_interval=row_interval or 1.0, counted=row_interval is None)
 
+    @property
+    def layout(self) -> Layout:
+        """The columns, that of the times among them, as those of a file."""
+        names = (_TIME,) * (self.times is not None) + self.names
+        return Layout(Path(self.label), "parquet", names, names)
+
     def batches(self) -> Iterator[Batch]:
         return read_table(self, count_rows=self.clock.counted).batches()
 
-
-class Recorded:
-    """Complete files, a frame or arrays: their layout is inspected once, their rows are read when asked for.
-
-    decimal_comma, header: as for `read_table`. strict: refuse lines of another width among the first ones.
-    """
-
-    def __init__(
-        self, data: Any, *, decimal_comma: bool | None = None, header: bool = True, strict: bool = True
-    ) -> None:
-        self.header, self._arrays = header, _arrays(data)
-        if self._arrays is not None:
-            names = (_TIME,) * (self._arrays.times is not None) + self._arrays.names
-            self.layouts = [Layout(Path(self._arrays.label), "parquet", names, names)]
-        elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
-            self.layouts = [layout_of_frame(_as_polars(data))]
-        else:
-            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in _paths(data)]
-
-    @property
-    def size(self) -> int:
-        return sum(layout.path.stat().st_size for layout in self.layouts if layout.path.is_file())
-
-    def read_as(self, expected: Expected, *, missing: Missing, limits: Limits, faults: Faults | None = None) -> Table:
-        """The expected columns; values that do not fit go to `faults` if it is given, else they raise."""
-        present = expected.present(self.layouts, missing)
-        times, first = expected.times, self.layouts[0]
-        rule = expected.rule(first) if self._arrays is None else self.rule(None, times.row_interval, times.counted)
-        return self.read(rule, present, limits, expected.zone, expected.levels, faults)
-
-    def unknown(self, known: Sequence[str]) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for layout in self.layouts:
-            places = {layout.place(name) for name in known}
-            found |= dict.fromkeys(name for k, name in enumerate(layout.names) if k not in places)
-        return tuple(name for name in found if self._arrays is None or name != _TIME)
-
-    def lacks(self, name: str) -> bool:
-        return all(layout.place(name) is None for layout in self.layouts)
-
-    def rule(self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool | None) -> TimeRule:
+    def time_rule(
+        self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool | None
+    ) -> TimeRule:
         """How to get the time of each row, by the options of `read_table`."""
-        if self._arrays is None:
-            return time_rule(self.layouts[0], time_column, interval, counted=counted)
         if time_column is not None:
-            raise ValueError(f"{self._arrays.label} has no time column: give its times beside it, as Arrays takes them")
-        if counted and interval is None and self._arrays.times is not None:
-            raise ValueError(f"{self._arrays.label} has times: give the window as a length of time")
-        if interval is None and not counted and self._arrays.times is None:
-            interval = self._arrays.row_interval
+            raise ValueError(f"{self.label} has no time column: give its times beside it, as Arrays takes them")
+        if counted and interval is None and self.times is not None:
+            raise ValueError(f"{self.label} has times: give the window as a length of time")
+        if interval is None and not counted and self.times is None:
+            interval = self.row_interval
         if counted is None:
-            counted = interval is None and self._arrays.times is None
+            counted = interval is None and self.times is None
         if interval is not None or counted:
             return TimeRule((), (), 1.0 if interval is None else interval, counted)
-        if self._arrays.times is None:
+        if self.times is None:
             raise ValueError(
-                f"{self._arrays.label} has no times: give them, as Arrays takes them, or the row interval if the rows "
+                f"{self.label} has no times: give them, as Arrays takes them, or the row interval if the rows "
                 "are equally spaced, or a window like 60rows to count rows"
             )
         return TimeRule((_TIME,))
 
-    def read(
-        self,
-        rule: TimeRule,
-        chosen: Sequence[str],
-        limits: Limits,
-        zone: str | None,
-        expected: Levels | None = None,
-        faults: Faults | None = None,
-    ) -> Table:
-        """These columns of all rows between the limits; see `assemble`."""
-        rows = self._arrays
-        if rows is None:
-            return assemble(self.layouts, rule, chosen, limits, zone, expected=expected, faults=faults)
+    def table(self, rule: TimeRule, chosen: Sequence[str], limits: Limits, zone: str | None) -> Table:
+        """These columns of all rows between the limits."""
         if rule.row_interval is not None:
-            stamps = counted_stamps(rule.row_interval, 0, len(rows.values))
+            stamps = counted_stamps(rule.row_interval, 0, len(self.values))
         else:
-            assert rows.times is not None
-            stamps = Stamps(rows.times.astype(np.int64), rows.clock.zone)
-        columns = {name: rows.values[:, rows.names.index(name)] for name in chosen}
-        levels = {name: rows.levels[name] for name in chosen if name in rows.levels}
+            assert self.times is not None
+            stamps = Stamps(self.times.astype(np.int64), self.clock.zone)
+        columns = {name: self.values[:, self.names.index(name)] for name in chosen}
+        levels = {name: self.levels[name] for name in chosen if name in self.levels}
         texts = frozenset(levels)
-        return ordered(self.layouts, [stamps], rule, chosen, texts, columns, limits, zone, levels=levels)
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What new data should look like, as the history did.
-
-    names: the columns. levels: the texts of the status columns among them. times: how those of the history were read,
-    tried first. zone: of times without an offset. header, decimal_comma: how files are written; None: to be found.
-    """
-
-    names: tuple[str, ...]
-    levels: Levels
-    times: TimeRule
-    zone: str | None = None
-    header: bool = True
-    decimal_comma: bool | None = None
-
-    def rule(self, layout: Layout) -> TimeRule:
-        """How to read the times of a file: as the history's, if it has the same columns."""
-        if self.times.columns and all(layout.place(name) is not None for name in self.times.columns):
-            return self.times
-        return time_rule(layout, None, self.times.row_interval, counted=self.times.counted)
-
-    def present(self, layouts: Sequence[Layout], missing: Missing) -> list[str]:
-        """The columns that are there; the others are refused by name unless that is allowed."""
-        for layout in layouts:
-            absent = [name for name in self.names if layout.place(name) is None]
-            if absent and (missing == "refuse" or len(absent) == len(self.names)):
-                some = ", ".join(map(repr, absent[:5])) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
-                hint = "" if len(absent) == len(self.names) else "; add --missing allow to search the others"
-                raise ValueError(f"{layout.path} has no column for {len(absent)} of the model's sensors: {some}{hint}")
-        return [name for name in self.names if any(layout.place(name) is not None for layout in layouts)]
+        return ordered([self.layout], [stamps], rule, chosen, texts, columns, limits, zone, levels=levels)
 
 
 def as_source(data: Any, *, times: ArrayLike | None = None, names: Sequence[str] | None = None) -> Source:
@@ -266,11 +189,6 @@ def read_table(
     return source.read(rule, _chosen(source.layouts, rule, columns, exclude), (start, stop), zone)
 
 
-def recorded_of(data: Any, **options: Any) -> Recorded:
-    """Return a `Recorded` unchanged, and anything else as one with these options."""
-    return data if isinstance(data, Recorded) else Recorded(data, **options)
-
-
 def _chosen(
     layouts: Sequence[Layout], rule: TimeRule, columns: Sequence[str] | None, exclude: Sequence[str]
 ) -> list[str]:
@@ -294,14 +212,18 @@ def _chosen(
     return chosen
 
 
-def _arrays(data: Any) -> Arrays | None:
-    """An array, or all rows of a source; None for files and frames."""
+def in_memory(data: Any) -> tuple[Any, Arrays | None]:
+    """An array, or all rows of a source, as arrays; else the data themselves, a frame of pandas as one of polars."""
+    if isinstance(data, Arrays | np.ndarray | Source):
+        return data, _arrays(data)
+    return (_as_polars(data) if hasattr(data, "columns") and hasattr(data, "to_numpy") else data), None
+
+
+def _arrays(data: Arrays | NDArray[Any] | Source) -> Arrays:
     if isinstance(data, Arrays):
         return data
     if isinstance(data, np.ndarray):
         return Arrays(data)
-    if not isinstance(data, Source):
-        return None
     batches = [Batch(*batch) for batch in data.batches()]
     if not batches:
         raise NoRows("the source: no rows")
@@ -320,22 +242,6 @@ def _arrays(data: Any) -> Arrays | None:
         label=getattr(data, "label", "the source"),
         row_interval=None if clock.counted else clock.row_interval,
     )
-
-
-def _paths(data: Any) -> list[Path]:
-    """One or several paths as a list; anything else is refused."""
-    several = [data] if isinstance(data, str | PathLike) else data
-    if not isinstance(several, Iterable) or isinstance(several, Mapping):
-        several = [several]
-    paths = list(several)
-    if not paths:
-        raise ValueError("give at least one file")
-    for path in paths:
-        if not isinstance(path, str | PathLike):
-            kinds = "paths of files, one frame of pandas or polars, one array, or one Source"
-            given = type(path).__name__ if path is data else f"a {type(data).__name__} of {type(path).__name__}"
-            raise ValueError(f"data must be {kinds}, not {given}")
-    return [Path(path) for path in paths]
 
 
 def _moments(times: ArrayLike, rows: int) -> NDArray[np.datetime64]:
@@ -382,3 +288,81 @@ def _series(column: Any) -> pl.Series:
     if all(value is None or isinstance(value, Real) for value in values):
         return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
     return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+# -- CSV in memory ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of CSV and what is expected of it; how many rows and columns it has is known before they are read."""
+
+    layout: Layout
+    expected: Expected
+
+    @staticmethod
+    def of(content: bytes, expected: Expected, label: str = "the CSV") -> Chunk:
+        """Find the layout: delimiter, column names, decimal comma, encoding; label: what messages call it."""
+        for start, kind in _PACKED.items():
+            if content.startswith(start):
+                raise ValueError(f"{label} is a {kind} file: send plain text")
+        if not content.strip():
+            raise ValueError(f"{label} is empty")
+        encoding = encoding_of(Path(label), content, True)
+        text = as_text(content, encoding)
+        lines = lines_of(text[:_SAMPLE])
+        if len(text) > _SAMPLE and len(lines) > 1:
+            lines.pop()  # cut in the middle
+        layout = sniff_lines(Path(label), lines, expected.decimal_comma, header=expected.header)
+        return Chunk(_with_rows(replace(layout, encoding=encoding), text.encode()), expected)
+
+    @property
+    def rows(self) -> int:
+        return len(self.layout.lines or ())
+
+    @property
+    def time_rule(self) -> TimeRule:
+        """How the times are read: as the history's, or by the names and contents of columns."""
+        return self.expected.rule(self.layout)
+
+    def counts_time(self, column: str) -> bool:
+        """Whether a time column of this name holds plain numbers."""
+        place = self.layout.place(column)
+        return place is not None and self.layout.is_epoch(place)
+
+    def columns(self, times: Sequence[str]) -> tuple[str, ...]:
+        """All columns but those of the time: what is expected by the names of the history, the others by their own."""
+        places = {self.layout.place(name): name for name in reversed(self.expected.names)}
+        out = {self.layout.place(name) for name in times}
+        return tuple(places.get(k, name) for k, name in enumerate(self.layout.names) if k not in out)
+
+    def read(self, rule: TimeRule, names: Sequence[str]) -> Table:
+        """The rows; a line that is none, and a text that is no number in an expected column, is a ValueError.
+
+        Texts that a status never had in the history are missing, as are those of columns that are not expected.
+        """
+        faults, levels = Faults(), self.expected.levels
+        table = assemble([self.layout], rule, names, zone=self.expected.zone, expected=levels, faults=faults)
+        if faults.lines:
+            raise ValueError(faults.first_line)
+        for name, (_, first) in faults.values.items():
+            if name in self.expected.names and name not in levels:
+                raise ValueError(f"column {name!r} holds {first}: leave the field empty where there is no reading")
+        return table
+
+    def numbered(self, column: str, names: Sequence[str]) -> tuple[Array, Table]:
+        """The same, with a column of numbers in the place of times: its values, and the rows."""
+        counted = TimeRule((), (), 1.0, True)
+        whole = replace(self.expected, names=(*self.expected.names, column), zone=None)
+        table = replace(self, expected=whole).read(counted, (*names, column))
+        return table.numbers(column), table
+
+
+def _with_rows(layout: Layout, content: bytes) -> Layout:
+    """The layout of the rows alone; each line must be one, since what follows an odd one cannot be trusted."""
+    faults = Faults()
+    lines = enumerate(content.split(b"\n")[layout.skip :], layout.skip + 1)
+    kept, numbers = good_lines(lines, layout, faults)
+    if faults.lines:
+        raise ValueError(faults.first_line)
+    return replace(layout, skip=0, content=b"".join(kept), lines=numbers)

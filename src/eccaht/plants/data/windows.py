@@ -1,24 +1,40 @@
-"""Non-overlapping windows of means.
+"""Rows in order of time, and the windows that they are cut into: non-overlapping means.
 
 Windows are whole windows of the clock: window w holds the local times in [w L, (w + 1) L) counted from 1970-01-01, L
 the length of a window; where the clock is changed, a window ends. One-minute windows start at whole minutes whatever
-the first row is, so that history and new data are cut alike. Windows without any row do not exist.
+the first row is, so that history and new data are cut alike. Windows without any row do not exist. `Cut` makes them of
+all rows at once, `Windower` (windower.py) of rows as they come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
 from eccaht.base.clock import PLAIN, Clock
-from eccaht.plants.data.horizon import BelievedTime
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from eccaht.plants.data.reading import Levels, TimeRule
 
 Times = NDArray[np.datetime64]
+_READINGS = 1 << 20  # of a batch, about
+
+# of decimals
+MOST_DECIMALS = 6  # readings with more are as good as exact
+_SAMPLE = 5000  # readings, evenly spread, that are looked at
+_FIRST = 100  # of them, which decide for most columns
+_ROUNDING = 1e-9  # of a reading: what writing and reading it may change
+_FEWEST = 10  # distinct readings: k of them look a decimal coarser than they are with probability 10^-k
+_CLEAR = 2  # decimals: the step is a hundred times as long
+_VISIBLE = 1e-3  # of the usual spread: a shorter step is lost in the noise
 
 
 class Batch(NamedTuple):
@@ -35,6 +51,184 @@ class Batch(NamedTuple):
     def readings(self) -> Array:
         """The values, NaN where there is none that is good."""
         return self.values if self.quality is None else np.where(self.quality, self.values, np.nan)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Readings with their times, rows in order of time; rows of equal time stay in the order of the files.
+
+    times: datetime64[us], shape (N,). names: the columns that were read; all_names: also those that were not.
+    texts: the columns that hold text. clock: what the times mean. label: what messages call the data.
+    rule: how the times were read. notes: what a user should know of how the files were read; zone_notes: those of
+    them about time zones.
+    """
+
+    times: Times
+    names: tuple[str, ...]
+    all_names: tuple[str, ...]
+    texts: frozenset[str]
+    rule: TimeRule
+    label: str
+    notes: tuple[str, ...] = ()
+    clock: Clock = field(default_factory=Clock)
+    zone_notes: tuple[str, ...] = ()
+    decimal_comma: bool = False
+    _columns: pl.DataFrame | Mapping[str, Array] = field(repr=False, kw_only=True)
+    _levels: Levels = field(default_factory=dict, repr=False, kw_only=True)  # of arrays, which hold codes
+    _rows: NDArray[np.intp] | slice = field(repr=False, kw_only=True)
+
+    def numbers(self, name: str) -> Array:
+        """The readings of a numeric column; NaN where there is none. May be a read-only view."""
+        series: Any = self._columns[name]
+        if not isinstance(series, np.ndarray):
+            if series.null_count():  # much faster than letting to_numpy do it
+                series = series.rechunk().fill_null(np.nan)
+            series = series.to_numpy()
+        column: Array = series[self._rows]
+        with np.errstate(all="ignore"):
+            total = column.sum()
+        if np.isfinite(total):  # the quick way to know that nothing is missing or infinite
+            return column
+        infinite = np.isinf(column)
+        return np.where(infinite, np.nan, column) if infinite.any() else column
+
+    def status(self, name: str) -> tuple[Sequence[str], Array]:
+        """The distinct texts of a column, sorted, and their number in each row; NaN where there is none."""
+        if name in self._levels:
+            return self._levels[name], self.numbers(name)
+        import polars as pl
+
+        series: pl.Series = self._columns[name]  # type: ignore[assignment]
+        levels = sorted(series.drop_nulls().unique().to_list())
+        codes = series.replace_strict(levels, list(range(len(levels))), default=None, return_dtype=pl.Float64)
+        return levels, codes.to_numpy()[self._rows]
+
+    @cached_property
+    def levels(self) -> dict[str, Sequence[str]]:
+        """The texts of each column that holds some."""
+        return {name: self.status(name)[0] for name in self.names if name in self.texts}
+
+    def coded(self, name: str, known: Sequence[str] | None) -> Array:
+        """A column in the form of the history: numbers, or the places of its texts among the known ones."""
+        if known is None:
+            if name in self.texts:
+                text = self.status(name)[0][0]
+                raise ValueError(f"column {name!r} of {self.label} holds texts ({text!r}), in the history numbers")
+            return self.numbers(name)
+        levels: Sequence[str]
+        if name in self.texts:
+            levels, codes = self.status(name)
+        else:
+            values, places = np.unique(self.numbers(name), return_inverse=True)
+            levels = [f"{value:g}" for value in values[~np.isnan(values)]]
+            codes = np.where(places < len(levels), places.astype(np.float64), np.nan)
+        new = [level for level in levels if level not in known]
+        if new:
+            raise ValueError(
+                f"column {name!r} of {self.label} holds {new[0]!r}, which the history never had "
+                f"({', '.join(map(repr, known[:5]))}): calibrate on a history that has it, or without this column"
+            )
+        translation = np.array([known.index(level) for level in levels] or [0], dtype=np.float64)
+        gaps = np.isnan(codes)
+        return np.where(gaps, np.nan, translation[np.where(gaps, 0, codes).astype(np.intp)])
+
+    def batches(self, levels: Levels | None = None) -> Iterator[Batch]:
+        """All rows, some at a time; texts as their places in `levels`, which are those of the table unless given."""
+        known, count = self.levels if levels is None else levels, _READINGS // len(self.names) + 1
+        for first in range(0, len(self.times), count):
+            part = self._part(first, min(first + count, len(self.times)))
+            yield Batch(part.times, part.readings(known))
+
+    def readings(self, levels: Levels) -> Array:
+        """All rows, (N, K); texts as their places in `levels`."""
+        return np.array([self.coded(name, levels.get(name)) for name in self.names]).T
+
+    def _part(self, first: int, last: int) -> Table:
+        start = self._rows.start if isinstance(self._rows, slice) else 0
+        rows: Any = slice(start + first, start + last) if isinstance(self._rows, slice) else self._rows[first:last]
+        if isinstance(self._columns, dict):
+            return replace(self, times=self.times[first:last], _rows=rows)
+        frame: Any = self._columns  # cut before its columns become arrays, which may be copies
+        return replace(self, times=self.times[first:last], _columns=frame[rows], _rows=slice(None))
+
+    @property
+    def by_column(self) -> bool:
+        """Whether the rows are arrays that lie in memory column by column."""
+        return isinstance(self._columns, dict) and all(each.flags.c_contiguous for each in self._columns.values())
+
+    @property
+    def interval(self) -> float:
+        """The usual number of seconds between rows, 0 for a single row."""
+        steps = np.diff(self.times).astype(np.int64)
+        return float(np.median(steps[steps > 0])) / 1e6 if (steps > 0).any() else 0.0
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where sorted rows fall into windows: row `first[w]` is the first of window w, which has `rows[w]` rows."""
+
+    starts: Times
+    first: NDArray[np.intp]
+    rows: NDArray[np.intp]
+
+    @staticmethod
+    def of(times: Times, seconds: float, clock: Clock = PLAIN) -> Cut:
+        starts = clock.floor(times.astype("datetime64[us]").astype(np.int64), round(seconds * 1e6))
+        first = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1))
+        rows = np.diff(first, append=len(times))
+        return Cut(starts[first].astype("datetime64[us]"), first, rows)
+
+    @property
+    def full(self) -> NDArray[np.bool_]:
+        """Which windows have at least half of the usual rows."""
+        return np.asarray(2 * self.rows >= np.median(self.rows))
+
+    def means(self, readings: Array) -> Array:
+        """Mean of each window of a column without gaps, (N,), or of several, (N, K)."""
+        return np.add.reduceat(readings, self.first, axis=0) / self._by_window(readings)
+
+    def present(self, readings: Array) -> Array:
+        missing = np.isnan(readings)
+        if not missing.any():
+            return self._by_window(readings) + np.zeros(readings.shape[1:])
+        return np.add.reduceat(~missing, self.first, axis=0, dtype=np.float64)
+
+    def flat(self, readings: Array) -> NDArray[np.bool_]:
+        low, high = np.fmin.reduceat(readings, self.first, axis=0), np.fmax.reduceat(readings, self.first, axis=0)
+        return np.asarray(low == high)
+
+    def means_of_present(self, readings: Array) -> Array:
+        """Mean of the readings that are there, NaN where there is none."""
+        missing = np.isnan(readings)
+        if not missing.any():
+            return self.means(readings)
+        present = self.present(readings)
+        total = np.add.reduceat(np.where(missing, 0.0, readings), self.first, axis=0)
+        return np.where(present > 0, total / np.maximum(present, 1), np.nan)
+
+    def _by_window(self, readings: Array) -> Array:
+        """The number of rows of each window, to go with its columns."""
+        return self.rows.astype(np.float64).reshape(-1, *[1] * (readings.ndim - 1))
+
+
+class Away(NamedTuple):
+    """Rows in which a column that read `usual` in all of the history reads anything else."""
+
+    usual: float
+    times: Times
+    readings: Array
+
+
+class Moved(NamedTuple):
+    """A column that read `usual` in all of the history, and `read` at the time `since`, for the first time."""
+
+    name: str
+    usual: float
+    read: float
+    since: np.datetime64
+
+    def text(self, clock: Clock) -> str:
+        return f"{self.read:.6g} since {clock.show(self.since)}, {self.usual:.6g} in all of the history"
 
 
 class Sample(NamedTuple):
@@ -59,7 +253,7 @@ class Windows:
     rows: (T, K), readings that each mean is of; flat: (T, K), whether they were all the same; None if not counted.
     model: what prepared them, for those who ask it what is usual. clock: what the times mean.
     notes: what a user should know of how the data were read. interval: seconds between rows; decimals: of the readings,
-    by sensor; None where they are not known.
+    by sensor; None where they are not known. away: the columns that never changed in the history, by name.
     """
 
     starts: Times
@@ -73,12 +267,22 @@ class Windows:
     notes: tuple[str, ...] = ()
     interval: float | None = None
     decimals: dict[str, int | None] | None = None
+    away: Mapping[str, Away] = field(default_factory=dict)
 
     def between(self, start: Any = None, stop: Any = None) -> Windows:
         """Return the windows that start at or after `start` and before `stop`."""
         first = 0 if start is None else int(np.searchsorted(self.starts, self.clock.parse(start, "start")))
         last = len(self.starts) if stop is None else int(np.searchsorted(self.starts, self.clock.parse(stop, "stop")))
         return self._pick(slice(first, max(first, last)), slice(None))
+
+    def moved(self, start: Any = None) -> list[Moved]:
+        """The constants of the history that are none in the rows from `start` on."""
+        found = []
+        for name, (usual, times, readings) in self.away.items():
+            first = 0 if start is None else int(np.searchsorted(times, self.clock.parse(start, "start")))
+            if first < len(times):
+                found.append(Moved(name, usual, float(readings[first]), times[first]))
+        return found
 
     def of(self, names: Sequence[str]) -> Windows:
         """The same windows of some of the sensors, in that order."""
@@ -105,134 +309,6 @@ class Windows:
         return replace(self, starts=self.starts[times], values=self.values[times, sensors], rows=rows, flat=flat)
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Where sorted rows fall into windows: row `first[w]` is the first of window w, which has `rows[w]` rows."""
-
-    starts: Times
-    first: NDArray[np.intp]
-    rows: NDArray[np.intp]
-
-    @staticmethod
-    def of(times: Times, seconds: float, clock: Clock = PLAIN) -> Cut:
-        starts = clock.floor(times.astype("datetime64[us]").astype(np.int64), round(seconds * 1e6))
-        first = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1))
-        rows = np.diff(first, append=len(times))
-        return Cut(starts[first].astype("datetime64[us]"), first, rows)
-
-    @property
-    def full(self) -> NDArray[np.bool_]:
-        """Which windows have at least half of the usual rows."""
-        enough: NDArray[np.bool_] = 2 * self.rows >= np.median(self.rows)
-        return enough
-
-    def means(self, readings: Array) -> Array:
-        """Mean of each window of a column without gaps, (N,), or of several, (N, K)."""
-        return np.add.reduceat(readings, self.first, axis=0) / self._by_window(readings)
-
-    def present(self, readings: Array) -> Array:
-        missing = np.isnan(readings)
-        if not missing.any():
-            return self._by_window(readings) + np.zeros(readings.shape[1:])
-        return np.add.reduceat(~missing, self.first, axis=0, dtype=np.float64)
-
-    def flat(self, readings: Array) -> NDArray[np.bool_]:
-        low, high = np.fmin.reduceat(readings, self.first, axis=0), np.fmax.reduceat(readings, self.first, axis=0)
-        same: NDArray[np.bool_] = low == high
-        return same
-
-    def means_of_present(self, readings: Array) -> Array:
-        """Mean of the readings that are there, NaN where there is none."""
-        missing = np.isnan(readings)
-        if not missing.any():
-            return self.means(readings)
-        present = self.present(readings)
-        total = np.add.reduceat(np.where(missing, 0.0, readings), self.first, axis=0)
-        return np.where(present > 0, total / np.maximum(present, 1), np.nan)
-
-    def _by_window(self, readings: Array) -> Array:
-        """The number of rows of each window, to go with its columns."""
-        return self.rows.astype(np.float64).reshape(-1, *[1] * (readings.ndim - 1))
-
-
-class Windower:
-    """Turns rows into windows as they come: a window is complete once a row of a later one was added and is believed.
-
-    However the rows are cut into batches, the windows are the same. Rows that come after their window was complete are
-    left out, and `n_late` counts them. Rows far ahead of all others wait until others agree: see `BelievedTime`.
-
-    >>> rows = Windower(["a"], 60.0)
-    >>> minute = np.datetime64("2024-05-01T08:00", "us")
-    >>> seconds = minute + np.array([0, 30, 60]) * np.timedelta64(1, "s")
-    >>> rows.add(Batch(seconds, np.array([[1.0], [3.0], [5.0]]))).values, rows.finish().values
-    (array([[2.]]), array([[5.]]))
-    """
-
-    def __init__(self, names: Sequence[str], seconds: float, clock: Clock = PLAIN) -> None:
-        self.names, self.seconds, self.clock = tuple(names), seconds, clock
-        self._times: Times = np.zeros(0, dtype="datetime64[us]")
-        self._values: Array = np.zeros((0, len(self.names)))
-        self._last: np.datetime64 | None = None  # start of the last complete window
-        self._horizon = BelievedTime(round(seconds * 1e6))
-        self.n_late = 0
-
-    def add(self, batch: Batch, limit: int | None = None) -> Windows:
-        """Take rows; the windows that they complete. limit: see `BelievedTime.hear`."""
-        times, values = batch.times.astype("datetime64[us]", copy=False), batch.readings
-        if len(self._times):
-            times, values = np.concatenate([self._times, times]), np.concatenate([self._values, values])
-        if (times[1:] < times[:-1]).any():
-            order = np.argsort(times, kind="stable")
-            times, values = times[order], values[order]
-        self._times, self._values = times, values
-        arrived = batch.times.astype("datetime64[us]").astype(np.int64)
-        if self._last is not None:
-            arrived = arrived[self._starts(arrived) > self._last.astype(np.int64)]
-        self._horizon.hear(arrived, times.astype(np.int64), limit)
-        return self._release()
-
-    def finish(self) -> Windows:
-        """The windows that no later row has completed."""
-        return self._release(all_of_them=True)
-
-    def drop_doubted(self) -> Times:
-        """Leave out the rows that are still doubted; return their times."""
-        n = len(self._times) - self._horizon.ahead(self._times.astype(np.int64))
-        doubted, self._times, self._values = self._times[n:], self._times[:n], self._values[:n]
-        return doubted
-
-    def _starts(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.clock.floor(times, round(self.seconds * 1e6))
-
-    def _release(self, *, all_of_them: bool = False) -> Windows:
-        """The windows before the horizon's, or all; rows of windows that were released before are late."""
-        cut = Cut.of(self._times, self.seconds, self.clock)
-        late = 0 if self._last is None else int(np.searchsorted(cut.starts, self._last, side="right"))
-        end = len(cut.starts) if all_of_them else late
-        if (now := self._horizon.time) is not None and not all_of_them:
-            first_open = self._starts(np.array([now])).astype("datetime64[us]")[0]
-            end = max(int(np.searchsorted(cut.starts, first_open)), late)
-        edges = np.append(cut.first, len(self._times))
-        self.n_late += int(edges[late])  # sorted rows: the first ones
-        rows = slice(edges[late], edges[end])
-        windows = self.windows(
-            Cut(cut.starts[late:end], cut.first[late:end] - edges[late], cut.rows[late:end]), self._values[rows]
-        )
-        self._times, self._values = self._times[edges[end] :], self._values[edges[end] :]
-        if end > late:
-            self._last = cut.starts[end - 1]
-        return windows
-
-    def windows(self, cut: Cut, columns: Array) -> Windows:
-        """The windows of rows that are cut so, all of them, apart from what was added."""
-        if not len(cut.starts):
-            none = np.zeros((0, len(self.names)))
-            return Windows(cut.starts, none, self.names, self.seconds, none.copy(), none.astype(bool), clock=self.clock)
-        values, rows, flat = cut.means_of_present(columns), cut.present(columns), cut.flat(columns)
-        rows = rows_that_count(rows, flat)
-        return Windows(cut.starts, values, self.names, self.seconds, rows, flat, clock=self.clock)
-
-
 def rows_that_count(rows: Array, flat: NDArray[np.bool_]) -> Array:
     """Readings that each mean is of, (T, K), where a window in which nothing moves counts as one row."""
     still = (flat | (rows == 0)).all(axis=1)
@@ -243,3 +319,80 @@ def follows(windows: Windows) -> NDArray[np.bool_]:
     """Whether each window but the first follows the one before it, (T - 1,); a single missing one is no gap."""
     steps = np.diff(windows.starts) / np.timedelta64(1, "us") * 1e-6
     return np.asarray(steps < 2.5 * windows.seconds)
+
+
+# -- to how many decimals readings are written -----------------------------------------------------------
+
+
+class Resolutions(NamedTuple):
+    """Columns whose readings in new data have a longer step than in the history, and those with a shorter one."""
+
+    coarser: tuple[str, ...]
+    finer: tuple[str, ...]
+
+
+def decimals(column: Array) -> int | None:
+    """The number of decimals that all readings of a column have at most; None if more than MOST_DECIMALS or none.
+
+    >>> decimals(np.array([1.25, 3.0, np.nan])), decimals(np.array([700.0])), decimals(np.array([1 / 3]))
+    (2, 0, None)
+    """
+    readings = column[np.isfinite(column)]
+    readings = readings[:: max(1, readings.size // _SAMPLE)]
+    if not readings.size:
+        return None
+    least = 0
+    for part in (readings[:_FIRST], readings):
+        found = next((d for d in range(least, MOST_DECIMALS + 1) if _is_rounded(part, d)), None)
+        if found is None:
+            return None
+        least = found
+    return least
+
+
+def decimals_by_name(columns: Mapping[str, Array]) -> dict[str, int | None]:
+    """The decimals of new readings; columns with few distinct readings are left out: they prove nothing.
+
+    >>> decimals_by_name({"a": np.arange(20) / 4, "stuck": np.full(20, 5.0)})
+    {'a': 2}
+    """
+    return {name: decimals(column) for name, column in columns.items() if _are_many(column)}
+
+
+def coarser(
+    history: Mapping[str, int | None], new: Mapping[str, int | None], spread: Mapping[str, float] | None = None
+) -> Resolutions:
+    """Which columns are written to fewer decimals in new data than in the history, and which to more.
+
+    A difference of two decimals counts, and one of a single decimal where the longer step exceeds a thousandth of the
+    column's usual `spread`, if that is given. Columns that are not in both are left out.
+
+    >>> coarser({"a": 4, "b": 1, "c": 2}, {"a": 1, "b": 3, "c": 1})
+    Resolutions(coarser=('a',), finer=('b',))
+    >>> coarser({"c": 2}, {"c": 1}, {"c": 5.0})
+    Resolutions(coarser=('c',), finer=())
+    """
+    gained = {name: _count(new[name]) - _count(history[name]) for name in history if name in new}
+
+    def clear(name: str) -> bool:
+        step = 10.0 ** -min(_count(history[name]), _count(new[name]))
+        visible = spread is not None and name in spread and step > _VISIBLE * spread[name]
+        return abs(gained[name]) >= (1 if visible else _CLEAR)
+
+    changed = [name for name in gained if clear(name)]
+    return Resolutions(
+        tuple(name for name in changed if gained[name] < 0), tuple(name for name in changed if gained[name] > 0)
+    )
+
+
+def _is_rounded(readings: Array, places: int) -> bool:
+    return bool((np.abs(readings - np.round(readings, places)) <= _ROUNDING * np.abs(readings)).all())
+
+
+def _are_many(column: Array) -> bool:
+    readings = column[np.isfinite(column)]
+    return any(np.unique(part).size >= _FEWEST for part in (readings[:_FIRST], readings))
+
+
+def _count(places: int | None) -> int:
+    return MOST_DECIMALS + 1 if places is None else places

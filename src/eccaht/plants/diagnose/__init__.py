@@ -1,7 +1,6 @@
 """Is a calibrated model fit for use? Checks with a number, a verdict and what to do."""
 
-from eccaht.plants.diagnose.expectation import Expectation, expect
-from eccaht.plants.diagnose.report import Diagnosis, diagnose
-from eccaht.plants.diagnose.verdicts import Check, Verdict
+from eccaht.plants.diagnose.report import Diagnosis, Expectation, diagnose, expect
+from eccaht.plants.diagnose.view import Check, Verdict
 
 __all__ = ["Check", "Diagnosis", "Expectation", "Verdict", "diagnose", "expect"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtri
 
 from eccaht.base.arrays import Array
 from eccaht.base.presentation.text import listed, percent
-from eccaht.plants.diagnose.remedies import advice, exclusion, longer_windows, ridge
-from eccaht.plants.diagnose.verdicts import (
+from eccaht.plants.diagnose.view import (
     ALPHA,
     CONDITION,
     DRIFT,
@@ -19,16 +19,21 @@ from eccaht.plants.diagnose.verdicts import (
     MOST,
     NORMAL,
     RANK,
+    STABLE,
     STUCK,
+    TIME,
     WINDOWS,
     Check,
+    ModelView,
+    Test,
     Verdict,
     VerdictLimits,
     actual_error,
-    stable_limits,
-    time_limits,
+    advice,
+    exclusion,
+    longer_windows,
+    ridge,
 )
-from eccaht.plants.diagnose.view import ModelView
 
 _LEAST_ALPHA = 1e-5  # no smaller error level is ever suggested
 _plain, _brief = "{:g}".format, "{:.3g}".format
@@ -52,7 +57,7 @@ def check_windows(view: ModelView) -> Check:
 
 def check_independence(view: ModelView) -> Check:
     """The integrated autocorrelation time of windows that 9 of 10 sensors do not exceed."""
-    time, limits = float(np.quantile(view.memory.time, MOST)), time_limits(view.n_windows)
+    time, limits = float(np.quantile(view.memory.time, MOST)), TIME.widened(1.0 + 8.0 / math.sqrt(view.n_windows))
     verdict = limits.verdict(time)
     sensors = _above(view.names, view.memory.time, limits.ok) if verdict != "ok" else ()
     meaning = f"For 9 of 10 sensors at most {time:.3g} consecutive windows are worth one independent window."
@@ -98,7 +103,7 @@ def check_stability(view: ModelView) -> Check:
     """The ratio between the noise of a pair measurement in the two halves that 9 of 10 pairs do not exceed."""
     # log variances estimated from T/2 windows each differ by sqrt(8/T), and the quantile itself is uncertain
     chance = 1.5 * ndtri(0.5 + 0.5 * MOST) * np.sqrt(8.0 * np.median(view.memory.time_of_products) / view.n_windows)
-    limits = stable_limits(float(chance))
+    limits = STABLE.widened(math.exp(chance))
     name, stated = "stable covariance", limits.stated(_brief)
     if not view.has_halves:
         meaning = "Not computed: models of more than 500 sensors do not keep the covariances of their halves."
@@ -273,7 +278,7 @@ def _above(names: Sequence[str], badness: Array, limit: float) -> tuple[str, ...
     return tuple(names[k] for k in order if badness[k] > limit)
 
 
-CHECKS: tuple[Callable[[ModelView], Check], ...] = (
+CHECKS: tuple[Test, ...] = (
     check_windows,
     check_independence,
     check_drift,

@@ -8,17 +8,24 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array
+from eccaht.base.arrays import Array, Index
 from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.alarms import USUAL, Run
 from eccaht.plants.incident.answer import Course, Incident, Interval, Reason, Suspect
-from eccaht.plants.incident.dating import USUAL
-from eccaht.plants.incident.kinds import SPREADS, kind_of
-from eccaht.plants.incident.predictions import BAND, Predictions
-from eccaht.plants.incident.recording import Found, Run
+from eccaht.plants.incident.naming import Found
 from eccaht.plants.model.model import Model
-from eccaht.plants.model.normal import Normal
-from eccaht.streams.watch.alarm import Kind
+from eccaht.plants.model.residuals import Normal
+from eccaht.streams import Kind
 
+BAND = 1.96  # of what is expected, in deviations: 95 %
+_MATTERS = 0.05  # weight from which on a sensor says something about another
+_LEAST_VARIANCE = 1e-12
+SPREADS = ("noise", "replay")  # kinds whose size is a spread, which has no sign
+_FEWEST_WINDOWS = 5  # windows of a course that is known from a step
+_EXPLAINS = 0.6  # share of the power that a course must explain
+_MORE = 0.05  # by which a drift must explain more than a step
+_UNRELATED = 0.85  # share of the power of the course that readings of another time stay below
+_WHITE = 0.35  # autocorrelation below which a course is noise
 SHOWN_BEFORE = 30  # windows that a picture shows before the onset and after the end
 SHOWN = 600  # and at most from the onset on
 SEEN = 0.999  # belief in a sensor that is seen to stand still, to be out of range or to have moved
@@ -76,7 +83,7 @@ class Case:
         return usual
 
     def raw(self, k: int, robust: Array) -> Array:
-        return np.asarray(self.model.center[k] + self.model.scale[k] * robust)
+        return self.model.raw(robust, k)
 
     def resolution(self, k: int) -> float:
         """The step of a sensor's readings in raw units, in the history or now, 0 where it is not known."""
@@ -137,6 +144,7 @@ def _suspect(case: Case, k: int) -> Suspect:
         size_raw_interval=Interval(scale * interval.low, scale * interval.high),
         reason=reason,
         since=case.windows.starts[case.found.dates.onset] if named else None,
+        size_interval=interval,
     )
 
 
@@ -209,3 +217,125 @@ def gaps_before(windows: Windows) -> NDArray[np.intp]:
     """How many windows are missing before each, (T,)."""
     steps = np.diff(windows.starts) / np.timedelta64(1, "us") * 1e-6 / windows.seconds
     return np.concatenate([[0], np.maximum(np.round(steps) - 1, 0)]).astype(np.intp)
+
+
+# -- of what kind a fault is ---------------------------------------------------------------------------
+
+
+def kind_of(course: Array, read: Array | None = None) -> Kind:
+    """The kind of a course, (L,): a step, a drift, noise, a replay, or a course of its own.
+
+    read: the readings themselves, (L,), which are the course and what the others predict p. Where something was added
+    to what the sensor should read, they vary more than the course, by p; where they have nothing to do with p, less.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> noise = 0.1 * rng.standard_normal(40)
+    >>> kind_of(3.0 + noise), kind_of(np.linspace(0, 4, 40) + noise), kind_of(30 * noise)
+    ('step', 'drift', 'noise')
+    >>> predicted, other = rng.standard_normal((2, 40))
+    >>> kind_of(other - predicted, other), kind_of(other, other + predicted)
+    ('replay', 'noise')
+    """
+    present = ~np.isnan(course)
+    course = course[present]
+    power = float(course @ course)
+    if len(course) < _FEWEST_WINDOWS or power <= 0.0:
+        return "step"
+    time = np.arange(1.0, len(course) + 1.0)
+    step = len(course) * course.mean() ** 2 / power
+    drift = float(course @ time) ** 2 / (float(time @ time) * power)
+    if drift > _EXPLAINS and drift > step + _MORE:
+        return "drift"
+    if step > _EXPLAINS:
+        return "step"
+    centred = course - course.mean()
+    power = max(float(centred @ centred), 1e-300)
+    if read is not None and len(course) * float(np.var(read[present])) < _UNRELATED * power:
+        return "replay"
+    white = float(centred[1:] @ centred[:-1]) / power
+    return "noise" if white < _WHITE else "free"
+
+
+# -- what the other sensors predict --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What the sensors that are not named predict for every sensor, in the same window, in spreads.
+
+    A sensor is predicted by all that are present and are neither named nor itself: readings of named sensors take no
+    part, not even in place of what is missing.
+    z: the windows, (T, K), NaN where a sensor is silent. expected: (T, K). spread: of what remains open, (T, K).
+    """
+
+    normal: Normal
+    named: tuple[int, ...]
+    z: Array
+    expected: Array
+    spread: Array
+
+    @staticmethod
+    def of(normal: Normal, values: Array, named: tuple[int, ...]) -> Predictions:
+        """Of all sensors, in windows of robust units, (T, K)."""
+        z, Q = (values - normal.centre) / normal.scale, normal.others
+        absent = np.isnan(z)
+        absent[:, list(named)] = True
+        known = np.where(absent, 0.0, np.clip(z, -30.0, 30.0))
+        expected, variance = np.zeros_like(known), np.ones_like(known)
+        patterns, which = np.unique(absent, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == number)
+            gone, left = np.flatnonzero(pattern), np.flatnonzero(~pattern)
+            inner = np.linalg.inv(Q[np.ix_(gone, gone)])
+            expected[np.ix_(rows, gone)] = -known[rows] @ Q[:, gone] @ inner
+            variance[np.ix_(rows, gone)] = inner.diagonal()
+            if left.size:
+                others = eliminated(Q, gone)[np.ix_(left, left)]
+                present = known[np.ix_(rows, left)]
+                variance[np.ix_(rows, left)] = 1.0 / others.diagonal()
+                expected[np.ix_(rows, left)] = present - present @ others / others.diagonal()
+        return Predictions(normal, named, z, expected, np.sqrt(np.maximum(variance, _LEAST_VARIANCE)))
+
+    @property
+    def residual(self) -> Array:
+        """What the sensors read beyond what is expected, in spreads, (T, K)."""
+        return self.z - self.expected
+
+    def band(self, sensor: int) -> tuple[Array, Array, Array]:
+        """What is expected of a sensor in robust units, and the ends of its 95 % band, (T,) each."""
+        middle, away = self.expected[:, sensor], BAND * self.spread[:, sensor]
+        centre, scale = self.normal.centre[sensor], self.normal.scale[sensor]
+        expected, low, high = (centre + scale * each for each in (middle, middle - away, middle + away))
+        return expected, low, high
+
+    @cached_property
+    def _others(self) -> Array:
+        """The precision of the sensors that are not named among themselves."""
+        return eliminated(self.normal.others, np.array(self.named, dtype=np.intp))
+
+    def weights(self, sensor: int) -> Array:
+        """The weights of all sensors in what is expected of one where nothing is missing, (K,)."""
+        Q = self.normal.others
+        if sensor in self.named:
+            A = list(self.named)
+            weights = -np.linalg.solve(Q[np.ix_(A, A)], Q[A])[A.index(sensor)]
+            weights[A] = 0.0
+            return np.asarray(weights)
+        weights = -self._others[sensor] / self._others[sensor, sensor]
+        weights[sensor] = 0.0
+        return np.asarray(weights)
+
+    def strongest(self, sensor: int, most: int = 3) -> list[tuple[int, float]]:
+        """The sensors that say most about one, with their weights."""
+        weights = self.weights(sensor)
+        order = np.argsort(-np.abs(weights), kind="stable")[:most]
+        return [(int(k), float(weights[k])) for k in order if abs(weights[k]) > _MATTERS]
+
+
+def eliminated(precision: Array, gone: Index) -> Array:
+    if not gone.size:
+        return precision
+    left = precision - precision[:, gone] @ np.linalg.solve(precision[np.ix_(gone, gone)], precision[gone])
+    left[gone], left[:, gone] = 0.0, 0.0
+    return np.asarray(left)

@@ -1,83 +1,42 @@
-"""What drills on the history of a model found: one table for `identify` and `watch`, and one confidence."""
+"""Drills on the history of a model: faults injected, what was made of them, and how often answers are right.
+
+The counts and the confidence that they give (`confidence`) are kept in the model: one table for `identify` and `watch`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from eccaht.base.archive import check_keys
 from eccaht.base.arrays import as_count, check_alpha
 from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.comparison import compare
-from eccaht.plants.incident.confidence import DrilledConfidence
-from eccaht.plants.incident.counts import MOST, Counts
+from eccaht.plants.incident.answer import BANDS, MOST, Cell, Counts, Drilled, Quiet
 from eccaht.plants.incident.describe import gaps_before
-from eccaht.plants.incident.recording import Found
+from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED
+from eccaht.plants.incident.investigate import compare, usual_rate
+from eccaht.plants.incident.naming import DrilledConfidence
 from eccaht.plants.incident.trials import (
     FEWEST_WINDOWS,
     DrilledAnswer,
     Judge,
-    Quiet,
     Trial,
-    clarity,
     halves_of,
     quiet_of,
     run_trials,
 )
-from eccaht.plants.model.counted import Counted
 from eccaht.plants.model.model import Model
 
 RUNS = 1000
+HEADINGS = ("fault", "size", "drills", "found", "delay", "right set", "onset within 2", "end within 5", "sure", "wrong")
+AT_ALARM = "right set at alarm"  # heading of a further column for a watch
+NEAR_ONSET, NEAR_END = 2, 5  # windows
+FEWEST = 40  # drills in a pool
+_BOUND = 0.25  # the lower bound of a pool: its lower quartile, below which the share is with this probability
 ALPHA = 0.05  # 1 less the confidence from which on an answer is sure
-_PARTS = ("afterwards", "standing", "at_alarm")
 Progress = Callable[[int], object]
-
-
-@dataclass(frozen=True)
-class Drilled:
-    """What drills counted, and how often sets are right by their clarity.
-
-    afterwards: with hindsight; standing: of these, sets with sensors that are stuck, silent or out of range, which are
-    wrong by themselves; at_alarm: as a watch names them. None where there were too few drills.
-    """
-
-    counts: Counts
-    afterwards: DrilledConfidence | None
-    standing: DrilledConfidence | None
-    at_alarm: DrilledConfidence | None
-
-    @staticmethod
-    def of(trials: Sequence[Trial], quiet: Quiet, every: float, alpha: float) -> Drilled:
-        """From trials. Each half of them is counted by the confidence that the other half shows."""
-        halves = [_fitted(trials[1::2]), _fitted(trials[::2])]
-        confidences = [[_confidence(halves[k % 2], each) for each in trial.answers] for k, trial in enumerate(trials)]
-        return Drilled(Counts.of(trials, quiet, every, alpha, confidences), **_fitted(trials))
-
-    @property
-    def holds(self) -> bool:
-        """Whether confident answers were wrong no more often than they may be."""
-        return self.counts.holds
-
-    def confidence(self, found: Found, stop: int | None = None) -> float | None:
-        """How often such an answer was exactly right in drills; None where no drill says.
-
-        stop: the first window after the recording, for incidents that go on.
-        """
-        part = self.standing if found.wrong else self.afterwards
-        return None if part is None else part.counted(clarity(found, found.dates.last + 1 if stop is None else stop))
-
-    def quiet_share(self, windows: int) -> float | None:
-        """The share of drilled faults that were found: what windows without an alarm are worth."""
-        return self.counts.found_share if windows > 0 else None
-
-    def header(self) -> dict[str, Any]:
-        parts = {name: getattr(self, name) for name in _PARTS}
-        return {"counts": self.counts.header()} | {
-            name: None if part is None else part.header() for name, part in parts.items()
-        }
 
 
 def drill_history(model: Model, windows: Windows, **options: Any) -> Drilled:
@@ -102,8 +61,6 @@ def drill_trials(
     they are others than those of the history, and are judged by the model itself. runs: faults. every: windows to a
     false alarm, what the history can carry if not given. progress: is called with the number of faults that are done.
     """
-    from eccaht.plants.incident.investigate import usual_rate  # which needs this module
-
     check_alpha(alpha)
     as_count(runs, "runs", least=1)
     if runs > MOST:
@@ -119,21 +76,39 @@ def drill_trials(
     judges = itself or halves_of(values, missing, gaps)
     quiet = quiet_of(judges, every)
     trials = run_trials(judges, every, runs, seed, progress)
-    return Drilled.of(trials, quiet, every, alpha), trials
+    return drilled_of(trials, quiet, every, alpha), trials
 
 
 def keeping(model: Model, drilled: Drilled) -> Model:
-    return replace(model, drilled=Counted(drilled.header()))
+    return replace(model, drilled=drilled.header())
 
 
-def kept(model: Model) -> Drilled | None:
-    """What drills of a model counted, None if there were none; checked, since the file may come from anywhere."""
-    if model.drilled is None:
+def fitted(outcomes: Sequence[tuple[float, bool]]) -> DrilledConfidence | None:
+    """The share of right sets by their clarity, from drills as (clarity, right); None if there are too few.
+
+    Sorted by clarity, the share is made to increase by pooling neighbours; a pool gives a lower bound of its share.
+    """
+    if len(outcomes) < FEWEST:
         return None
-    header = model.drilled.header()
-    check_keys(header, {"counts", *_PARTS}, "drills")
-    parts = {name: DrilledConfidence.build(header[name]) for name in _PARTS}
-    return Drilled(Counts.build(header["counts"]), **parts)
+    from scipy.stats import beta
+
+    ordered = sorted(outcomes)
+    clarity = np.array([each for each, _ in ordered])
+    right_so_far = np.cumsum([0, *(right for _, right in ordered)])
+    pools: list[tuple[float, int, int]] = []  # least clarity, right ones, all
+    stop = 0
+    while stop < len(ordered):
+        start = stop
+        stop = int(np.searchsorted(clarity, clarity[min(start + FEWEST, len(ordered)) - 1], side="right"))
+        if len(ordered) - stop < FEWEST:
+            stop = len(ordered)
+        pools.append((float(clarity[start]), int(right_so_far[stop] - right_so_far[start]), stop - start))
+        while len(pools) > 1 and pools[-2][1] * pools[-1][2] >= pools[-1][1] * pools[-2][2]:
+            _, right, many = pools.pop()
+            pools[-1] = (pools[-1][0], pools[-1][1] + right, pools[-1][2] + many)
+    edges, right_ones, all_ones = np.array(pools).T
+    bounds = beta.ppf(_BOUND, right_ones + 0.5, all_ones - right_ones + 0.5)
+    return DrilledConfidence(edges, np.maximum.accumulate(bounds))
 
 
 def _fitted(trials: Sequence[Trial]) -> dict[str, DrilledConfidence | None]:
@@ -145,11 +120,87 @@ def _fitted(trials: Sequence[Trial]) -> dict[str, DrilledConfidence | None]:
         "standing": [each for each in answers if each.standing],
         "at_alarm": alarms,
     }
-    return {
-        name: DrilledConfidence.of([(each.clarity, each.right) for each in found]) for name, found in outcomes.items()
-    }
+    return {name: fitted([(each.clarity, each.right) for each in found]) for name, found in outcomes.items()}
 
 
 def _confidence(parts: dict[str, DrilledConfidence | None], given: DrilledAnswer) -> float | None:
     part = parts["standing" if given.standing else "afterwards"]
     return None if part is None else part.counted(given.clarity)
+
+
+def drilled_of(trials: Sequence[Trial], quiet: Quiet, every: float, alpha: float) -> Drilled:
+    """What trials show. Each half of them is counted by the confidence that the other half shows."""
+    halves = [_fitted(trials[1::2]), _fitted(trials[::2])]
+    confidences = [[_confidence(halves[k % 2], each) for each in trial.answers] for k, trial in enumerate(trials)]
+    return Drilled(count(trials, quiet, every, alpha, confidences), **_fitted(trials))
+
+
+def count(
+    trials: Sequence[Trial],
+    quiet: Quiet,
+    every: float,
+    alpha: float,
+    confidences: Sequence[Sequence[float | None]] = (),
+) -> Counts:
+    """Count trials; confidences: of the answers of each, None where there is none."""
+    given = confidences or [()] * len(trials)
+    cells = []
+    for kind in KINDS:
+        for low, high in BANDS if kind in SIZED else ((0.0, 0.0),):
+            inside = [k for k, trial in enumerate(trials) if trial.kind == kind and _between(trial.size, low, high)]
+            if inside:
+                cells.append(_cell((kind, low, high), [trials[k] for k in inside], [given[k] for k in inside], alpha))
+    return Counts(tuple(cells), quiet, every, alpha)
+
+
+def rows(counts: Counts, *, at_alarm: bool = False) -> Iterator[tuple[str, ...]]:
+    """The table below HEADINGS, a row a cell; at_alarm: with a column more."""
+    for cell in counts.cells:
+        size = "" if cell.high == 0.0 else f"{cell.low:g}-{cell.high:g}"
+        delay = "" if not cell.found else f"{cell.delay:g}"
+        shares = [_percent(number, cell.found) for number in (cell.right, cell.onset, cell.end)]
+        start = (cell.kind, size, str(cell.drills), _percent(cell.found, cell.drills), delay)
+        end = (_percent(cell.at_alarm, cell.found),) if at_alarm else ()
+        yield (*start, *shares, str(cell.sure), str(cell.wrong), *end)
+
+
+def _between(size: float, low: float, high: float) -> bool:
+    return high == 0.0 or low <= size < high or size == high == LARGEST
+
+
+def _cell(
+    place: tuple[str, float, float],
+    trials: Sequence[Trial],
+    confidences: Sequence[Sequence[float | None]],
+    alpha: float,
+) -> Cell:
+    found = [trial for trial in trials if trial.found]
+    sure = [
+        answer
+        for trial, given in zip(trials, confidences, strict=True)
+        for answer, confidence in zip(trial.answers, given, strict=False)
+        if confidence is not None and confidence >= 1.0 - alpha
+    ]
+    delays = [trial.delay for trial in found if trial.delay is not None]
+    return Cell(
+        *place,
+        drills=len(trials),
+        found=len(found),
+        right=sum(trial.right for trial in found),
+        at_alarm=sum(trial.right_at_alarm for trial in found),
+        onset=sum(_near(trial.onset_error, NEAR_ONSET) for trial in found),
+        end=sum(_near(trial.end_error, NEAR_END) for trial in found),
+        sensors=sum(len(trial.truth) for trial in trials),
+        named=sum(len(set(trial.named) & set(trial.truth)) for trial in found),
+        sure=len(sure),
+        wrong=sum(not answer.right for answer in sure),
+        delay=float(np.median(delays)) if delays else 0.0,
+    )
+
+
+def _near(error: int | None, windows: int) -> bool:
+    return error is not None and abs(error) <= windows
+
+
+def _percent(count: int, of: int) -> str:
+    return f"{100 * count / of:.0f} %" if of else ""

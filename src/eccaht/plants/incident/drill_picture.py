@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from eccaht.base.presentation.style import PALETTE, TEXT_WIDTH, figure_style
-from eccaht.plants.incident.counts import BANDS, Cell, Counts
+from eccaht.plants.incident.answer import BANDS, Cell, Counts
 from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
 
 _UNSIZED = tuple(kind for kind in KINDS if kind not in SIZED)
@@ -17,7 +17,7 @@ _HEIGHT = 4.4
 _APART = 1.05  # ratio of the places of two curves, so that their intervals stand side by side
 
 
-class DrillLook(NamedTuple):
+class _DrillLook(NamedTuple):
     """How a kind is drawn: shapes and dashes distinguish kinds where colours do not."""
 
     colour: str
@@ -27,13 +27,13 @@ class DrillLook(NamedTuple):
 
 
 LOOKS = {
-    "step": DrillLook(PALETTE["blue"], "o"),
-    "drift": DrillLook(PALETTE["vermillion"], "s", "--"),
-    "noise": DrillLook(PALETTE["black"], "^", ":", filled=False),
-    "concealed": DrillLook(PALETTE["purple"], "X", "-."),
-    "stuck": DrillLook(PALETTE["green"], "D"),
-    "replay": DrillLook(PALETTE["purple"], "v"),
-    "silent": DrillLook(PALETTE["black"], "P", filled=False),
+    "step": _DrillLook(PALETTE["blue"], "o"),
+    "drift": _DrillLook(PALETTE["vermillion"], "s", "--"),
+    "noise": _DrillLook(PALETTE["black"], "^", ":", filled=False),
+    "concealed": _DrillLook(PALETTE["purple"], "X", "-."),
+    "stuck": _DrillLook(PALETTE["green"], "D"),
+    "replay": _DrillLook(PALETTE["purple"], "v"),
+    "silent": _DrillLook(PALETTE["black"], "P", filled=False),
 }
 
 

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eccaht.base.arrays import Array, check_alpha
 from eccaht.base.presentation.text import listed, percent
-from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
-from eccaht.plants.incident.comparison import compare, outside_of
+from eccaht.plants.data.windows import Moved, Windows, coarser
+from eccaht.plants.incident.alarms import Run, run_engine
+from eccaht.plants.incident.answer import Answer, Drilled, Incident, Interval, Reason, Suspect, Verdict, kept
 from eccaht.plants.incident.describe import SEEN, Case, gaps_before, incident_of
-from eccaht.plants.incident.drill import Drilled, kept
-from eccaht.plants.incident.naming import unnamed
-from eccaht.plants.incident.recording import Found, Run, incidents_of, run_engine, stretch_of
-from eccaht.plants.model.constants import Moved
+from eccaht.plants.incident.naming import Found, incidents_of, stretch_of, unnamed
 from eccaht.plants.model.model import Model
-from eccaht.plants.model.normal import Normal
+from eccaht.plants.model.residuals import Normal
 
 SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
 _MANY = 0.5  # share of the sensors; where more are named, it may be the plant that changed
 _SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
 _EMPTY = 0.2  # share of windows without any reading
 _LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
-Progress = Callable[[float], object]
 Number = int | tuple[int, int] | None
+_FASTER, _SLOWER = 0.67, 1.5  # of the history's interval between rows
+_OUTSIDE = 0.5  # share of the windows outside of everything in the history that is another operating point
+_MORE_GAPS = 0.05  # of the readings, beyond what the history had
+_SHOWN = 5  # names in a line
 
 
 def usual_rate(windows: float, seconds: float | None) -> float:
@@ -60,7 +60,6 @@ def investigate_incident(
     alpha: float = 0.05,
     every: float | None = None,
     moved: Sequence[Moved] = (),
-    progress: Progress = lambda share: None,  # noqa: ARG005
 ) -> Answer:
     """Find the incidents in windows [start, stop): when each began and ended, which sensors are wrong, how and why.
 
@@ -68,7 +67,7 @@ def investigate_incident(
     that are left out are integrated out. locate: False: the stretch itself is one incident. number: how many sensors
     are wrong, or at least and at most, if that is known. least: the smallest deviation that matters, in robust units.
     alpha: 1 less the confidence that makes an answer sure. every: windows to a false alarm; what the history can carry
-    if not given. moved: columns that never changed in the history and do now, see `model.constants.moved_constants`.
+    if not given. moved: columns that never changed in the history and do now, see `Windows.moved`.
     """
     whole, model = model, _of_windows(model, windows)
     first, last = start or 0, len(windows.values) if stop is None else min(stop, len(windows.values))
@@ -80,15 +79,13 @@ def investigate_incident(
     asked = _Asked(first, last, _others(number, len(moved)), least, check_alpha(alpha), not locate, lacking)
     normal, compared = compare(model, windows, first, last)
     seen = replace(windows, values=windows.values[:last], starts=windows.starts[:last])
-    run = run_engine(normal, seen.values, every, gaps=_gaps(model), missing=gaps_before(seen).tolist())
-    progress(0.6)
+    run = run_engine(normal, seen.values, every, gaps=model.summary.gaps * model.n_windows, missing=gaps_before(seen))
     found = _found(normal, run, asked)
     drilled = kept(whole)
     uncounted = tuple(_uncounted(drilled, asked, model))
     drills = None if uncounted else drilled
     cases = [_large(Case(model, normal, seen, run, each), least) for each in found]
     incidents = [_answered(case, drills, asked) for case in cases if case.found.naming.named]
-    progress(0.9)
     looked_at = incident_of(Case(model, normal, seen, run, _unnamed(normal, run, asked)), None, False)
     if moved:
         incidents = _with_moved(incidents, moved, looked_at)
@@ -106,7 +103,7 @@ def investigate_incident(
         evidence=evidence,
         alpha=asked.alpha,
         every=every,
-        quiet=None if drills is None or verdict != "nothing" else drills.quiet_share(last - first),
+        quiet=None if drills is None or verdict != "nothing" else drills.counts.found_share,
         doubts=tuple(doubts),
         cautions=(*compared, *uncounted, *_cautions(incidents, drills is not None, len(model.names))),
         compared=tuple(compared),
@@ -123,11 +120,6 @@ def _of_windows(model: Model, windows: Windows) -> Model:
     if windows.names != part.names:
         raise ValueError("the windows must have the sensors of the model, in its order: use model.prepare")
     return part
-
-
-def _gaps(model: Model) -> np.ndarray:
-    """For how many windows each sensor was silent in the history, (K,)."""
-    return np.asarray(model.summary.gaps * model.n_windows)
 
 
 def _found(normal: Normal, run: Run, asked: _Asked) -> list[Found]:
@@ -263,7 +255,7 @@ def _uncounted(drilled: Drilled | None, asked: _Asked, model: Model) -> Iterator
         )
         yield f"no drills, so how often such an answer is right is not known: {why}"
         return
-    if not drilled.holds:
+    if not drilled.counts.holds:
         yield f"in drills on the history confident answers were wrong too often, so {none}"
     if asked.lacking:
         yield f"drills were run with all sensors; without {listed(asked.lacking)} {none}"
@@ -280,3 +272,68 @@ def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int) -> Ite
             many = f"{len(incident.named)} of {sensors} sensors are named"
             yield f"{many}: it may be the plant that changed, not its sensors"
             return
+
+
+# -- the data beside the history -----------------------------------------------------------------------
+
+
+def compare(model: Model, windows: Windows, first: int = 0, last: int | None = None) -> tuple[Normal, list[str]]:
+    """Normal operation for data like these, and one line for each way in which they are unlike the history."""
+    assert model.normal is not None
+    normal, found = resolved(model, windows.decimals)
+    return normal, [*found, *_unlike(model, windows, windows.values[first:last])]
+
+
+def resolved(model: Model, decimals: dict[str, int | None] | None) -> tuple[Normal, list[str]]:
+    """Normal operation of readings with so many decimals, and what to say of it; decimals: by sensor."""
+    assert model.normal is not None
+    history = model.reading.get("decimals") or {}
+    if not decimals or not history:
+        return model.normal, []
+    known = {name: history[name] for name in model.names if name in history and name in decimals}
+    compared = coarser(
+        known, {name: decimals[name] for name in known}, dict(zip(model.names, model.scale, strict=True))
+    )
+    if not compared.coarser:
+        return model.normal, []
+    steps = np.zeros(len(model.names))
+    for name in compared.coarser:
+        places = decimals[name]
+        k = model.names.index(name)
+        steps[k] = 0.0 if places is None else 10.0**-places / model.scale[k]
+    rows = max(float(model.summary.row_counts[0]), 1.0)  # means of many rows are rounded less
+    line = (
+        f"the new data are rounded more than the history ({listed(compared.coarser, _SHOWN)}): what rounding adds is "
+        "taken as usual; calibrate on a history with the same decimals to be exact"
+    )
+    return model.normal.rounded(steps / np.sqrt(rows)), [line]
+
+
+def _unlike(model: Model, windows: Windows, values: Array) -> Iterator[str]:
+    """How the interval between rows, the range and the gaps of these windows, (T, K), differ from the history."""
+    usual, now, counted = float(model.reading.get("interval") or 0.0), windows.interval, model.clock.counted
+    if now is not None and usual and not counted and not _FASTER < now / usual < _SLOWER:
+        length = model.clock.length
+        yield (
+            f"rows are {length(now)} apart, in the history {length(usual)}: means of windows vary "
+            "otherwise than in the history; calibrate on rows of the same interval"
+        )
+    if away := outside_of(model, values):
+        yield (
+            f"most readings of {listed(away, _SHOWN)} lie outside of everything in the history: a fault, or an "
+            "operating point that the history does not have; in that case calibrate on one that has it"
+        )
+    missing = np.isnan(values).mean(axis=0)
+    imputed = np.array([column.imputed for column in model.columns if column.kept])
+    more = [name for name, share, was in zip(model.names, missing, imputed, strict=True) if share > was + _MORE_GAPS]
+    if more:
+        yield f"more readings are missing than in the history ({listed(more, _SHOWN)}): what is missing is not judged"
+
+
+def outside_of(model: Model, values: Array) -> list[str]:
+    """Sensors whose readings, (T, K), lie outside of everything in the history most of the time."""
+    assert model.normal is not None
+    low, high = model.normal.low, model.normal.high
+    outside = ((values < low) | (values > high)).sum(axis=0)  # never for NaN
+    present = np.maximum((~np.isnan(values)).sum(axis=0), 1)
+    return [name for name, share in zip(model.names, outside / present, strict=True) if share > _OUTSIDE]

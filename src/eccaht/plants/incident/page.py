@@ -9,9 +9,18 @@ from eccaht.base.presentation.document import Badge, Block, Drawing, Grid, Headi
 from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
 from eccaht.plants.incident import picture
 from eccaht.plants.incident.answer import Answer
-from eccaht.plants.incident.names import shown_briefly
-from eccaht.plants.incident.why import disagreements
-from eccaht.plants.incident.words import LEGEND, confidence, evidence, headline, incidents, reasons, runner_up, table
+from eccaht.plants.incident.words import (
+    LEGEND,
+    confidence,
+    disagreements,
+    evidence,
+    headline,
+    incidents,
+    reasons,
+    runner_up,
+    shown_briefly,
+    table,
+)
 from eccaht.version import __version__
 
 _COLOURS = {
@@ -34,23 +43,14 @@ _OTHERS = 10  # sensors in the table that are not named
 _WIDEST = 10_000  # characters: names are not shortened
 
 
-def write(
-    answer: Answer,
-    *,
-    clock: Clock = PLAIN,
-    about: Sequence[str] = (),
-    drills: Sequence[Sequence[str]] = (),
-) -> str:
-    """The page as HTML.
-
-    about: what was asked, a line each. drills: the table of drills on the history, its header first.
-    """
+def write(answer: Answer, *, clock: Clock = PLAIN, about: Sequence[str] = ()) -> str:
+    """The page of whole windows as HTML; about: what was asked, a line each."""
     answer, cut = shown_briefly(answer)
     lines = [f"Names are shown without {cut}", *about] if cut else about
-    return html(headline(answer, clock), _blocks(answer, clock, lines, drills), dark=True, contents=False)
+    return html(headline(answer, clock), _blocks(answer, clock, lines), dark=True, contents=False)
 
 
-def _blocks(answer: Answer, clock: Clock, about: Sequence[str], drills: Sequence[Sequence[str]]) -> Iterator[Block]:
+def _blocks(answer: Answer, clock: Clock, about: Sequence[str]) -> Iterator[Block]:
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
     for caution in answer.cautions:
         yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
@@ -72,8 +72,6 @@ def _blocks(answer: Answer, clock: Clock, about: Sequence[str], drills: Sequence
     yield _rankings(answer)
     yield Heading("Drills on the history", "drills")
     yield Paragraph(f"{answer.drill}." if answer.drill else "None: no fault was injected into this history so far.")
-    if drills:
-        yield Grid("Faults injected into the history, and what was found", drills[0], drills[1:])
     yield Heading("About", "about")
     yield Items([*about, *answer.notes, f"eccaht {__version__}"])
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from eccaht.base.arrays import Array, Index
 from eccaht.base.randomness import rng_for
-from eccaht.plants.incident.confidence import LONGEST, set_belief
-from eccaht.plants.incident.dating import EARLIER
-from eccaht.plants.incident.engine import Engine
+from eccaht.plants.incident.alarms import EARLIER, Engine, Run, runs_of
+from eccaht.plants.incident.answer import Quiet
 from eccaht.plants.incident.faults import (
     KINDS,
     REPLAYED,
@@ -29,12 +28,12 @@ from eccaht.plants.incident.faults import (
     inject,
     varying,
 )
-from eccaht.plants.incident.recording import Found, Run, incidents_of
-from eccaht.plants.model.detectors import LONG
+from eccaht.plants.incident.naming import LONGEST_DRILL, Found, clarity, incidents_of, set_belief
+from eccaht.plants.model.fitting import fit_normal
 from eccaht.plants.model.local import WIDEST
-from eccaht.plants.model.normal import Normal, fit_normal
+from eccaht.plants.model.residuals import LONG, Normal
 
-SHORTEST = 8  # windows that a fault lasts, at most LONGEST
+SHORTEST = 8  # windows that a fault lasts, at most LONGEST_DRILL
 _LEAD = WIDEST + EARLIER  # windows before it
 _AFTER = 2 * LONG  # and after it
 _AT_ONCE = 64  # trials that run side by side
@@ -82,16 +81,6 @@ class Trial:
     @property
     def right_at_alarm(self) -> bool:
         return set(self.raised) == set(self.truth)
-
-
-@dataclass(frozen=True)
-class Quiet:
-    """Windows without a fault: how many, alarms in them, windows in alarm. begun: those with which alarms began."""
-
-    windows: int
-    alarms: int
-    in_alarm: int
-    begun: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,17 +147,12 @@ def _quiet(judge: Judge, every: float) -> tuple[list[int], int]:
     for t in range(-_LEAD if pieces > 1 else 0, length):
         which = np.flatnonzero((starts + t >= 0) & (starts + t < T))
         rows = starts[which] + t
-        _skip(engine, judge.missing[rows], which)
+        engine.gaps(judge.missing[rows], which)
         shown = engine.step(judge.values[rows], which)
         if t >= 0:
             begun += rows[shown.began].tolist()
             on += int(engine.on[which].sum())
     return begun, on
-
-
-def _skip(engine: Engine, missing: Index, which: Index) -> None:
-    for place in np.flatnonzero(missing).tolist():
-        engine.gap(int(missing[place]), which[place : place + 1])
 
 
 def run_trials(
@@ -205,7 +189,7 @@ def _plan(judge: Judge, kind: str, rng: np.random.Generator) -> _Plan | None:
     """A fault of this kind somewhere in quiet windows; None where they are too few for it."""
     T, alive = len(judge.values), judge.alive
     lead, after = min(_LEAD, T // 3), min(_AFTER, T // 8)
-    most = min(LONGEST, T - lead - after - 1)
+    most = min(LONGEST_DRILL, T - lead - after - 1)
     if most < SHORTEST or not alive.size:
         return None
     lasted = int(np.exp(rng.uniform(np.log(SHORTEST), np.log(most + 1))))
@@ -229,28 +213,11 @@ def _run(judge: Judge, every: float, plans: Sequence[_Plan]) -> list[Trial]:
     if not plans:
         return []
     N, L, K = len(plans), max(len(plan.stretch) for plan in plans), judge.normal.size
-    engine = judge.engine(every, N)
     shown, missing = np.full((L, N, K), np.nan), np.zeros((L, N), dtype=np.intp)
     for n, plan in enumerate(plans):
         shown[: len(plan.stretch), n], missing[: len(plan.stretch), n] = plan.stretch, plan.missing
-    r, e, passed = np.zeros((L, N, K)), np.zeros((L, N, K)), np.zeros((L, N))
-    standing = np.zeros((3, L, N, K), dtype=bool)
-    alarms: list[list[tuple[int, int | None, bool]]] = [[] for _ in plans]
-    for t in range(L):
-        _skip(engine, missing[t], np.arange(N))
-        step = engine.step(shown[t])
-        r[t], e[t], passed[t] = step.r, step.e, step.passed
-        standing[:, t] = engine.stuck, engine.gone, engine.ranged
-        for n in np.flatnonzero(step.ended).tolist():
-            alarms[n][-1] = (alarms[n][-1][0], t, bool(step.changed[n]))
-        for n in np.flatnonzero(step.began).tolist():
-            alarms[n].append((t, None, False))
-    trials = []
-    for n, plan in enumerate(plans):
-        T = len(plan.stretch)
-        kept = [(a, None if b is None or b >= T else b, c) for a, b, c in alarms[n] if a < T]
-        run = Run(plan.stretch, r[:T, n], e[:T, n], passed[:T, n], standing[:, :T, n], kept)
-        trials.append(_outcome(judge.normal, run, plan))
+    runs = runs_of(judge.engine(every, N), shown, missing)
+    trials = [_outcome(judge.normal, run.until(len(plan.stretch)), plan) for run, plan in zip(runs, plans, strict=True)]
     return [trial for trial in trials if trial is not None]
 
 
@@ -283,13 +250,6 @@ def _given(found: Found, fault: Fault, stop: int) -> DrilledAnswer:
     return DrilledAnswer(clarity(found, stop), bool(found.wrong), right)
 
 
-def clarity(found: Found, stop: int) -> float:
-    """How clear the set of an incident is; stop: the first window after the recording."""
-    naming, dates = found.naming, found.dates
-    windows = (stop if dates.end is None else dates.end) - dates.onset
-    return set_belief(naming.beliefs, naming.named, found.wrong, windows)
-
-
 def _first_alarm(run: Run, plan: _Plan) -> int | None:
     """The window in which an alarm, a standstill or silence of a faulty sensor is noticed."""
     times = [begun for begun, _, _ in run.alarms if plan.start <= begun < plan.stop + LONG]
@@ -300,9 +260,8 @@ def _first_alarm(run: Run, plan: _Plan) -> int | None:
 
 
 def _at_alarm(normal: Normal, run: Run, raised: int) -> Found:
-    stop = raised + 1
-    alarms = [(begun, None, False) for begun, _, _ in run.alarms if begun == raised]
-    past = Run(run.values[:stop], run.r[:stop], run.e[:stop], run.passed[:stop], run.standing[:, :stop], list(alarms))
+    past = run.until(raised + 1)
+    past.alarms = [alarm for alarm in past.alarms if alarm[0] == raised]
     return max(incidents_of(normal, past), key=lambda each: each.weight)
 
 

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
 
 from eccaht.base.clock import PLAIN, Clock
-from eccaht.base.presentation.text import columns, confident, counted, listed
-from eccaht.plants.incident.answer import Answer, Incident, Suspect
-from eccaht.plants.incident.names import shown_briefly
-from eccaht.plants.incident.phrases import amount, belief, deviations, kind_of, moment, places, shortened, sized
-from eccaht.plants.incident.why import disagreements, why
+from eccaht.base.presentation.text import (
+    amount,
+    belief,
+    columns,
+    common_part,
+    confident,
+    counted,
+    deviations,
+    in_digits,
+    joined,
+    listed,
+    ordinal,
+    percent,
+    shortened,
+    sized,
+)
+from eccaht.plants.incident.answer import Answer, Course, Incident, Suspect
 
+SIGNED = ("step", "drift", "moved")  # kinds with a direction
+_WORDS = {"noise": "noisy", "replay": "as if replayed", "range": "out of range", "free": "own course"}
+USUAL = 3.0  # deviations: a mean that deviates less looks normal
+RANKINGS = {"z_local": "z-score against the hour before", "mahalanobis": "Mahalanobis contribution"}
+_SAME = "the same sensors come first."
+_PREDICTORS = 2  # sensors that a line names
+_MOST = 3  # sensors that a line names for one reason
+_OUTSIDE = 0.05  # share of windows outside a 95 % band in normal operation
 WIDTH = 100
 LEGEND = (
     "alone: deviations from its own level before; given: from what the other sensors predict;",
@@ -25,6 +49,10 @@ _INCIDENTS = 20  # lines of incidents
 
 def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
     """Everything that a person should know: how the data differ from the history, then the answer in short and long."""
+    if answer.search is not None:
+        from eccaht.plants.incident.search_words import search_lines  # which loads all of a search
+
+        return search_lines(answer, clock)
     answer, cut = shown_briefly(answer)
     others = [text for text in answer.cautions if text not in answer.compared]
     return [
@@ -47,6 +75,10 @@ def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
 
 def headline(answer: Answer, clock: Clock = PLAIN) -> str:
     """The verdict: which sensors are wrong, how, since when and until when."""
+    if answer.search is not None:
+        from eccaht.plants.incident.search_words import search_headline
+
+        return search_headline(answer, clock)
     if answer.verdict == "undecided":
         return f"Undecided: {'; '.join(answer.doubts) or 'the data cannot show whether a sensor is wrong'}."
     if not answer.incidents:
@@ -62,7 +94,10 @@ def incidents(answer: Answer, clock: Clock = PLAIN) -> list[str]:
     """A line an incident, in order of time; none where there is only one."""
     if len(answer.incidents) < 2:
         return []
-    found = [f"  {when(each, clock)}: {_suspects(each)}{_estimated(each)}" for each in answer.incidents[:_INCIDENTS]]
+    found = []
+    for each in answer.incidents[:_INCIDENTS]:
+        estimated = "" if each.confidence is None else f", confidence {confident(each.confidence)}"
+        found.append(f"  {when(each, clock)}: {_suspects(each)}{estimated}")
     more = len(answer.incidents) - _INCIDENTS
     shown = [f"{len(answer.incidents)} incidents in order of time:", *_wrapped(found, "  ")]
     return [*shown, f"  and {more} more: see --json"] if more > 0 else shown
@@ -71,14 +106,14 @@ def incidents(answer: Answer, clock: Clock = PLAIN) -> list[str]:
 def when(incident: Incident, clock: Clock = PLAIN) -> str:
     """Since when, with the interval, and until when."""
     (low, high), onset = incident.onset_interval, incident.onset
-    since = moment(clock, onset)
+    since = clock.briefly(onset)
     if low != high:
-        since += f" ({moment(clock, low, onset)} to {moment(clock, high, onset)})"
+        since += f" ({clock.briefly(low, onset)} to {clock.briefly(high, onset)})"
     if incident.changed:
         return f"since {since}, a change that lasts"
     if incident.end is None:
         return f"since {since}, still going on at the end of the data"
-    return f"from {since} until {moment(clock, incident.end, onset)}"
+    return f"from {since} until {clock.briefly(incident.end, onset)}"
 
 
 def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[list[str]]:
@@ -109,7 +144,10 @@ def confidence(answer: Answer) -> str:
         return f"Confidence: {found}, and none was found here ({judged})."
     if answer.confidence == 0.0:
         return f"Confidence: no drill with such evidence was right ({judged})."
-    claim = f"{confident(answer.confidence)} that {_claim(answer)}"
+    # about the sensors that the evidence names; those that are seen to have moved were in no drill
+    moved = [suspect.sensor for suspect in answer.sensors if suspect.kind == "moved" and suspect.named]
+    exactly = f"the other named sensors are wrong, {listed(moved)} aside" if moved else "these sensors are wrong"
+    claim = f"{confident(answer.confidence)} that exactly {exactly}"
     return f"Confidence: {claim}, estimated in drills on your own history ({judged})."
 
 
@@ -145,43 +183,206 @@ def _is_wrong(incident: Incident) -> str:
     """The verb of a headline: what is over was, what is confident is."""
     one = len(incident.named) == 1
     if incident.changed:
-        return ("has changed" if one else "have changed") if incident.sure else f"seem{'s' * one} to have changed"
-    if incident.end is None:
-        return ("is wrong" if one else "are wrong") if incident.sure else f"seem{'s' * one} to be wrong"
-    return ("was wrong" if one else "were wrong") if incident.sure else f"seem{'s' * one} to have been wrong"
+        verbs = ("has changed", "have changed", "to have changed")
+    elif incident.end is None:
+        verbs = ("is wrong", "are wrong", "to be wrong")
+    else:
+        verbs = ("was wrong", "were wrong", "to have been wrong")
+    return verbs[0 if one else 1] if incident.sure else f"seem{'s' * one} {verbs[2]}"
 
 
 def _suspects(incident: Incident) -> str:
-    suspects = [suspect for suspect in incident.sensors if suspect.named]
-    named = [f"{suspect.sensor} ({kind_of(suspect)})" for suspect in suspects]
-    return listed(named, _LISTED)
-
-
-def _estimated(incident: Incident) -> str:
-    return "" if incident.confidence is None else f", confidence {confident(incident.confidence)}"
-
-
-def _claim(answer: Answer) -> str:
-    """What the confidence is about: sensors that the evidence names, beside those that are seen to have moved."""
-    moved = [suspect.sensor for suspect in answer.sensors if suspect.kind == "moved" and suspect.named]
-    if not moved:
-        return "exactly these sensors are wrong"
-    return f"exactly the other named sensors are wrong, {listed(moved)} aside"
+    return listed([f"{each.sensor} ({kind_of(each)})" for each in incident.sensors if each.named], _LISTED)
 
 
 def _cells(suspect: Suspect, ranks: dict[str, dict[str, int]]) -> list[str]:
-    reason = suspect.reason
-    cells = [suspect.sensor, belief(suspect.belief), kind_of(suspect)]
-    cells += [sized(suspect.size_raw, suspect.size_raw_interval)]
-    cells += [deviations(z, "+") for z in (reason.z_alone, reason.z_given)]
+    size = sized(suspect.size_raw, *suspect.size_raw_interval)
+    cells = [suspect.sensor, belief(suspect.belief), kind_of(suspect), size]
+    cells += [deviations(z, "+") for z in (suspect.reason.z_alone, suspect.reason.z_given)]
     return cells + [str(ranks.get(name, {}).get(suspect.sensor, "-")) for name in ("z_local", "mahalanobis")]
 
 
 def _stretch(answer: Answer, clock: Clock) -> str:
-    span = f"from {moment(clock, answer.first)} to {moment(clock, answer.last, answer.first)}"
+    span = f"from {clock.briefly(answer.first)} to {clock.briefly(answer.last, answer.first)}"
     return f"{counted(answer.n_windows, 'window')} {span}"
 
 
 def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
     wrap = textwrap.TextWrapper(WIDTH, indent, f"{indent}    ", break_on_hyphens=False)
     return [line for text in texts for line in wrap.wrap(text.strip())]
+
+
+# -- why these sensors ---------------------------------------------------------------------------------
+
+
+def why(incident: Incident, suspect: Suspect, clock: Clock = PLAIN) -> str:
+    """One sentence that says what this sensor does by itself and what the others say it should do."""
+    since = suspect.since if suspect.since is not None else incident.onset
+    span = _span(incident, since, clock)
+    at, expected = (in_digits(x, unit_of(suspect)) for x in (suspect.reason.read, suspect.reason.expected))
+    known = [name for name, _ in suspect.reason.predictors[:_PREDICTORS]]
+    should = f"; given {joined(known)} it should read about {expected}" if known and expected != "-" else ""
+    if suspect.kind == "silent":
+        return f"{suspect.sensor} delivers nothing {span}{should}."
+    if suspect.kind == "stuck":
+        return f"{suspect.sensor} repeats one value, {at}, {span}{should}."
+    if suspect.kind == "range":
+        return f"{suspect.sensor} reads {at} {span}, beyond everything in the history{should}."
+    if suspect.kind == "moved":
+        usual, read = (f"{value:g}" for value in (suspect.reason.expected, suspect.reason.read))
+        return f"{suspect.sensor} never moved in the history and moves now: from {usual} to {read} {span}."
+    later = f" (since {clock.briefly(since, incident.onset)})" if since != incident.onset else ""
+    return f"{suspect.sensor}{later} {_alone(suspect)}; {_given(incident, suspect)}."
+
+
+def _span(incident: Incident, since: np.datetime64, clock: Clock) -> str:
+    if incident.end is None or incident.changed:
+        return f"since {clock.briefly(since)}"
+    return f"from {clock.briefly(since)} to {clock.briefly(incident.end, since)}"
+
+
+def _alone(suspect: Suspect) -> str:
+    z = suspect.reason.z_alone
+    if not math.isfinite(z):
+        return "cannot be judged by itself"
+    if abs(z) < USUAL:
+        return f"looks normal by itself ({deviations(z)} deviations)"
+    return f"left its usual range ({deviations(z)} deviations {'above' if z > 0 else 'below'} its level before)"
+
+
+def _given(incident: Incident, suspect: Suspect) -> str:
+    """What the others say, by the mean since the onset or, where that fits them, by single windows."""
+    reason, known = suspect.reason, [name for name, _ in suspect.reason.predictors[:_PREDICTORS]]
+    lack = reason.expected - reason.read
+    if abs(reason.z_given) >= USUAL and math.isfinite(lack) and lack:
+        unit = unit_of(suspect)
+        by = f"{in_digits(abs(lack), unit)} {'higher' if lack > 0 else 'lower'}"
+        beside = f"{in_digits(reason.expected, unit)}, not {in_digits(reason.read, unit)}"
+        given = f"given {joined(known)}" if known else "by its level before"
+        return f"{given} it should read {by} ({beside}: {deviations(reason.z_given)} deviations)"
+    band = f"the band that {joined(known)} predict{'s' if len(known) == 1 else ''}" if known else "its band"
+    course = next((each for each in incident.courses if each.sensor == suspect.sensor), None)
+    count, windows = (0, 0) if course is None else outside(incident, course)
+    if count > _OUTSIDE * windows:
+        share = f"{percent(count / windows)}, where {percent(_OUTSIDE)} is usual"
+        return f"{count} of {windows} windows of the incident are outside {band} ({share})"
+    return f"window by window it no longer follows {joined(known) or 'its own past'}"
+
+
+def outside(incident: Incident, course: Course) -> tuple[int, int]:
+    """In how many windows of the incident a sensor was outside its band, and how many there are."""
+    there = np.isfinite(course.read) & (course.starts >= incident.onset)
+    if incident.end is not None:
+        there &= course.starts < incident.end
+    with np.errstate(invalid="ignore"):
+        beyond = (course.read < course.low) | (course.read > course.high)
+    return int((beyond & there).sum()), int(there.sum())
+
+
+def unit_of(suspect: Suspect) -> float:
+    """What matters of a reading: the error of the size, else the size, else the reading."""
+    interval = suspect.size_raw_interval
+    units = (0.5 * (interval.high - interval.low), suspect.size_raw, 0.01 * suspect.reason.expected)
+    return next((abs(unit) for unit in units if math.isfinite(unit) and unit), 1.0)
+
+
+# -- where plain rankings would have named others ------------------------------------------------------
+
+
+def disagreements(incident: Incident) -> list[str]:
+    """The sensors that each plain ranking would have named instead, and why; one line where all agree."""
+    found = [(RANKINGS[name], _disagreement(incident, name)) for name in RANKINGS if incident.rankings.get(name)]
+    if len(found) > 1 and all(text == _SAME for _, text in found):
+        return [f"By {' and by '.join(ranking for ranking, _ in found)} {_SAME}"]
+    return [f"By {ranking} {text}" for ranking, text in found]
+
+
+def _disagreement(incident: Incident, name: str) -> str:
+    place = places(incident)[name]
+    named = [sensor for sensor in incident.named if sensor in place]  # what was constant in the history has no place
+    first = [sensor for sensor, _ in incident.rankings[name]][: max(len(named), 1)]
+    if not named:
+        return f"{first[0]} comes first; some sensor always does."
+    missed, taken = [k for k in named if k not in first], [k for k in first if k not in named]
+    if not missed and not taken:
+        return _SAME
+    suspects = {suspect.sensor: suspect for suspect in incident.sensors}
+    misses = _grouped((k, place[k], *_missed(suspects[k], name)) for k in missed)
+    takes = _grouped((k, place[k], *_taken(suspects[k])) for k in taken if k in suspects)
+    return f"one would miss {misses}" + (f"; and name {takes}." if takes else ".")
+
+
+def _missed(suspect: Suspect, ranking: str) -> tuple[str, str]:
+    """A number beside a sensor that a ranking misses, and why it does."""
+    if not math.isfinite(suspect.reason.z_alone):
+        return "", "without readings"
+    if ranking == "mahalanobis":
+        return "", "its deviation shared out among correlated sensors"
+    alone = f"{deviations(suspect.reason.z_alone)} alone"
+    return alone, "looking normal alone" if abs(suspect.reason.z_alone) < USUAL else "behind larger single deviations"
+
+
+def _taken(suspect: Suspect) -> tuple[str, str]:
+    """A number beside a sensor that a ranking wrongly takes, and why it is not named."""
+    if abs(suspect.reason.z_given) < USUAL:
+        return f"{deviations(suspect.reason.z_given)} given the others", "doing what the others predict"
+    return f"{suspect.evidence:+.1f} evidence", "adding too little evidence"
+
+
+def _grouped(found: Iterable[tuple[str, int, str, str]]) -> str:
+    """Sensors with their places and numbers, those with the same reason together."""
+    groups: dict[str, list[str]] = {}
+    for sensor, place, number, reason in found:
+        beside = ", ".join(filter(None, (ordinal(place), number)))
+        groups.setdefault(reason, []).append(f"{sensor} ({beside})")
+    for reason, sensors in groups.items():
+        if len(sensors) > _MOST:
+            groups[reason] = [*sensors[:_MOST], f"{len(sensors) - _MOST} more"]
+    return "; ".join(f"{joined(sensors)}, {reason}" for reason, sensors in groups.items())
+
+
+def places(incident: Incident) -> dict[str, dict[str, int]]:
+    return {
+        name: {sensor: place for place, (sensor, _) in enumerate(ranking, 1)}
+        for name, ranking in incident.rankings.items()
+    }
+
+
+# -- kinds, sizes, names -------------------------------------------------------------------------------
+
+
+def kind_of(suspect: Suspect) -> str:
+    """The kind of fault, with its direction where it has one; nothing for a sensor that is not named."""
+    if not suspect.named:
+        return ""
+    word = _WORDS.get(suspect.kind, suspect.kind)
+    if suspect.kind in SIGNED and suspect.size_raw and math.isfinite(suspect.size_raw):
+        return f"{word} {'up' if suspect.size_raw > 0 else 'down'}"
+    return word
+
+
+def shown_briefly(answer: Answer) -> tuple[Answer, str]:
+    """The same answer about shorter names, and what was cut off all of them."""
+    part = common_part([suspect.sensor for suspect in answer.sensors])
+    if not part:
+        return answer, ""
+    incidents = tuple(_cut(incident, part) for incident in answer.incidents)
+    return replace(answer, incidents=incidents, looked_at=_cut(answer.looked_at, part)), part
+
+
+def _cut(incident: Incident, part: str) -> Incident:
+    """The same incident without the common part of all names."""
+
+    def cut(ranking: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+        return tuple((name.removeprefix(part), number) for name, number in ranking)
+
+    suspects = []
+    for suspect in incident.sensors:
+        reason = replace(suspect.reason, predictors=cut(suspect.reason.predictors))
+        suspects.append(replace(suspect, sensor=suspect.sensor.removeprefix(part), reason=reason))
+    return replace(
+        incident,
+        sensors=tuple(suspects),
+        courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
+        rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
+    )

@@ -1,7 +1,7 @@
 """From a history of normal operation to a model, and new data prepared as the history was."""
 
 from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
-from eccaht.plants.model.history import History
-from eccaht.plants.model.model import Model, load_model
+from eccaht.plants.model.model import Model, Notation, load_model, parse_model
+from eccaht.plants.model.model_file import History
 
-__all__ = ["History", "Model", "calibrate", "calibrate_with_windows", "load_model"]
+__all__ = ["History", "Model", "Notation", "calibrate", "calibrate_with_windows", "load_model", "parse_model"]

@@ -1,32 +1,40 @@
-"""From a history of normal operation to a model."""
+"""From a history of normal operation to a model, with windows as long as its rows suggest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.base.durations import parse_window
+from eccaht.base.clock import parse_window
 from eccaht.base.presentation.text import counted, listed
 from eccaht.plants.data.cleaning import LABEL, ColumnReport
-from eccaht.plants.data.source import read_table, recorded_of
-from eccaht.plants.data.table import Table, check_limits
-from eccaht.plants.data.windows import Cut, Windows, follows, rows_that_count
-from eccaht.plants.model.columns import Progress, Sensor, clean
-from eccaht.plants.model.default_window import JITTER, default_window
+from eccaht.plants.data.recorded import check_limits, recorded_of
+from eccaht.plants.data.source import read_table
+from eccaht.plants.data.windows import Cut, Table, Windows, follows, rows_that_count
 from eccaht.plants.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
-from eccaht.plants.model.history import MOST_SENSORS, History, summarise
+from eccaht.plants.model.fitting import FEWEST_NORMAL, fit_normal
+from eccaht.plants.model.gaps import row_noise
+from eccaht.plants.model.history import MOST_SENSORS, Progress, Sensor, clean, summarise
 from eccaht.plants.model.model import Model
-from eccaht.plants.model.normal import FEWEST_NORMAL, fit_normal
-from eccaht.plants.model.rows import row_noise
-from eccaht.streams.covariance import Covariance
+from eccaht.plants.model.model_file import History
 
+if TYPE_CHECKING:
+    from eccaht.streams import Covariance
+
+ENOUGH_WINDOWS = 1000  # so many windows show level, memory and tails well: more of them may be longer instead
+_LONGEST = 60.0
+_ROUND = (60.0, 30.0, 20.0, 15.0, 10.0, 5.0, 2.0)  # and 1, 0.5, 0.2, 0.1, ...
+_ROUND_ROWS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0)  # seconds, minutes; hours and a day
+JITTER = 0.05  # share of the time between rows by which it may be misjudged where times are not exact
+_NEAR = 0.01  # share by which a round length between rows is misjudged
+_UNEVEN = 0.1  # of the rows of a window: more would make some windows noisier than others
 _LARGE_FILES = 1 << 26  # bytes; reading more takes longer than to import scikit-learn
 _STILL = 0.5  # share of the rows in which a sensor repeats one value
 _COPY = 0.999  # correlation of the windows of two sensors that are nearly the same
@@ -261,3 +269,40 @@ def _too_few(table: Table, reports: Sequence[ColumnReport]) -> str:
     return f"{table.label}: a model needs at least 2 sensors, but {left}" + (
         f" (columns dropped: {why})" if why else ""
     )
+
+
+# -- the length of windows -------------------------------------------------------------------------------
+
+
+def default_window(table: Table) -> float:
+    """Seconds of a window, or rows where these are counted.
+
+    Means of several rows have less noise, and a minute is soon enough for an answer; but a model needs windows. So it
+    is the longest round length up to a minute that leaves ENOUGH_WINDOWS. Where none does, or rows are a minute apart
+    or more, each row is a window.
+    """
+    if table.rule.counted:
+        return 1.0
+    interval = table.interval
+    if interval < (1.0 - JITTER) * _LONGEST:
+        for seconds in _round_lengths(interval):
+            if int(Cut.of(table.times, seconds, table.clock).full.sum()) >= ENOUGH_WINDOWS:
+                return seconds
+    return _single_row(interval)
+
+
+def _round_lengths(interval: float) -> Iterator[float]:
+    """Round lengths from a minute down to the time between rows that hold about the same number of rows each."""
+    fractions = (float(f"{digit}e{power}") for power in range(0, -7, -1) for digit in (1, 0.5, 0.2))
+    for seconds in (*_ROUND, *fractions):
+        rows = seconds / interval
+        if rows >= 1.0 - JITTER and abs(rows - round(rows)) <= _UNEVEN * rows:
+            yield seconds
+
+
+def _single_row(interval: float) -> float:
+    """The time between rows, the round one beside it if there is one: the median of jittered times is not exact."""
+    units = (*(10.0**power for power in range(-6, 1)), 60.0, 3600.0)
+    round_ones = (*(unit * number for unit in units for number in _ROUND_ROWS), 86400.0)
+    nearest = min(round_ones, key=lambda seconds: abs(seconds - interval))
+    return round(nearest if abs(nearest - interval) <= _NEAR * interval else interval, 6)

@@ -10,14 +10,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eccaht.base.arrays import Array, as_number
-from eccaht.base.naming import unknown
-from eccaht.streams.covariance import Covariance, Dense, LowRankPlusDiagonal
+from eccaht.base.presentation.text import unknown
+
+if TYPE_CHECKING:
+    from eccaht.streams import Covariance, Dense
 
 PAPER_RIDGE = 1e-6
 FEWEST_WINDOWS = 10
@@ -68,17 +71,13 @@ def _empirical(values: Array, mean: Array, spread: Array, ridge: float) -> Covar
     return _dense(np.cov(values, rowvar=False).reshape(mean.size, mean.size), ridge)
 
 
-def _scikit(name: str, **options: Any) -> Callable[[Array, Array, Array, float], Covariance]:
+def _scikit(values: Array, mean: Array, spread: Array, ridge: float, *, name: str, **options: Any) -> Covariance:
     """An estimator of scikit-learn, on standardised windows."""
-
-    def run(values: Array, mean: Array, spread: Array, ridge: float) -> Covariance:
-        build = getattr(import_module("sklearn.covariance"), name)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the checks below judge the numbers that they are about
-            fitted = build(store_precision=False, **options).fit((values - mean) / spread)
-        return _dense(fitted.covariance_ * np.outer(spread, spread), ridge)
-
-    return run
+    build = getattr(import_module("sklearn.covariance"), name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checks below judge the numbers that they are about
+        fitted = build(store_precision=False, **options).fit((values - mean) / spread)
+    return _dense(fitted.covariance_ * np.outer(spread, spread), ridge)
 
 
 def _graphical_lasso(values: Array, mean: Array, spread: Array, ridge: float) -> Covariance:
@@ -120,6 +119,8 @@ def _sparse(correlations: Array, penalty: float, ridge: float) -> Array | None:
 
 def _factor(values: Array, mean: Array, spread: Array, ridge: float) -> Covariance:
     """A few common causes plus noise of each sensor, kept in this form; as many as the BIC asks for."""
+    from eccaht.streams import LowRankPlusDiagonal
+
     standard = (values - mean) / spread
     loadings, noise = _factors(standard.T @ standard / len(values), len(values))
     try:
@@ -153,15 +154,17 @@ def _factors(correlations: Array, windows: int) -> tuple[Array, Array]:
 
 def _dense(matrix: Array, ridge: float) -> Dense:
     """Add the ridge; a matrix that is not positive definite is refused with the ridge that would mend it."""
+    from eccaht.streams import Dense
+
     return Dense(0.5 * (matrix + matrix.T) + ridge * np.eye(len(matrix)))
 
 
 ESTIMATORS: dict[str, Callable[[Array, Array, Array, float], Covariance]] = {
-    "ledoit-wolf": _scikit("LedoitWolf", assume_centered=True),
+    "ledoit-wolf": partial(_scikit, name="LedoitWolf", assume_centered=True),
     "empirical": _empirical,
-    "oas": _scikit("OAS", assume_centered=True),
+    "oas": partial(_scikit, name="OAS", assume_centered=True),
     "graphical-lasso": _graphical_lasso,
-    "min-cov-det": _scikit("MinCovDet", random_state=0),
+    "min-cov-det": partial(_scikit, name="MinCovDet", random_state=0),
     "factor": _factor,
 }
 _NEEDED: dict[str, Callable[[int], int]] = {"empirical": lambda K: K + 1, "min-cov-det": lambda K: 2 * K + 2}

@@ -1,94 +1,121 @@
-"""Summaries of the history that a model keeps: enough to judge the model, small enough to store with it."""
+"""The columns of a history: kept as sensors or dropped and why, and summaries of their windows that a model keeps.
+
+The summaries are enough to judge the model, and small enough to store with it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, get_type_hints
+from os import cpu_count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index
-from eccaht.plants.model.rows import SHARES
-
-PROBABILITIES: Array = np.concatenate(
-    [[0.001, 0.0025, 0.005, 0.01, 0.0175], np.linspace(0.025, 0.975, 31), [0.9825, 0.99, 0.995, 0.9975, 0.999]]
+from eccaht.plants.data.cleaning import (
+    LABEL,
+    MOST_TEXTS,
+    ColumnReport,
+    fill_continuous,
+    fill_status,
+    is_row_number,
+    kind_of,
+    looks_like_label,
+    robust_scale,
 )
-PROBABILITIES.flags.writeable = False
-_ROUNDING = 1e-6
-MOST_LAGS, MOST_BLOCKS, MOST_SENSORS, MOST_STRETCHES = 60, 20, 500, 1440
+from eccaht.plants.data.windows import Cut, Table, decimals
+from eccaht.plants.model.gaps import sampled_rows
+from eccaht.plants.model.model_file import MOST_BLOCKS, MOST_LAGS, PROBABILITIES, SHARES, History
+
+MOST_SENSORS, MOST_STRETCHES = 500, 1440
+_LARGEST = 1e60  # readings beyond would overflow when squared and multiplied
+Progress = Callable[[float, str], object]
 # how many windows a stretch may hold: they add up to usual lengths
 _JOINED = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 
 
 @dataclass(frozen=True)
-class History:
-    """Summaries of T windows of K sensors, all of the scaled windows except `stuck`, `gaps` and `raw_quantiles`.
+class Sensor:
+    """A column that was kept: what the model needs of it; `levels` are the texts of a text status."""
 
-    autocorrelation: (L + 1, K), lags 0 to L = min(60, T // 4), between consecutive windows.
-    quantiles: (Q, K) at PROBABILITIES.
-    skewness, kurtosis: (K,), the latter in excess of the normal's.
-    block_means, block_sizes: (N, K) and (N,), means of N = min(20, T // 10) consecutive stretches.
-    half_covariances: (2, K, K), of the first and the second half; (0, K, K) for more than 500 sensors.
-    stuck: (K,), the longest share of the rows in which a sensor repeated one value.
-    raw_quantiles: (3, K), quartiles of the raw values.
-    coarse, coarse_windows: (C, K) and (1,), means of C consecutive stretches and the number of windows in each,
-        from which longer windows can be tried; C is at most 1440, and 0 for more than 500 sensors.
-    gaps: (K,), the longest share of the rows in which a sensor delivered nothing.
-    row_counts: (2,), rows of a usual window and of the whole history.
-    within: (1, K, K), covariance of scaled rows about the mean of their window; (0, K, K) for more than 500 sensors.
-    runs: (9,), error variance of the mean of consecutive rows over that of random rows (model/rows.py).
+    report: ColumnReport
+    levels: Sequence[str] | None
+    center: float
+    scale: float
+    means: Array
+    stuck: float
+    quartiles: Array
+    gap: float
+    rows: Array  # scaled, of the windows that are looked at row by row
+    present: Array  # readings in each window
+    flat: NDArray[np.bool_]  # whether they are all the same
+    decimals: int | None  # of the readings as they were written
+
+
+def clean(
+    table: Table, cut: Cut, full: NDArray[np.bool_], advance: Progress, named: Collection[str] = ()
+) -> list[Sensor | ColumnReport]:
+    """Clean every column, a few at a time: sensors, and reports of those that are dropped.
+
+    named: columns that were asked for by name, which are kept even if they look like labels.
     """
 
-    autocorrelation: Annotated[Array, "L", "K"]
-    quantiles: Annotated[Array, PROBABILITIES.size, "K"]
-    skewness: Annotated[Array, "K"]
-    kurtosis: Annotated[Array, "K"]
-    block_means: Annotated[Array, "N", "K"]
-    block_sizes: Annotated[Array, "N"]
-    half_covariances: Annotated[Array, "0|2", "K", "K"]
-    stuck: Annotated[Array, "K"]
-    raw_quantiles: Annotated[Array, 3, "K"]
-    coarse: Annotated[Array, "C", "K"]
-    coarse_windows: Annotated[Array, 1]
-    gaps: Annotated[Array, "K"]
-    row_counts: Annotated[Array, 2]
-    within: Annotated[Array, "0|1", "K", "K"]
-    runs: Annotated[Array, SHARES.size]
+    def one(name: str) -> Sensor | ColumnReport:
+        return _clean_column(table, name, cut, full, sampled, label_allowed=name in named)
 
-    def check(self, size: int) -> None:
-        """Refuse arrays of the wrong shape or with values that are not finite."""
-        lengths: dict[Any, int] = {"K": size, "L": len(self.autocorrelation), "N": len(self.block_sizes)}
-        lengths |= {"C": len(self.coarse), "0|2": 2 * bool(len(self.half_covariances)), "0|1": bool(len(self.within))}
-        for name, array in self.arrays().items():
-            if array.shape != tuple(lengths.get(length, length) for length in _SHAPES[name]):
-                raise ValueError(f"its {name} has shape {array.shape}, which does not fit {size} sensors")
-            if not np.isfinite(array).all():
-                raise ValueError(f"its {name} holds values that are not finite")
-        if min(self.row_counts.min(), self.runs.min(), self.coarse_windows[0]) < 1.0:
-            raise ValueError("its counts of rows are damaged")
-        if not 0.0 <= self.gaps.min() <= self.gaps.max() <= 1.0:
-            raise ValueError("its gaps are no shares of the rows")
-        if len(self.within) and not is_covariance(self.within[0]):
-            raise ValueError("its covariance of rows within windows is damaged")
-
-    def of(self, chosen: Index) -> History:
-        """The summaries of some of the sensors."""
-        arrays = self.arrays()
-        for name, shape in _SHAPES.items():
-            if "K" in shape:
-                which = (..., chosen) if shape.count("K") == 1 else (slice(None), chosen[:, None], chosen)
-                arrays[name] = arrays[name][which]
-        return History(**arrays)
-
-    def arrays(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in _SHAPES}
+    cleaned: list[Sensor | ColumnReport] = []
+    sampled = sampled_rows(cut, full, len(table.names))
+    with ThreadPoolExecutor(cpu_count() or 1) as pool:
+        for column in pool.map(one, table.names):
+            cleaned.append(column)
+            advance(0.5 + 0.4 * len(cleaned) / len(table.names), "cleaning")
+    return cleaned
 
 
-_SHAPES: dict[str, tuple[Any, ...]] = {
-    name: hint.__metadata__ for name, hint in get_type_hints(History, include_extras=True).items()
-}
+def _clean_column(
+    table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index, *, label_allowed: bool
+) -> Sensor | ColumnReport:
+    levels: Sequence[str] | None = None
+    if name in table.texts:
+        levels, column = table.status(name)
+        if len(levels) > MOST_TEXTS:
+            return ColumnReport(name, False, "text")
+    else:
+        column = table.numbers(name)
+    missing = int(np.count_nonzero(np.isnan(column)))
+    if missing == len(column):
+        return ColumnReport(name, False, "empty", "", 1.0)
+    kind = "status" if levels is not None else kind_of(column)
+    imputed = missing / len(column)
+    if not label_allowed and looks_like_label(name, column, levels):  # before "constant", which may not move later
+        return ColumnReport(name, False, LABEL, kind, imputed)
+    filled = fill_status(column) if kind == "status" else fill_continuous(column, table.times)
+    low, high = float(filled.min()), float(filled.max())
+    if max(-low, high) > _LARGEST:
+        raise ValueError(
+            f"column {name!r} has readings too large to compute with ({low:.3g} to {high:.3g}): mend or exclude it"
+        )
+    if low == high:
+        return ColumnReport(name, False, "constant", kind, imputed, constant=low if levels is None else None)
+    if is_row_number(filled):
+        return ColumnReport(name, False, "row number", kind, imputed)
+    quartiles, scale, scaled_by = robust_scale(filled)
+    center = float(quartiles[1])
+    means = (cut.means(filled) - center) / scale
+    if np.ptp(means[full]) <= 1e-12 * np.abs(means).max():
+        return ColumnReport(name, False, "constant in windows", kind, imputed)
+    report = ColumnReport(name, True, "", kind, imputed, scaled_by)
+    gap = longest_true(np.isnan(column)) if missing else 0.0
+    rows = (filled[sampled] - center) / scale
+    stuck, present, flat = longest_run(filled), cut.present(column), cut.flat(column)
+    places = decimals(column)
+    return Sensor(report, levels, center, scale, means, stuck, quartiles, gap, rows, present, flat, places)
+
+
+# -- summaries ------------------------------------------------------------------------------------------
 
 
 def summarise(values: Array, stuck: Array, raw_quantiles: Array, **rows: Array) -> History:
@@ -122,16 +149,6 @@ def summarise(values: Array, stuck: Array, raw_quantiles: Array, **rows: Array) 
         coarse_windows=np.array([float(step)]),
         **rows,
     )
-
-
-def is_covariance(matrix: Array) -> bool:
-    """Symmetric, with no negative variance and no correlation above 1."""
-    if (matrix.diagonal() < 0).any():
-        return False
-    deviations = np.sqrt(matrix.diagonal())
-    largest = np.outer(deviations, deviations)
-    symmetric = np.abs(matrix - matrix.T) <= _ROUNDING * largest
-    return bool(symmetric.all() and (np.abs(matrix) <= largest * (1.0 + _ROUNDING)).all())
 
 
 def _autocorrelation(standard: Array, lags: int) -> Array:

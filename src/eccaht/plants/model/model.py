@@ -1,46 +1,44 @@
-"""A calibrated history as one object and one file."""
+"""A calibrated history as one object and one file, and new data prepared exactly as that history was."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.archive import archive_bytes, check_keys, parse_archive, read_archive, write_archive
-from eccaht.base.arrays import Array, as_count, as_number, frozen
-from eccaht.base.clock import Clock
-from eccaht.base.durations import parse_duration
-from eccaht.base.naming import did_you_mean
+from eccaht.base.arrays import Array, as_count, as_number
+from eccaht.base.clock import Clock, as_zone, parse_duration
+from eccaht.base.files import archive_bytes, parse_archive, read_archive, write_archive
+from eccaht.base.presentation.text import did_you_mean, unknown
 from eccaht.plants.data.cleaning import ColumnReport
-from eccaht.plants.data.source import Missing
-from eccaht.plants.data.windows import Windows
-from eccaht.plants.model.counted import Counted
-from eccaht.plants.model.estimators import check_estimator
-from eccaht.plants.model.history import History
-from eccaht.plants.model.normal import Normal
-from eccaht.plants.model.plausible import (
+from eccaht.plants.data.reading import TimeRule
+from eccaht.plants.data.recorded import Expected, Faults, Limits, Missing, Recorded, check_limits, recorded_of
+from eccaht.plants.data.windows import Away, Cut, Table, Times, Windows, decimals_by_name, rows_that_count
+from eccaht.plants.model.estimators import ESTIMATORS
+from eccaht.plants.model.model_file import (
+    VECTORS,
+    History,
     check_names,
     check_scaling,
     check_summary,
     check_times,
-    checked_column,
-    checked_normal,
-    checked_reading,
+    checked_fields,
+    parts_of,
 )
-from eccaht.plants.model.prepare import Notation, prepare
-from eccaht.streams.covariance import Covariance, Dense, LowRankPlusDiagonal
-from eccaht.streams.problem import Problem
-from eccaht.streams.shifts import Shift
+from eccaht.plants.model.residuals import Normal, freeze
+
+if TYPE_CHECKING:
+    from eccaht.plants.data.growing import GrowingFile
+    from eccaht.streams import Covariance, Problem, Shift
 
 _KIND, _VERSION = "model", 4
-_VECTORS = ("center", "scale", "mean")
-_KEYS = {"names", "seconds", "operator", "estimator", "ridge", "n_windows", "first", "last", "columns", "reading"}
-_PREFIXES = ("covariance.", "summary.", "normal.")
-_OPERATORS: dict[str, type[Covariance]] = {"Dense": Dense, "LowRankPlusDiagonal": LowRankPlusDiagonal}
+IMPOSSIBLE = 1e8  # robust units from the centre: beyond, a value is no reading
+ROUNDING = 1e-9  # of the value of a constant: files round
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +50,7 @@ class Model:
     estimator, ridge, n_windows, first, last: how and from what they were estimated.
     columns: what was decided about each column of the history. reading: how to read new data the same way.
     summary: what `diagnose` needs. normal: what normal windows do, and how rare what is not normal is.
-    drilled: what was counted on faults injected into the history.
+    drilled: what was counted on faults injected into the history, as values of JSON; what counted it knows the meaning.
     """
 
     names: tuple[str, ...]
@@ -70,23 +68,22 @@ class Model:
     reading: dict[str, Any]
     summary: History
     normal: Normal | None = None
-    drilled: Counted | None = None
+    drilled: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_names(self.names)
         size = len(self.names)
-        for name in _VECTORS:
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if array.shape != (size,) or not np.isfinite(array).all():
-                raise ValueError(f"{name} must hold {size} finite values, one for each sensor")
-            object.__setattr__(self, name, frozen(array))
+        freeze(self, dict.fromkeys(VECTORS, (size,)))
         if (self.scale <= 0).any():
             raise ValueError(f"the scale of {self.names[int(np.argmin(self.scale))]!r} must be positive")
-        if not isinstance(self.covariance, Covariance) or self.covariance.size != size:
+        if callable(self.covariance):  # a file's, which has been checked: made where it is asked for
+            self.__dict__["_covariance"] = self.__dict__.pop("covariance")
+        elif getattr(self.covariance, "size", None) != size:
             raise ValueError(f"the covariance does not fit {size} sensors")
         parse_duration(self.seconds, "the length of a window")
         as_count(self.n_windows, "the number of windows", least=1)
-        check_estimator(self.estimator)
+        if self.estimator not in ESTIMATORS:
+            raise unknown(self.estimator, ESTIMATORS, "estimator")
         if as_number(self.ridge, "ridge") < 0:
             raise ValueError("the ridge must not be negative")
         check_times(self.first, self.last, (self.n_windows - 1) * self.seconds)
@@ -95,8 +92,16 @@ class Model:
             raise ValueError("the report of the columns does not agree with the sensors")
         if self.normal is not None and self.normal.size != size:
             raise ValueError(f"its normal operation does not fit {size} sensors")
-        self.summary.check(size)
         check_summary(self.summary, self.n_windows, self.mean)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The covariance of a model file: alarms and names need none, so that few ask for it."""
+            if name != "covariance" or "_covariance" not in vars(self):
+                raise AttributeError(f"a model has no {name}")
+            self.__dict__[name] = self.__dict__.pop("_covariance")()
+            return self.__dict__[name]
 
     def __repr__(self) -> str:
         history = f"{self.n_windows} windows of {self.clock.length(self.seconds)} from {self.clock.show(self.first)}"
@@ -115,6 +120,8 @@ class Model:
 
         shift: in robust units, that is in units of the scaled windows, one value or one per sensor of the problem.
         """
+        from eccaht.streams import Problem
+
         covariance, mean = self.covariance, self.mean
         if names is not None:
             chosen = self.places(names)
@@ -178,12 +185,37 @@ class Model:
         reading in a window is NaN there. So is one whose value is no number if bad="skip", which also leaves out lines
         that are no rows and says so in the notes of the windows. notation: how the data are written, if not as usual.
         """
-        return prepare(self, data, (start, stop), missing=missing, bad=bad, notation=notation)
+        return _prepared(self, data, (start, stop), missing, bad, notation or Notation())
 
-    def rounded(self, name: str, readings: Array) -> Array:
-        """Readings of a sensor with no more decimals than its history had: what is finer cannot be judged by it."""
-        decimals = self.reading.get("decimals", {}).get(name)
-        return readings if decimals is None else np.round(readings, decimals)
+    def rounded(self, readings: Array, k: int | None = None) -> Array:
+        """Readings of all sensors, (N, K), or of the k-th, (N,), with no more decimals than the history had.
+
+        What is finer cannot be judged by it.
+        """
+        if k is not None:
+            places = self.reading.get("decimals", {}).get(self.names[k])
+            return readings if places is None else np.round(readings, places)
+        readings = np.array(readings)
+        for places, columns in self._by_decimals.items():
+            readings[:, columns] = np.round(readings[:, columns], places)
+        return readings
+
+    def scaled(self, readings: Array, sensors: Any = slice(None)) -> Array:
+        """Readings of these sensors, (..., n), in robust units; NaN stays."""
+        return np.asarray((readings - self.center[sensors]) / self.scale[sensors])
+
+    def raw(self, values: Array, sensors: Any = slice(None)) -> Array:
+        """Values in robust units, (..., n), as these sensors would read them."""
+        return np.asarray(self.center[sensors] + self.scale[sensors] * values)
+
+    @cached_property
+    def _by_decimals(self) -> dict[int, list[int]]:
+        """The sensors of each number of decimals."""
+        found: dict[int, list[int]] = {}
+        for k, name in enumerate(self.names):
+            if (places := self.reading.get("decimals", {}).get(name)) is not None:
+                found.setdefault(places, []).append(k)
+        return found
 
     def unknown_columns(self, data: Any, notation: Notation | None = None) -> tuple[str, ...]:
         """The columns of new data that the history did not have; those that were dropped from it are not listed."""
@@ -211,64 +243,13 @@ class Model:
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All of it as a header and arrays, of which `build` makes it again."""
-        operator = type(self.covariance).__name__
-        if operator not in _OPERATORS:
-            raise ValueError(f"a covariance of type {operator} cannot be saved: use {' or '.join(_OPERATORS)}")
-        header = {
-            "names": list(self.names),
-            "seconds": self.seconds,
-            "operator": operator,
-            "estimator": self.estimator,
-            "ridge": self.ridge,
-            "n_windows": self.n_windows,
-            "first": _microseconds(self.first),
-            "last": _microseconds(self.last),
-            "columns": [asdict(column) for column in self.columns],
-            "reading": self.reading,
-            "drilled": None if self.drilled is None else self.drilled.header(),
-        }
-        arrays = {name: getattr(self, name) for name in _VECTORS}
-        arrays |= {f"covariance.{key}": value for key, value in self.covariance.parameters().items()}
-        arrays |= {f"summary.{key}": value for key, value in self.summary.arrays().items()}
-        if self.normal is not None:
-            arrays |= {f"normal.{name}": array for name, array in self.normal.arrays().items()}
-        return header, arrays
+        return parts_of(self)
 
     @staticmethod
     def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
         """From a header and arrays of an untrusted file."""
-
-        def part(prefix: str) -> dict[str, Array]:
-            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-        check_keys(header, _KEYS | {"drilled"}, "header")
-        operator = _OPERATORS[header["operator"]]
-        if not isinstance(header["names"], list):
-            raise ValueError("the names of the sensors must be a list")
-        if not all(array.dtype == np.float64 for array in arrays.values()):
-            raise ValueError("its arrays are damaged")
-        if extra := [name for name in arrays if not name.startswith(_PREFIXES) and name not in _VECTORS]:
-            raise ValueError(f"it has an unknown array {extra[0]!r:.40}")
-        columns = tuple(checked_column(fields) for fields in header["columns"])
-        model = Model(
-            names=tuple(header["names"]),
-            center=arrays["center"],
-            scale=arrays["scale"],
-            seconds=as_number(header["seconds"], "the length of a window"),
-            mean=arrays["mean"],
-            covariance=operator(**part("covariance.")),
-            estimator=header["estimator"],
-            ridge=as_number(header["ridge"], "ridge"),
-            n_windows=header["n_windows"],
-            first=_time(header["first"]),
-            last=_time(header["last"]),
-            columns=columns,
-            reading=checked_reading(header["reading"], {column.name for column in columns}),
-            summary=History(**part("summary.")),
-            normal=checked_normal(part("normal.")),
-            drilled=Counted.build(header["drilled"], "drills"),
-        )
-        check_scaling(model.summary, model.center, model.scale, [column.scaled_by for column in columns if column.kept])
+        model = Model(**checked_fields(header, arrays))
+        check_scaling(model.summary, model.center, model.scale, [how.scaled_by for how in model.columns if how.kept])
         return model
 
 
@@ -283,17 +264,118 @@ def parse_model(content: bytes, name: str) -> Model:
 
 
 def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:
+    from eccaht.streams import Dense, LowRankPlusDiagonal
+
     if isinstance(covariance, LowRankPlusDiagonal):
         parameters = covariance.parameters()
         return LowRankPlusDiagonal(parameters["factors"][chosen], parameters["diagonal"][chosen], parameters["weights"])
     return Dense(covariance.dense()[np.ix_(chosen, chosen)])
 
 
-def _microseconds(time: np.datetime64) -> int:
-    return int(time.astype("datetime64[us]").astype(np.int64))
+# -- new data --------------------------------------------------------------------------------------------
 
 
-def _time(microseconds: Any) -> np.datetime64:
-    if type(microseconds) is not int or abs(microseconds) > 2**60:
-        raise ValueError("a time is damaged")
-    return np.datetime64(microseconds, "us")
+@dataclass(frozen=True)
+class Notation:
+    """How new data are written; None: found automatically, or as in the history."""
+
+    timezone: str | None = None
+    decimal_comma: bool | None = None
+    header: bool | None = None
+
+    def expected(self, model: Model) -> Expected:
+        reading = model.reading
+        return Expected(
+            names=model.names,
+            levels={name: levels for name, levels in reading["levels"].items() if name in model.names},
+            times=TimeRule(
+                tuple(reading["time_columns"]),
+                tuple(reading["time_format"]),
+                reading["row_interval"],
+                bool(reading.get("counted")),
+            ),
+            zone=model.clock.zone if self.timezone is None else as_zone(self.timezone),
+            header=bool(reading.get("header", True)) if self.header is None else self.header,
+            decimal_comma=self.decimal_comma,
+        )
+
+    def recorded(self, model: Model, data: Any, *, strict: bool = False) -> Recorded:
+        expected = self.expected(model)
+        return recorded_of(data, decimal_comma=expected.decimal_comma, header=expected.header, strict=strict)
+
+
+def _prepared(model: Model, data: Any, limits: Limits, missing: Missing, bad: str, notation: Notation) -> Windows:
+    for option, given, known in (("missing", missing, ("refuse", "allow")), ("bad", bad, ("refuse", "skip"))):
+        if given not in known:
+            raise ValueError(f"{option} must be {known[0]!r} or {known[1]!r}, not {given!r}")
+    check_limits(*limits)
+    expected, faults = notation.expected(model), Faults() if bad == "skip" else None
+    source = notation.recorded(model, data, strict=bad == "refuse")
+    constants = model.constants
+    table = source.read_as(expected, missing=missing, limits=limits, faults=faults, beside=list(constants))
+    cut = Cut.of(table.times, model.seconds, table.clock)
+    shape = (len(cut.starts), len(model.names))
+    values, rows, flat = np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, dtype=bool)
+    sensors = [name for name in table.names if name not in constants]
+    numbers = set(table.names) - table.texts
+    for name in sensors:
+        k = model.names.index(name)
+        column = table.coded(name, expected.levels.get(name))
+        column = scaled_readings(model, table, name, column, table.times, faults)
+        values[:, k], rows[:, k], flat[:, k] = cut.means_of_present(column), cut.present(column), cut.flat(column)
+    return Windows(
+        cut.starts,
+        values,
+        model.names,
+        model.seconds,
+        rows_that_count(rows, flat),
+        flat,
+        model=model,
+        clock=table.clock,
+        notes=(*table.notes, *(faults.notes() if faults else ())),
+        interval=table.interval,
+        decimals=_decimals(table, sensors),
+        away={name: _away(table, name, usual) for name, usual in constants.items() if name in numbers},
+    )
+
+
+def scaled_readings(
+    model: Model, source: Table | GrowingFile, name: str, readings: Array, times: Times, faults: Faults | None
+) -> Array:
+    """The readings of a sensor, (N,), in robust units.
+
+    faults: counts impossible values, which then become NaN; without it they raise.
+    """
+    k = model.names.index(name)
+    scaled = model.scaled(model.rounded(readings, k), k)
+    far = np.flatnonzero(np.abs(scaled) > IMPOSSIBLE)
+    if far.size:
+        text, when = f"{readings[far[0]]:g}", source.clock.show(times[far[0]])
+        why = f"more than {IMPOSSIBLE:g} times its usual spread away"
+        if faults is None:
+            raise ValueError(
+                f"column {name!r} of {source.label} holds {text} at {when}, {why}: mend it, or leave the field empty"
+            )
+        faults.bad_values(name, far.size, f"the row of {when}", text, why)
+        scaled[far] = np.nan
+    return scaled
+
+
+def _decimals(table: Table, sensors: Sequence[str]) -> dict[str, int | None]:
+    """The decimals of the readings of each sensor that has numbers.
+
+    A column with few distinct readings proves little by itself: it is taken to be written as finely as the finest.
+    """
+    numbers = [name for name in sensors if name not in table.texts]
+    found = decimals_by_name({name: table.numbers(name) for name in numbers})
+    if not found:
+        return {}
+    finest = None if None in found.values() else max(places for places in found.values() if places is not None)
+    return {name: found.get(name, finest) for name in numbers}
+
+
+def _away(table: Table, name: str, usual: float) -> Away:
+    """The rows in which a constant of the history reads another value."""
+    readings = table.numbers(name)
+    away = np.abs(readings - usual) > ROUNDING * abs(usual)  # never for NaN
+    return Away(usual, table.times[away], readings[away])

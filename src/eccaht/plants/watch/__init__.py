@@ -1,6 +1,9 @@
 """Watching streams round the clock: an alarm in time, rarely a false one, and the streams named."""
 
+from eccaht.plants.watch.events import Event, Hearing
+from eccaht.plants.watch.plant import PlantWatch
+from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
 from eccaht.plants.watch.watch import Watch
-from eccaht.streams.watch.alarm import Alarm
+from eccaht.streams import Alarm
 
-__all__ = ["Alarm", "Watch"]
+__all__ = ["Alarm", "Event", "Hearing", "PlantWatch", "Session", "Watch", "false_alarm_every", "rate_line"]

@@ -1,115 +1,52 @@
-"""What a watcher finds from window to window, as events: alarms, who joins and leaves them, silence, gaps."""
+"""What a watch finds from window to window, as events: alarms, who joins and leaves them, silence, gaps, missing data.
+
+`events_of` compares how things stand after a window with what was reported before. `Hearing` says when a plant has no
+data, so that it is not watched, which must not look like quiet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, get_args
+from time import monotonic
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from eccaht.base.archive import check_keys
 from eccaht.base.arrays import as_count
-from eccaht.base.clock import Clock
+from eccaht.base.clock import Clock, from_microseconds, microseconds, show_duration
+from eccaht.base.files import check_keys
 from eccaht.base.presentation.text import counted, listed
-from eccaht.plants.data.windows import Sample
-from eccaht.plants.incident.kinds import SPREADS
-from eccaht.streams.watch.alarm import State
+from eccaht.plants.incident.describe import SPREADS
+from eccaht.streams import Alarm, Time
 
 Kind = Literal[
     "started", "alarm", "joined", "left", "over", "back", "silent", "speaking", "stuck", "moving", "range", "in range",
     "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
     "acknowledged", "new-normal", "stopped",
 ]  # fmt: skip
-Still = Literal["stuck", "silent", "range"]
-STILL: tuple[Still, ...] = get_args(Still)
 SETTLED = 3  # windows for which a sensor must be in the set, or out of it, until that is reported
-
-
-@dataclass(frozen=True)
-class ActiveAlarm:
-    """An alarm as it is now, with times instead of numbers of windows.
-
-    raised, onset, first, last: starts of windows: that which raised it, the most likely first one of the fault, and the
-    ends of the onset's interval. named, kinds, sizes, beliefs: one for each sensor of the set; sizes in units of the
-    readings, None where there is none. confidence: of the whole set, None where it was not counted.
-    """
-
-    raised: np.datetime64
-    onset: np.datetime64
-    first: np.datetime64
-    last: np.datetime64
-    named: tuple[str, ...]
-    kinds: tuple[str, ...]
-    sizes: tuple[float | None, ...]
-    beliefs: tuple[float, ...]
-    confidence: float | None = None
-
-
-class Watcher(Protocol):
-    """What watches a plant, whatever it is made of.
-
-    names: the K sensors. state: "quiet", "suspicious" or "alarm". evidence: 1 raises an alarm. fault: the alarm as it
-    is now, None if there is none.
-    """
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The sensors."""
-
-    @property
-    def state(self) -> State:
-        """Where it stands."""
-
-    @property
-    def evidence(self) -> float:
-        """How unusual the last windows are."""
-
-    @property
-    def fault(self) -> ActiveAlarm | None:
-        """The alarm as it is now."""
-
-    @property
-    def false_alarm_every(self) -> float:
-        """The mean time to a false alarm, in windows."""
-
-    @property
-    def deviations(self) -> Mapping[str, float]:
-        """How far the sensors of the alarm moved, in robust units."""
-
-    def still(self, kind: Still) -> dict[str, np.datetime64]:
-        """Sensors that are stuck, silent or out of range now, and since when."""
-
-    @property
-    def changed(self) -> bool:
-        """Whether the last alarm was over because its deviation lasts as a change."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether such a change still lasts."""
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """Ways in which the readings are unlike the history."""
-
-    def update(self, sample: Sample) -> None:
-        """Take a window of all sensors, in robust units, NaN where a sensor is silent."""
+WINDOWS = 10  # over so many windows rows are counted
+_SILENT = 600.0  # seconds without a row in time, at least, until that is reported
+_TIMES, _LISTS = ("raised", "onset"), ("named", "lasting", "cautions")
+_SETS = ("silent", "stuck", "range", "shelved", "moved")
 
 
 @dataclass(frozen=True)
 class Standing:
     """How things stand after a window.
 
-    time: start of the window. fault: the alarm, if there is one. silent, stuck, range: sensors that deliver nothing, or
-    stand still, for longer than is usual, or lie beyond everything in the history, and since when. changed: whether the
-    last alarm ended as a lasting change; settled: whether that lasts. cautions: how readings are unlike the history.
-    moved: columns that never changed in the history and do now, with what is to say of each. missed: windows without
-    any row just before this one. late: rows, since the window before, that came after their own window was counted.
-    thin: whether the window had too few rows to be watched. shelved: sensors left out for a time.
+    time: start of the window. alarm: if there is one, its sizes in units of the readings. silent, stuck, range: sensors
+    that deliver nothing, or stand still, for longer than is usual, or lie beyond everything in the history, and since
+    when. changed: whether the last alarm ended as a lasting change; settled: whether that lasts. cautions: how readings
+    are unlike the history. moved: columns that never changed in the history and do now, with what is to say of each.
+    missed: windows without any row just before this one. late: rows, since the window before, that came after their own
+    window was counted. thin: whether the window had too few rows to be watched. shelved: sensors left out for a time.
     """
 
     time: np.datetime64
-    fault: ActiveAlarm | None = None
+    alarm: Alarm | None = None
     silent: Mapping[str, np.datetime64] = field(default_factory=dict)
     stuck: Mapping[str, np.datetime64] = field(default_factory=dict)
     range: Mapping[str, np.datetime64] = field(default_factory=dict)
@@ -148,12 +85,12 @@ class Reported:
     thin: int = 0
 
     def header(self) -> dict[str, Any]:
+        times = {name: getattr(self, name) for name in _TIMES}
         return {
-            "raised": _stored(self.raised),
-            "onset": _stored(self.onset),
+            **{name: None if time is None else microseconds(time) for name, time in times.items()},
             "named": list(self.named),
             "waiting": dict(self.waiting),
-            **{name: sorted(getattr(self, name)) for name in ("silent", "stuck", "range", "shelved", "moved")},
+            **{name: sorted(getattr(self, name)) for name in _SETS},
             **{name: list(getattr(self, name)) for name in ("lasting", "cautions")},
             "late": self.late,
             "thin": self.thin,
@@ -162,23 +99,15 @@ class Reported:
     @staticmethod
     def build(header: Any) -> Reported:
         check_keys(header, {part.name for part in fields(Reported)}, "list of what was reported")
-        lists = ("named", "lasting", "cautions", "silent", "stuck", "range", "shelved", "moved")
-        texts = [header["waiting"], *(header[name] for name in lists)]
-        if not all(isinstance(text, str) for names in texts for text in names) or type(header["late"]) is not bool:
+        waiting, lists = header["waiting"], [header[name] for name in (*_LISTS, *_SETS)]
+        good = all(isinstance(text, str) for names in (waiting, *lists) for text in names)
+        good = good and type(header["late"]) is bool and isinstance(waiting, dict)
+        if not good or not all(type(n) is int and 0 < n < SETTLED for n in waiting.values()):
             raise ValueError("its list of what was reported is damaged")
-        waiting = header["waiting"]
-        if not isinstance(waiting, dict) or not all(type(n) is int and 0 < n < SETTLED for n in waiting.values()):
-            raise ValueError("its list of what was reported is damaged")
-        parts: dict[str, Any] = {name: tuple(header[name]) for name in lists[:3]}
-        parts |= {name: frozenset(header[name]) for name in lists[3:]}
-        return Reported(
-            raised=_built(header["raised"]),
-            onset=_built(header["onset"]),
-            waiting=waiting,
-            **parts,
-            late=header["late"],
-            thin=as_count(header["thin"], "thin", least=0),
-        )
+        parts: dict[str, Any] = {name: tuple(header[name]) for name in _LISTS}
+        parts |= {name: frozenset(header[name]) for name in _SETS}
+        parts |= {name: None if header[name] is None else from_microseconds(header[name]) for name in _TIMES}
+        return Reported(**parts, waiting=waiting, late=header["late"], thin=as_count(header["thin"], "thin", least=0))
 
 
 @dataclass(frozen=True)
@@ -266,27 +195,29 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
         late=now.late > 0,
         thin=min(reported.thin + 1, SETTLED) if now.thin else 0,
     )
-    fault = now.fault
-    if reported.raised is not None and (fault is None or fault.raised != reported.raised):
+    alarm = now.alarm
+    if reported.raised is not None and (alarm is None or alarm.time != reported.raised):
         events.append(_over(reported, now, clock))
         lasting = reported.named if now.changed and now.settled else ()
         reported = replace(reported, raised=None, onset=None, named=(), waiting={}, lasting=lasting)
-    if fault is None:
+    if alarm is None:
         return events, reported
     if reported.raised is None:
-        events.append(_of_fault("alarm", fault, fault.named, stamp, clock))
-        return events, replace(reported, raised=fault.raised, onset=fault.onset, named=fault.named, waiting={})
-    differing = {name: reported.waiting.get(name, 0) + 1 for name in sorted({*fault.named} ^ {*reported.named})}
+        events.append(_of_alarm("alarm", alarm, alarm.names, stamp, clock))
+        return events, replace(
+            reported, raised=dated(alarm.time), onset=dated(alarm.onset), named=alarm.names, waiting={}
+        )
+    differing = {name: reported.waiting.get(name, 0) + 1 for name in sorted({*alarm.names} ^ {*reported.named})}
     changed = {name for name, windows in differing.items() if windows >= SETTLED}
     if {*reported.named} <= changed:  # no set is left: the present one takes its place
         changed |= {*differing}
     named = tuple(name for name in reported.named if name not in changed)
-    named += tuple(name for name in fault.named if name in changed)
-    for kind, some in (("joined", {*fault.named} & changed), ("left", changed - {*fault.named})):
+    named += tuple(name for name in alarm.names if name in changed)
+    for kind, some in (("joined", {*alarm.names} & changed), ("left", changed - {*alarm.names})):
         if some:
-            events.append(_of_fault(kind, fault, named, stamp, clock, sorted(some)))
+            events.append(_of_alarm(kind, alarm, named, stamp, clock, sorted(some)))
     waiting = {name: windows for name, windows in differing.items() if name not in changed}
-    return events, replace(reported, onset=fault.onset, named=named, waiting=waiting)
+    return events, replace(reported, onset=dated(alarm.onset), named=named, waiting=waiting)
 
 
 def _of_the_record(reported: Reported, now: Standing, clock: Clock) -> Iterator[Event]:
@@ -322,33 +253,40 @@ def _sensors(
         yield Event(ended, stamp, f"{ended}: {name}{'' if begun == 'range' else ' again'}", sensors=(name,))
 
 
-def _of_fault(
-    kind: Any, fault: ActiveAlarm, named: tuple[str, ...], stamp: str, clock: Clock, some: list[str] | None = None
+def _of_alarm(
+    kind: Any, alarm: Alarm, named: tuple[str, ...], stamp: str, clock: Clock, some: list[str] | None = None
 ) -> Event:
     """An alarm, or a change of its set."""
-    parts = {
-        name: values for name, *values in zip(fault.named, fault.kinds, fault.sizes, fault.beliefs, strict=True)
-    }  # fmt: skip
+    moved = [size if np.isfinite(size) else None for size in alarm.sizes.tolist()]
+    believed = alarm.beliefs[alarm.decision].tolist()
+    parts = {name: values for name, *values in zip(alarm.names, alarm.kinds, moved, believed, strict=True)}
     known = all(name in parts for name in named)  # else one of them has just gone, which is not reported yet
     kinds, sizes, beliefs = zip(*(parts[name] for name in named), strict=True) if known and named else ((), (), ())
     if some is None:
-        moved = [f"{name} ({_moved(how, size)})" for name, how, size in zip(named, kinds, sizes, strict=True)]
-        text = f"ALARM: {listed(moved)} since {clock.show(fault.onset)}"
+        each = [f"{name} ({_moved(how, size)})" for name, how, size in zip(named, kinds, sizes, strict=True)]
+        text = f"ALARM: {listed(each)} since {clock.show(dated(alarm.onset))}"
     else:
         text = f"{kind}: {listed(some)}; wrong now: {listed(named) or 'none'}"
+    first, last = alarm.onset_interval
     return Event(
         kind,
         stamp,
         text,
-        onset=iso(clock, fault.onset),
-        onset_interval=(iso(clock, fault.first), iso(clock, fault.last)),
+        onset=iso(clock, dated(alarm.onset)),
+        onset_interval=(iso(clock, dated(first)), iso(clock, dated(last))),
         named=named,
         kinds=kinds,
         sizes=sizes,
         beliefs=beliefs,
-        confidence=fault.confidence if {*named} == {*fault.named} else None,
+        confidence=alarm.confidence if {*named} == {*alarm.names} else None,
         sensors=tuple(named if some is None else some),
     )
+
+
+def dated(time: Time) -> np.datetime64:
+    """The time of an alarm: windows of which events are made have dates."""
+    assert isinstance(time, np.datetime64)
+    return time
 
 
 def _moved(how: str, size: float | None) -> str:
@@ -373,20 +311,61 @@ def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
     )
 
 
-def microseconds(time: np.datetime64) -> int:
-    return int(time.astype("datetime64[us]").astype(np.int64))
+class Hearing:
+    """Compares the rows of the last windows with those that were lost meanwhile.
 
+    usual: rows of a window; seconds: its length. windows: of the last ones, rows that came too late for theirs before,
+    and rows that they are made of. reason: why the plant has no data, None while it has. heard: when the last row came
+    in time, None if rows are not expected here. ahead: rows ahead of all others since the last window.
+    """
 
-def moment(number: Any) -> np.datetime64:
-    """The time that `microseconds` made this number of."""
-    if type(number) is not int or abs(number) > 2**60:
-        raise ValueError("a time is damaged")
-    return np.datetime64(number, "us")
+    def __init__(self, usual: float, seconds: float, now: Callable[[], float] = monotonic) -> None:
+        self.windows: deque[tuple[int, int]] = deque(maxlen=WINDOWS)
+        self.reason: str | None = None
+        self.heard: float | None = now()
+        self.ahead, self._usual, self._now = 0, usual, now
+        self._any = False  # windows since the reason is known
+        self._patience = max(WINDOWS * seconds, _SILENT)
 
+    def took(self, late: int, rows: int) -> None:
+        self.windows.append((late, rows))
+        self.ahead, self.heard, self._any = 0, self._now(), True
 
-def _stored(time: np.datetime64 | None) -> int | None:
-    return None if time is None else microseconds(time)
+    def listen(self, waiting: int) -> bool:
+        """See whether the plant has data; waiting: late rows since the last window. Return whether that has changed."""
+        late, taken = sum(late for late, _ in self.windows) + waiting, sum(rows for _, rows in self.windows)
+        lost, before = late + self.ahead, self.reason
+        if before is None and lost > max(taken, WINDOWS / 2 * self._usual):
+            self.know(self._lost(late, taken))
+        elif self.is_silent:
+            self.know(self._silence(late))
+        elif before is not None and self._any and 4 * lost < taken:
+            self.know(None)
+        return (self.reason is None) != (before is None)
 
+    @property
+    def news(self) -> tuple[Kind, str]:
+        """What is to be reported: a kind of event, and its text."""
+        if self.reason is None:
+            return "data-back", "data back: rows come in time again"
+        return "no-data", f"no data: {self.reason}"
 
-def _built(number: Any) -> np.datetime64 | None:
-    return None if number is None else moment(number)
+    def know(self, reason: str | None) -> None:
+        """Why the plant has no data, None if it has: so until windows come that say otherwise."""
+        self.reason, self._any = reason, False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no row came in time for too long, and that is not known."""
+        return self.reason is None and self.heard is not None and self._now() - self.heard >= self._patience
+
+    def _lost(self, late: int, taken: int) -> str:
+        of = f"of the last {late + self.ahead + taken} rows"
+        if late >= self.ahead:
+            return f"{late} {of} came too late for their windows: check the clocks of its sources"
+        return f"{self.ahead} {of} are ahead of all others or of this machine's clock: check the clocks"
+
+    def _silence(self, late: int) -> str:
+        assert self.heard is not None
+        lost = f" ({late} came too late, {self.ahead} are ahead of all others)" if late or self.ahead else ""
+        return f"no row came in time for {show_duration(round(self._now() - self.heard))}{lost}: check its sources"

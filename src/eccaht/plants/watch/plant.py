@@ -1,45 +1,42 @@
 """A plant watched window by window by its model of normal operation.
 
-The engine (`incident.engine`) says when an alarm begins and when it is over. At its beginning the incident is dated and
-its sensors are named by the windows so far, as `identify` does with hindsight, and again as the alarm goes on.
-A sensor that is stuck, silent or out of range is wrong by itself, and bears no evidence about others until it is back.
+The engine (`incident/alarms.py`) decides when an alarm begins and when it is over. At its beginning the incident is
+dated and its sensors are named by the windows so far, as `identify` does with hindsight, and again as it goes on. A
+sensor that is stuck, silent or out of range is wrong by itself, and bears no evidence about others until it is back.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from eccaht.base.arrays import Array, as_floats, as_number
-from eccaht.base.durations import parse_duration
+from eccaht.base.arrays import Array, Index, as_floats, as_number
+from eccaht.base.clock import microseconds, parse_duration
 from eccaht.base.labels import by_name
-from eccaht.plants.data.resolution import MOST_DECIMALS
-from eccaht.plants.incident.comparison import resolved
-from eccaht.plants.incident.confidence import DrilledConfidence, set_belief
-from eccaht.plants.incident.dating import EARLIER, date
-from eccaht.plants.incident.drill import kept
-from eccaht.plants.incident.engine import HOLD, Engine
-from eccaht.plants.incident.kinds import kind_of
-from eccaht.plants.incident.naming import LONGEST, Naming, name_sensors
-from eccaht.plants.incident.predictions import Predictions
-from eccaht.plants.model.detectors import LONG
+from eccaht.plants.data.windows import MOST_DECIMALS
+from eccaht.plants.incident.alarms import EARLIER, HOLD, Engine, date
+from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.describe import SPREADS, Predictions, kind_of
+from eccaht.plants.incident.investigate import resolved
+from eccaht.plants.incident.naming import LONGEST, STANDING, DrilledConfidence, Naming, name_sensors, set_belief
 from eccaht.plants.model.local import WIDEST, Before
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch.recent import Recent
-from eccaht.streams.watch.alarm import SUSPICIOUS, Alarm, State, Time
+from eccaht.plants.model.residuals import LONG
+from eccaht.streams import Alarm, State, Time
+from eccaht.streams.watch.alarm import SUSPICIOUS
 
 _OFTEN, _LATER = 12, 16  # the set is named in each of so many windows after the alarm, then every sixteenth
 _FOLLOWED = 128  # windows since the onset by which sensors are named while the alarm goes on
-_LOOKED = 30  # windows after which the decimals of the readings are known
 KEPT = WIDEST + EARLIER + _FOLLOWED
+_LOOKED = 30  # windows after which the decimals of the readings are known
+LARGEST = 1e30  # that half of the digits of a number can hold
 Basis = Literal["counted", "extrapolated"]
 
 
-@dataclass(frozen=True)
-class Followed:
+class Followed(NamedTuple):
     """The alarm that goes on: the windows that raised it and that it began with, and what was before."""
 
     raised: int
@@ -72,7 +69,7 @@ class PlantWatch:
         self.model, self.normal = model, model.normal
         drilled = kept(model)
         self.confidence: DrilledConfidence | None = None if drilled is None else drilled.at_alarm
-        self.engine = Engine(self.normal, self.false_alarm_every, gaps=model.summary.gaps * model.n_windows)
+        self.engine = self._engine()
         self.time = 0  # windows so far, missing ones counted
         self.n_late = 0  # windows that came again or too late, and were left out
         self.alarm: Alarm | None = None  # as it is now
@@ -85,8 +82,7 @@ class PlantWatch:
         self._follow: Followed | None = None
         self._missing = 0  # windows in a row
         self._passed = -math.inf
-        self._places = np.zeros(self.normal.size, dtype=np.int64)  # decimals of the readings so far
-        self.decimals: dict[str, int | None] | None = None  # once they are known
+        self._decimals = Decimals(model, decimals)
         if decimals is not None:
             self._resolve(decimals)
 
@@ -109,13 +105,32 @@ class PlantWatch:
             return "alarm"
         return "suspicious" if self.evidence >= SUSPICIOUS else "quiet"
 
+    @property
+    def settled(self) -> bool:
+        """Whether the change lasts as which the last alarm ended."""
+        return bool(self.engine.settled[0])
+
+    def still(self, kind: str) -> dict[str, np.datetime64]:
+        """Sensors that are stuck, silent or out of range now, and since when; nothing if windows have no times."""
+        if self.start is None:
+            return {}
+        ago = {k: self.time - 1 - since for k, (what, since) in self.standing.items() if what == kind}
+        lengths = {k: np.timedelta64(round(n * self.model.seconds * 1e6), "us") for k, n in ago.items()}
+        return {self.model.names[k]: self.start - length for k, length in lengths.items()}
+
+    def in_units(self, alarm: Alarm | None) -> Alarm | None:
+        """An alarm with its sizes in units of the readings."""
+        return None if alarm is None else replace(alarm, sizes=alarm.sizes * self.model.scale[alarm.decision])
+
     def update(self, x: Any, time: Any = None) -> Alarm | None:
         """Take a window, (K,) or a dict by name, in robust units, NaN where a sensor is silent; return a new alarm.
 
         time: its start; without it windows follow each other.
         """
-        window = self._checked(x)
-        start = None if time is None else self.model.clock.parse(time)
+        return self.take(self.checked(x), None if time is None else self.model.clock.parse(time))
+
+    def take(self, window: Array, start: np.datetime64 | None) -> Alarm | None:
+        """The same for a window that is known to be one, (K,), and its start."""
         if not self._arrived(start):
             return None
         if np.isnan(window).all():
@@ -127,7 +142,8 @@ class PlantWatch:
         self._missing = 0
         now, self.time = self.time, self.time + 1
         self._recent.put(window, now if start is None else start)
-        self._look_at_decimals(window)
+        if self._decimals.look(window, len(self._recent)):
+            self._resolve(self._decimals.known)
         shown = self.engine.step(window[None, :])
         self._passed = float(shown.passed[0])
         found = self._stand(now)
@@ -145,7 +161,8 @@ class PlantWatch:
 
     # -- arrival -------------------------------------------------------------------------------------
 
-    def _checked(self, x: Any) -> Array:
+    def checked(self, x: Any) -> Array:
+        """A window as an array, (K,), of finite numbers, NaN where a sensor is silent."""
         window = as_floats(by_name(x, self.model.names, "window", absent=np.nan), "window")
         if window.shape != (self.normal.size,) or np.isinf(window).any():
             raise ValueError(
@@ -170,39 +187,29 @@ class PlantWatch:
         self.start = start
         return True
 
-    def _look_at_decimals(self, window: Array) -> None:
-        """Find out to how many decimals readings are rounded: fewer than in the history make all relations coarser."""
-        if self.decimals is not None or self.model.summary.row_counts[0] > 1.5:
-            return
-        raw = self.model.center + self.model.scale * window
-        for places in range(int(self._places.min()), MOST_DECIMALS + 1):
-            open_ = (self._places == places) & (np.abs(raw - np.round(raw, places)) > 1e-9 * (1.0 + np.abs(raw)))
-            self._places[open_] += 1
-        if len(self._recent) == _LOOKED:
-            known = zip(self.model.names, self._places.tolist(), strict=True)
-            self._resolve({name: places if places <= MOST_DECIMALS else None for name, places in known})
-
-    def _resolve(self, decimals: dict[str, int | None]) -> None:
+    def _resolve(self, decimals: dict[str, int | None] | None) -> None:
         """Judge readings of so many decimals."""
-        normal, self.decimals = self.normal, decimals
+        normal = self.normal
         self.normal, lines = resolved(self.model, decimals)
         self.cautions = tuple(lines)
         if self.normal is not normal:
             state = self.engine.state()
-            gaps = self.model.summary.gaps * self.model.n_windows
-            self.engine = Engine(self.normal, self.false_alarm_every, gaps=gaps)
+            self.engine = self._engine()
             self.engine.restore(state | {"still": np.maximum(self.engine.still, state["still"])})
+
+    def _engine(self) -> Engine:
+        gaps = self.model.summary.gaps * self.model.n_windows
+        return Engine(self.normal, self.false_alarm_every, gaps=gaps)
 
     def _stand(self, now: int) -> Alarm | None:
         """Sensors that are stuck, silent or out of range from this window on raise an alarm of their own."""
-        kinds = {"stuck": self.engine.stuck[0], "silent": self.engine.gone[0], "range": self.engine.ranged[0]}
-        lasted = {"stuck": self.engine.repeats[0], "silent": self.engine.silent[0], "range": self.engine.ranged_for[0]}
-        found = {}
-        for kind, mask in kinds.items():
-            for k in np.flatnonzero(mask).tolist():
-                known = self.standing.get(k)
-                since = known[1] if known is not None and known[0] == kind else now + 1 - int(lasted[kind][k])
-                found[k] = (kind, min(since, now))
+        engine = self.engine
+        masks, lasted = (engine.stuck, engine.gone, engine.ranged), (engine.repeats, engine.silent, engine.ranged_for)
+        found: dict[int, tuple[str, int]] = {}
+        for kind, mask, windows in zip(STANDING, masks, lasted, strict=True):
+            for k in np.flatnonzero(mask[0]).tolist():
+                known, since = self.standing.get(k, (None, 0))
+                found[k] = (kind, min(since if known == kind else now + 1 - int(windows[0, k]), now))
         new = [k for k in found if k not in self.standing]
         self.standing = found
         if not new:
@@ -229,7 +236,7 @@ class PlantWatch:
     def _raise(self, now: int) -> None:
         """Date an alarm and name its sensors by the windows so far."""
         assert self.normal.local is not None
-        values, usual = self._recent.last(KEPT), self._recent.usual(KEPT)
+        values, usual = self._recent.all(), self._recent.usual()
         T = len(values)
         draft = self._named(self.normal.local.before(usual[: max(T - HOLD, 0)]), values[max(T - HOLD, 0) :])
         z = self.normal.scaled(values)
@@ -251,7 +258,7 @@ class PlantWatch:
     def _rename(self, now: int, alarm: Alarm, follow: Followed) -> None:
         """Name the sensors of an alarm anew, by at most the last windows."""
         length = min(now + 1 - follow.onset, _FOLLOWED)
-        values = self._recent.last(KEPT)
+        values = self._recent.all()
         onset = max(len(values) - length, 0)
         naming = self._named(follow.before, values[onset:])
         found = self._described(naming, values, onset, alarm.onset, alarm.onset_interval)
@@ -279,10 +286,10 @@ class PlantWatch:
             course = residual[onset:, k] - usual
             kind = self.standing[k][0] if k in self.standing else kind_of(course, values[onset:, k])
             present = course[~np.isnan(course)]
-            spread = kind in ("noise", "replay")
-            size = np.nan if not present.size or kind in ("stuck", "silent") else float(present.mean())
-            size = float(np.sqrt(np.mean(present**2))) if spread and present.size else size
-            sizes.append(size if abs(size) >= 0.5 * self._resolution(k) else np.nan)
+            size = np.nan
+            if present.size and kind not in ("stuck", "silent"):
+                size = float(np.sqrt(np.mean(present**2)) if kind in SPREADS else present.mean())
+            sizes.append(size if abs(size) >= 0.5 * self._decimals.step(k) else np.nan)
             kinds.append(kind)
         return Alarm(
             time=self._recent.label(0),
@@ -293,18 +300,94 @@ class PlantWatch:
             kinds=tuple(kinds),
             sizes=np.array(sizes),
             beliefs=naming.beliefs,
-            confidence=self._counted(naming),
+            confidence=self._confidence(naming),
         )
 
-    def _resolution(self, k: int) -> float:
-        """The step of a sensor's readings, in robust units: a smaller size is not given."""
-        name = self.model.names[k]
-        known = [found.get(name) for found in (self.model.reading.get("decimals", {}), self.decimals or {})]
-        places = [number for number in known if number is not None]
-        return 10.0 ** -min(places) / float(self.model.scale[k]) if places else 0.0
-
-    def _counted(self, naming: Naming) -> float | None:
+    def _confidence(self, naming: Naming) -> float | None:
         """The confidence in a set; None where no drill has counted it."""
         if self.confidence is None or self.standing:
             return None
         return self.confidence.counted(set_belief(naming.beliefs, naming.named))
+
+
+# -- what a watch remembers of its readings -------------------------------------------------------------
+
+
+class Recent:
+    """The last windows and their times, and which sensors were wrong in them, in constant memory: rings.
+
+    values, wrong: (most, K); times: (most,). count: windows so far, of which the last is in row count - 1 modulo most.
+    dated: whether times are dates, known from the first window on; else they are numbers of windows.
+    """
+
+    def __init__(self, size: int, most: int) -> None:
+        self.values = np.zeros((most, size), dtype=np.float32)
+        self.wrong = np.zeros((most, size), dtype=bool)
+        self.times = np.zeros(most, dtype=np.int64)
+        self.count = 0
+        self.dated = False
+
+    def __len__(self) -> int:
+        return min(self.count, len(self.times))
+
+    def put(self, x: Array, time: Time) -> None:
+        row = self.count % len(self.times)
+        self.dated = isinstance(time, np.datetime64)
+        self.values[row] = np.clip(x, -LARGEST, LARGEST)
+        self.wrong[row] = False
+        self.times[row] = microseconds(time) if isinstance(time, np.datetime64) else time
+        self.count += 1
+
+    def label(self, ago: int) -> Time:
+        """The time of the window so many windows ago, or of the first that is remembered."""
+        number = int(self.times[(self.count - 1 - min(ago, len(self) - 1)) % len(self.times)])
+        return np.datetime64(number, "us") if self.dated else number
+
+    def all(self) -> Array:
+        """The windows in order, (T, K)."""
+        return self.values[self._rows(len(self))].astype(np.float64)
+
+    def usual(self) -> Array:
+        """The same without those of sensors that were wrong, which are NaN."""
+        return np.where(self.wrong[self._rows(len(self))], np.nan, self.all())
+
+    def set_aside(self, number: int, sensors: Index) -> None:
+        """These sensors were wrong in the last windows."""
+        self.wrong[np.ix_(self._rows(number), sensors)] = True
+
+    def _rows(self, number: int) -> Index:
+        """Where the last windows are, in order."""
+        known = min(number, len(self))
+        return np.arange(self.count - known, self.count) % len(self.times)
+
+
+class Decimals:
+    """To how many decimals readings are rounded: fewer than in the history make all relations coarser.
+
+    known: by sensor, None until enough windows have come. so_far: (K,), one more than the most where there are more.
+    """
+
+    def __init__(self, model: Model, known: dict[str, int | None] | None = None) -> None:
+        self._model, self.known = model, known
+        self.so_far = np.zeros(len(model.names), dtype=np.int64)
+
+    def look(self, window: Array, count: int) -> bool:
+        """Take a window, the count-th, in robust units; whether the decimals are known with it."""
+        model = self._model
+        if self.known is not None or model.summary.row_counts[0] > 1.5:  # means of rows have more decimals than rows
+            return False
+        raw = model.raw(window)
+        for places in range(int(self.so_far.min()), MOST_DECIMALS + 1):
+            more = (self.so_far == places) & (np.abs(raw - np.round(raw, places)) > 1e-9 * (1.0 + np.abs(raw)))
+            self.so_far[more] += 1
+        if count == _LOOKED:
+            found = zip(model.names, self.so_far.tolist(), strict=True)
+            self.known = {name: places if places <= MOST_DECIMALS else None for name, places in found}
+        return self.known is not None
+
+    def step(self, k: int) -> float:
+        """The step of a sensor's readings, in robust units; 0 if it is not known."""
+        name = self._model.names[k]
+        found = [known.get(name) for known in (self._model.reading.get("decimals", {}), self.known or {})]
+        places = [number for number in found if number is not None]
+        return 10.0 ** -min(places) / float(self._model.scale[k]) if places else 0.0

@@ -1,4 +1,4 @@
-"""A watch that survives its program: the watcher, the operator's orders and the place in the data in one file.
+"""A watch that survives its program: the watch, the operator's orders and the place in the data in one file.
 
 Events are kept in the file before they are reported, and crossed out once they are. At whatever moment the program is
 killed, the next one reads the file, reports what is still pending and takes the windows after the last one that was
@@ -7,65 +7,112 @@ counted: no event is lost, and none is made twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.archive import archive_bytes, check_keys, parse_archive, read_archive, write_archive
-from eccaht.base.arrays import as_count
-from eccaht.base.clock import PLAIN, Clock
-from eccaht.base.durations import parse_duration
-from eccaht.base.presentation.text import listed
+from eccaht.base.arrays import Array, as_count, check_bounded
+from eccaht.base.clock import PLAIN, Clock, from_microseconds, microseconds, parse_duration
+from eccaht.base.files import archive_bytes, check_keys, parse_archive, read_archive, write_archive
+from eccaht.base.presentation.text import counted, did_you_mean, lasting, listed
 from eccaht.plants.data.windows import Sample
-from eccaht.plants.incident.engine import SHORT_GAP
+from eccaht.plants.incident.alarms import SHORT_GAP
+from eccaht.plants.incident.investigate import usual_rate
+from eccaht.plants.incident.naming import STANDING
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch.events import (
-    STILL,
-    Event,
-    Kind,
-    Reported,
-    Standing,
-    Watcher,
-    events_of,
-    iso,
-    microseconds,
-    moment,
-)
-from eccaht.plants.watch.operator import Operator
+from eccaht.plants.watch.events import Event, Kind, Reported, Standing, dated, events_of, iso
+from eccaht.plants.watch.plant import PlantWatch
+from eccaht.plants.watch.state import built_plant, plant_parts
 
 _KIND, _VERSION = "watch-state", 2
 _FEW = 0.005  # share of the windows of a history: fewer missing ones are no habit
-_KEYS = {"model", "position", "windows", "number", "told", "orders", "obeyed", "pending", "watcher"}
+_COUNTS = ("windows", "number", "obeyed")
+_KEYS = {*_COUNTS, "model", "position", "told", "orders", "pending", "watcher"}
+_RATE = re.compile(r"\s*([1-9]\d{0,5})\s*/\s*(.+?)\s*")
+_IN_WINDOWS = re.compile(r"([1-9]\d{0,11})\s*w")
 
 
-@runtime_checkable
-class Kept(Watcher, Protocol):
-    """A watcher that a file can keep."""
+class Operator:
+    """What operators ordered for K sensors: one is out of service, an alarm is known, this is normal from now on.
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """All that is needed to go on exactly from here, as values of JSON and arrays."""
+    `apply` carries it out on each window before it is watched.
 
+    shelved: sensors that bear no evidence, and until when. offsets: (K,), what is normal from now on less what was, in
+    the units of the windows. acknowledged: when the alarm was raised that is known, None if none is.
 
-Restore = Callable[[Model, Any, dict[str, NDArray[Any]]], Watcher]  # from what `Kept.parts` gave
+    >>> operator = Operator(["a", "b"])
+    >>> operator.shelve("b", np.datetime64("2024-05-01T10:00"))
+    >>> operator.apply(np.array([1.0, 2.0]), np.datetime64("2024-05-01T09:59"))
+    array([ 1., nan])
+    >>> operator.apply(np.array([1.0, 2.0]), np.datetime64("2024-05-01T10:00"))
+    array([1., 2.])
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self.shelved: dict[str, np.datetime64] = {}
+        self.offsets = np.zeros(len(self.names))
+        self.acknowledged: np.datetime64 | None = None
+
+    def shelve(self, name: str, until: np.datetime64) -> None:
+        """Leave a sensor out until a time."""
+        if name not in self.names:
+            raise ValueError(f"there is no sensor {name!r} to shelve{did_you_mean(name, self.names)}")
+        self.shelved[name] = until.astype("datetime64[us]")
+
+    def unshelve(self, name: str) -> None:
+        if name not in self.shelved:
+            raise ValueError(f"the sensor {name!r} is not shelved")
+        del self.shelved[name]
+
+    def apply(self, x: Array, time: np.datetime64) -> Array:
+        self.shelved = {name: until for name, until in self.shelved.items() if until > time}
+        watched = x - self.offsets
+        watched[[self.names.index(name) for name in self.shelved]] = np.nan
+        return watched
+
+    def header(self) -> dict[str, Any]:
+        known = self.acknowledged
+        return {
+            "shelved": {name: microseconds(until) for name, until in self.shelved.items()},
+            "offsets": self.offsets.tolist(),
+            "acknowledged": None if known is None else microseconds(known),
+        }
+
+    @staticmethod
+    def build(header: Any, names: Sequence[str]) -> Operator:
+        check_keys(header, {"shelved", "offsets", "acknowledged"}, "orders")
+        operator = Operator(names)
+        offsets = np.array(header["offsets"], dtype=np.float64)
+        if offsets.shape != operator.offsets.shape or not isinstance(header["shelved"], dict):
+            raise ValueError("its orders are damaged")
+        check_bounded(offsets, "orders")
+        operator.offsets = offsets
+        for name, until in header["shelved"].items():
+            operator.shelve(name, from_microseconds(until))
+        if header["acknowledged"] is not None:
+            operator.acknowledged = from_microseconds(header["acknowledged"])
+        return operator
 
 
 class Session:
     """One plant watched from one program to the next.
 
-    model: what prepares the windows; digest: of its file, so that a state is never used with another model.
+    digest: of the model's file, so that a state is never used with another model.
     position: start of the last window that was counted, None before the first. windows: how many were counted.
     number: of the last event. pending: events that may not have been reported yet. obeyed: lines of a file of orders
     that were read.
     """
 
-    def __init__(self, model: Model, watcher: Watcher, digest: str = "") -> None:
-        self.model, self.watcher, self.digest = model, watcher, digest
-        self.operator, self.reported = Operator(model.names), Reported()
+    def __init__(self, watch: PlantWatch, digest: str = "") -> None:
+        self.watch, self.model, self.digest = watch, watch.model, digest
+        self.operator, self.reported = Operator(self.model.names), Reported()
         self.position: np.datetime64 | None = None
         self.windows = self.number = self.obeyed = 0
         self.pending: list[Event] = []
@@ -83,17 +130,19 @@ class Session:
         time = sample.start
         if self.position is not None and time <= self.position:
             raise ValueError(f"the window of {clock.show(time)} was counted before")
-        watched, thin = sample._replace(values=self.operator.apply(sample.values, time)), self._is_thin(sample)
+        watch, values = self.watch, self.operator.apply(sample.values, time)
+        usual = float(self.model.summary.row_counts[0])
+        thin = sample.rows is not None and float(sample.rows.max()) < 0.5 * usual  # no sensor has half of the rows
         if not thin:
-            self.watcher.update(watched)
+            watch.take(values, time.astype("datetime64[us]"))
         shelved = frozenset(self.operator.shelved)
-        still = {kind: _held(self.watcher.still(kind), getattr(self.reported, kind), shelved, time) for kind in STILL}
+        still = {kind: _held(watch.still(kind), getattr(self.reported, kind), shelved, time) for kind in STANDING}
         now = Standing(
             time,
-            self.watcher.fault,
-            changed=self.watcher.changed,
-            settled=self.watcher.settled,
-            cautions=self.watcher.cautions,
+            watch.in_units(watch.alarm),
+            changed=watch.changed,
+            settled=watch.settled,
+            cautions=watch.cautions,
             moved=moved or {},
             missed=self._missed(time),
             late=late,
@@ -126,15 +175,20 @@ class Session:
 
     def acknowledge(self, clock: Clock = PLAIN) -> list[Event]:
         """Take note that an operator knows of the alarm."""
-        self.operator.acknowledge(fault := self.watcher.fault)
-        assert fault is not None
-        return self._done("acknowledged", fault.named, clock)
+        if (alarm := self.watch.alarm) is None:
+            raise ValueError("there is no alarm to acknowledge")
+        self.operator.acknowledged = dated(alarm.time)
+        return self._done("acknowledged", alarm.names, clock)
 
     def call_normal(self, clock: Clock = PLAIN) -> list[Event]:
-        """Take the state of the sensors in the alarm as normal from now on."""
-        self.operator.call_normal(fault := self.watcher.fault, self.watcher.deviations)
-        assert fault is not None
-        return self._done("new-normal", fault.named, clock)
+        """Take the present state as normal: from now on the sensors of the alarm are normal where they are.
+
+        The alarm is over once the watch finds the windows normal.
+        """
+        if (alarm := self.watch.alarm) is None:
+            raise ValueError("there is no alarm whose state could become the new normal")
+        self.operator.offsets[alarm.decision] += np.nan_to_num(alarm.sizes)
+        return self._done("new-normal", alarm.names, clock)
 
     def report(self, kind: Kind, text: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
         """An event that no window shows; it is pending from now on."""
@@ -157,15 +211,14 @@ class Session:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, which replaces an earlier one once it is complete."""
-        write_archive(path, _KIND, _VERSION, *self._parts())
+        write_archive(path, _KIND, _VERSION, *self.parts())
 
     def to_bytes(self) -> bytes:
-        return archive_bytes(_KIND, _VERSION, *self._parts())
+        return archive_bytes(_KIND, _VERSION, *self.parts())
 
-    def _parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        if not isinstance(self.watcher, Kept):
-            raise ValueError(f"the state of a {type(self.watcher).__name__} cannot be saved: leave out the file")
-        watcher, arrays = self.watcher.parts()
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All but the model as values of JSON and arrays, of which `build` makes it again."""
+        watcher, arrays = plant_parts(self.watch)
         header = {
             "model": self.digest,
             "position": None if self.position is None else microseconds(self.position),
@@ -180,20 +233,31 @@ class Session:
         return header, arrays
 
     @staticmethod
-    def load(path: str | PathLike[str], model: Model, restored: Restore, digest: str = "") -> Session:
-        """Read a session that was saved; restored: makes the watcher from its parts. Safe for untrusted files."""
-        build = partial(_build, model=model, restored=restored, digest=digest)
+    def load(path: str | PathLike[str], model: Model, digest: str = "") -> Session:
+        """Read a session that was saved. Safe for untrusted files."""
+        build = partial(Session.build, model=model, digest=digest)
         return read_archive(path, _KIND, _VERSION, build, again="start again with a new file")
 
     @staticmethod
-    def parse(content: bytes, model: Model, restored: Restore, digest: str, name: str) -> Session:
+    def parse(content: bytes, model: Model, digest: str, name: str) -> Session:
         """The same from the content of a file; name: what messages call it."""
-        build = partial(_build, model=model, restored=restored, digest=digest)
+        build = partial(Session.build, model=model, digest=digest)
         return parse_archive(content, _KIND, _VERSION, build, name=name, again="start again without it")
 
-    def _is_thin(self, sample: Sample) -> bool:
-        """Whether no sensor has half of the rows that windows of the history had."""
-        return sample.rows is not None and float(sample.rows.max()) < 0.5 * float(self.model.summary.row_counts[0])
+    @staticmethod
+    def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]], *, model: Model, digest: str) -> Session:
+        """From what `parts` gave, by way of an untrusted file."""
+        check_keys(header, _KEYS, "header")
+        if header["model"] != digest:
+            raise ValueError("it belongs to another model: give that model, or another file to start anew")
+        session = Session(built_plant(model, header["watcher"], arrays), digest)
+        session.reported = Reported.build(header["told"])
+        session.operator = Operator.build(header["orders"], model.names)
+        session.position = None if header["position"] is None else from_microseconds(header["position"])
+        for name in _COUNTS:
+            setattr(session, name, as_count(header[name], name, least=0))
+        session.pending = [Event.build(document) for document in header["pending"]]
+        return session
 
     def _missed(self, time: np.datetime64) -> int:
         """Windows without any row between the last one and this, if they are more than in the history."""
@@ -230,21 +294,57 @@ def _held(
     return free | dict.fromkeys(reported & shelved, time)
 
 
-def _build(
-    header: dict[str, Any],
-    arrays: dict[str, NDArray[Any]],
-    model: Model,
-    restored: Restore,
-    digest: str,
-) -> Session:
-    check_keys(header, _KEYS, "header")
-    if header["model"] != digest:
-        raise ValueError("it belongs to another model: give that model, or another file to start anew")
-    session = Session(model, restored(model, header["watcher"], arrays), digest)
-    session.reported, session.operator = Reported.build(header["told"]), Operator.build(header["orders"], model.names)
-    session.position = None if header["position"] is None else moment(header["position"])
-    session.windows = as_count(header["windows"], "windows", least=0)
-    session.number = as_count(header["number"], "number", least=0)
-    session.obeyed = as_count(header["obeyed"], "obeyed", least=0)
-    session.pending = [Event.build(document) for document in header["pending"]]
-    return session
+# -- false-alarm rates as people write them ------------------------------------------------------------
+
+
+def false_alarm_every(text: str | None, model: Model, what: str = "--false-alarms") -> float:
+    """The mean time to a false alarm, in windows of the model; what: messages call the text so.
+
+    Without a text it is what the history can carry: three times its length, and at most 30 days.
+
+    >>> [_RATE.fullmatch(text) is not None for text in ("1/30d", "2/1000w", "30d")]
+    [True, True, False]
+    """
+    clock = model.clock
+    if text is None:
+        return usual_rate(model.n_windows, None if clock.counted else model.seconds)
+    match = _RATE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{what} {text!r} is no rate: write 1/30d for one a month, 1/5000w for windows")
+    windows = _IN_WINDOWS.fullmatch(match[2])
+    if windows is None and clock.counted:
+        raise ValueError(f"{what} {text!r}: rows of this model have no times, write 1/5000w for windows")
+    seconds = None if windows is not None else parse_duration(match[2], what)
+    every = (float(windows[1]) if windows is not None else seconds / model.seconds) / int(match[1])  # type: ignore[operator]
+    if every < 1.0:
+        raise ValueError(f"{what} {text!r} is more than one in each window of {clock.length(model.seconds)}")
+    return every
+
+
+def rate_line(watch: PlantWatch) -> str:
+    """The false-alarm rate of a watch, what it rests on, and what it costs where the history cannot carry it."""
+    every, model = watch.false_alarm_every, watch.model
+    seconds = None if model.clock.counted else model.seconds
+
+    def length(windows: float) -> str:
+        if seconds is None:
+            return counted(round(windows), "window")
+        return lasting(windows * seconds, "{:.3g}".format)
+
+    rate = f"at most one false alarm in {length(every)} in the mean"
+    windows = counted(int(watch.normal.peaks.windows), "window")
+    usual = usual_rate(model.n_windows, seconds)
+    if every <= 1.01 * usual:
+        return f"{rate}, estimated on {windows} of the history"
+    return (
+        f"{rate}, extrapolated from {windows} of the history, which can carry one in {length(usual)}; a step of "
+        f"{smallest_step(watch):.2g} spreads beyond what the others predict would still be found in its first window"
+    )
+
+
+def smallest_step(watch: PlantWatch) -> float:
+    """The step, in spreads of the sensor, that raises an alarm in its first window, for the median sensor."""
+    normal = watch.normal
+    limit = float(watch.engine.limits[0])
+    beyond = np.maximum(limit - normal.tails.base, 0.0) / normal.tails.shape
+    return float(np.median(normal.tails.edge * np.exp(beyond) * normal.unit))

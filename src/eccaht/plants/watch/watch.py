@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, as_floats
-from eccaht.base.labels import by_name
+from eccaht.base.files import check_keys, part_of, read_archive, write_archive
 from eccaht.base.randomness import Seed
 from eccaht.plants.model.model import Model
 from eccaht.plants.watch.plant import PlantWatch
-from eccaht.streams.problem import Problem
-from eccaht.streams.watch.alarm import Alarm, State
+from eccaht.plants.watch.state import built_plant, plant_parts
+from eccaht.streams import Alarm, Problem, State
 from eccaht.streams.watch.steps import StepWatch, Threshold
+
+_KIND, _VERSION = "watch", 3
 
 
 class Watch:
@@ -32,6 +32,7 @@ class Watch:
 
     Memory and time a window are constant. From an alarm on its set is followed until the windows look normal again.
 
+    >>> import numpy as np
     >>> problem = Problem(np.eye(5), shift=1.0, n_anomalies=1, budget=1.0, names=list("abcde"))
     >>> watch = Watch(problem, threshold="proven")
     >>> rows = np.random.default_rng(1).standard_normal((60, 5))
@@ -63,13 +64,6 @@ class Watch:
             raise ValueError(
                 f"Watch takes a Problem or a Model (see eccaht.plants.model.load_model), not {subject!r:.40}"
             )
-
-    @staticmethod
-    def of(engine: StepWatch | PlantWatch) -> Watch:
-        """A watch that goes on with what an engine knows."""
-        watch = Watch.__new__(Watch)
-        watch.engine = engine
-        return watch
 
     @property
     def false_alarm_every(self) -> float:
@@ -146,32 +140,37 @@ class Watch:
             if time is not None:
                 raise ValueError("windows of a problem follow each other: only those of a model have a time")
             return self.engine.update(x)
-        return self._as_read(self.engine.update(self._scaled(x, self.engine.model), time))
+        model = self.engine.model
+        return self._as_read(self.engine.update(model.scaled(self.engine.checked(x)), time))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a file from which `Watch.load` goes on exactly where this watch is."""
-        from eccaht.plants.watch.storage import save_watch
-
-        save_watch(self, path)
+        """Write a file from which `Watch.load` goes on exactly where this watch is; that of a model holds the model."""
+        model = None
+        if isinstance(self.engine, StepWatch):
+            state, arrays = self.engine.parts()
+        else:
+            state, arrays = plant_parts(self.engine)
+            model, of_model = self.engine.model.parts()
+            arrays |= {f"model.{name}": array for name, array in of_model.items()}
+        write_archive(path, _KIND, _VERSION, {"state": state, "model": model}, arrays)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Watch:
         """Read a watch that was saved; safe for untrusted files."""
-        from eccaht.plants.watch.storage import load_watch
+        return read_archive(path, _KIND, _VERSION, Watch._build)
 
-        return load_watch(path)
-
-    def _scaled(self, x: Any, model: Model) -> Array:
-        """A window of readings in robust units."""
-        readings = as_floats(by_name(x, model.names, "window", absent=np.nan), "window")
-        if readings.shape != (len(model.names),):
-            raise ValueError(
-                f"a window must hold {len(model.names)} numbers, one for each sensor, NaN where it is silent"
-            )
-        return np.asarray((readings - model.center) / model.scale)
+    @staticmethod
+    def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Watch:
+        check_keys(header, {"state", "model"}, "header")
+        watch = Watch.__new__(Watch)
+        if header["model"] is None:
+            watch.engine = StepWatch.build(header["state"], arrays)
+        else:
+            model = Model.build(header["model"], part_of(arrays, "model"))
+            rest = {name: array for name, array in arrays.items() if not name.startswith("model.")}
+            watch.engine = built_plant(model, header["state"], rest)
+        return watch
 
     def _as_read(self, alarm: Alarm | None) -> Alarm | None:
         """An alarm of the engine with its sizes in units of the readings."""
-        if alarm is None or isinstance(self.engine, StepWatch):
-            return alarm
-        return replace(alarm, sizes=alarm.sizes * self.engine.model.scale[alarm.decision])
+        return self.engine.in_units(alarm) if isinstance(self.engine, PlantWatch) else alarm

@@ -1,25 +1,39 @@
-"""Labelled collections: recordings with a truth for each sensor, in a common layout.
+"""Collections of recordings whose incidents are known, each recognised by what its directory holds.
 
-SMD (Su et al. 2019) and ASD (Li et al. 2021) come in it: servers, whose metrics are the sensors. A collection is a
-directory with `train/E.csv.gz` and `test/E.csv.gz` for each entity E (rows are times, columns are metrics, no header)
-and `truth.json`: {entity: [{start, stop, dims}]}, metrics from 0, rows of the test from start up to, not including,
-stop.
+Servers have labels for each sensor. SMD (Su et al. 2019) and ASD (Li et al. 2021) come in this layout: `train/E.csv.gz`
+and `test/E.csv.gz` for each entity E (rows are times, columns are metrics, no header) and `truth.json`,
+{entity: [{start, stop, dims}]}, metrics from 0, rows of the test from start up to, not including, stop.
+
+Three testbeds have labels in time:
+BATADAL (Taormina et al. 2018), a water network by the hour: `history.csv.gz`, `attacks-*.csv.gz` and `truth.json`,
+{attacks: [{start, stop, altered}]}, both ends inclusive.
+SKAB (Katser and Kozitsin 2020), a pump by the second: directories of CSV files with the columns `anomaly` and
+`changepoint`; files without them are left alone.
+TEP (Downs and Vogel 1993; Chiang, Russell and Braatz 2001), a simulated chemical plant: `normal.csv.gz`,
+`normal-test.csv.gz` if there is one, and `fault-*.csv.gz`, whose fault begins with row 161.
+
+File names may differ in what the asterisk stands for, so that recordings that were held back are read alike.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index
-from eccaht.plants.data.source import Arrays, read_table
-from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.model import Model
+from eccaht.base.arrays import Array
+from eccaht.plants import Arrays, Table, read_table
+
+Kind = Literal["servers", "batadal", "skab", "tep"]
+LABELS = ("anomaly", "changepoint")  # columns of SKAB that are no sensors
+_ENDINGS = (".csv.gz", ".csv")
 
 
 class Segment(NamedTuple):
@@ -41,36 +55,89 @@ class Entity:
     segments: tuple[Segment, ...]
 
     @property
-    def truth(self) -> Path:
-        """The file that says which segments are anomalous."""
-        return self.train.parent.parent / "truth.json"
-
-    @property
     def files(self) -> tuple[Path, ...]:
-        return self.train, self.test, self.truth
+        return self.train, self.test, self.train.parent.parent / "truth.json"
 
     @property
     def label(self) -> str:
         return f"{self.collection}/{self.name}"
 
 
-def find_entities(directory: Path) -> list[Entity]:
-    """Read the layout of a collection, or of all collections directly below a directory."""
+@dataclass(frozen=True)
+class Testbed:
+    """Recordings that are watched after one history; in SKAB the history is the beginning of the recording itself."""
+
+    __test__ = False  # no test, whatever its name begins with
+
+    collection: str
+    name: str
+    kind: Kind
+    history: Path
+    recordings: tuple[Path, ...]
+    truth: Path | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.collection}/{self.name}"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        found = (self.history, *self.recordings, *(() if self.truth is None else (self.truth,)))
+        return tuple(dict.fromkeys(found))
+
+
+# -- what a directory holds ----------------------------------------------------------------------------
+
+
+class _FoundRecording(NamedTuple):
+    """What a directory holds, and notes on the directories below it that are skipped."""
+
+    entities: list[Entity]
+    testbeds: list[Testbed]
+    notes: list[str]
+
+
+def find_collections(directory: Path) -> _FoundRecording:
+    """Read the layout of a collection, or of all collections directly below a directory.
+
+    A directory whose only collections are folders of SKAB is one collection: its files are pooled.
+    """
     if not directory.is_dir():
-        raise ValueError(f"{directory} is not a directory: give one that holds train, test and truth.json")
-    places = [directory] if is_labelled(directory) else sorted(filter(is_labelled, directory.iterdir()))
-    if not places:
-        raise ValueError(f"no labelled collection in {directory}: it has no truth.json, nor has a directory below it")
-    return [entity for place in places for entity in entities_of(place)]
+        raise ValueError(f"{directory} is not a directory: give a collection, or a directory of collections")
+    own = kind_of(directory)
+    children = [path for path in sorted(directory.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+    below = {path: kind_of(path) for path in children} if own in (None, "skab") else {}
+    if own is not None and set(below.values()) <= {None, "skab"}:
+        below = {directory: own}
+    found, skipped = _FoundRecording([], [], []), []
+    for path, kind in below.items():
+        if kind is None:
+            skipped.append(path.name)
+        elif kind == "servers":
+            found.entities.extend(_servers(path))
+        else:
+            found.testbeds.extend(_TESTBEDS[kind](path))
+    if not found.entities and not found.testbeds:
+        raise ValueError(
+            f"no labelled collection in {directory}: it has no truth.json beside train and test, nor files of another "
+            "known layout (BATADAL, SKAB, TEP), nor has a directory below it"
+        )
+    found.notes.extend(f"{name} is skipped: its layout is none of the known ones" for name in skipped)
+    return found
 
 
-def is_labelled(path: Path) -> bool:
-    """Does the directory have the layout? Other collections have a truth.json too, but no train."""
-    return (path / "truth.json").is_file() and (path / "train").is_dir()
+def kind_of(directory: Path) -> Kind | None:
+    truth = (directory / "truth.json").is_file()
+    if truth and (directory / "train").is_dir():
+        return "servers"
+    if truth and _sheet(directory, "history") and _sheets(directory, "attacks"):
+        return "batadal"
+    if _sheet(directory, "normal") and _sheets(directory, "fault-"):
+        return "tep"
+    return "skab" if next(_labelled_sheets(directory), None) else None
 
 
-def entities_of(directory: Path) -> list[Entity]:
-    """All entities of a collection, in the order of their names."""
+def _servers(directory: Path) -> list[Entity]:
     path = directory / "truth.json"
     try:
         truth = json.loads(path.read_text(encoding="utf-8"))
@@ -80,16 +147,19 @@ def entities_of(directory: Path) -> list[Entity]:
         raise ValueError(f"{path} is not a list of segments by entity: {reason}") from None
     if not segments:
         raise ValueError(f"{path} names no entity")
-    collection = directory.resolve().name
     return [
-        Entity(collection, name, _file(directory / "train" / name), _file(directory / "test" / name), labelled)
+        Entity(
+            _name(directory), name, _present(directory / "train", name), _present(directory / "test", name), labelled
+        )
         for name, labelled in sorted(segments.items(), key=lambda item: _natural(item[0]))
     ]
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Order omi-2 before omi-10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split("-")]
+def _present(directory: Path, name: str) -> Path:
+    path = _sheet(directory, name)
+    if path is None:
+        raise ValueError(f"truth.json names {name}, but there is no {directory / name}.csv.gz")
+    return path
 
 
 def _segment(entry: dict[str, Any]) -> Segment:
@@ -99,59 +169,143 @@ def _segment(entry: dict[str, Any]) -> Segment:
     return Segment(start, stop, tuple(sorted(set(metrics))))
 
 
-def _file(stem: Path) -> Path:
-    for suffix in (".csv.gz", ".csv"):
-        path = stem.with_name(stem.name + suffix)
-        if path.is_file():
-            return path
-    raise ValueError(f"truth.json names {stem.name}, but there is no {stem}.csv.gz")
+def _batadal(directory: Path) -> Iterator[Testbed]:
+    history, truth = _sheet(directory, "history"), directory / "truth.json"
+    assert history is not None
+    for path in _sheets(directory, "attacks"):
+        yield Testbed(_name(directory), stem(path), "batadal", history, (path,), truth)
+
+
+def _skab(directory: Path) -> Iterator[Testbed]:
+    for path in _labelled_sheets(directory):
+        name = stem(path) if path.parent == directory else f"{path.parent.name}/{stem(path)}"
+        yield Testbed(_name(directory), name, "skab", path, (path,))
+
+
+def _tep(directory: Path) -> Iterator[Testbed]:
+    history, quiet = _sheet(directory, "normal"), _sheet(directory, "normal-test")
+    assert history is not None
+    recordings = (*(() if quiet is None else (quiet,)), *_sheets(directory, "fault-"))
+    yield Testbed(_name(directory), "faults", "tep", history, recordings)
+
+
+_TESTBEDS: dict[Kind, Callable[[Path], Iterator[Testbed]]] = {"batadal": _batadal, "skab": _skab, "tep": _tep}
+
+
+def _name(directory: Path) -> str:
+    return directory.resolve().name
+
+
+def stem(path: Path) -> str:
+    """The name of a file without its endings.
+
+    >>> stem(Path("fault-01.csv.gz"))
+    'fault-01'
+    """
+    return path.name.removesuffix(".gz").removesuffix(".csv")
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Order omi-2 before omi-10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _sheet(directory: Path, name: str) -> Path | None:
+    return next((path for ending in _ENDINGS if (path := directory / f"{name}{ending}").is_file()), None)
+
+
+def _sheets(directory: Path, begins: str = "") -> list[Path]:
+    """The CSV files directly in a directory whose names begin so, 2 before 10."""
+    found = [path for path in directory.iterdir() if path.name.startswith(begins) and path.name.endswith(_ENDINGS)]
+    return sorted(found, key=lambda path: _natural(stem(path)))
+
+
+def _labelled_sheets(directory: Path) -> Iterator[Path]:
+    """The files of SKAB in a directory and in those directly below it."""
+    for place in (directory, *sorted(path for path in directory.iterdir() if path.is_dir())):
+        yield from (path for path in _sheets(place) if set(LABELS) <= set(_columns(path)))
+
+
+def _columns(path: Path) -> list[str]:
+    """The names in the first line; none if the file cannot be unpacked."""
+    try:
+        with gzip.open(path, "rt", errors="replace") if path.suffix == ".gz" else path.open(errors="replace") as file:
+            return re.split("[;,]", file.readline().strip())
+    except (OSError, EOFError):
+        return []
+
+
+# -- rows ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CaseReadings:
+    """Rows of all sensors, (T, K), with times or, without, counted; `window` is the length of one row."""
+
+    rows: Array
+    names: tuple[str, ...]
+    times: NDArray[np.datetime64] | None = None
+    window: str | float = "1row"
+
+    def of(self, names: Sequence[str]) -> CaseReadings:
+        return replace(self, rows=self.rows[:, [self.names.index(name) for name in names]], names=tuple(names))
+
+    def first(self, stop: int) -> CaseReadings:
+        return replace(self, rows=self.rows[:stop], times=None if self.times is None else self.times[:stop])
+
+    def after(self, start: int) -> CaseReadings:
+        return replace(self, rows=self.rows[start:], times=None if self.times is None else self.times[start:])
+
+    def source(self) -> Arrays:
+        return Arrays(np.asfortranarray(self.rows), self.times, self.names, label="the rows")
+
+
+def read_sheet(path: Path, names: Sequence[str] | None = None) -> CaseReadings:
+    """A file with times and a header: all columns, or those of its history, in that order."""
+    table = read_table(path)
+    sheet = CaseReadings(_numbers(table, path), table.names, table.times)
+    absent = [name for name in names or () if name not in table.names]
+    if absent:
+        raise ValueError(f"{path} has no column {absent[0]!r}, which its history has")
+    return sheet if names is None else sheet.of(names)
 
 
 def read_rows(path: Path) -> Array:
-    """All rows of a file, (T, K)."""
-    table = read_table(path, header=False, count_rows=True)
+    """All rows of a file without times and header, (T, K)."""
+    return _numbers(read_table(path, header=False, count_rows=True), path)
+
+
+def _numbers(table: Table, path: Path) -> Array:
+    """All columns of a table side by side; texts and missing values are refused."""
     if table.texts:
-        raise ValueError(f"{path} has texts among its numbers: these files have none")
+        raise ValueError(f"{path} has texts in the column {min(table.texts)!r}: these files have numbers only")
     rows = np.column_stack([table.numbers(name) for name in table.names])
     if not np.isfinite(rows).all():
         raise ValueError(f"{path} has rows with missing values: these files have none")
     return rows
 
 
-def read_entity(entity: Entity) -> tuple[Array, Array]:
-    """Train and test rows, checked against each other and the segments."""
+def read_entity(entity: Entity) -> tuple[CaseReadings, CaseReadings]:
+    """Train and test, checked against each other and the segments; metrics have no names but their numbers."""
     train, test = read_rows(entity.train), read_rows(entity.test)
     if train.shape[1] != test.shape[1]:
         raise ValueError(f"{entity.label} has {train.shape[1]} metrics in train and {test.shape[1]} in test")
     for segment in entity.segments:
         if segment.stop > len(test) or max(segment.metrics, default=0) >= test.shape[1]:
             raise ValueError(f"{entity.label}: {segment} lies outside of the test, {len(test)} x {test.shape[1]}")
-    return train, test
+    names = tuple(f"metric {k}" for k in range(train.shape[1]))
+    return CaseReadings(train, names), CaseReadings(test, names)
 
 
-def metric_names(count: int) -> tuple[str, ...]:
-    """What the metrics, which have no names of their own, are called.
-
-    >>> metric_names(2)
-    ('metric 0', 'metric 1')
-    """
-    return tuple(f"metric {k}" for k in range(count))
-
-
-def as_metrics(rows: Array) -> Arrays:
-    return Arrays(np.asfortranarray(rows), names=metric_names(rows.shape[1]), label="the training rows")
-
-
-def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf", ridge: float | None = None) -> Model:
-    """The model of rows, every row one window; metrics that do not vary are dropped."""
-    return calibrate(as_metrics(rows), window="1row", estimator=estimator, ridge=ridge)
-
-
-def scaled_rows(model: Model, rows: Array) -> Array:
-    """New rows in robust units, (T, number of kept metrics)."""
-    return model.prepare(as_metrics(rows)).values
-
-
-def kept_places(model: Model, metrics: Sequence[int]) -> Index:
-    """Where these metrics are among the kept ones; those that were dropped are left out."""
-    return np.flatnonzero(np.isin(model.names, [f"metric {k}" for k in metrics]))
+def read_attacks(path: Path) -> list[tuple[np.datetime64, np.datetime64, tuple[str, ...]]]:
+    """The attacks of BATADAL: beginning and end, inclusive, and the altered sensors where the file lists them."""
+    try:
+        attacks = []
+        for each in json.loads(path.read_text(encoding="utf-8"))["attacks"]:
+            start, stop = np.datetime64(each["start"], "us"), np.datetime64(each["stop"], "us")
+            attacks.append((start, stop, tuple(map(str, each.get("altered", ())))))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is not a list of attacks with start and stop: {error}") from None
+    if any(stop < start for start, stop, _ in attacks):
+        raise ValueError(f"{path} has an attack that stops before it starts")
+    return attacks

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.plants.data.source import Recorded, recorded_of
+from eccaht.plants import recorded_of
+from eccaht.plants.data.recorded import Recorded
 
 # history and attack data as they are called in the two editions
 EDITIONS = {

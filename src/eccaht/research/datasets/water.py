@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import Seed, rng_for
-from eccaht.plants.data.source import Arrays
+from eccaht.plants import Arrays
 
 FIRST = np.datetime64("2024-01-01T00:00:00", "us")
 DAY, PATTERN_STEP = 86_400, 600  # seconds

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from types import MappingProxyType
@@ -16,12 +15,8 @@ from eccaht.base.arrays import Array, Index, as_count
 from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import Arrivals, Delay, Estimate, arrivals, delay, estimate, f1_score
 from eccaht.research.experiments.tables import Table
-from eccaht.research.experiments.workers import batches
-from eccaht.streams.policies import make_policy
-from eccaht.streams.problem import Problem
-from eccaht.streams.run.loop import stays_right, steps
-from eccaht.streams.run.recorders import Hits
-from eccaht.streams.run.simulator import Simulator
+from eccaht.research.experiments.workers import run_batches
+from eccaht.streams import Hits, Problem, Simulator, make_policy, stays_right, steps
 
 TARGET = 0.95  # the F1 that a run must reach, first and for good
 _POINTS = 300  # of a curve: more would not be seen on a logarithmic axis
@@ -38,6 +33,12 @@ class Records:
     seed: int
     hits: dict[str, NDArray[np.int32]]
     seconds_per_step: dict[str, Array]
+
+    @classmethod
+    def of(cls, n_anomalies: int, seed: int, runs: Sequence[Mapping[str, Run]]) -> Records:
+        hits = {name: np.stack([run[name][0] for run in runs]) for name in runs[0]}
+        seconds = {name: np.array([run[name][1] for run in runs]) for name in runs[0]}
+        return cls(n_anomalies, seed, hits, seconds)
 
     def f1(self, name: str) -> Array:
         return f1_score(self.hits[name], self.n_anomalies, self.n_anomalies)
@@ -81,16 +82,10 @@ def compare(
     (seed,) = check_seed(seed)
     check_policies(names, problem, options)
     plan = problem, horizon, seed, dict(options)
-    hits = {name: np.zeros((runs, horizon), dtype=np.int32) for name in names}
-    seconds = {name: np.zeros(runs) for name in names}
     # all policies of a run, then those of the next: batches then take about equally long though policies differ
     cells = [(name, run) for run in range(runs) for name in names]
-    with closing(batches(_run, plan, cells, jobs)) as results:
-        for finished in results:
-            for (name, run), found in finished.items():
-                hits[name][run], seconds[name][run] = found
-            progress(len(finished))
-    return Records(problem.known_number, seed, hits, seconds)
+    found = run_batches(_run, plan, cells, jobs, progress)
+    return Records.of(problem.known_number, seed, [{name: found[name, run] for name in names} for run in range(runs)])
 
 
 def refusal(name: str, problem: Problem, **options: Any) -> str | None:
@@ -119,10 +114,9 @@ def check_names(names: Sequence[str], refused: Callable[[str], tuple[str, str | 
             raise ValueError(reason if policy in reason else f"policy {name!r} does not apply: {reason}")
 
 
-def _run(plan: tuple[Problem, int, int, dict[str, Any]], cells: Iterable[Cell]) -> dict[Cell, Run]:
-    """Run some cells, here or in a worker."""
-    problem, horizon, seed, options = plan
-    return {(name, run): run_policy(problem, name, horizon, (seed, run), options) for name, run in cells}
+def _run(plan: tuple[Problem, int, int, dict[str, Any]], cell: Cell) -> Run:
+    (problem, horizon, seed, options), (name, run) = plan, cell
+    return run_policy(problem, name, horizon, (seed, run), options)
 
 
 def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: Mapping[str, Any]) -> Run:
@@ -186,8 +180,5 @@ def curve_steps(horizon: int) -> Index:
 
 
 def as_entry(row: Row) -> dict[str, Any]:
-    first, for_good = (
-        {**delay._asdict(), "censored": delay.censored, "lower_bound": delay.censored > 0}
-        for delay in (row.first, row.for_good)
-    )
-    return {**row._asdict(), "first": first, "for_good": for_good, "final_f1": row.final_f1._asdict()}
+    delays = {"first": row.first.as_dict(), "for_good": row.for_good.as_dict()}
+    return {**row._asdict(), **delays, "final_f1": row.final_f1._asdict()}

@@ -1,27 +1,222 @@
 """How well alarms find incidents: methods that watch recordings, all with thresholds by one rule from the history.
 
-`DETECTORS` is where a method is plugged in: it is given a history, a false-alarm rate per row and a seed, and returns
-what watches new rows.
+A task is a history, a false-alarm rate that is the same for all methods, and recordings whose incidents are known;
+nothing of it but these comes from labels. `DETECTORS` is where a method is plugged in: it is given the history, the
+rate per row and a seed, and returns what watches new rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index
-from eccaht.research.datasets.labelled import Entity
-from eccaht.research.datasets.testbeds import Testbed
-from eccaht.research.experiments.charts import CHARTS, Chart, held_on, held_out, threshold
-from eccaht.research.experiments.detection_alarms import Alarms, Detector, Watcher
-from eccaht.research.experiments.detection_cases import Labelled, Task, load_task
-from eccaht.research.experiments.detection_ours import Ours
-from eccaht.research.experiments.detection_outcomes import Outcome
-from eccaht.research.experiments.incidents_cases import CaseReadings
-from eccaht.research.experiments.nab import nab_points
+from eccaht.base.arrays import Array, Index, runs
+from eccaht.plants import Windows, calibrate_with_windows, investigate_incident
+from eccaht.plants.incident.alarms import run_engine
+from eccaht.plants.incident.describe import gaps_before
+from eccaht.plants.incident.investigate import compare
+from eccaht.research.datasets.labelled import (
+    LABELS,
+    CaseReadings,
+    Entity,
+    Kind,
+    Testbed,
+    read_attacks,
+    read_entity,
+    read_sheet,
+    stem,
+)
+from eccaht.research.experiments.detection_outcomes import Outcome, nab_points
+from eccaht.research.experiments.incidents_cases import OURS
+from eccaht.research.experiments.rivals import CHARTS, Chart, Flags, held_on, held_out, threshold
+
+ROWS_A_DAY = {"asd": 288}  # server collections, which have no times, by the beginning of their names
+_MINUTES = 1440  # rows a day of all other servers
+_MONTH = 720  # hours: BATADAL's one false alarm
+_LENGTHS = 3  # of the history, with one false alarm: SKAB and TEP, where it is short
+_LEARNT = 400  # rows of a file of SKAB, by its protocol
+_FAULT = 160  # rows of TEP before the fault
+_DECIMALS = 9  # the most that are looked for
+_DAY = 86_400.0  # seconds
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A recording, its incidents as rows (start, stop), stop not included, and its change points if it has labels.
+
+    altered: the sensors that were altered in each incident, if that is known.
+    """
+
+    name: str
+    readings: CaseReadings
+    incidents: tuple[tuple[int, int], ...]
+    changes: tuple[int, ...] | None = None
+    altered: tuple[tuple[str, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learnt from, and what is watched then; `rate` is of false alarms, per row.
+
+    delivered: the history as it was before it was rounded to the decimals of the recordings, if it was.
+    """
+
+    kind: Kind
+    history: CaseReadings
+    rate: float
+    rows_a_day: float
+    recordings: tuple[Labelled, ...]
+    delivered: CaseReadings | None = None
+
+
+def load_task(entity: Entity | Testbed) -> Task:
+    if isinstance(entity, Entity):
+        return _servers(entity)
+    return {"batadal": _batadal, "skab": _skab, "tep": _tep}[entity.kind](entity)
+
+
+def _servers(entity: Entity) -> Task:
+    train, test = read_entity(entity)
+    segments = tuple((segment.start, segment.stop) for segment in entity.segments)
+    rows = next((many for name, many in ROWS_A_DAY.items() if entity.collection.startswith(name)), _MINUTES)
+    return Task("servers", train, 1.0 / rows, rows, (Labelled(entity.name, test, segments),))
+
+
+def _batadal(testbed: Testbed) -> Task:
+    """Attacks in a water network.
+
+    The history has nine decimals and the attacks two. It is rounded to those of the recording before anything is
+    learnt: else sensors that hardly move are beyond it by their resolution alone.
+    """
+    (path,), truth = testbed.recordings, testbed.truth
+    delivered = read_sheet(testbed.history)
+    readings = read_sheet(path, delivered.names)
+    assert truth is not None
+    assert readings.times is not None
+    incidents, altered = [], []
+    for first, last, sensors in read_attacks(truth):
+        inside = np.flatnonzero((readings.times >= first) & (readings.times <= last))
+        if inside.size:
+            incidents.append((int(inside[0]), int(inside[-1]) + 1))
+            altered.append(sensors)
+    if not incidents:
+        raise ValueError(f"none of the attacks of {truth} lies in {path}")
+    recording = Labelled(stem(path), readings, tuple(incidents), altered=tuple(altered))
+    learnt = replace(delivered, rows=delivered.rows.round(decimals(readings.rows)))
+    return Task("batadal", learnt, 1.0 / _MONTH, rows_a_day(delivered), (recording,), delivered)
+
+
+def _skab(testbed: Testbed) -> Task:
+    sheet = read_sheet(testbed.history)
+    anomaly, change = (sheet.of([label]).rows[_LEARNT:, 0] > 0 for label in LABELS)
+    if not anomaly.size:
+        raise ValueError(f"{testbed.history} has {len(sheet.rows)} rows: the first {_LEARNT} are only learnt from")
+    whole = sheet.of([name for name in sheet.names if name not in LABELS])
+    changes = tuple(np.flatnonzero(change).tolist())
+    recording = Labelled(testbed.name, whole.after(_LEARNT), runs(anomaly), changes)
+    return Task("skab", whole.first(_LEARNT), 1.0 / (_LENGTHS * _LEARNT), rows_a_day(sheet), (recording,))
+
+
+def _tep(testbed: Testbed) -> Task:
+    history = read_sheet(testbed.history)
+    recordings = []
+    for path in testbed.recordings:
+        readings = read_sheet(path, history.names)
+        faults = ((_FAULT, len(readings.rows)),) if stem(path).startswith("fault") else ()
+        if faults and len(readings.rows) <= _FAULT:
+            raise ValueError(f"{path} has {len(readings.rows)} rows: its fault would begin with row {_FAULT + 1}")
+        recordings.append(Labelled(stem(path), readings, faults))
+    rate = 1.0 / (_LENGTHS * len(history.rows))
+    return Task("tep", history, rate, rows_a_day(history), tuple(recordings))
+
+
+def decimals(rows: Array) -> int:
+    """The decimal places that readings have.
+
+    >>> decimals(np.array([[1.0, 0.25], [3.5, 0.1]]))
+    2
+    """
+    return next((d for d in range(_DECIMALS) if np.allclose(rows, rows.round(d), rtol=0.0, atol=1e-12)), _DECIMALS)
+
+
+def rows_a_day(readings: CaseReadings) -> float:
+    """By the usual time between rows."""
+    assert readings.times is not None
+    return _DAY / float(np.median(np.diff(readings.times)) / np.timedelta64(1, "s"))
+
+
+# -- methods -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """What a method makes of a recording: is an alarm on, by row, and the rows in which alarms begin."""
+
+    on: Flags
+    begins: Index
+
+    @classmethod
+    def where(cls, on: Flags) -> Alarms:
+        return cls(on, np.array([start for start, _ in runs(on)], dtype=np.intp))
+
+    @property
+    def changes(self) -> Index:
+        """The rows in which alarms begin or have just ended."""
+        ends = np.array([stop for _, stop in runs(self.on) if stop < len(self.on)], dtype=np.intp)
+        return np.union1d(self.begins, ends)
+
+
+Watcher = Callable[[CaseReadings], Alarms]
+Detector = Callable[[CaseReadings, float, int], Watcher]  # history, false alarms per row, seed
+
+
+class Ours:
+    """Our engine with default options, as `watch` runs it; beside its alarms it dates and ranks, as `identify` does."""
+
+    def __init__(self, history: CaseReadings, rate: float, seed: int) -> None:  # noqa: ARG002
+        self.model, _ = calibrate_with_windows(history.source())
+        rows = max(float(self.model.summary.row_counts[0]), 1.0)  # of a window
+        self.every = max(1.0 / (rate * rows), 1.0)
+
+    def __call__(self, new: CaseReadings) -> Alarms:
+        windows = self._prepared(new)
+        normal, _ = compare(self.model, windows)
+        gaps = self.model.summary.gaps * self.model.n_windows
+        run = run_engine(normal, windows.values, self.every, gaps=gaps, missing=gaps_before(windows))
+        first = _first_rows(windows, new)
+        on = np.zeros(len(new.rows), dtype=bool)
+        for begun, over, _ in run.alarms:
+            on[first[begun] : None if over is None else first[over]] = True
+        return Alarms(on, np.array([first[begun] for begun, _, _ in run.alarms], dtype=np.intp))
+
+    def onset(self, new: CaseReadings) -> int | None:
+        """The row with which the largest incident of a recording begins; None if nothing is found in it."""
+        windows = self._prepared(new)
+        answer = investigate_incident(self.model, windows, every=self.every)
+        if answer.onset is None:
+            return None
+        return int(_first_rows(windows, new)[int(np.searchsorted(windows.starts, answer.onset))])
+
+    def ranked(self, new: CaseReadings, start: int, stop: int) -> list[str]:
+        """The sensors of rows [start, stop), the most suspect first."""
+        windows = self._prepared(new)
+        first = _first_rows(windows, new)
+        place, end = (int(np.searchsorted(first, row)) for row in (start, stop))
+        answer = investigate_incident(self.model, windows, place, end, locate=False, every=self.every)
+        return [suspect.sensor for suspect in answer.sensors]
+
+    def _prepared(self, new: CaseReadings) -> Windows:
+        return self.model.prepare(new.source())
+
+
+def _first_rows(windows: Windows, readings: CaseReadings) -> Index:
+    if readings.times is None:
+        step = len(readings.rows) / len(windows.values)
+        return np.floor(np.arange(len(windows.values)) * step).astype(np.intp)
+    return np.searchsorted(readings.times, windows.starts).astype(np.intp)
 
 
 def charted(chart: Chart, history: CaseReadings, rate: float, seed: int) -> Watcher:
@@ -31,13 +226,14 @@ def charted(chart: Chart, history: CaseReadings, rate: float, seed: int) -> Watc
     return lambda new: Alarms.where(held_on(statistic(new.rows) > level))
 
 
-OURS = "eccaht"
 DELIVERED = f"{OURS}, unrounded"  # with the history as it was delivered, not rounded to the recording's decimals
 DETECTORS: dict[str, Detector] = {OURS: Ours} | {name: partial(charted, chart) for name, chart in CHARTS.items()}
 
 
+# -- outcomes ------------------------------------------------------------------------------------------
+
+
 def watch(entity: Entity | Testbed, seed: int) -> list[Outcome]:
-    """Let all methods watch all recordings of a server or a testbed."""
     task, outcomes = load_task(entity), []
     for name, detector, history in _methods(task):
         watcher = detector(history, task.rate, seed)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from eccaht.base.arrays import Array
 from eccaht.base.statistics import f1_score
-from eccaht.research.datasets.testbeds import Kind
-from eccaht.research.experiments.nab import nab_score
-from eccaht.research.experiments.tables import Table, from_rows
+from eccaht.research.datasets.labelled import Kind
+from eccaht.research.experiments.tables import Table, cells, from_rows
 
-_LISTS = ("lengths", "delays", "begun", "named", "places")
 WITHIN = 60.0  # seconds: an incident is dated right if its beginning is no farther off
 Measures = dict[str, Any]  # by name: a number, None where there is none, or numbers by recording
 Detection = dict[str, dict[str, Measures]]  # by collection and method
@@ -54,33 +53,15 @@ class Outcome:
     places: tuple[int, ...] = ()
 
 
-def outcome_as_row(outcome: Outcome) -> dict[str, Any]:
-    return asdict(outcome)
-
-
-def outcome_from_row(row: Mapping[str, Any]) -> Outcome:
-    """The record that `outcome_as_row` has written, after JSON too."""
-    dated = row["dated"]
-    lists = {key: tuple(row[key]) for key in _LISTS}
-    return Outcome(**{**row, **lists, "dated": None if dated is None else tuple(dated)})
-
-
 def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
-    """One row for each recording and method; of several incidents with semicolons between."""
-    keys = (*_LISTS, "dated")
-    texts = ({key: ";".join(map(_text, getattr(outcome, key) or ())) for key in keys} for outcome in outcomes)
-    return from_rows([asdict(outcome) | each for outcome, each in zip(outcomes, texts, strict=True)])
-
-
-def _text(value: float | None) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(int(value))
+    """One row for each recording and method."""
+    return from_rows([cells(outcome) for outcome in outcomes])
 
 
 # -- measures ------------------------------------------------------------------------------------------
 
 
 def summarise_detection(outcomes: Sequence[Outcome]) -> Detection:
-    """By collection and method, in the order of the records."""
     found: dict[str, dict[str, list[Outcome]]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.collection, {}).setdefault(outcome.method, []).append(outcome)
@@ -188,3 +169,42 @@ def _flat(found: Measures) -> Iterator[tuple[str, float | None]]:
             yield from ((f"{measure}, {recording}", share) for recording, share in value.items())
         elif measure != "incidents":
             yield measure, value
+
+
+# -- the NAB score of change points (Lavin and Ahmad 2015), standard profile, as SKAB's leaderboard has it --
+
+WINDOW = 60.0  # seconds
+_HIT, _FALSE, _MISSED = 1.0, -0.11, -1.0
+
+
+def nab_points(detections: Array, changes: Array) -> float:
+    """The sum of what detections earn and cost; all are seconds in increasing order.
+
+    Each change point opens a window of 60 s. The first detection in it earns what a sigmoid has left, from 1 at once to
+    -0.11 at the end of the window; further ones in it count nothing, a window without any costs 1, a detection outside
+    of all windows 0.11. A window that begins before the one before has ended begins there. SKAB takes every beginning
+    and every end of an alarm as a detection.
+    """
+    points, outside, last = 0.0, np.ones(len(detections), dtype=bool), -np.inf
+    for change in changes:
+        start, stop = max(float(change), last), float(change) + WINDOW
+        inside = (detections >= start) & (detections <= stop)
+        points += _earned((detections[inside][0] - start) / (stop - start)) if inside.any() else _MISSED
+        outside &= ~inside
+        last = stop
+    return float(points + _FALSE * outside.sum())
+
+
+def _earned(place: float) -> float:
+    """By the place of the first detection in the window, from 0 to 1.
+
+    >>> [round(_earned(place), 6) for place in (0.0, 0.5, 1.0)]
+    [1.0, 0.445, -0.11]
+    """
+    half = (_HIT - _FALSE) / 2.0
+    return float(_FALSE + half * (1.0 - np.tanh(np.pi * (place - 0.5)) / np.tanh(np.pi / 2.0)))
+
+
+def nab_score(points: float, changes: int) -> float | None:
+    """Scaled so that a method without detections has 0 and a perfect one 100; None where there is no change point."""
+    return 100.0 * (points - _MISSED * changes) / ((_HIT - _MISSED) * changes) if changes else None

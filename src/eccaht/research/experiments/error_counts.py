@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,12 +20,18 @@ from eccaht.base.statistics import (
     estimate,
     reached_for_good,
 )
-from eccaht.research.experiments.workers import batches
-from eccaht.streams.policies import Policy, make_policy
-from eccaht.streams.problem import Problem
-from eccaht.streams.run.loop import estimated_shifts, steps
-from eccaht.streams.run.simulator import Simulator
-from eccaht.streams.stopping import Gap, LikelihoodRatio, PosteriorProbability
+from eccaht.research.experiments.workers import run_batches
+from eccaht.streams import (
+    Gap,
+    LikelihoodRatio,
+    Policy,
+    PosteriorProbability,
+    Problem,
+    Simulator,
+    estimated_shifts,
+    make_policy,
+    steps,
+)
 
 RULES = ("posterior", "glr", "gap")
 LEVEL = 0.95  # of every interval
@@ -73,15 +78,13 @@ class CountedSearch(NamedTuple):
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """All searches and what they have in common."""
-
     alphas: tuple[float, ...]  # from the largest to the smallest
     horizon: int
     seed: int
     searches: tuple[CountedSearch, ...]
 
 
-class Coverage(NamedTuple):
+class _Coverage(NamedTuple):
     """How often the intervals of the shifts held the true shift, over the searches that ended with the right set.
 
     interval: of the share, as if the streams of a search were independent.
@@ -118,11 +121,10 @@ class Level(NamedTuple):
     compatible: bool | None
     measurements: Delay
     quantiles: tuple[int | None, ...]
-    coverage: Coverage | None
+    coverage: _Coverage | None
 
     @property
     def never_stopped(self) -> int:
-        """Searches that the horizon cut off."""
         return self.runs - self.stopped
 
 
@@ -156,11 +158,7 @@ def count_errors(
     _check_truth(truth, problem)
     plan = _Plan(problem, policy, stopping, check_alphas(alphas), horizon, seed, truth)
     _rules(plan, _policy(plan, 0))  # refuses rules that do not apply before the work starts
-    finished: dict[int, CountedSearch] = {}
-    with closing(batches(_run, plan, range(runs), jobs)) as results:
-        for searches in results:
-            finished.update(searches)
-            progress(len(searches))
+    finished = run_batches(_search, plan, range(runs), jobs, progress)
     return ErrorCounts(plan.alphas, horizon, seed, tuple(finished[run] for run in range(runs)))
 
 
@@ -176,8 +174,6 @@ def check_alphas(alphas: Sequence[float]) -> tuple[float, ...]:
 
 
 class _Plan(NamedTuple):
-    """What is common to all runs."""
-
     problem: Problem
     policy: str
     stopping: str
@@ -218,16 +214,10 @@ def _policy(plan: _Plan, run: int) -> Policy:
 
 
 def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
-    """The policy's rule at every alpha."""
     rule = policy.stopping
     if not isinstance(rule, PosteriorProbability | LikelihoodRatio | Gap):
         raise ValueError(f"stopping={plan.stopping!r} has no error level to check: use {', '.join(RULES)}")
     return [replace(rule, alpha=alpha) for alpha in plan.alphas]
-
-
-def _run(plan: _Plan, runs: Sequence[int]) -> dict[int, CountedSearch]:
-    """Run some searches, here or in a worker."""
-    return {run: _search(plan, run) for run in runs}
 
 
 def _search(plan: _Plan, run: int) -> CountedSearch:
@@ -300,6 +290,6 @@ def _quantiles(times: Sequence[int | None]) -> tuple[int | None, ...]:
     return tuple(int(time) if np.isfinite(time) else None for time in found)
 
 
-def _coverage(stops: Sequence[Stop]) -> Coverage | None:
+def _coverage(stops: Sequence[Stop]) -> _Coverage | None:
     named, covered = sum(stop.named for stop in stops), sum(stop.covered for stop in stops)
-    return Coverage(named, covered, clopper_pearson(covered, named, level=LEVEL)) if named else None
+    return _Coverage(named, covered, clopper_pearson(covered, named, level=LEVEL)) if named else None

@@ -10,29 +10,29 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import eccaht
 from eccaht.base.arrays import as_count
-from eccaht.research.datasets.labelled import Entity
-from eccaht.research.datasets.testbeds import Testbed
+from eccaht.research.datasets.labelled import Entity, Testbed
 from eccaht.research.experiments.detection import watch
-from eccaht.research.experiments.detection_outcomes import Outcome, outcome_as_row, outcome_from_row
+from eccaht.research.experiments.detection_outcomes import Outcome
 from eccaht.research.experiments.incidents_cases import (
-    TIERS,
+    CHANGED_TIERS,
+    METHODS,
     CaseWorld,
     LabelledCase,
-    Subject,
     changed_cases,
     check_length,
     labelled_cases,
+    learn,
     load,
     quiet_cases,
 )
-from eccaht.research.experiments.incidents_methods import METHODS, learn
-from eccaht.research.experiments.incidents_trials import ReplayTrial, as_row, from_row, trial_of
-from eccaht.research.experiments.tables import save_json
+from eccaht.research.experiments.incidents_summary import ReplayTrial, trial_of
+from eccaht.research.experiments.tables import restored, save_json
 from eccaht.research.experiments.workers import local
 
 Part = Literal["labelled", "last-third", "detection"]
@@ -75,17 +75,16 @@ class CollectionJob(NamedTuple):
 
 
 def jobs_of(entities: Subjects) -> list[CollectionJob]:
-    return [CollectionJob(entity, part) for entity in entities for part in _parts(entity)]
-
-
-def _parts(entity: Entity | CaseWorld | Testbed) -> Iterator[Part]:
     """Sensors are labelled in servers only, and of a simulated world there is nothing labelled at all."""
-    if isinstance(entity, Entity) and entity.segments:
-        yield "labelled"
-    if not isinstance(entity, Testbed):
-        yield "last-third"
-    if not isinstance(entity, CaseWorld):
-        yield "detection"
+    jobs = []
+    for entity in entities:
+        if isinstance(entity, Entity) and entity.segments:
+            jobs.append(CollectionJob(entity, "labelled"))
+        if not isinstance(entity, Testbed):
+            jobs.append(CollectionJob(entity, "last-third"))
+        if not isinstance(entity, CaseWorld):
+            jobs.append(CollectionJob(entity, "detection"))
+    return jobs
 
 
 def run(
@@ -135,34 +134,29 @@ def _work(job: CollectionJob, settings: CollectionSettings) -> tuple[CollectionJ
 
 
 def judge(job: CollectionJob, settings: CollectionSettings) -> CollectionPiece:
-    """Let all methods judge a part of an entity."""
+    """Let all methods judge a part of an entity: watch its recordings, or name the sensors of all its cases."""
+    entity, label = job.entity, job.entity.label
     if job.part == "detection":
-        assert not isinstance(job.entity, CaseWorld)
-        return CollectionPiece([], [], watch(job.entity, settings.seed))
-    assert not isinstance(job.entity, Testbed)
-    return name_sensors(job, load(job.entity), settings)
-
-
-def name_sensors(job: CollectionJob, subject: Subject, settings: CollectionSettings) -> CollectionPiece:
-    """Let all methods name the sensors of all cases of a part of an entity."""
+        assert not isinstance(entity, CaseWorld)
+        return CollectionPiece([], [], watch(entity, settings.seed))
+    assert not isinstance(entity, Testbed)
+    subject = load(entity)
     check_length(subject)
-    label, names = job.entity.label, (job.entity.collection, job.entity.name)
     cases: Iterable[LabelledCase]
     if job.part == "labelled":
         history = subject.train
         cases, reasons = labelled_cases(subject)
     else:
-        history = subject.train.first(subject.held)
-        cases, reasons = _last_third(subject, settings, label), []
+        history, reasons = subject.train.first(subject.held), []
+        changed = (changed_cases(subject, tier, settings.runs, settings.seed, label) for tier in CHANGED_TIERS)
+        cases = chain(*changed, quiet_cases(subject))
     judges = learn(settings.methods, history, subject.known, settings.seed)
-    trials = [trial_of(*names, case, name, method(case)) for case in cases for name, method in judges.items()]
+    trials = [
+        trial_of(entity.collection, entity.name, case, name, method(case))
+        for case in cases
+        for name, method in judges.items()
+    ]
     return CollectionPiece(trials, [f"{label}, {reason}" for reason in reasons], [])
-
-
-def _last_third(subject: Subject, settings: CollectionSettings, label: str) -> Iterable[LabelledCase]:
-    for tier in TIERS[1:3]:
-        yield from changed_cases(subject, tier, settings.runs, settings.seed, label)
-    yield from quiet_cases(subject)
 
 
 # -- what an interrupted run leaves --------------------------------------------------------------------
@@ -180,9 +174,10 @@ class Finished:
             stored = json.loads(self._path(job).read_text(encoding="utf-8"))
             if stored["made"] != self._key(job):
                 return None
-            trials = [from_row(row) for row in stored["trials"]]
             return CollectionPiece(
-                trials, list(stored["left_out"]), [outcome_from_row(row) for row in stored["outcomes"]]
+                trials=[restored(ReplayTrial, row) for row in stored["trials"]],
+                left_out=list(stored["left_out"]),
+                outcomes=[restored(Outcome, row) for row in stored["outcomes"]],
             )
         except (OSError, ValueError, KeyError, TypeError):  # none, or damaged
             return None
@@ -190,9 +185,9 @@ class Finished:
     def put(self, job: CollectionJob, piece: CollectionPiece) -> None:
         """Keep what a job has found, if there is room: a full disk must not end a run."""
         found = {
-            "trials": [as_row(trial) for trial in piece.trials],
+            "trials": [asdict(trial) for trial in piece.trials],
             "left_out": piece.left_out,
-            "outcomes": [outcome_as_row(outcome) for outcome in piece.outcomes],
+            "outcomes": [asdict(outcome) for outcome in piece.outcomes],
         }
         with suppress(OSError):
             self._directory.mkdir(exist_ok=True)

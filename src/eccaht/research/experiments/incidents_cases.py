@@ -1,28 +1,35 @@
-"""Incidents whose truth is known: labelled ones, steps and replays put into quiet rows, and stretches left quiet.
+"""Incidents whose truth is known, and the methods that name their sensors.
 
-All but the labelled ones lie in the last third of the training rows, after a fit on the first two thirds. Sensors that
-never vary in the training rows are left out of every truth: no method can rank them.
+Incidents are labelled ones, steps and replays put into quiet rows, and stretches left quiet. All but the labelled ones
+lie in the last third of the training rows, after a fit on the first two thirds. Sensors that never vary in the training
+rows are left out of every truth: no method can rank them.
+
+A method learns from a history of normal operation and then judges cases, given where the incident starts and nothing
+else. A rival only ranks; to name sensors it gets the threshold that its largest score passes in 5 % of the history's
+own stretches, about as long as the incident.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index
-from eccaht.base.presentation.text import counted
+from eccaht.base.presentation.text import counted, unknown
 from eccaht.base.randomness import rng_for
+from eccaht.plants import calibrate_with_windows, drill_history, investigate_incident
 from eccaht.plants.data.cleaning import robust_scale
-from eccaht.plants.data.source import Arrays
-from eccaht.research.datasets.labelled import Entity, Segment, metric_names, read_entity
+from eccaht.plants.incident.drill import keeping
+from eccaht.research.datasets.labelled import CaseReadings, Entity, Segment, read_entity
 from eccaht.research.datasets.water import simulate
+from eccaht.research.experiments.rivals import BEFORE, RIVALS, Score, lacking
 
 Tier = Literal["labelled", "injected", "replayed", "quiet"]
-TIERS: tuple[Tier, ...] = ("labelled", "injected", "replayed", "quiet")
+CHANGED_TIERS: tuple[Tier, ...] = ("injected", "replayed")  # whose readings were changed here
 NUMBERS = (1, 3)  # sensors of an injected or replayed incident
 SIZES = (1.0, 10.0)  # of a step, in interquartile ranges
 LONGEST = 200  # rows of a labelled segment that are looked at
@@ -30,25 +37,6 @@ CHANGED = 60  # rows of an injected or replayed incident
 QUIET, MOST_QUIET = 20, 100  # rows of a quiet stretch; stretches of an entity
 FIRST = 100  # rows of the last third that only serve as the time before
 _VARIES, _ALIVE = 1e-9, 0.05  # standard deviation in the training rows; in the last third, as a share of it
-
-
-@dataclass(frozen=True)
-class CaseReadings:
-    """Rows of all sensors, (T, K), with times or, without, counted; `window` is the length of one row."""
-
-    rows: Array
-    names: tuple[str, ...]
-    times: NDArray[np.datetime64] | None = None
-    window: str | float = "1row"
-
-    def first(self, stop: int) -> CaseReadings:
-        return replace(self, rows=self.rows[:stop], times=None if self.times is None else self.times[:stop])
-
-    def after(self, start: int) -> CaseReadings:
-        return replace(self, rows=self.rows[start:], times=None if self.times is None else self.times[start:])
-
-    def source(self) -> Arrays:
-        return Arrays(np.asfortranarray(self.rows), self.times, self.names, label="the rows")
 
 
 @dataclass(frozen=True)
@@ -100,13 +88,10 @@ class LabelledCase:
 
 
 def load(entity: Entity | CaseWorld) -> Subject:
-    """Read the files of an entity, or simulate the water network."""
     if isinstance(entity, CaseWorld):
         recording = simulate(days=entity.days, seed=entity.seed)
         return Subject(CaseReadings(recording.rows().values, recording.names, recording.times, 60.0))
-    train, test = read_entity(entity)
-    names = metric_names(train.shape[1])
-    return Subject(CaseReadings(train, names), CaseReadings(test, names), entity.segments)
+    return Subject(*read_entity(entity), entity.segments)
 
 
 def labelled_cases(subject: Subject) -> tuple[list[LabelledCase], list[str]]:
@@ -146,7 +131,8 @@ def alive(subject: Subject) -> Index:
 def changed_cases(subject: Subject, tier: Tier, runs: int, seed: int, label: str) -> Iterator[LabelledCase]:
     """Injected or replayed incidents of one and three sensors in turn; draw k does not depend on how many there are."""
     quiet, sensors = subject.train.after(subject.held), alive(subject)
-    scale = _scales(subject, sensors) if tier == "injected" else np.empty(0)
+    before = subject.train.rows[: subject.held]
+    scale = np.array([robust_scale(before[:, k])[1] for k in sensors] if tier == "injected" else [])
     for k in range(runs):
         n = NUMBERS[k % len(NUMBERS)]
         if n >= sensors.size:
@@ -161,11 +147,6 @@ def changed_cases(subject: Subject, tier: Tier, runs: int, seed: int, label: str
             rows[start:, truth] = quiet.rows[other : other + CHANGED][:, truth]
         readings = replace(quiet.first(len(rows)), rows=rows)
         yield LabelledCase(tier, k, readings, int(start), tuple(sorted(truth.tolist())))
-
-
-def _scales(subject: Subject, sensors: Index) -> Array:
-    """The robust units of some sensors before the last third."""
-    return np.array([robust_scale(subject.train.rows[: subject.held, k])[1] for k in sensors])
 
 
 def _steps(rng: np.random.Generator, n: int) -> Array:
@@ -192,3 +173,113 @@ def spread(first: int, last: int, length: int, most: int) -> Sequence[int]:
         return [first + k * length for k in range(fitting)]
     places = np.linspace(0, fitting - 1, most).round().astype(int)
     return [int(first + k * length) for k in places]
+
+
+# -- methods -------------------------------------------------------------------------------------------
+
+ALPHA = 0.05  # alarms in quiet stretches, and sure answers that are wrong
+OURS = "eccaht"
+METHODS = (OURS, *RIVALS)
+_LENGTHS = (QUIET, CHANGED, LONGEST)  # of the stretches that thresholds are taken from
+_STRETCHES = 60
+_RECENT = 500  # rows before an incident that are handed over with it
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All known sensors, the most suspect first, and those that are named.
+
+    confidence, sure: of the answer that exactly those are wrong; None where the method gives none.
+    """
+
+    order: tuple[int, ...]
+    named: frozenset[int]
+    confidence: float | None = None
+    sure: bool | None = None
+
+
+Judge = Callable[[LabelledCase], Judgement]
+
+
+def check_methods(names: Sequence[str] | None) -> tuple[tuple[str, ...], list[str]]:
+    """The methods that run, and notes on those that do not because a package is not installed.
+
+    A method that was asked for by name must run.
+    """
+    for name in names or ():
+        if name not in METHODS:
+            raise unknown(name, METHODS, "method")
+        if (package := lacking(name)) is not None:
+            raise ValueError(f"the method {name} needs {package}: pip install {package}")
+    if names is not None and (not names or len(set(names)) < len(names)):
+        raise ValueError("name each method once, and at least one")
+    chosen = names or METHODS
+    absent = {name: package for name in chosen if (package := lacking(name)) is not None}
+    notes = [f"{name} is left out: it needs {package}, which is not installed" for name, package in absent.items()]
+    return tuple(name for name in chosen if name not in absent), notes
+
+
+def learn(names: Sequence[str], history: CaseReadings, known: Index, seed: int) -> dict[str, Judge]:
+    """Let the methods learn from a history; `known` are the sensors that they rank."""
+    rows = history.rows[:, known]
+    judges = {OURS: our_judge(history, known, seed)} if OURS in names else {}
+    return judges | {name: _rival(RIVALS[name](rows), rows, known) for name in names if name in RIVALS}
+
+
+def our_judge(history: CaseReadings, known: Index, seed: int) -> Judge:
+    """Ours with default options, and drills on the history.
+
+    An incident is given, and its sensors are named. In a quiet stretch nothing is given: sensors are named if an
+    incident that begins in it is found.
+    """
+    model, windows = calibrate_with_windows(history.source(), window=history.window)
+    model = keeping(model, drill_history(model, windows, seed=seed))
+
+    def judge(case: LabelledCase) -> Judgement:
+        first = max(0, case.start - _RECENT)
+        recording = model.prepare(case.readings.after(first).source())
+        start, quiet = case.start - first, case.tier == "quiet"
+        answer = investigate_incident(model, recording, start, locate=quiet)
+        begun = [each for each in answer.incidents if not quiet or each.onset >= recording.starts[start]]
+        largest = max(begun, key=lambda each: each.evidence, default=answer.looked_at)
+        confidence, sure = (largest.confidence, largest.sure) if begun else (answer.confidence, answer.sure)
+        ranked, named = [suspect.sensor for suspect in largest.sensors], largest.named if begun else ()
+        return judgement_of(history.names, known, ranked, named, confidence, sure)
+
+    return judge
+
+
+def judgement_of(
+    sensors: Sequence[str],
+    known: Index,
+    ranked: Sequence[str],
+    named: Sequence[str],
+    confidence: float | None,
+    sure: bool,
+) -> Judgement:
+    """An answer in places of sensors; known ones that the model has dropped are the least suspect."""
+    place = {name: k for k, name in enumerate(sensors)}
+    rankable = set(known.tolist())
+    order = [place[name] for name in ranked if place[name] in rankable]
+    order += sorted(rankable.difference(order))
+    return Judgement(tuple(order), frozenset(place[name] for name in named) & rankable, confidence, bool(sure))
+
+
+def _rival(score: Score, history: Array, known: Index) -> Judge:
+    level = cache(lambda length: alarm_level(score, history, length))
+
+    def judge(case: LabelledCase) -> Judgement:
+        readings = case.readings.rows[:, known]
+        scores = score(readings[max(0, case.start - BEFORE) : case.start], readings[case.start :])
+        order = known[np.argsort(-scores, kind="stable")]
+        length = next(each for each in _LENGTHS if each >= case.length)
+        return Judgement(tuple(order.tolist()), frozenset(known[scores > level(length)].tolist()))
+
+    return judge
+
+
+def alarm_level(score: Score, history: Array, length: int) -> float:
+    """The threshold that the largest score of a stretch passes in 5 % of the stretches of the history."""
+    starts = spread(BEFORE, len(history), length, _STRETCHES)
+    largest = [score(history[start - BEFORE : start], history[start : start + length]).max() for start in starts]
+    return float(np.quantile(largest, 1.0 - ALPHA))

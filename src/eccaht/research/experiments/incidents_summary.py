@@ -1,24 +1,114 @@
-"""What the records of the bench say of each collection: means with intervals over incidents, and counts."""
+"""The records of naming sensors, one for each case and method, and what those of a collection add up to.
+
+Means have intervals over incidents; shares of alarms and of wrong answers are counts with their trials.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from eccaht.base.randomness import rng_for
-from eccaht.base.statistics import Estimate, bca_interval, clopper_pearson
+from eccaht.base.statistics import Estimate, bca_interval, clopper_pearson, f1_score
 from eccaht.research.experiments.detection_outcomes import Detection, detection_rows
-from eccaht.research.experiments.incidents_cases import NUMBERS, Tier
-from eccaht.research.experiments.incidents_methods import ALPHA, OURS
-from eccaht.research.experiments.incidents_trials import ReplayTrial
-from eccaht.research.experiments.tables import Table, from_rows
+from eccaht.research.experiments.incidents_cases import (
+    ALPHA,
+    CHANGED_TIERS,
+    NUMBERS,
+    OURS,
+    Judgement,
+    LabelledCase,
+    Tier,
+)
+from eccaht.research.experiments.tables import Table, cells, from_rows
 
 OUR_METHOD = OURS
 BOTH = "both"  # incidents of one and of three sensors together
-MEASURES: dict[str, Callable[[ReplayTrial], float]] = {
+_TOP = 3
+
+
+@dataclass(frozen=True)
+class ReplayTrial:
+    """What a method made of a case.
+
+    truth, named: the sensors that are wrong, and those that are named. first: the n that were ranked first.
+    hits, hits_150: how many of the n that are wrong are among the first n, and among the first 1.5 n, rounded up.
+    top_3: is any of them among the first three?
+    """
+
+    collection: str
+    entity: str
+    tier: Tier
+    case: int
+    start: int
+    windows: int
+    method: str
+    truth: tuple[str, ...]
+    first: tuple[str, ...]
+    named: tuple[str, ...]
+    hits: int
+    hits_150: int
+    top_3: bool
+    confidence: float | None
+    sure: bool | None
+
+    @property
+    def n(self) -> int:
+        """How many sensors are wrong."""
+        return len(self.truth)
+
+    @property
+    def precision(self) -> float:
+        return self.hits / self.n
+
+    @property
+    def hit_rate(self) -> float:
+        return self.hits_150 / self.n
+
+    @property
+    def f1(self) -> float:
+        """F1 of the named sensors, with nothing given."""
+        return float(f1_score(len(set(self.named) & set(self.truth)), len(self.named), self.n))
+
+    @property
+    def right(self) -> bool:
+        return set(self.named) == set(self.truth)
+
+
+def trial_of(collection: str, entity: str, case: LabelledCase, method: str, judgement: Judgement) -> ReplayTrial:
+    names, n, truth, order = case.readings.names, len(case.truth), set(case.truth), judgement.order
+    return ReplayTrial(
+        collection=collection,
+        entity=entity,
+        tier=case.tier,
+        case=case.number,
+        start=case.start,
+        windows=case.length,
+        method=method,
+        truth=tuple(names[k] for k in case.truth),
+        first=tuple(names[k] for k in order[:n]),
+        named=tuple(names[k] for k in order if k in judgement.named),
+        hits=len(truth.intersection(order[:n])),
+        hits_150=len(truth.intersection(order[: ceil(1.5 * n)])),
+        top_3=not truth.isdisjoint(order[:_TOP]),
+        confidence=judgement.confidence,
+        sure=judgement.sure,
+    )
+
+
+def trials_table(trials: Sequence[ReplayTrial]) -> Table:
+    """One row for each case and method."""
+    return from_rows([{**cells(trial), "right": trial.right} for trial in trials])
+
+
+# -- measures ------------------------------------------------------------------------------------------
+
+Measure = Callable[[ReplayTrial], float]
+MEASURES: dict[str, Measure] = {
     "precision_at_n": lambda trial: trial.precision,
     "hit_rate_150": lambda trial: trial.hit_rate,
     "rc_top_3": lambda trial: float(trial.top_3),
@@ -63,7 +153,6 @@ class Summary:
 
 
 def summarise(trials: Sequence[ReplayTrial], *, seed: int = 0) -> dict[str, Summary]:
-    """By collection, in the order of the records."""
     collections = dict.fromkeys(trial.collection for trial in trials)
     return {name: _summary([trial for trial in trials if trial.collection == name], seed) for name in collections}
 
@@ -72,21 +161,17 @@ def _summary(trials: Sequence[ReplayTrial], seed: int) -> Summary:
     tiers: dict[Tier, dict[str, list[ReplayTrial]]] = {}
     for trial in trials:
         tiers.setdefault(trial.tier, {}).setdefault(trial.method, []).append(trial)
-    changed = [trial for trial in trials if trial.tier in ("injected", "replayed")]
+    precision = {tier: _by_number(tiers.get(tier, {}), MEASURES["precision_at_n"], seed) for tier in CHANGED_TIERS}
     return Summary(
         entities=len({trial.entity for trial in trials}),
-        labelled=_labelled(tiers.get("labelled", {}), seed),
-        injected=_by_number(tiers.get("injected", {}), MEASURES["precision_at_n"], seed),
-        replayed=_by_number(tiers.get("replayed", {}), MEASURES["precision_at_n"], seed),
-        right={
-            tier: _by_number(tiers.get(tier, {}), lambda trial: float(trial.right), seed)
-            for tier in ("injected", "replayed")
-        },
+        labelled=_estimates(tiers.get("labelled", {}), MEASURES, seed),
+        **precision,
+        right={tier: _by_number(tiers.get(tier, {}), lambda trial: float(trial.right), seed) for tier in CHANGED_TIERS},
         alarms={
             method: Count(sum(bool(trial.named) for trial in each), len(each))
             for method, each in tiers.get("quiet", {}).items()
         },
-        sure=_sure(changed),
+        sure=_sure([trial for trial in trials if trial.tier in CHANGED_TIERS]),
         cases={tier: _cases(next(iter(methods.values()))) for tier, methods in tiers.items()},
     )
 
@@ -94,30 +179,6 @@ def _summary(trials: Sequence[ReplayTrial], seed: int) -> Summary:
 def _cases(trials: Sequence[ReplayTrial]) -> dict[str, int]:
     numbers = {str(number): sum(trial.n == number for trial in trials) for number in NUMBERS}
     return {**numbers, BOTH: len(trials)}
-
-
-def _labelled(methods: Mapping[str, Sequence[ReplayTrial]], seed: int) -> Estimates:
-    values = {
-        (method, measure): [of(trial) for trial in trials]
-        for method, trials in methods.items()
-        for measure, of in MEASURES.items()
-    }
-    return _nested(_estimates(values, seed))
-
-
-def _by_number(
-    methods: Mapping[str, Sequence[ReplayTrial]], of: Callable[[ReplayTrial], float], seed: int
-) -> Estimates:
-    found: dict[tuple[str, str], Estimate] = {}
-    for number in (*NUMBERS, None):
-        values = {
-            (method, BOTH if number is None else str(number)): [
-                of(trial) for trial in trials if number in (None, trial.n)
-            ]
-            for method, trials in methods.items()
-        }
-        found |= _estimates({key: each for key, each in values.items() if each}, seed)
-    return _nested(found)
 
 
 def _sure(trials: Sequence[ReplayTrial]) -> dict[str, Count]:
@@ -128,23 +189,28 @@ def _sure(trials: Sequence[ReplayTrial]) -> dict[str, Count]:
     return counts
 
 
-def _estimates(values: Mapping[tuple[str, str], Sequence[float]], seed: int) -> dict[tuple[str, str], Estimate]:
+def _by_number(methods: Mapping[str, Sequence[ReplayTrial]], of: Measure, seed: int) -> Estimates:
+    found: Estimates = {method: {} for method in methods}
+    for number in (*NUMBERS, None):
+        some = {method: [each for each in trials if number in (None, each.n)] for method, trials in methods.items()}
+        key = BOTH if number is None else str(number)
+        for method, estimates in _estimates(some, {key: of}, seed).items():
+            found[method] |= estimates
+    return found
+
+
+def _estimates(methods: Mapping[str, Sequence[ReplayTrial]], measures: Mapping[str, Measure], seed: int) -> Estimates:
     """Means over the same incidents, all resampled with the same draws."""
-    if not values:
+    places = [(method, measure) for method, trials in methods.items() if trials for measure in measures]
+    if not places:
         return {}
-    x = np.array(list(values.values())).T
+    x = np.array([[measures[measure](trial) for trial in methods[method]] for method, measure in places]).T
     ends = bca_interval(x, rng=rng_for(seed, "bootstrap")).T
-    return {
-        key: Estimate(float(mean), None if len(x) == 1 else (float(low), float(high)))
-        for key, mean, (low, high) in zip(values, x.mean(axis=0), ends, strict=True)
-    }
-
-
-def _nested(flat: Mapping[tuple[str, str], Estimate]) -> Estimates:
-    nested: Estimates = {}
-    for (method, what), value in flat.items():
-        nested.setdefault(method, {})[what] = value
-    return nested
+    found: Estimates = {}
+    for (method, measure), mean, (low, high) in zip(places, x.mean(axis=0), ends, strict=True):
+        interval = None if len(x) == 1 else (float(low), float(high))
+        found.setdefault(method, {})[measure] = Estimate(float(mean), interval)
+    return found
 
 
 # -- for programs and files ----------------------------------------------------------------------------
@@ -162,7 +228,7 @@ def as_entry(summary: Summary) -> dict[str, Any]:
         "replayed": _means(summary.replayed, numbers),
         "quiet": {"alarms": alarms.happened, "stretches": alarms.trials, "promise": ALPHA},
         "sure_and_wrong": {"wrong": wrong.happened, "sure": wrong.trials},
-        "both_numbers": {tier: _means(estimates[tier], [BOTH]) for tier in ("injected", "replayed")},
+        "both_numbers": {tier: _means(estimates[tier], [BOTH]) for tier in CHANGED_TIERS},
         "right_sets": {tier: _means(each, [*numbers, BOTH]) for tier, each in summary.right.items()},
         "alarms_by_method": {method: _count(count) for method, count in summary.alarms.items()},
         "sure_and_wrong_by_method": {method: _count(count) for method, count in summary.sure.items()},
@@ -199,7 +265,7 @@ def _rows(summary: Summary) -> Iterator[tuple[Any, ...]]:
     for method, measures in summary.labelled.items():
         for measure, value in measures.items():
             yield "labelled", method, measure, *_cells(value), summary.incidents["labelled"]
-    for tier in ("injected", "replayed"):
+    for tier in CHANGED_TIERS:
         for measure, estimates in (("precision_at_n", getattr(summary, tier)), ("right_sets", summary.right[tier])):
             for method, numbers in estimates.items():
                 for number, value in numbers.items():

@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
-from eccaht.base.naming import unknown
+from eccaht.base.presentation.text import unknown
 from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import Estimate, estimate
-from eccaht.plants.replay import Replay
+from eccaht.plants import Replay
 from eccaht.research.experiments.comparison import (
     Records,
     Row,
+    Run,
     as_entry,
     check_names,
     interval_columns,
@@ -32,11 +33,7 @@ from eccaht.research.experiments.comparison import (
 )
 from eccaht.research.experiments.tables import Table, from_rows
 from eccaht.research.experiments.workers import local
-from eccaht.streams.covariance import Diagonal
-from eccaht.streams.policies import Policy, make_policy, policy_names
-from eccaht.streams.problem import Problem
-from eccaht.streams.run.loop import steps
-from eccaht.streams.run.recorders import Hits
+from eccaht.streams import Diagonal, Hits, Policy, Problem, make_policy, policy_names, steps
 
 BLIND = "-diagonal"
 FULL_AND_BLIND = (("joint", "joint-diagonal"), ("ecc-aht", "diagonal"))  # with and without correlation, else the same
@@ -104,22 +101,23 @@ def localise(
     (seed,) = check_seed(seed)
     for group in searches.values():
         check_methods(names, group[0].problem)
-    cells = [(label, run, search) for label, group in searches.items() for run, search in enumerate(group)]
+    cells = [
+        (label, run, search, tuple(names), seed)
+        for label, group in searches.items()
+        for run, search in enumerate(group)
+    ]
     done: dict[tuple[str, int], Finished] = {}
-    with closing(local(min(jobs, len(cells)))(_run, ((*cell, tuple(names), seed) for cell in cells))) as results:
+    with closing(local(min(jobs, len(cells)))(_run, cells)) as results:
         for label, run, finished in results:
             done[label, run] = finished
             progress(1)
-    records = {}
-    for label, group in searches.items():
-        runs = [done[label, run] for run in range(len(group))]
-        hits = {name: np.stack([finished[name][0] for finished in runs]) for name in names}
-        seconds = {name: np.array([finished[name][1] for finished in runs]) for name in names}
-        records[label] = Records(group[0].problem.known_number, seed, hits, seconds)
-    return records
+    return {
+        label: Records.of(group[0].problem.known_number, seed, [done[label, run] for run in range(len(group))])
+        for label, group in searches.items()
+    }
 
 
-Finished = dict[str, tuple[NDArray[np.int32], float]]  # by method: hits after each measurement, seconds a measurement
+Finished = dict[str, Run]  # by method
 
 
 def _run(label: str, run: int, search: RecordedSearch, names: tuple[str, ...], seed: int) -> tuple[str, int, Finished]:
@@ -135,7 +133,6 @@ def _run(label: str, run: int, search: RecordedSearch, names: tuple[str, ...], s
 
 
 def build(name: str, problem: Problem, *, seed: Sequence[int]) -> Policy:
-    """The policy of a method, without a stopping rule."""
     return make_policy(policy_of(name)[0], believed(name, problem), seed=seed, stopping=None)
 
 
@@ -169,16 +166,13 @@ def savings(times: Mapping[str, Array], *, seed: int) -> list[Saved]:
 
     Where no run differs, as when both were cut off in all of them, there is no interval.
     """
-    return [
-        Saved(full, blind, _more(times[blind] - times[full], seed))
-        for full, blind in FULL_AND_BLIND
-        if full in times and blind in times
-    ]
-
-
-def _more(differences: Array, seed: int) -> Estimate:
-    mean = estimate(differences, rng=rng_for(seed, "bootstrap"))
-    return mean if differences.any() else Estimate(0.0, None)
+    saved = []
+    for full, blind in FULL_AND_BLIND:
+        if full in times and blind in times:
+            more = times[blind] - times[full]
+            mean = estimate(more, rng=rng_for(seed, "bootstrap"))
+            saved.append(Saved(full, blind, mean if more.any() else Estimate(0.0, None)))
+    return saved
 
 
 def arrival_times(records: Records) -> dict[str, Array]:
@@ -225,10 +219,8 @@ def steps_table(groups: Mapping[str, Records]) -> Table:
 
 
 def group_entry(records: Records) -> dict[str, Any]:
-    """The summary of the methods of a group, for JSON."""
     saved = savings(arrival_times(records), seed=records.seed)
-    return {"policies": [as_entry(row) for row in summarise(records)], "diagonal_needs_more": saved_entries(saved)}
-
-
-def saved_entries(saved: Sequence[Saved]) -> list[dict[str, Any]]:
-    return [{**each._asdict(), "more": each.more._asdict()} for each in saved]
+    return {
+        "policies": [as_entry(row) for row in summarise(records)],
+        "diagonal_needs_more": [{**each._asdict(), "more": each.more._asdict()} for each in saved],
+    }

@@ -1,4 +1,4 @@
-"""Results as flat tables, in memory and as files a person can open."""
+"""Records and results as flat tables, in memory and as files a person can open."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,27 @@ from numpy.typing import NDArray
 from eccaht.base.files import replacing
 
 Table = dict[str, NDArray[Any]]  # column name -> one value a row
+Record = TypeVar("Record")
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
     return {column: np.array([row[column] for row in rows]) for column in columns or rows[0]}
+
+
+def cells(record: Any) -> dict[str, Any]:
+    """A dataclass as cells of a row; several values in one field have semicolons between."""
+    return {key: ";".join(map(_text, x)) if isinstance(x, tuple) else x for key, x in asdict(record).items()}
+
+
+def _text(value: str | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:g}" if isinstance(value, float) else str(int(value))
+
+
+def restored(kind: type[Record], row: Mapping[str, Any]) -> Record:
+    """The dataclass whose `asdict` was written as JSON, where tuples become lists."""
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
 
 
 def save_table(table: Table, path: Path) -> Path:

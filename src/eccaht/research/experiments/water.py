@@ -15,11 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from eccaht.base.arrays import as_count, as_positive
-from eccaht.base.durations import show_time
+from eccaht.base.clock import show_time
 from eccaht.base.randomness import rng_for
-from eccaht.plants.data.windows import Windows
-from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.model import Model
+from eccaht.plants import Model, Windows, calibrate
 from eccaht.research.datasets.water import DAY, WaterRecording, simulate
 from eccaht.research.experiments.comparison import Records
 from eccaht.research.experiments.localisation import RecordedSearch, check_reach, localise
@@ -66,7 +64,7 @@ class WaterSettings:
 
 
 @dataclass(frozen=True)
-class WaterAttack:
+class _WaterAttack:
     """Sensors that read too much for a while."""
 
     number: int
@@ -86,7 +84,7 @@ class WaterOutcome:
     """All of it: the model, the attacks, and by the number of attacked sensors the records of the searches."""
 
     model: Model
-    attacks: list[WaterAttack]
+    attacks: list[_WaterAttack]
     records: dict[str, Records]
     memory: dict[str, float]
     files: list[Path]
@@ -123,8 +121,7 @@ def run(
     return WaterOutcome(model, attacks, records, memory(model, model.prepare(history.rows())), files)
 
 
-def draw_attacks(model: Model, first: np.datetime64, settings: WaterSettings) -> list[WaterAttack]:
-    """Which sensors are moved when, and by how much."""
+def draw_attacks(model: Model, first: np.datetime64, settings: WaterSettings) -> list[_WaterAttack]:
     drawn = []
     for k in range(settings.attacks):
         rng = rng_for((settings.seed, k), "water", "attack")
@@ -133,11 +130,11 @@ def draw_attacks(model: Model, first: np.datetime64, settings: WaterSettings) ->
         start = first + np.timedelta64(LENGTH // 2 + k * EVERY, "s")
         sensors = tuple(model.names[i] for i in which)
         bias = tuple((settings.shift * model.scale[which]).tolist())
-        drawn.append(WaterAttack(k + 1, start, start + np.timedelta64(LENGTH, "s"), sensors, settings.shift, bias))
+        drawn.append(_WaterAttack(k + 1, start, start + np.timedelta64(LENGTH, "s"), sensors, settings.shift, bias))
     return drawn
 
 
-def attack(recording: WaterRecording, attacks: Sequence[WaterAttack]) -> WaterRecording:
+def attack(recording: WaterRecording, attacks: Sequence[_WaterAttack]) -> WaterRecording:
     values = recording.values.copy()
     for each in attacks:
         rows = (recording.times >= each.start) & (recording.times < each.end)
@@ -147,7 +144,7 @@ def attack(recording: WaterRecording, attacks: Sequence[WaterAttack]) -> WaterRe
 
 
 def group_searches(
-    model: Model, windows: Windows, attacks: Sequence[WaterAttack], settings: WaterSettings
+    model: Model, windows: Windows, attacks: Sequence[_WaterAttack], settings: WaterSettings
 ) -> dict[str, list[RecordedSearch]]:
     """The searches by the number of attacked sensors, in the whole windows of each attack."""
     groups: dict[str, list[RecordedSearch]] = {}

@@ -8,11 +8,11 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import cache, lru_cache
 from multiprocessing import resource_tracker
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
 from joblib.externals.loky import BrokenProcessPool, reusable_executor  # type: ignore[import-untyped]
@@ -21,6 +21,7 @@ from joblib.externals.loky.backend import (  # type: ignore[import-untyped]
 )
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+Item = TypeVar("Item", bound=Hashable)
 Backend = Literal["loky", "dask"]
 Results = Generator[Any, None, None]
 Start = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Results]  # results in any order
@@ -75,22 +76,34 @@ def local(jobs: int) -> Start:
     return start
 
 
-def batches(call: Callable[..., Any], plan: Any, items: Sequence[Any], jobs: int) -> Results:
-    """Call with the plan and some of the items at a time, in up to `jobs` processes; results in any order.
+def run_batches(
+    call: Callable[[Any, Item], Any],
+    plan: Any,
+    items: Sequence[Item],
+    jobs: int,
+    progress: Callable[[int], object] = lambda _: None,
+) -> dict[Item, Any]:
+    """Call with the plan and each item, some at a time, in up to `jobs` processes; results by item.
 
-    The plan is sent packed, and unpacked once by each worker.
+    The plan is sent packed, and unpacked once by each worker. `progress(n)` is called with the number of items that
+    were finished since the last call.
     """
     size = 1 if jobs == 1 else -(-len(items) // (_BATCHES * jobs))
     some = [items[start : start + size] for start in range(0, len(items), size)]
-    packed = pickle.dumps(plan)
-    yield from local(min(jobs, len(some)))(_planned, ((call, packed, batch) for batch in some))
+    packed, found = pickle.dumps(plan), dict[Item, Any]()
+    with closing(local(min(jobs, len(some)))(_planned, ((call, packed, batch) for batch in some))) as results:
+        for batch in results:
+            found |= batch
+            progress(len(batch))
+    return found
 
 
 unpacked: Callable[[bytes], Any] = lru_cache(maxsize=1)(pickle.loads)
 
 
-def _planned(call: Callable[..., Any], packed: bytes, items: Sequence[Any]) -> Any:
-    return call(unpacked(packed), items)
+def _planned(call: Callable[[Any, Item], Any], packed: bytes, items: Sequence[Item]) -> dict[Item, Any]:
+    plan = unpacked(packed)
+    return {item: call(plan, item) for item in items}
 
 
 def _limited(call: Callable[..., Any], *arguments: Any) -> Any:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.research.paper.results import Results, unlimited_budget
-from eccaht.research.paper.theorems import error_table, slopes
+from eccaht.research.paper.results import Results, error_table, slopes, unlimited_budget
 from eccaht.research.paper.verdicts import (
     FEWEST,
     Answer,

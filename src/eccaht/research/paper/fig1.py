@@ -1,27 +1,24 @@
-"""Figure 1: one search seen from inside, how it weighs streams and what it comes to believe."""
+"""Figure 1: one search seen from inside, how it weighs streams and what it comes to believe.
+
+`eccaht demo` shows the same search, and beside it how many measurements ecc-aht and joint need.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.base.arrays import Array, Index
 from eccaht.base.statistics import first_reached, reached_for_good
+from eccaht.research.experiments.comparison import run_policy
 from eccaht.research.experiments.tables import Table
-from eccaht.research.paper.catalogue import EXPERIMENTS
-from eccaht.research.paper.spec import Experiment
-from eccaht.streams.policies import Policy, make_policy
-from eccaht.streams.problem import Problem
-from eccaht.streams.run.loop import Step, steps
-from eccaht.streams.run.simulator import Simulator
-from eccaht.streams.stopping import Gap
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment
+from eccaht.streams import Gap, Policy, Problem, Simulator, Step, families, make_policy, steps
 
 ENTRY = EXPERIMENTS["fig1"]
 (_SETTING,), (POLICY,), HORIZON = ENTRY.settings, ENTRY.policies, ENTRY.horizon
@@ -132,7 +129,6 @@ class Fig1Outcome(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Is the final decision the true set?"""
         return self.decision == self.truth
 
     @property
@@ -142,9 +138,8 @@ class Fig1Outcome(NamedTuple):
 
 
 def outcome(table: Table) -> Fig1Outcome:
-    """Read the end of the search off its table."""
-    decided, anomalous = _by_step(table, "decided"), _by_step(table, "anomalous")
-    lead, threshold = _by_step(table, "lead")[:, 0], _by_step(table, "threshold")[:, 0]
+    decided, anomalous = by_step(table, "decided"), by_step(table, "anomalous")
+    lead, threshold = by_step(table, "lead")[:, 0], by_step(table, "threshold")[:, 0]
     hits = (decided & anomalous).sum(axis=1)
     # row 0 is the state before the first measurement, which neither curve counts
     stopped_at = first_reached((lead >= threshold)[1:], level=1.0)
@@ -157,114 +152,50 @@ def outcome(table: Table) -> Fig1Outcome:
     )
 
 
-def _by_step(table: Table, name: str) -> NDArray[Any]:
+def by_step(table: Table, name: str) -> NDArray[Any]:
     return table[name].reshape(-1, int(table["stream"].max()) + 1)
 
 
-# -- the figure ----------------------------------------------------------------------------------------
+# -- ecc-aht and joint side by side --------------------------------------------------------------------
 
-_RED, _BLUE = "#B2182B", "#2166AC"  # the ends of the heat map, so that a sign has one colour everywhere
-
-
-def draw(table: Table) -> Figure:
-    """Draw the six panels: beliefs at four times, all measurements, and one of them over the correlation it uses."""
-    from matplotlib.figure import Figure
-
-    from eccaht.base.presentation.style import TEXT_WIDTH, figure_style
-
-    with figure_style():
-        figure = Figure(figsize=(TEXT_WIDTH, 4.2))
-        rows = figure.add_gridspec(2, 1, height_ratios=[2, 3])
-        snapshots = (0, 1, CLOSE_UP, int(table["step"].max()))  # panels (a) to (d)
-        top, bottom = rows[0].subgridspec(1, len(snapshots)), rows[1].subgridspec(1, 2)
-        for place, letter, step in zip(range(len(snapshots)), "abcd", snapshots, strict=True):
-            _draw_beliefs(figure.add_subplot(top[place]), table, letter, step)
-        _draw_actions(figure, figure.add_subplot(bottom[0]), table)
-        _draw_close_up(figure.add_subplot(bottom[1]), table, CLOSE_UP)
-        _draw_legend(figure)
-    return figure
+COMPARED = ("ecc-aht", "joint")
+RUNS, LONGEST = 20, 200
 
 
-def _draw_beliefs(ax: Axes, table: Table, letter: str, step: int) -> None:
-    from eccaht.base.presentation.style import NEUTRAL, PALETTE
+class Needed(NamedTuple):
+    """Measurements until the set was right for good, one number a run, None where it never was within the horizon."""
 
-    belief, anomalous = _by_step(table, "belief")[step], _by_step(table, "anomalous")[step]
-    named = int((_by_step(table, "decided")[step] & anomalous).sum())
-    ax.bar(range(belief.size), belief, color=np.where(anomalous, PALETTE["green"], NEUTRAL), width=0.8)
-    found = "the prior" if step == 0 else f"{named} of {anomalous.sum()} found"
-    ax.set_title(f"({letter}) $t={step}$: {found}")
-    ax.set_ylim(0, 1.02)
-    if letter == "a":  # the four panels share their axis
-        ax.set_ylabel("belief $p_t(k)$")
-    else:
-        ax.tick_params(labelleft=False)
-    _number_streams(ax, belief.size)
+    problem: str
+    policy: str
+    times: list[int | None]
 
+    @property
+    def never(self) -> int:
+        """Runs that were not right at the end."""
+        return self.times.count(None)
 
-def _draw_actions(figure: Figure, ax: Axes, table: Table) -> None:
-    from eccaht.base.presentation.style import PALETTE
+    @property
+    def median(self) -> float | None:
+        """Of all runs; None if it lies beyond the horizon."""
+        middle = median(LONGEST + 1 if time is None else time for time in self.times)
+        return middle if middle <= LONGEST else None
 
-    weight, anomalous = _by_step(table, "weight")[1:], _by_step(table, "anomalous")[0]
-    limit = float(np.abs(weight).max())
-    steps, streams = weight.shape
-    edges = np.arange(steps + 1) + 0.5, np.arange(streams + 1) - 0.5
-    mesh = ax.pcolormesh(*edges, weight.T, cmap="RdBu_r", vmin=-limit, vmax=limit)
-    mesh.set(edgecolor="face", linewidth=0.2)  # without edges PDF viewers show white seams between the cells
-    truth = np.flatnonzero(anomalous)
-    right = np.full(truth.size, edges[0][-1] + 0.7)
-    ax.plot(right, truth, marker=4, color=PALETTE["green"], linestyle="", markersize=4, clip_on=False)
-    ax.set_xlim(edges[0][0], edges[0][-1])
-    ax.set_ylim(-0.5, streams - 0.5)
-    ax.set_title("(e) the measurements $c_t[k]$")
-    ax.set_xticks([1, *range(5, steps + 1, 5)])
-    ax.set_xlabel("measurement $t$")
-    ax.set_yticks(range(0, streams, 2))
-    ax.set_ylabel("stream $k$")
-    bar = figure.colorbar(mesh, ax=ax, label="weight $c_t[k]$", pad=0.04)
-    bar.outline.set_visible(False)
+    @property
+    def slowest(self) -> int | None:
+        """Of all runs; None if one never was right."""
+        return None if self.never else max(time or 0 for time in self.times)
 
 
-def _draw_close_up(ax: Axes, table: Table, step: int) -> None:
-    from eccaht.base.presentation.style import PALETTE
-
-    weight, correlation = _by_step(table, "weight")[step], _by_step(table, "correlation")[step]
-    champion, challenger = (int(_by_step(table, name)[step, 0]) for name in ("champion", "challenger"))
-    streams = range(weight.size)
-    ax.bar(streams, correlation, width=1.0, color=PALETTE["yellow"], alpha=0.5, label="correlation")
-    ax.bar(streams, weight, width=0.55, color=np.where(weight > 0, _RED, _BLUE), label="weight")
-    ax.axhline(0, color="black", linewidth=0.6)
-    _label(ax, champion, max(weight[champion], correlation[champion]), "champion", "bottom", streams[-1])
-    _label(ax, challenger, weight[challenger], "challenger", "top", streams[-1])
-    ax.margins(y=0.16)
-    ax.set_title(f"(f) $t={step}$: stream {champion} against stream {challenger}")
-    ax.set_ylabel(f"weight $c_{step}[k]$, correlation")
-    _number_streams(ax, weight.size)
+def problems() -> dict[str, Problem]:
+    """The demo's own problem, and one whose noise is shared along the rows and the columns of a grid."""
+    grid = Problem(families.kronecker(0.8, (8, 8)), shift=3.0, n_anomalies=4, budget=5.0)
+    return {"this problem, 3 of 15 streams": problem(), "kronecker noise, 4 of 64 streams": grid}
 
 
-def _label(ax: Axes, stream: int, height: float, text: str, side: str, last: int) -> None:
-    """Name a bar beyond its end, growing inwards from the edges of the panel."""
-    align = "left" if stream == 0 else "right" if stream == last else "center"
-    x = stream + {"left": -0.4, "center": 0.0, "right": 0.4}[align]
-    offset = (0, 1.5 if side == "bottom" else -1.5)
-    ax.annotate(text, (x, height), xytext=offset, textcoords="offset points", ha=align, va=side, fontsize=6.5)
-
-
-def _number_streams(ax: Axes, streams: int) -> None:
-    ax.set_xlim(-0.7, streams - 0.3)
-    ax.set_xticks(range(0, streams, 2))
-    ax.set_xlabel("stream $k$")
-
-
-def _draw_legend(figure: Figure) -> None:
-    from matplotlib.patches import Patch
-
-    from eccaht.base.presentation.style import NEUTRAL, PALETTE
-
-    handles = [
-        Patch(color=PALETTE["green"], label="anomalous stream"),
-        Patch(color=NEUTRAL, label="nominal stream"),
-        Patch(color=_RED, label="weight > 0"),
-        Patch(color=_BLUE, label="weight < 0"),
-        Patch(color=PALETTE["yellow"], alpha=0.5, label="correlation with the champion"),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, handlelength=1.0, columnspacing=1.5)
+def side_by_side(seed: int = 0) -> Iterator[Needed]:
+    """Run both policies on both problems; in run k all face the same anomalous set."""
+    for name, problem in problems().items():
+        for policy in COMPARED:
+            with threadpool_limits(1):  # a step is too small to gain from several threads
+                runs = [run_policy(problem, policy, LONGEST, (seed, run), {})[0] for run in range(RUNS)]
+            yield Needed(name, policy, [reached_for_good(hits, problem.known_number) for hits in runs])

@@ -1,7 +1,7 @@
-"""The pictures of the catalogue: F1 curves, sweeps of the time to F1 0.95, and final F1 against effective rank.
+"""The pictures of the catalogue: F1 curves, sweeps of the time to F1 0.95, final F1 against effective rank, figure 1.
 
-All are drawn from Results; no search is run. Effective ranks, and in a sweep of the budget the place where its limit
-stops binding, are computed from the settings.
+All are drawn from Results, figure 1 from its table; no search is run. Effective ranks, and in a sweep of the budget the
+place where its limit stops binding, are computed from the settings.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.base.presentation.style import TEXT_WIDTH, figure_style
+from eccaht.base.presentation.style import NEUTRAL, PALETTE, TEXT_WIDTH, figure_style
 from eccaht.base.statistics import bca_interval
 from eccaht.research.experiments.comparison import TARGET
-from eccaht.research.experiments.comparison_figure import draw_curves, policy_style
+from eccaht.research.experiments.figures import draw_curves, policy_style
+from eccaht.research.experiments.tables import Table
+from eccaht.research.paper.catalogue import Ranks
+from eccaht.research.paper.fig1 import CLOSE_UP, by_step
 from eccaht.research.paper.results import Results, unlimited_budget
-from eccaht.research.paper.spec import Ranks
 
 _FORMS = (("o", "-", True), ("s", "--", False), ("D", ":", True), ("v", "-.", False))  # marker, dash, filled
 _HOLLOW: dict[str, Any] = {"marker": "^", "markerfacecolor": "white", "markersize": 4.5, "linestyle": ""}
@@ -234,3 +237,98 @@ _DRAWINGS: dict[str, Callable[[Figure, Results], None]] = {
     "sweep": _draw_sweep,
     "rank": _draw_rank,
 }
+
+
+# -- figure 1: one search seen from inside -------------------------------------------------------------
+
+_RED, _BLUE = "#B2182B", "#2166AC"  # the ends of the heat map, so that a sign has one colour everywhere
+
+
+def draw_search(table: Table) -> Figure:
+    """Draw the six panels: beliefs at four times, all measurements, and one of them over the correlation it uses."""
+    with figure_style():
+        figure = Figure(figsize=(TEXT_WIDTH, 4.2))
+        rows = figure.add_gridspec(2, 1, height_ratios=[2, 3])
+        snapshots = (0, 1, CLOSE_UP, int(table["step"].max()))  # panels (a) to (d)
+        top, bottom = rows[0].subgridspec(1, len(snapshots)), rows[1].subgridspec(1, 2)
+        for place, letter, step in zip(range(len(snapshots)), "abcd", snapshots, strict=True):
+            _draw_beliefs(figure.add_subplot(top[place]), table, letter, step)
+        _draw_actions(figure, figure.add_subplot(bottom[0]), table)
+        _draw_close_up(figure.add_subplot(bottom[1]), table, CLOSE_UP)
+        _draw_legend(figure)
+    return figure
+
+
+def _draw_beliefs(ax: Axes, table: Table, letter: str, step: int) -> None:
+    belief, anomalous = by_step(table, "belief")[step], by_step(table, "anomalous")[step]
+    named = int((by_step(table, "decided")[step] & anomalous).sum())
+    ax.bar(range(belief.size), belief, color=np.where(anomalous, PALETTE["green"], NEUTRAL), width=0.8)
+    found = "the prior" if step == 0 else f"{named} of {anomalous.sum()} found"
+    ax.set_title(f"({letter}) $t={step}$: {found}")
+    ax.set_ylim(0, 1.02)
+    if letter == "a":  # the four panels share their axis
+        ax.set_ylabel("belief $p_t(k)$")
+    else:
+        ax.tick_params(labelleft=False)
+    _number_streams(ax, belief.size)
+
+
+def _draw_actions(figure: Figure, ax: Axes, table: Table) -> None:
+    weight, anomalous = by_step(table, "weight")[1:], by_step(table, "anomalous")[0]
+    limit = float(np.abs(weight).max())
+    steps, streams = weight.shape
+    edges = np.arange(steps + 1) + 0.5, np.arange(streams + 1) - 0.5
+    mesh = ax.pcolormesh(*edges, weight.T, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    mesh.set(edgecolor="face", linewidth=0.2)  # without edges PDF viewers show white seams between the cells
+    truth = np.flatnonzero(anomalous)
+    right = np.full(truth.size, edges[0][-1] + 0.7)
+    ax.plot(right, truth, marker=4, color=PALETTE["green"], linestyle="", markersize=4, clip_on=False)
+    ax.set_xlim(edges[0][0], edges[0][-1])
+    ax.set_ylim(-0.5, streams - 0.5)
+    ax.set_title("(e) the measurements $c_t[k]$")
+    ax.set_xticks([1, *range(5, steps + 1, 5)])
+    ax.set_xlabel("measurement $t$")
+    ax.set_yticks(range(0, streams, 2))
+    ax.set_ylabel("stream $k$")
+    bar = figure.colorbar(mesh, ax=ax, label="weight $c_t[k]$", pad=0.04)
+    bar.outline.set_visible(False)
+
+
+def _draw_close_up(ax: Axes, table: Table, step: int) -> None:
+    weight, correlation = by_step(table, "weight")[step], by_step(table, "correlation")[step]
+    champion, challenger = (int(by_step(table, name)[step, 0]) for name in ("champion", "challenger"))
+    streams = range(weight.size)
+    ax.bar(streams, correlation, width=1.0, color=PALETTE["yellow"], alpha=0.5, label="correlation")
+    ax.bar(streams, weight, width=0.55, color=np.where(weight > 0, _RED, _BLUE), label="weight")
+    ax.axhline(0, color="black", linewidth=0.6)
+    _label(ax, champion, max(weight[champion], correlation[champion]), "champion", "bottom", streams[-1])
+    _label(ax, challenger, weight[challenger], "challenger", "top", streams[-1])
+    ax.margins(y=0.16)
+    ax.set_title(f"(f) $t={step}$: stream {champion} against stream {challenger}")
+    ax.set_ylabel(f"weight $c_{step}[k]$, correlation")
+    _number_streams(ax, weight.size)
+
+
+def _label(ax: Axes, stream: int, height: float, text: str, side: str, last: int) -> None:
+    """Name a bar beyond its end, growing inwards from the edges of the panel."""
+    align = "left" if stream == 0 else "right" if stream == last else "center"
+    x = stream + {"left": -0.4, "center": 0.0, "right": 0.4}[align]
+    offset = (0, 1.5 if side == "bottom" else -1.5)
+    ax.annotate(text, (x, height), xytext=offset, textcoords="offset points", ha=align, va=side, fontsize=6.5)
+
+
+def _number_streams(ax: Axes, streams: int) -> None:
+    ax.set_xlim(-0.7, streams - 0.3)
+    ax.set_xticks(range(0, streams, 2))
+    ax.set_xlabel("stream $k$")
+
+
+def _draw_legend(figure: Figure) -> None:
+    handles = [
+        Patch(color=PALETTE["green"], label="anomalous stream"),
+        Patch(color=NEUTRAL, label="nominal stream"),
+        Patch(color=_RED, label="weight > 0"),
+        Patch(color=_BLUE, label="weight < 0"),
+        Patch(color=PALETTE["yellow"], alpha=0.5, label="correlation with the champion"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, handlelength=1.0, columnspacing=1.5)

@@ -28,10 +28,9 @@ from eccaht.base.presentation.document import (
 )
 from eccaht.research.experiments.tables import from_rows, save_table
 from eccaht.research.paper import storage
-from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment
 from eccaht.research.paper.claims import HOW_DECIDED, STAYS_WRONG, claims_about
 from eccaht.research.paper.results import Results
-from eccaht.research.paper.spec import Experiment
 from eccaht.research.paper.verdicts import Claim, Verdict, short
 from eccaht.version import __version__
 

@@ -20,10 +20,19 @@ from eccaht.research.experiments.abreast import run_abreast
 from eccaht.research.experiments.tables import Table, save_table
 from eccaht.research.experiments.workers import Backend, Start, local, workers
 from eccaht.research.paper import fig1, storage
-from eccaht.research.paper.results import Results, curve_table, rank_table, summary_table
-from eccaht.research.paper.spec import Cell, Experiment, Kind
-from eccaht.research.paper.theorems import announce, error_table, run_table, slope_table, stopping_times
-from eccaht.streams.policies import CATALOGUE
+from eccaht.research.paper.catalogue import Cell, Experiment, Kind
+from eccaht.research.paper.results import (
+    Results,
+    announce,
+    curve_table,
+    error_table,
+    rank_table,
+    run_table,
+    slope_table,
+    stopping_times,
+    summary_table,
+)
+from eccaht.streams import CATALOGUE
 from eccaht.version import __version__
 
 _PIECE = 2e6  # microseconds that a piece may take, more or less: what an interrupt may lose
@@ -257,6 +266,6 @@ def _finish(directory: Path, id: str) -> str:
     for name, table in made.items():
         save_table(table, directory / id / name)
     if experiment.pictures:
-        drawn = figures.draw(results) if experiment.compares else fig1.draw(made[f"{id}.csv"])
+        drawn = figures.draw(results) if experiment.compares else figures.draw_search(made[f"{id}.csv"])
         save_figure(drawn, directory / id / id)
     return id

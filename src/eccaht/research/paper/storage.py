@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from eccaht.base.files import locked, replacing
 from eccaht.research.experiments.tables import save_json
+from eccaht.research.paper.catalogue import Cell, Experiment
 from eccaht.research.paper.results import Results
-from eccaht.research.paper.spec import Cell, Experiment
-from eccaht.streams.policies import policy_names
+from eccaht.streams import policy_names
 from eccaht.version import __version__
 
 SPECIFICATION, MANIFEST, _CELLS = "spec.json", "manifest.json", "cells"

@@ -66,7 +66,6 @@ class Claim:
     biased: bool = False  # whether runs that stay wrong for ever are part of the reason, where there are any
 
     def verdict(self, results: Mapping[str, Results], directory: str = "DIR") -> Verdict:
-        """Judge the claim by the experiments that were run."""
         missing = [id for id in self.experiments if id not in results]
         if missing:
             return Verdict("not run", condition=f"eccaht reproduce {' '.join(missing)} --out {directory}")

@@ -18,9 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.base.arrays import as_count, as_positive
-from eccaht.plants.data.windows import Windows
-from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.model import Model
+from eccaht.plants import Model, Windows, calibrate
 from eccaht.research.datasets.wadi import (
     Attack,
     Matched,
@@ -74,7 +72,6 @@ class Prepared:
 
     @property
     def without(self) -> str:
-        """Which points have no column, and why."""
         return "; ".join(f"{point}: {why}" for point, why in self.unmatched.items())
 
 

@@ -9,18 +9,66 @@ senders only one succeeds.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from eccaht.service.alerts.channel import Channel, Message
+from eccaht.base.presentation.text import confident, listed
 from eccaht.service.store import schema
 
 KINDS = ("alarm", "over", "no-data", "data-back")  # what goes out: the beginnings and the ends
 NEVER = 1 << 62
 _box = schema.outbox
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+_HEADINGS = {"alarm": "ALARM", "over": "Over", "no-data": "NO DATA", "data-back": "Data back"}
+
+
+@dataclass(frozen=True)
+class Message:
+    """An event of a plant that goes out; key: the same however often it is sent."""
+
+    key: str
+    plant: str
+    number: int
+    kind: str
+    event: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        return {"key": self.key, "plant": self.plant, "number": self.number, "kind": self.kind, "event": self.event}
+
+    @property
+    def subject(self) -> str:
+        """One line for people.
+
+        >>> Message("k", "mill", 7, "alarm", {"named": ["LT-101", "TT-303"]}).subject
+        'ALARM mill: LT-101, TT-303'
+        """
+        heading, named = _HEADINGS.get(self.kind, self.kind), listed(list(self.event.get("named") or ()))
+        return _without_controls(f"{heading} {self.plant}: {named}" if named else f"{heading} {self.plant}")[:200]
+
+    @property
+    def body(self) -> str:
+        """A few lines for people."""
+        event = self.event
+        lines = [_without_controls(str(event.get("text") or self.subject)), ""]
+        facts = {"plant": self.plant, "time": event.get("time"), "onset": event.get("onset"), "event": self.number}
+        confidence = event.get("confidence")
+        if confidence is not None:
+            facts["confidence"] = confident(float(confidence))
+        lines += [f"{name}: {_without_controls(str(value))}" for name, value in facts.items() if value is not None]
+        return "\n".join([*lines, ""])
+
+
+def _without_controls(text: str) -> str:
+    """A text without line breaks and control characters, which would end a header or a line of a mail.
+
+    >>> _without_controls("mill\\r\\nBcc: x")
+    'mill Bcc: x'
+    """
+    return _CONTROL.sub(" ", text)
 
 
 @dataclass(frozen=True)
@@ -56,12 +104,11 @@ def rows_for(plant: str, event: Mapping[str, Any], channels: Iterable[str], now:
     return rows
 
 
-def take(
-    connection: sa.Connection, channel: str, now: int, lease: int, most: int = 20, *, longest: int = NEVER
-) -> list[Due]:
-    """Take rows of a channel that are due, each to be sent within `lease` microseconds; longest: see `_is_due`.
+def take(connection: sa.Connection, channel: str, now: int, lease: int, *, longest: int = NEVER) -> Due | None:
+    """Take a row of a channel that is due, to be sent within `lease` microseconds; longest: see `_is_due`.
 
-    The messages of a plant go out in their order: the end of an alarm waits for its beginning.
+    The messages of a plant go out in their order: the end of an alarm waits for its beginning. None if nothing is due,
+    or another sender was faster.
     """
     earlier = _box.alias()
     blocked = (
@@ -71,13 +118,13 @@ def take(
         .where(earlier.c.status.in_(["queued", "sending", "doubtful"]), earlier.c.next_at < NEVER)
     )
     open_rows = sa.select(_box).where(_box.c.status.in_(["queued", "doubtful"]), _box.c.channel == channel)
-    due = open_rows.where(_is_due(now, longest), ~blocked).order_by(_box.c.next_at, _box.c.id).limit(most)
-    taken = []
-    for row in connection.execute(due).all():
-        values = {"status": "sending", "tries": row.tries + 1, "next_at": now + lease}
-        if _step(connection, row.id, row.status, row.tries, values):
-            taken.append(Due(row.id, row.channel, row.tries + 1, row.document))
-    return taken
+    due = open_rows.where(_is_due(now, longest), ~blocked).order_by(_box.c.next_at, _box.c.id).limit(1)
+    row = connection.execute(due).first()
+    if row is None:
+        return None
+    values = {"status": "sending", "tries": row.tries + 1, "next_at": now + lease}
+    taken = _step(connection, row.id, row.status, row.tries, values)
+    return Due(row.id, row.channel, row.tries + 1, row.document) if taken else None
 
 
 def is_waiting(connection: sa.Connection, channel: str, now: int, longest: int = NEVER) -> bool:
@@ -86,40 +133,25 @@ def is_waiting(connection: sa.Connection, channel: str, now: int, longest: int =
     return connection.execute(waiting.limit(1)).first() is not None  # what is settled is never due
 
 
-def sent(connection: sa.Connection, due: Due, now: int) -> bool:
-    """The message arrived; False if another sender took the row in the meantime."""
-    return _settle(connection, due, "sent", NEVER, {"sent": now})
+def settle(connection: sa.Connection, due: Due, status: str, when: int = NEVER, **more: Any) -> bool:
+    """Write down what became of a message, and when it is tried again; False if another sender took it meanwhile.
+
+    status: "sent"; "queued" if it did not arrive and will be tried again, "failed" if not; "doubtful" if that is
+    unknown, and sending it again may bring it twice.
+    """
+    values = {"status": status, "next_at": when, "document": {**due.document, **more}}
+    return _step(connection, due.id, "sending", due.tries, values)
 
 
-def not_delivered(connection: sa.Connection, due: Due, again: int | None, reason: str) -> bool:
-    """The message did not arrive: try again then, or never."""
-    status, when = ("failed", NEVER) if again is None else ("queued", again)
-    return _settle(connection, due, status, when, {"said": reason})
-
-
-def perhaps_delivered(connection: sa.Connection, due: Due, reason: str) -> bool:
-    """It is unknown whether the message arrived, and sending it again may bring it twice."""
-    return _settle(connection, due, "doubtful", NEVER, {"said": reason})
-
-
-def recover(connection: sa.Connection, channel: Channel, now: int, longest: int = NEVER) -> int:
+def recover(connection: sa.Connection, channel: str, now: int, longest: int, *, idempotent: bool) -> int:
     """Mark what a sender left behind as doubtful, due again where that is harmless; return how many."""
-    left = sa.select(_box).where(_box.c.status == "sending", _box.c.channel == channel.name, _is_due(now, longest))
-    reason = {"said": "the sender ended without saying whether this arrived"}
-    return sum(
-        _step(
-            connection,
-            row.id,
-            "sending",
-            row.tries,
-            {
-                "status": "doubtful",
-                "next_at": now if channel.idempotent else NEVER,
-                "document": {**row.document, **reason},
-            },
-        )
-        for row in connection.execute(left).all()
-    )
+    left = sa.select(_box).where(_box.c.status == "sending", _box.c.channel == channel, _is_due(now, longest))
+    doubtful = {"status": "doubtful", "next_at": now if idempotent else NEVER}
+    recovered = 0
+    for row in connection.execute(left).all():
+        document = {**row.document, "said": "the sender ended without saying whether this arrived"}
+        recovered += _step(connection, row.id, "sending", row.tries, {**doubtful, "document": document})
+    return recovered
 
 
 def _is_due(now: int, longest: int) -> sa.ColumnElement[bool]:
@@ -129,11 +161,6 @@ def _is_due(now: int, longest: int) -> sa.ColumnElement[bool]:
     """
     at = _box.c.next_at
     return (_box.c.tries == 0) | (at <= now) | ((at > now + longest) & (at < NEVER))
-
-
-def _settle(connection: sa.Connection, due: Due, status: str, when: int, more: Mapping[str, Any]) -> bool:
-    values = {"status": status, "next_at": when, "document": {**due.document, **more}}
-    return _step(connection, due.id, "sending", due.tries, values)
 
 
 def _step(connection: sa.Connection, number: int, status: str, tries: int, values: Mapping[str, Any]) -> bool:

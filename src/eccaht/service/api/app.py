@@ -16,18 +16,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
-from eccaht.service.alerts.settings import make_sender
-from eccaht.service.api import files, health, ingest, metrics, past, plants, shapes, stream
+from eccaht.service.alerts.sender import make_sender
+from eccaht.service.api import files, health, past, plants, shapes
 from eccaht.service.rows import Busy
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.feeds import Feeds
-from eccaht.service.security import guard
+from eccaht.service.security import login
 from eccaht.service.settings import Settings
 from eccaht.service.store import Store
 from eccaht.version import __version__
 
 _LOG = logging.getLogger("eccaht.service")
-_ROUTERS = (plants.router, ingest.router, past.router, stream.router, health.router, metrics.router)
+_ROUTERS = (plants.router, plants.rows_router, past.router, plants.stream_router, health.router)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": shapes.ProblemShape} for code in (400, 401, 403, 404, 413, 415, 422, 429, 503)
 }
@@ -47,13 +47,13 @@ def make_app(settings: Settings) -> FastAPI:
         app.state.feeds = Feeds(engine)
         await app.state.feeds.start()
         sender.start()
-        tasks = [asyncio.create_task(_simulation(engine))] if settings.demo else []
+        simulation = asyncio.create_task(_simulation(engine)) if settings.demo else None
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            if simulation is not None:
+                simulation.cancel()
+                await asyncio.gather(simulation, return_exceptions=True)
             await app.state.feeds.stop()
             await engine.stop()
             await sender.stop()
@@ -71,7 +71,7 @@ def make_app(settings: Settings) -> FastAPI:
     app.state.engine, app.state.settings, app.state.store = engine, settings, store
     app.state.probe = health.Probe(store)
     limits = settings.limits
-    guard.install(app, settings.security, store, body=limits.body, model=limits.model)
+    login.install(app, settings.security, store, body=limits.body, model=limits.model)
     for router in _ROUTERS:
         app.include_router(router)
     files.install(app)
@@ -97,32 +97,23 @@ async def _put_plants(engine: Runtime, settings: Settings) -> None:
             await engine.put_plant(name, digest, plant.options(), "settings")
 
 
-def _add_errors(app: FastAPI) -> None:
-    """Errors are one line under `detail`."""
+def _problem(code: int, detail: str, **headers: str) -> JSONResponse:
+    """An error is one line under `detail`."""
+    return JSONResponse({"detail": " ".join(detail.split())[:500]}, code, headers)
 
-    def problem(code: int, detail: str, **headers: str) -> JSONResponse:
-        return JSONResponse({"detail": " ".join(detail.split())[:500]}, code, headers)
+
+def _add_errors(app: FastAPI) -> None:
+    codes: dict[type[Exception], int] = {LookupError: 404, plants.TooLarge: 413, plants.WrongType: 415, ValueError: 400}
+    for kind, code in codes.items():
+
+        @app.exception_handler(kind)
+        async def _refused(_: Request, error: Exception, code: int = code) -> Response:
+            return _problem(code, str(error))
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-
-    @app.exception_handler(LookupError)
-    async def _unknown(_: Request, error: LookupError) -> Response:
-        return problem(404, str(error))
-
-    @app.exception_handler(shapes.TooLarge)
-    async def _large(_: Request, error: shapes.TooLarge) -> Response:
-        return problem(413, str(error))
-
-    @app.exception_handler(shapes.WrongType)
-    async def _type(_: Request, error: shapes.WrongType) -> Response:
-        return problem(415, str(error))
-
-    @app.exception_handler(ValueError)
-    async def _wrong(_: Request, error: ValueError) -> Response:
-        return problem(400, str(error))
+        return _problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
     @app.exception_handler(ClientDisconnect)
     async def _left(_: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
@@ -131,9 +122,9 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Busy)
     async def _busy(_: Request, error: Busy) -> Response:
         code = 503 if error.broken else 429
-        return problem(code, str(error), **{"Retry-After": str(math.ceil(error.after))})
+        return _problem(code, str(error), **{"Retry-After": str(math.ceil(error.after))})
 
     @app.exception_handler(sa.exc.OperationalError)
     async def _store(request: Request, error: sa.exc.OperationalError) -> Response:
         _LOG.error("store: %s", request.app.state.store.error_line(error))
-        return problem(503, "the store does not answer: try again", **{"Retry-After": "1"})
+        return _problem(503, "the store does not answer: try again", **{"Retry-After": "1"})

@@ -1,26 +1,45 @@
-"""Whether the service works: it tries what it needs, which is to write to the store."""
+"""How the service itself does: whether it works, by trying to write to the store, and its numbers for Prometheus."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
+from collections import Counter
+from collections.abc import Iterator
 from time import monotonic
+from typing import Literal
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+from pydantic import BaseModel
 
-from eccaht.service.api import shapes
 from eccaht.service.api.plants import engine_of
-from eccaht.service.store import Store, queries, schema
-from eccaht.service.store.store import now
+from eccaht.service.runtime.engine import Runtime
+from eccaht.service.security.guard import require
+from eccaht.service.store import Store, schema
+from eccaht.service.store.schema import STATES
+from eccaht.service.store.store import now, upsert
 
 router = APIRouter()
 _LOG = logging.getLogger("eccaht.service")
-_KEPT = 1.5  # seconds for which a result holds: whoever asks more often makes no work
+_KEPT = 1.5  # seconds for which a result holds: asking more often makes no work
 _PATIENCE = 3.0  # seconds that a write may take
 _RECENT = 60.0  # seconds for which rows that were not stored count, if none were stored since
+
+
+class HealthShape(BaseModel):
+    """Whether the service works; without_data: plants that are not watched for want of rows."""
+
+    status: Literal["ok", "starting", "broken"]
+    plants: int
+    without_data: int
+    detail: str = ""
 
 
 class Probe:
@@ -57,7 +76,7 @@ class Probe:
         with self._store.begin() as connection:
             if not self._store.is_sqlite:  # which waits for ever by itself
                 connection.execute(sa.text("SET LOCAL statement_timeout = '10s'"))
-            queries.upsert(connection, schema.meta, [{"name": "checked", "value": str(now())}])
+            upsert(connection, schema.meta, [{"name": "checked", "value": str(now())}])
 
     def _note(self, found: str, error: Exception | None = None) -> None:
         """Keep a result, and say in the log when it is another one than before."""
@@ -75,7 +94,7 @@ def _name(error: Exception) -> str:
     return getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or type(error).__name__
 
 
-@router.get("/healthz", response_model=shapes.HealthShape)
+@router.get("/healthz", response_model=HealthShape)
 async def healthz(request: Request) -> Response:
     """Whether the service takes rows and can store them."""
     engine, probe = engine_of(request), request.app.state.probe
@@ -91,5 +110,64 @@ async def healthz(request: Request) -> Response:
     views = engine.views()
     without = sum(view.no_data is not None for view in views.values())
     found = {"status": status, "plants": len(views), "without_data": without, "detail": detail}
-    health = shapes.HealthShape.model_validate(found)
+    health = HealthShape.model_validate(found)
     return JSONResponse(health.model_dump(), 200 if status == "ok" else 503)
+
+
+_admitted = require("read")
+_COUNTED = {
+    "windows": "Windows that were stored.",
+    "events": "Events that were stored.",
+    "rows": "Rows that were taken.",
+    "late": "Rows that came too late for their window.",
+    "duplicate": "Rows that had come before.",
+    "refused": "Deliveries refused because too many waited.",
+    "failed": "Deliveries and orders that failed.",
+}
+
+
+@router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})
+def metrics(request: Request) -> Response:
+    """Numbers for Prometheus; those of single plants, which name them, for a token with the scope `read`."""
+    named = "authorization" in request.headers
+    if named:
+        _admitted(request)
+    registry = CollectorRegistry()  # of this request: the library's own would mix the services of one process
+    registry.register(_Numbers(engine_of(request), named))
+    return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+class _Numbers(Collector):
+    def __init__(self, engine: Runtime, named: bool) -> None:
+        self._engine, self._named = engine, named
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing: a registry need not compare what one collector alone brings."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """All numbers as they are now."""
+        engine, views = self._engine, self._engine.views()
+        found = Counter(view.state for view in views.values())
+        states = GaugeMetricFamily("eccaht_plants", "Plants by state.", labels=["state"])
+        for state in STATES:
+            states.add_metric([state], found[state])
+        yield states
+        blind = sum(view.no_data is not None for view in views.values())
+        yield GaugeMetricFamily("eccaht_plants_without_data", "Plants that are not watched for want of rows.", blind)
+        for name, what in _COUNTED.items():
+            yield CounterMetricFamily(f"eccaht_{name}", what, engine.counts[name])
+        yield GaugeMetricFamily("eccaht_waiting", "Deliveries that wait to be stored.", engine.waiting)
+        yield GaugeMetricFamily("eccaht_clients", "Open streams of events.", engine.hub.clients)
+        yield CounterMetricFamily("eccaht_resyncs", "Clients that were too slow.", engine.hub.dropped)
+        yield GaugeMetricFamily("eccaht_up", "Whether the service takes rows.", int(engine.alive))
+        if self._named:
+            what = "How unusual the last windows are: 1 raises an alarm."
+            evidence = GaugeMetricFamily("eccaht_evidence", what, labels=["plant"])
+            for name, view in sorted(views.items()):
+                evidence.add_metric([name], view.evidence)
+            yield evidence
+            no_data = GaugeMetricFamily("eccaht_no_data", "Whether the plant has no data.", labels=["plant"])
+            for name, view in sorted(views.items()):
+                no_data.add_metric([name], int(view.no_data is not None))
+            yield no_data

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import numpy as np
 import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from eccaht.base.clock import microseconds
 from eccaht.service.api import shapes
 from eccaht.service.api.plants import engine_of
 from eccaht.service.api.shapes import Before, Limit, Moment, Number, PlantName, Points, Sensors
-from eccaht.service.runtime import courses, incidents
-from eccaht.service.runtime.documents import action_document, finite, moment, stamp
-from eccaht.service.runtime.standing import PlantView
+from eccaht.service.runtime import past
+from eccaht.service.runtime.views import PlantView, action_document, finite, moment, stamp
 from eccaht.service.security.guard import require
 from eccaht.service.store import history
 from eccaht.service.store.schema import STATES
 
 router = APIRouter(prefix="/api", tags=["past"])
 READ, ADMIN = Depends(require("read")), Depends(require("admin"))
-_DIGITS = Annotated[str | None, Query(max_length=40, pattern=r"^[a-z-]+$")]
+_NEVER = 1 << 60  # when an alert is tried next that is not tried again, at least
+_KIND = Annotated[str | None, Query(max_length=40, pattern=r"^[a-z-]+$")]
 _PLACE = Annotated[str | None, Query(pattern=r"^-?[0-9]{1,19}(\.[0-9]{1,19}\.[A-Za-z0-9][A-Za-z0-9 ._-]{0,63})?$")]
 
 
@@ -47,13 +47,11 @@ def _span(connection: sa.Connection, view: PlantView, start: str | None, stop: s
 def _microseconds(view: PlantView, text: str | None, name: str) -> int | None:
     if text is None:
         return None
-    try:
-        found = int(view.model.clock.parse(text.strip(), name).astype("datetime64[us]").astype(np.int64))
-    except OverflowError:
-        raise ValueError(f"{name} {text!r} is out of range") from None
-    if abs(found) > 2**60:
-        raise ValueError(f"{name} {text!r} is out of range")
-    return found
+    with suppress(OverflowError):
+        found = microseconds(view.model.clock.parse(text.strip(), name))
+        if abs(found) <= 2**60:
+            return found
+    raise ValueError(f"{name} {text!r} is out of range")
 
 
 @router.get("/plants/{plant}/evidence", dependencies=[READ])
@@ -85,7 +83,7 @@ def series(
     with _reading(request, plant) as (connection, view):
         _known(view, sensor)
         span = _span(connection, view, start, stop)
-        return shapes.Series(**courses.series(connection, view, list(dict.fromkeys(sensor)), span, points))
+        return shapes.Series(**past.series(connection, view, list(dict.fromkeys(sensor)), span, points))
 
 
 @router.get("/plants/{plant}/correlation", dependencies=[READ])
@@ -94,12 +92,12 @@ def correlation(request: Request, plant: PlantName, sensor: Sensors) -> shapes.C
     view = engine_of(request).view(plant)
     _known(view, sensor)
     chosen = list(dict.fromkeys(sensor))
-    return shapes.Correlation(sensors=chosen, matrix=courses.correlation(view.model, chosen))
+    return shapes.Correlation(sensors=chosen, matrix=past.correlation(view.model, chosen))
 
 
 @router.get("/plants/{plant}/events", dependencies=[READ])
 def events(
-    request: Request, plant: PlantName, before: Before = None, limit: Limit = 100, kind: _DIGITS = None
+    request: Request, plant: PlantName, before: Before = None, limit: Limit = 100, kind: _KIND = None
 ) -> shapes.Events:
     """Events of a plant, the newest first; before: the number of an event, as `next` has it."""
     with _reading(request, plant) as (connection, _):
@@ -108,7 +106,7 @@ def events(
 
 
 @router.get("/events", dependencies=[READ])
-def all_events(request: Request, before: _PLACE = None, limit: Limit = 100, kind: _DIGITS = None) -> shapes.Events:
+def all_events(request: Request, before: _PLACE = None, limit: Limit = 100, kind: _KIND = None) -> shapes.Events:
     """Events of all plants, the newest first; before: the `next` of another answer, or a time in microseconds.
 
     Who reads on by `next` gets each event once, also those of equal time and while new ones come.
@@ -123,7 +121,7 @@ def all_events(request: Request, before: _PLACE = None, limit: Limit = 100, kind
 def list_incidents(request: Request, plant: PlantName, before: Before = None, limit: Limit = 100) -> shapes.Incidents:
     """Alarms of a plant, the newest first; before: the number of one."""
     with _reading(request, plant) as (connection, _):
-        found, more = incidents.rows(connection, plant, before, limit)
+        found, more = past.incident_rows(connection, plant, before, limit)
     return shapes.Incidents(incidents=[shapes.IncidentRow(**row) for row in found], more=more)
 
 
@@ -131,14 +129,14 @@ def list_incidents(request: Request, plant: PlantName, before: Before = None, li
 def incident(request: Request, plant: PlantName, number: Number) -> shapes.IncidentShape:
     """All of an alarm."""
     with _reading(request, plant) as (connection, view):
-        return shapes.IncidentShape(**incidents.document(connection, view, number))
+        return shapes.IncidentShape(**past.incident_document(connection, view, number))
 
 
 @router.get("/plants/{plant}/incidents/{number}/report", dependencies=[READ], response_class=HTMLResponse)
 def report(request: Request, plant: PlantName, number: Number) -> Response:
     """The report of an alarm, a page to keep."""
     with _reading(request, plant) as (connection, view):
-        text = incidents.report(connection, view, number)
+        text = past.report(connection, view, number)
     return HTMLResponse(text, headers=_attachment(f"{plant}-{number}.html"))
 
 
@@ -151,7 +149,7 @@ def report(request: Request, plant: PlantName, number: Number) -> Response:
 def ledger(request: Request, plant: PlantName, number: Number) -> Response:
     """All that was reported and done about an alarm, a document a line."""
     with _reading(request, plant) as (connection, view):
-        text = incidents.ledger(connection, view, number)
+        text = past.ledger(connection, view, number)
     return Response(text, media_type="application/x-ndjson", headers=_attachment(f"{plant}-{number}.jsonl"))
 
 
@@ -168,14 +166,9 @@ def outbox(request: Request, before: Before = None, limit: Limit = 100) -> shape
     """Alerts, the newest first; before: an id."""
     with engine_of(request).store.read() as connection:
         found, more = history.alerts(connection, before, limit)
-    return shapes.Outbox(
-        outbox=[shapes.Alert(**{**row, "next_at": _later(row["next_at"])}) for row in found], more=more
-    )
-
-
-def _later(time: int) -> str | None:
-    """When the next try is; None for what is not tried again."""
-    return moment(time) if time < 1 << 60 else None
+    for row in found:
+        row["next_at"] = moment(row["next_at"]) if row["next_at"] < _NEVER else None
+    return shapes.Outbox(outbox=[shapes.Alert(**row) for row in found], more=more)
 
 
 def _known(view: PlantView, sensors: list[str]) -> None:

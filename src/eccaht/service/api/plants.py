@@ -1,23 +1,65 @@
-"""Plants as they are now, what operators do, and how plants and models come and go."""
+"""Plants as they are now and as they change, rows that come by HTTP, what operators do, and how plants and models come
+and go.
+
+Rows are JSON as a list or in lines, or CSV, and are read as those of brokers are. Changes are server-sent events.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
 
 import sqlalchemy as sa
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from eccaht.service.api import shapes
 from eccaht.service.api.shapes import PlantName
-from eccaht.service.runtime.documents import moment, overview, plant_document
 from eccaht.service.runtime.engine import Runtime
+from eccaht.service.runtime.views import Hub, moment, overview, plant_document
 from eccaht.service.security.guard import require
+from eccaht.service.sources.parsing import Most, Payloads
+from eccaht.service.sources.settings import Format, ReadingSettings
 from eccaht.service.store import history, schema
 
 router = APIRouter(prefix="/api", tags=["plants"])
-READ, OPERATE, ADMIN = (Depends(require(scope)) for scope in ("read", "operate", "admin"))
+rows_router = APIRouter(prefix="/api", tags=["rows"])
+stream_router = APIRouter(prefix="/api", tags=["stream"])
+READ, INGEST, OPERATE, ADMIN = (Depends(require(scope)) for scope in ("read", "ingest", "operate", "admin"))
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": _BINARY}}}
+_MODEL = {"requestBody": {"required": True, "content": {"application/octet-stream": _BINARY}}}
+_VALUE: dict[str, Any] = {"type": ["number", "string", "boolean", "null"]}
+_ROW: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "time": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+        "values": {"type": "object", "additionalProperties": _VALUE},
+    },
+}
+_ROWS = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"type": "array", "items": _ROW}},
+            "application/x-ndjson": {"schema": {"type": "string"}},
+            "text/csv": {"schema": {"type": "string"}},
+        },
+    }
+}
+_UNKNOWN, _LONGEST = 100, 256  # names of unknown columns that are shown, and letters of each
+_CELLS = 4_000_000  # of one delivery
+_FORMATS: dict[str, Format] = {"application/x-ndjson": "json", "application/json": "json", "text/csv": "csv"}
+_READERS = ThreadPoolExecutor(2, thread_name_prefix="eccaht-rows")  # few: what they parse must fit into the memory
+
+
+class TooLarge(ValueError):
+    """A body that is longer than it may be."""
+
+
+class WrongType(ValueError):
+    """A body of another kind than the route takes."""
 
 
 def engine_of(request: Request) -> Runtime:
@@ -61,6 +103,24 @@ async def remove_plant(request: Request, plant: PlantName) -> shapes.Nothing:
     await request.app.state.feeds.end(plant)
     await engine.remove_plant(plant, request.state.who)
     return shapes.Nothing()
+
+
+@rows_router.post("/plants/{plant}/rows", dependencies=[INGEST], openapi_extra=_ROWS)
+async def rows(request: Request, plant: PlantName, how: Annotated[ReadingSettings, Query()]) -> shapes.Delivered:
+    """Take rows; they are stored once this answers."""
+    engine = engine_of(request)
+    target, limits = engine.target(plant), engine.settings.limits
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in _FORMATS:
+        raise WrongType(f"Content-Type {kind[:80] or 'is missing'}: use {', '.join(_FORMATS)}")
+    most = Most(limits.body, limits.rows, _CELLS)
+    payloads = Payloads.of(how, target, format=_FORMATS[kind], most=most)
+    body = await _body_of(request, limits.body)
+    # in a thread: a large body must not hold other requests up
+    found = await asyncio.get_running_loop().run_in_executor(_READERS, payloads.rows, body)
+    taken = await engine.submit(plant, found, source="http")
+    unknown = [name[:_LONGEST] for name in taken.unknown[:_UNKNOWN]]
+    return shapes.Delivered(**{**taken._asdict(), "unknown": unknown})
 
 
 @router.post("/plants/{plant}/acknowledge", dependencies=[OPERATE])
@@ -108,24 +168,24 @@ def models(request: Request) -> shapes.ModelsShape:
     return shapes.ModelsShape(models=[shapes.ModelRow(**row) for row in rows])
 
 
-@router.post("/models", dependencies=[ADMIN], openapi_extra=_BODY)
+@router.post("/models", dependencies=[ADMIN], openapi_extra=_MODEL)
 async def upload(
     request: Request, name: Annotated[str, Query(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
 ) -> shapes.Uploaded:
     """Keep a model, the file that 'eccaht calibrate' wrote."""
     engine = engine_of(request)
-    content = await body_of(request, engine.settings.limits.model)
+    content = await _body_of(request, engine.settings.limits.model)
     digest, sensors = await engine.add_model(content, name, request.state.who)
     return shapes.Uploaded(digest=digest, sensors=sensors)
 
 
-async def body_of(request: Request, most: int) -> bytes:
+async def _body_of(request: Request, most: int) -> bytes:
     """The body of a request, which is refused as soon as it is too long."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > most:
-            raise shapes.TooLarge(f"the body has more than {most} bytes: send less at a time")
+            raise TooLarge(f"the body has more than {most} bytes: send less at a time")
         parts.append(part)
     return b"".join(parts)
 
@@ -135,3 +195,36 @@ async def _order(request: Request, plant: str, text: str) -> shapes.DoneShape:
         raise ValueError("an order is one line")
     events = await engine_of(request).order(plant, text, request.state.who)
     return shapes.DoneShape(events=[shapes.EventDocument(**event.document(), plant=plant) for event in events])
+
+
+class _Stream(StreamingResponse):
+    """Takes its place among the clients before it answers: without one, the answer is an error and no stream."""
+
+    def __init__(self, hub: Hub, plant: str | None, after: int | None) -> None:
+        super().__init__(
+            (), media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+        self._hub, self._plant, self._after = hub, plant, after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send messages until the client or the service ends."""
+        with self._hub.listen(self._plant, self._after) as self.body_iterator:
+            await super().__call__(scope, receive, send)
+
+
+@stream_router.get(
+    "/stream",
+    dependencies=[READ],
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}},
+)
+async def stream(
+    request: Request,
+    plant: Annotated[str | None, Query(max_length=64)] = None,
+    last_event_id: Annotated[str | None, Header(pattern=r"^\d{1,18}$")] = None,
+) -> StreamingResponse:
+    """Messages `plants`, `window`, `event`, `source`, `comment`, `heartbeat`, and `resync`: read everything anew."""
+    engine = engine_of(request)
+    if plant is not None:
+        engine.view(plant)
+    return _Stream(engine.hub, plant, None if last_event_id is None else int(last_event_id))

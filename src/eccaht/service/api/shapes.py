@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from eccaht.plants.model.plausible import LONGEST_TEXT
+from eccaht.plants.model.model_file import LONGEST_TEXT
+from eccaht.service.parts import Line, Text, readable
 from eccaht.service.settings import PlantOptions
-from eccaht.service.texts import Line, Text, readable
-from eccaht.streams.watch.alarm import State
+from eccaht.streams import State
 
 PlantName = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 Number = Annotated[int, Path(ge=1, le=2**62)]
@@ -173,17 +173,16 @@ class Nothing(RequestShape):
     """An empty object."""
 
 
-class Shelve(RequestShape):
-    """A sensor to leave out, and for how long."""
-
-    sensor: Line = Field(min_length=1, max_length=LONGEST_TEXT)
-    duration: Line = Field(min_length=1, max_length=40, examples=["2h"])
-
-
 class Unshelve(RequestShape):
     """A sensor to take back."""
 
     sensor: Line = Field(min_length=1, max_length=LONGEST_TEXT)
+
+
+class Shelve(Unshelve):
+    """A sensor to leave out, and for how long."""
+
+    duration: Line = Field(min_length=1, max_length=40, examples=["2h"])
 
 
 class Comment(RequestShape):
@@ -198,10 +197,6 @@ class PutPlant(PlantOptions):
     model: str = Field(pattern=r"^[0-9a-f]{64}$")
 
     _readable = field_validator("sources", mode="before")(readable)
-
-    def options(self) -> PlantOptions:
-        """Without the model."""
-        return PlantOptions(**self.model_dump(exclude={"model"}))
 
 
 class ModelRow(BaseModel):
@@ -225,15 +220,6 @@ class Uploaded(BaseModel):
 
     digest: str
     sensors: int
-
-
-class HealthShape(BaseModel):
-    """Whether the service works; without_data: plants that are not watched for want of rows."""
-
-    status: Literal["ok", "starting", "broken"]
-    plants: int
-    without_data: int
-    detail: str = ""
 
 
 class EvidenceShape(BaseModel):
@@ -354,11 +340,3 @@ class Outbox(BaseModel):
 
     outbox: list[Alert]
     more: bool
-
-
-class TooLarge(ValueError):
-    """A body that is longer than it may be."""
-
-
-class WrongType(ValueError):
-    """A body of another kind than the route takes."""

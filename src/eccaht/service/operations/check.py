@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from eccaht.base.durations import show_duration
+from eccaht.base.clock import show_duration
 from eccaht.base.presentation.text import counted
-from eccaht.plants.model.model import Model, load_model, parse_model
-from eccaht.service.rows import Rows, SourceState, Taken, UnknownPlant
+from eccaht.plants import Model, load_model, parse_model
+from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.feeds import feed_of
 from eccaht.service.runtime.plant import LivePlant
-from eccaht.service.security import scopes, tokens
+from eccaht.service.security import guard
 from eccaht.service.security.guard import check_host
+from eccaht.service.security.settings import SCOPES
 from eccaht.service.settings import PlantOptions, PlantSettings, Settings
-from eccaht.service.sources import Target, make_feed, read_settings
+from eccaht.service.sources import make_feed, read_settings
 from eccaht.service.store import Store, schema
-from eccaht.service.store.migrations import VERSION, version_of
+from eccaht.service.store.schema import VERSION, version_of
 from eccaht.service.store.store import now
 
 
@@ -30,36 +31,20 @@ class Line(NamedTuple):
     text: str
 
 
-class _Nowhere:
-    """In place of the engine, for sources that are only looked at and never run."""
-
-    most_rows = 1
-
-    async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
-        raise NotImplementedError
-
-    def source_state(self, plant: str, source: str, state: SourceState) -> None:
-        """Forget it."""
-
-    async def position(self, plant: str, source: str) -> dict[str, Any] | None:
-        """There is none."""
-
-    async def set_position(self, plant: str, source: str, document: dict[str, Any]) -> None:
-        """Forget it."""
-
-
 def check(settings: Settings) -> Iterator[Line]:
     """One line for the store, each plant and source, each alert, and where the service would listen."""
     store = Store(settings.store.url.get_secret_value(), settings.store.schema_name)
+    sink = Runtime(store, settings)  # which is never started: sources are only looked at
     try:
         made, line = _store(store)
         yield line
         for name, plant in settings.plants.items():
-            yield from _plant(name, plant)
+            yield from _plant(name, plant, sink)
         if made:
-            yield from _known_plants(store, settings)
-        yield from _shared_sources(settings)
-        yield from _alerts(settings)
+            yield from _known_plants(store, settings, sink)
+        yield from _shared_sources(settings, sink)
+        for channel in settings.alerts.channels():
+            yield Line(True, f"alerts: {channel.name} ({type(channel).__name__.lower()})")
         if line.good:
             yield _listening(store, settings, made=made)
     finally:
@@ -84,16 +69,16 @@ def _store(store: Store) -> tuple[bool, Line]:
     return False, Line(not newer, f"store {shown}: {text}")
 
 
-def _plant(name: str, plant: PlantSettings) -> Iterator[Line]:
+def _plant(name: str, plant: PlantSettings, sink: Runtime) -> Iterator[Line]:
     try:
         model = load_model(plant.model)
     except (ValueError, OSError) as error:
         yield Line(False, f"plant {name}: {error}")
         return
-    yield from _watched(name, model, plant.options(), "")
+    yield from _watched(name, model, plant.options(), "", sink)
 
 
-def _known_plants(store: Store, settings: Settings) -> Iterator[Line]:
+def _known_plants(store: Store, settings: Settings, sink: Runtime) -> Iterator[Line]:
     """Plants that came by the API: they are watched too."""
     plants, models = schema.plants, schema.models
     with store.read() as connection:
@@ -101,10 +86,10 @@ def _known_plants(store: Store, settings: Settings) -> Iterator[Line]:
         for row in connection.execute(joined.order_by(plants.c.name)):
             if row.name not in settings.plants:
                 model = parse_model(row.content, f"the model of {row.name}")
-                yield from _watched(row.name, model, PlantOptions(**row.options), " (of the store)")
+                yield from _watched(row.name, model, PlantOptions(**row.options), " (of the store)", sink)
 
 
-def _watched(name: str, model: Model, options: PlantOptions, where: str) -> Iterator[Line]:
+def _watched(name: str, model: Model, options: PlantOptions, where: str, sink: Runtime) -> Iterator[Line]:
     length = model.clock.length(model.seconds)
     try:
         LivePlant.session_for(model, "", options)
@@ -117,40 +102,31 @@ def _watched(name: str, model: Model, options: PlantOptions, where: str) -> Iter
     for source, secret in options.sources.items():
         document = secret.get_secret_value()
         try:
-            feed_of(source, document, name, model, _Nowhere())
+            feed_of(source, document, name, model, sink)
         except (ValueError, OSError) as error:
             yield Line(False, f"plant {name}{where}: {error}")
         else:
             yield Line(True, f"plant {name}{where}: source {source} ({document['kind']})")
 
 
-def _shared_sources(settings: Settings) -> Iterator[Line]:
-
-    def unknown(plant: str) -> Target:
-        raise UnknownPlant(plant)
-
+def _shared_sources(settings: Settings, sink: Runtime) -> Iterator[Line]:
     for name, secret in settings.sources.items():
         document = secret.get_secret_value()
         try:
-            make_feed(name, read_settings(document, name), unknown, _Nowhere())
+            make_feed(name, read_settings(document, name), sink.target, sink)
         except ValueError as error:
             yield Line(False, str(error))
         else:
             yield Line(True, f"source {name} of several plants ({document['kind']})")
 
 
-def _alerts(settings: Settings) -> Iterator[Line]:
-    for channel in settings.alerts.channels():
-        yield Line(True, f"alerts: {channel.name} ({type(channel).__name__.lower()})")
-
-
 def _listening(store: Store, settings: Settings, *, made: bool) -> Line:
     host, port = settings.listen.host, settings.listen.port
-    known: list[tokens.Token] = []
+    known: list[guard.Token] = []
     if made:
         with store.read() as connection:
-            known = [token for token in tokens.listed(connection) if token.state(now()) == "valid"]
-    kinds = {scope: sum(scope in token.scopes for token in known) for scope in scopes.SCOPES}
+            known = [token for token in guard.listed(connection) if token.state(now()) == "valid"]
+    kinds = {scope: sum(scope in token.scopes for token in known) for scope in SCOPES}
     held = ", ".join(f"{many} {scope}" for scope, many in kinds.items() if many) or "none yet"
     try:
         check_host(host, has_token=bool(known), is_open=settings.security.open)

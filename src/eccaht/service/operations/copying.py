@@ -1,4 +1,4 @@
-"""A store into another one, of either kind: all of it, compared afterwards, or nothing.
+"""A store into another one, of either kind, into a backup, which is one file of SQLite, and back: all of it or nothing.
 
 Everything is read at one moment and written in one transaction, so that a running service does not disturb the copy and
 an interrupted one leaves nothing. What was written is read again before it is kept: as many rows of each table, and the
@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from eccaht.base.files import NotWritten, destination, regular_file
 from eccaht.service.store import schema
-from eccaht.service.store.migrations import VERSION, version_of
+from eccaht.service.store.schema import VERSION, version_of
+from eccaht.service.store.store import Store
 
 _ROWS = 1000  # at a time
 _MODULUS = 1 << 256
+_MAGIC = b"SQLite format 3\0"  # how a file of SQLite begins
 
 
 class Copied(NamedTuple):
@@ -30,18 +38,31 @@ class Copied(NamedTuple):
     digest: str
 
 
-class Readable(Protocol):
-    """What can be copied: a store, or the file of a backup."""
+class Backup:
+    """The file of a backup, which is only read."""
 
-    def read(self) -> AbstractContextManager[sa.Connection]:
-        """A connection that sees one moment."""
+    def __init__(self, path: Path) -> None:
+        with regular_file(path, "backup") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise ValueError(f"{path} is no backup: give a file that 'eccaht store backup' wrote")
+        place = f"file:{quote(os.fspath(path.resolve()))}?mode=ro&immutable=1"
+        self._path = path
+        self._engine = sa.create_engine(
+            "sqlite://", creator=lambda: sqlite3.connect(place, uri=True), poolclass=sa.NullPool
+        )
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except sa.exc.DatabaseError as error:
+            if isinstance(error.orig, sqlite3.DatabaseError):
+                raise ValueError(f"the backup {self._path} is damaged: {error.orig}") from None
+            raise
 
 
-class Writable(Protocol):
-    """Where a copy can go: a store whose tables are made."""
-
-    def begin(self) -> AbstractContextManager[sa.Connection]:
-        """A connection in a transaction."""
+Readable = Store | Backup
 
 
 def count(source: Readable) -> int:
@@ -52,7 +73,7 @@ def count(source: Readable) -> int:
 
 
 def copy(
-    source: Readable, target: Writable, advance: Callable[[int], None] = lambda _: None, checked: str = "the target"
+    source: Readable, target: Store, advance: Callable[[int], None] = lambda _: None, checked: str = "the target"
 ) -> list[Copied]:
     """Copy all tables into an empty store.
 
@@ -140,6 +161,48 @@ def _go_on_counting(connection: sa.Connection) -> None:
 
 def _place(connection: sa.Connection, table: sa.Table) -> str:
     """The table as PostgreSQL finds it, in the schema that the connection uses."""
-    translated = (connection.get_execution_options().get("schema_translate_map") or {}).get(None)
-    quote = connection.dialect.identifier_preparer.quote
-    return quote(table.name) if translated is None else f"{quote(translated)}.{quote(table.name)}"
+    place, quoted = schema.schema_of(connection), connection.dialect.identifier_preparer.quote
+    return quoted(table.name) if place is None else f"{quoted(place)}.{quoted(table.name)}"
+
+
+def backup(store: Store, path: Path, advance: Callable[[int], None] = lambda _: None) -> list[Copied]:
+    """Write a store to a file, which appears under its name once it is complete and compared.
+
+    Only its owner can read it: it holds the key that signs logins.
+    """
+    target = destination(path)
+    if target.exists():
+        raise ValueError(f"{path} is there already: give a new name")
+    with _growing(target, path) as temporary:
+        into = Store(f"sqlite:///{temporary}")
+        try:
+            into.prepare()
+            copied = copy(store, into, advance)
+        finally:
+            into.close()
+    return copied
+
+
+@contextmanager
+def _growing(target: Path, path: Path) -> Iterator[Path]:
+    """A file beside the target that takes its name at the end, and is gone if there is no such end."""
+    temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}.part")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield temporary
+        with closing(sqlite3.connect(temporary)) as connection:
+            connection.execute("PRAGMA journal_mode=DELETE")  # one file, not three
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise NotWritten(error.errno, error.strerror or str(error), str(path)) from None
+    finally:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                Path(f"{temporary}{ending}").unlink(missing_ok=True)
+
+
+def restore(path: Path, store: Store, advance: Callable[[int], None] = lambda _: None) -> list[Copied]:
+    store.prepare()
+    return copy(Backup(path), store, advance, "the store")

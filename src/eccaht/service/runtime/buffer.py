@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock
-from eccaht.plants.data.horizon import BelievedTime
-from eccaht.plants.data.windows import Cut, Windower, Windows
+from eccaht.plants import Cut, Moved, Windower, Windows
+from eccaht.plants.data.windower import BelievedTime
+from eccaht.plants.model.model import ROUNDING
 
 REMEMBERED = 120  # complete windows whose rows are known if they come again
 _MOST_SEEN = 100_000  # rows of a complete window that are known
@@ -44,7 +46,11 @@ class Readings:
         return Readings(self.times[which], self.values[which])
 
     def to_bytes(self) -> bytes:
-        return len(self.times).to_bytes(8, "little") + self.times.astype("<i8").tobytes() + _f8(self.values)
+        return (
+            len(self.times).to_bytes(8, "little")
+            + self.times.astype("<i8").tobytes()
+            + self.values.astype("<f8").tobytes()
+        )
 
     @staticmethod
     def parse(content: bytes, size: int) -> Readings:
@@ -94,7 +100,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class _Released:
     """What rows led to: those that wait, the windows that are complete now and what they are made of, and counts.
 
     done: the rows of these windows. again: windows that were complete and which readings of them have come now.
@@ -157,7 +163,7 @@ class Buffer:
         if known:
             self.horizon.time, self.horizon.usual, self.horizon.doubted = known[0], known[1], tuple(known[2:])
 
-    def add(self, rows: Readings, limit: int | None = None) -> Released:
+    def add(self, rows: Readings, limit: int | None = None) -> _Released:
         """Take rows in any order; limit: see `BelievedTime.hear`."""
         late = known = 0
         again: dict[int, bytes] = {}
@@ -174,7 +180,7 @@ class Buffer:
         done, windows, seen = self._release()
         if self.position is not None:
             new = new.pick(self.starts(new.times) > self.position)
-        return Released(new, done, windows, seen, late, known + len(fresh) - int(fresh.sum()), ahead, again)
+        return _Released(new, done, windows, seen, late, known + len(fresh) - int(fresh.sum()), ahead, again)
 
     def _bounded(self, new: Readings, before: Times) -> tuple[Readings, int]:
         """The new rows without those that are ahead of all others, if half of the most wait for that; their number."""
@@ -247,5 +253,24 @@ def _merged(before: Readings, more: Readings) -> tuple[Readings, NDArray[np.bool
     return Readings(times, values), fresh[n:]
 
 
-def _f8(values: Array) -> bytes:
-    return np.ascontiguousarray(values, dtype="<f8").tobytes()
+class Constants:
+    """The constants of a model, in the columns of a buffer after its sensors; usual: their values."""
+
+    def __init__(self, usual: Mapping[str, float], sensors: int, clock: Clock) -> None:
+        self.places = {name: sensors + k for k, name in enumerate(usual)}
+        self._sensors, self._names, self._clock = sensors, tuple(usual), clock
+        self._usual = np.array(list(usual.values()))
+
+    def moved(self, rows: Readings, known: frozenset[str]) -> dict[str, tuple[int, str]]:
+        """Constants that move in these rows and are not known to: when first, in microseconds, and what to report."""
+        values = rows.values[:, self._sensors :]
+        away = np.abs(values - self._usual) > ROUNDING * np.abs(self._usual)  # never for NaN
+        found = {}
+        for k in np.flatnonzero(away.any(axis=0)).tolist():
+            if self._names[k] in known:
+                continue
+            row = int(away[:, k].argmax())
+            since = np.datetime64(int(rows.times[row]), "us")
+            moved = Moved(self._names[k], float(self._usual[k]), float(values[row, k]), since)
+            found[moved.name] = (int(rows.times[row]), moved.text(self._clock))
+        return found

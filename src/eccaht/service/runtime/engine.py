@@ -13,19 +13,26 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from eccaht.plants.model.model import parse_model
-from eccaht.plants.watch.events import Event
+from eccaht.plants import Event, Model, parse_model
 from eccaht.service.rows import Busy, Rows, SourceState, Taken, UnknownPlant
 from eccaht.service.runtime import tidying
-from eccaht.service.runtime.documents import source_document
-from eccaht.service.runtime.hub import Hub
-from eccaht.service.runtime.jobs import Job
 from eccaht.service.runtime.plant import LivePlant
-from eccaht.service.runtime.standing import PlantView, StoredStep
-from eccaht.service.runtime.worker import Outgoing, Worker
+from eccaht.service.runtime.views import Hub, PlantView, event_message, source_document
+from eccaht.service.runtime.worker import Job, Worker
 from eccaht.service.settings import PlantOptions, Settings
-from eccaht.service.store import Store, queries, schema
-from eccaht.service.store.store import now
+from eccaht.service.sources import Target
+from eccaht.service.store import Store, schema
+from eccaht.service.store.store import (
+    Outgoing,
+    StoredStep,
+    add_model,
+    audit_row,
+    insert,
+    now,
+    record,
+    remove_plant,
+    upsert,
+)
 
 _LOG = logging.getLogger("eccaht.service")
 _SOURCES = 2.0  # seconds between messages of a source whose state stays
@@ -42,7 +49,8 @@ class Runtime:
         self.store, self.settings = store, settings
         self.hub = hub or Hub(settings.limits.clients, settings.limits.messages)
         self.worker = Worker(store, settings, self.hub, outgoing)
-        self._waiting = 0  # jobs that are not done
+        self.waiting = 0  # deliveries and orders that are not stored yet
+        self._targets: dict[str, tuple[Model, Target]] = {}
         self._published_sources: dict[tuple[str, str], float] = {}  # when
         self._thread: threading.Thread | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -77,11 +85,6 @@ class Runtime:
     @property
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
-
-    @property
-    def waiting(self) -> int:
-        """Deliveries and orders that are not stored yet."""
-        return self._waiting
 
     @property
     def most_rows(self) -> int:
@@ -122,7 +125,7 @@ class Runtime:
         """Keep where a source goes on, apart from any rows."""
 
         def work(connection: sa.Connection) -> None:
-            queries.upsert(connection, schema.positions, [{"plant": plant, "source": source, "document": document}])
+            upsert(connection, schema.positions, [{"plant": plant, "source": source, "document": document}])
 
         self.check(plant)
         await self._do(work, None, group=False)
@@ -148,7 +151,7 @@ class Runtime:
         def work(found: LivePlant) -> tuple[StoredStep, list[Event]]:
             step = found.order(text)
             numbers = [event.number for event in step.events]
-            step.audit = queries.audit_row(who, "order", plant, {"order": text, "events": numbers})
+            step.audit = audit_row(who, "order", plant, {"order": text, "events": numbers})
             return step, step.events
 
         self.check(plant)
@@ -162,9 +165,8 @@ class Runtime:
             if connection.execute(sa.select(schema.events.c.number).where(place)).first() is None:
                 raise LookupError(f"plant {plant} has no event {number}")
             row = {"plant": plant, "number": number, "at": now(), "who": who, "text": text}
-            queries.insert(connection, schema.comments, [row])
-            record = queries.audit_row(who, "comment", plant, {"number": number, "text": text})
-            queries.insert(connection, schema.audit, [record])
+            insert(connection, schema.comments, [row])
+            record(connection, who, "comment", plant, {"number": number, "text": text})
 
         self.check(plant)
         await self._do(work, None, group=False)
@@ -177,9 +179,8 @@ class Runtime:
         await asyncio.to_thread(LivePlant.session_for, model, digest, PlantOptions())
 
         def work(connection: sa.Connection) -> None:
-            if queries.add_model(connection, digest, name, content, who):
-                record = queries.audit_row(who, "model", None, {"digest": digest, "name": name})
-                queries.insert(connection, schema.audit, [record])
+            if add_model(connection, digest, name, content, who):
+                record(connection, who, "model", None, {"digest": digest, "name": name})
 
         await self._do(work, None, group=False)
         return digest, len(model.names)
@@ -194,14 +195,14 @@ class Runtime:
         ended: list[Event] = await self._do(
             lambda connection: self.worker.put(connection, name, model_digest, options, who), name, group=False
         )
-        self.hub.publish([("event", name, {"plant": name, "document": event.document()}) for event in ended])
+        self.hub.publish([event_message(name, event) for event in ended])
 
     async def remove_plant(self, name: str, who: str) -> None:
         self.check(name)
 
         def work(connection: sa.Connection) -> None:
-            queries.remove_plant(connection, name)
-            queries.insert(connection, schema.audit, [queries.audit_row(who, "remove", name, {})])
+            remove_plant(connection, name)
+            record(connection, who, "remove", name, {})
 
         await self._do(work, name, group=False)
         self.worker.sources.pop(name, None)
@@ -219,6 +220,14 @@ class Runtime:
             raise UnknownPlant(plant)
         return found
 
+    def target(self, plant: str) -> Target:
+        """What a source has to know of a plant; the same object until the plant has another model."""
+        model = self.check(plant).model
+        known = self._targets.get(plant)
+        if known is None or known[0] is not model:
+            known = self._targets[plant] = (model, Target.of(plant, model))
+        return known[1]
+
     def source_state(self, plant: str, source: str, state: SourceState) -> None:
         known = self.worker.sources.get(plant, {})
         before = known.get(source)
@@ -234,21 +243,17 @@ class Runtime:
     def _has_room(self, plant: str) -> None:
         """Refuse a delivery for now if too many wait: of all plants, or half as many of this one alone."""
         most = self.settings.limits.waiting
-        if self._waiting >= most or self.worker.jobs.of(plant) >= max(most // 2, 1):
+        if self.waiting >= most or self.worker.jobs.of(plant) >= max(most // 2, 1):
             self.counts["refused"] += 1
-            raise Busy(f"{self._waiting} deliveries wait to be stored")
+            raise Busy(f"{self.waiting} deliveries wait to be stored")
 
     async def _listen(self) -> None:
         """Report plants for which no rows come any more."""
-
-        def work(found: LivePlant) -> tuple[StoredStep, None]:
-            return found.listen() or StoredStep(found.name), None
-
         while True:
             await asyncio.sleep(LISTENED)
             for plant in self.worker.silent():
                 try:
-                    await self._do(work, plant)
+                    await self._do(lambda found: (found.listen(), None), plant)
                 except Exception as error:  # the next look may succeed
                     _LOG.warning("plant %s, for which no rows come: %s", plant, error)
 
@@ -256,15 +261,15 @@ class Runtime:
         """Have the thread do something, and wait until it is stored."""
         if not self.alive or self.worker.loop is None:
             raise Busy("the service is starting or stopping", broken=True)
-        if self._waiting >= self.settings.limits.waiting + _MORE:
-            raise Busy(f"{self._waiting} deliveries and orders wait to be stored")
+        if self.waiting >= self.settings.limits.waiting + _MORE:
+            raise Busy(f"{self.waiting} deliveries and orders wait to be stored")
         future = self.worker.loop.create_future()
-        self._waiting += 1
+        self.waiting += 1
         future.add_done_callback(self._done)
         self.worker.jobs.put(Job(work, future, plant, group))
         return await asyncio.shield(future)
 
     def _done(self, future: asyncio.Future[Any]) -> None:
-        self._waiting -= 1
+        self.waiting -= 1
         if not future.cancelled():
             future.exception()  # the caller may have stopped waiting for it

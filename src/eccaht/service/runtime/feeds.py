@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from eccaht.plants.model.model import Model
+from eccaht.plants import Model
 from eccaht.service.rows import SourceState
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.sources import Feed, Sink, Target, make_feed, read_settings
@@ -29,7 +29,6 @@ class Feeds:
     def __init__(self, engine: Runtime) -> None:
         self._engine = engine
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
-        self._targets: dict[str, tuple[Model, Target]] = {}
 
     async def check(self, sources: Mapping[str, SourceDocument]) -> None:
         """Refuse sources whose settings are wrong, before anything changes."""
@@ -39,18 +38,10 @@ class Feeds:
     async def start(self) -> None:
         """Start the sources of several plants, and those of each."""
         for name, settings in self._engine.settings.sources.items():
-            feed = make_feed(name, read_settings(settings.get_secret_value(), name), self.target, self._engine)
+            feed = make_feed(name, read_settings(settings.get_secret_value(), name), self._engine.target, self._engine)
             self._tasks.setdefault(_SEVERAL, []).append(asyncio.create_task(feed.run(), name=name))
         for plant in self._engine.views():
             await self.renew(plant)
-
-    def target(self, plant: str) -> Target:
-        """What a source has to know of a plant; the same object until the plant has another model."""
-        model = self._engine.view(plant).model
-        known = self._targets.get(plant)
-        if known is None or known[0] is not model:
-            known = self._targets[plant] = (model, Target.of(plant, model))
-        return known[1]
 
     async def renew(self, plant: str) -> None:
         """Start the sources of a plant, in place of those that run; one that cannot start is shown as broken."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as clocks
 from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
@@ -11,55 +10,52 @@ import numpy as np
 import sqlalchemy as sa
 
 from eccaht.base.arrays import Array
-from eccaht.plants.data.horizon import latest_believed
-from eccaht.plants.data.windows import Sample
-from eccaht.plants.model.model import Model
-from eccaht.plants.watch.events import STILL, ActiveAlarm, microseconds
-from eccaht.plants.watch.hearing import Hearing
-from eccaht.plants.watch.rates import false_alarm_every, rate_line
-from eccaht.plants.watch.session import Session
-from eccaht.plants.watch.watchers import WatchedPlant
+from eccaht.base.clock import microseconds
+from eccaht.plants import Hearing, Model, PlantWatch, Sample, Session, false_alarm_every, rate_line
+from eccaht.plants.data.windower import latest_believed
+from eccaht.plants.incident.naming import STANDING
+from eccaht.plants.model.model import IMPOSSIBLE
 from eccaht.service.rows import Rows, SourceState, Taken
-from eccaht.service.runtime.buffer import REMEMBERED, Buffer, Readings
-from eccaht.service.runtime.moved import Constants
-from eccaht.service.runtime.standing import PlantView, StoredStep
+from eccaht.service.runtime.buffer import REMEMBERED, Buffer, Constants, Readings
+from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store.schema import STATES, checkpoints, counts, events, pending, windows
+from eccaht.service.store.store import StoredStep, now
+from eccaht.streams import Alarm
 
 EVERY = 60  # windows between checkpoints
-FARTHEST = 1e8  # robust units from the centre: beyond, a value is no reading
 _DAY = 86400.0  # seconds after which rows that are ahead of the clock are not kept for later
 _SUSPECTS = 12
 _NEVER = 1 << 62
+_COUNTED = ("late", "duplicate", "ahead", "waiting")  # rows; waiting: late ones that no window has reported yet
 
 
 class LivePlant:
-    """Takes rows and orders; whoever calls it stores the steps, and builds it anew from the store if that fails."""
+    """Takes rows and orders; the caller stores the steps, and builds it anew from the store if that fails."""
 
     def __init__(
         self, name: str, model: Model, digest: str, era: int, options: PlantOptions, session: Session, most: int
     ) -> None:
         self.name, self.model, self.digest, self.era, self.options = name, model, digest, era, options
-        self.session = session
-        self._constants = Constants(model.constants, len(model.names), model.clock)
+        self.session, self.clock = session, model.clock
+        self._constants = Constants(model.constants, len(model.names), self.clock)
         self._places = {sensor: k for k, sensor in enumerate(model.names)} | self._constants.places
-        self._decimals = _by_decimals(model)
         further = len(self._constants.places)
-        self.buffer = Buffer(model.names, model.seconds, model.clock, options.lateness, most, further=further)
+        self.buffer = Buffer(model.names, model.seconds, self.clock, options.lateness, most, further=further)
         self.hearing = Hearing(float(model.summary.row_counts[0]), model.seconds)
         if session.position is not None:
             self.buffer.position = microseconds(session.position)
-        self.late = self.duplicate = self.ahead = self.waiting = 0
+        self.counts = dict.fromkeys(_COUNTED, 0)
         self.renewed: int | None = None  # when an operator last called a state normal
         self._number = 0  # of the next pending rows
         self._offset = crc32(name.encode()) % EVERY  # plants do not all write their checkpoints at once
-        self._rate_line = rate_line(self.watcher.watch)
+        self._rate_line = rate_line(session.watch)
         self._look()
 
     @staticmethod
     def session_for(model: Model, digest: str, options: PlantOptions) -> Session:
         every = false_alarm_every(options.false_alarms, model, "false_alarms")
-        return Session(model, WatchedPlant.of(model, every), digest)
+        return Session(PlantWatch(model, false_alarm_every=every), digest)
 
     @staticmethod
     def load(connection: sa.Connection, row: Any, model: Model, most: int) -> LivePlant:
@@ -69,14 +65,16 @@ class LivePlant:
         """
         name = row.name
         kept = connection.execute(sa.select(checkpoints).where(checkpoints.c.plant == name)).one()
-        session = Session.parse(kept.content, model, WatchedPlant.restored, row.digest, f"the checkpoint of {name}")
+        session = Session.parse(kept.content, model, row.digest, f"the checkpoint of {name}")
         plant = LivePlant(name, model, row.digest, row.era, PlantOptions(**row.options), session, most)
         taken = sa.select(windows).where(windows.c.plant == name, windows.c.era == row.era)
         after = taken.order_by(windows.c.start)
         if kept.position is not None:
             after = after.where(windows.c.start > kept.position)
         for window in connection.execute(after):
-            session.take(_sample(window, len(model.names)), model.clock, late=window.late)
+            values, rows = np.frombuffer(window.values, "<f8").astype(np.float64), float(window.rows)
+            sample = Sample(np.datetime64(window.start, "us"), values, np.full(len(model.names), rows))
+            session.take(sample, plant.clock, late=window.late)
         session.settle()
         columns = (windows.c.start, windows.c.seen, windows.c.late, windows.c.rows)
         recent = taken.with_only_columns(*columns).order_by(windows.c.start.desc())
@@ -99,28 +97,21 @@ class LivePlant:
         self.renewed = connection.execute(sa.select(sa.func.max(events.c.time)).where(normal)).scalar()
         found = connection.execute(sa.select(counts).where(counts.c.plant == self.name)).one_or_none()
         if found is not None:
-            self.late, self.duplicate, self.ahead, self.waiting = (
-                found.late, found.duplicate, found.ahead, found.waiting
-            )  # fmt: skip
-
-    @property
-    def watcher(self) -> WatchedPlant:
-        assert isinstance(self.session.watcher, WatchedPlant)
-        return self.session.watcher
+            self.counts = {name: getattr(found, name) for name in _COUNTED}
 
     # -- what happens ----------------------------------------------------------------------------------
 
     def take(self, rows: Rows) -> tuple[StoredStep, Taken]:
         readings, unknown = self._scaled(rows)
-        limit = latest_believed(self.model.clock, self.options.ahead)
+        limit = latest_believed(self.clock, self.options.ahead)
         future = np.zeros(len(readings.times), bool) if limit is None else readings.times > limit + round(_DAY * 1e6)
-        before, held_before, step = self._counts(), self.buffer.held, StoredStep(self.name)
+        before, held_before, step = self.counts.copy(), self.buffer.held, StoredStep(self.name)
         released = self.buffer.add(readings.pick(~future), limit)
         ahead, held = int(future.sum()) + released.ahead, self.buffer.held
-        self.late, self.duplicate, self.ahead = (
-            self.late + released.late, self.duplicate + released.duplicate, self.ahead + ahead
-        )  # fmt: skip
-        self.waiting += released.late
+        self.counts["late"] += released.late
+        self.counts["duplicate"] += released.duplicate
+        self.counts["ahead"] += ahead
+        self.counts["waiting"] += released.late
         step.again = [{"p": self.name, "s": start, "r": seen} for start, seen in released.again.items()]
         moved = self._constants.moved(released.done, self.session.reported.moved)
         for sample, seen in zip(released.windows.samples(), released.seen, strict=True):
@@ -128,18 +119,15 @@ class LivePlant:
         self._wait(step, released.new)
         if not step.windows:
             self.hearing.ahead += ahead + max(held - held_before, 0)
-        if self.hearing.listen(self.waiting):
-            self._report_data(step)
-        if (now := self._counts()) != before:
-            step.counts = now
+        self._listen(step)
+        if self.counts != before:
+            step.counts = {"plant": self.name, **self.counts}
         return step, Taken(len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead, held)
 
-    def listen(self) -> StoredStep | None:
-        """What has to be stored because no rows come, None if nothing."""
-        if not self.hearing.listen(self.waiting):
-            return None
+    def listen(self) -> StoredStep:
+        """What has to be stored because no rows come, perhaps nothing."""
         step = StoredStep(self.name)
-        self._report_data(step)
+        self._listen(step)
         return step
 
     def carry(self, old: LivePlant) -> StoredStep:
@@ -147,13 +135,11 @@ class LivePlant:
         model, waiting, step = old.model, old.buffer.rows, StoredStep(self.name)
         K = len(model.names)
         raw = waiting.values.copy()
-        raw[:, :K] = raw[:, :K] * model.scale + model.center
+        raw[:, :K] = model.raw(raw[:, :K])
         names = (*model.names, *old._constants.places)
         readings, _ = self._scaled(Rows(waiting.times.astype("datetime64[us]"), names, raw))
-        horizon = self.buffer.horizon
-        horizon.time, horizon.usual, horizon.doubted = (
-            old.buffer.horizon.time, max(old.buffer.horizon.usual, horizon.step), old.buffer.horizon.doubted
-        )  # fmt: skip
+        horizon, before = self.buffer.horizon, old.buffer.horizon
+        horizon.time, horizon.usual, horizon.doubted = before.time, max(before.usual, horizon.step), before.doubted
         self._number = old._number
         self._wait(step, readings)
         return step
@@ -172,13 +158,14 @@ class LivePlant:
             waiting = self.buffer.rows.times
             step.consumed = int(waiting[0]) if len(waiting) else _NEVER
 
-    def _report_data(self, step: StoredStep) -> None:
-        session, clock = self.session, self.model.clock
-        counted = clock.row_interval is not None
-        time = np.datetime64(0 if counted else _now(), "us") if session.position is None else session.position
-        events = session.report(*self.hearing.news, time, clock)
-        step.events += events
-        step.times += [microseconds(time)] * len(events)
+    def _listen(self, step: StoredStep) -> None:
+        """Report that rows no longer come, or come again, if that is new."""
+        if not self.hearing.listen(self.counts["waiting"]):
+            return
+        time = self.session.position
+        if time is None:
+            time = np.datetime64(now() if self.clock.row_interval is None else 0, "us")
+        step.add(self.session.report(*self.hearing.news, time, self.clock), time)
         step.checkpoint = self.checkpoint()  # windows, which are taken again after a restart, do not show it
 
     def order(self, text: str) -> StoredStep:
@@ -186,11 +173,11 @@ class LivePlant:
         if self.session.position is None:
             raise ValueError(f"plant {self.name} has had no window yet: wait for the first")
         after = self.session.position + np.timedelta64(round(self.model.seconds * 1e6), "us")
-        events = self.session.obey(text, after, self.model.clock)
-        position = microseconds(self.session.position)
+        events = self.session.obey(text, after, self.clock)
         if any(event.event == "new-normal" for event in events):
-            self.renewed = position
-        step = StoredStep(self.name, events=events, times=[position] * len(events))
+            self.renewed = microseconds(self.session.position)
+        step = StoredStep(self.name)
+        step.add(events, self.session.position)
         step.checkpoint = self.checkpoint()
         return step
 
@@ -206,23 +193,22 @@ class LivePlant:
         }
 
     def _window(self, step: StoredStep, sample: Sample, seen: bytes, moved: Mapping[str, tuple[int, str]]) -> None:
-        session, late, start = self.session, self.waiting, microseconds(sample.start)
+        session, late, start = self.session, self.counts["waiting"], microseconds(sample.start)
         end = start + round(self.model.seconds * 1e6)
         until = {name: text for name, (since, text) in moved.items() if since < end}
-        events = session.take(sample, self.model.clock, late=late, moved=until)
+        events = session.take(sample, self.clock, late=late, moved=until)
         rows = 0 if sample.rows is None else int(sample.rows.max())
-        self.waiting = 0
+        self.counts["waiting"] = 0
         self.hearing.took(late, rows)
         self._look()
-        step.events += events
-        step.times += [start] * len(events)
+        step.add(events, sample.start)
         step.windows.append(
             {
                 "plant": self.name,
                 "start": start,
                 "number": session.windows,
                 "era": self.era,
-                "values": np.ascontiguousarray(sample.values, dtype="<f8").tobytes(),
+                "values": sample.values.astype("<f8").tobytes(),
                 "seen": seen,
                 "rows": rows,
                 "late": late,
@@ -237,16 +223,7 @@ class LivePlant:
 
     def _look(self) -> None:
         """Where the watch stands, which takes a while to compute, once a window."""
-        self.evidence, self.state = self.watcher.evidence, self.watcher.state
-
-    def _counts(self) -> dict[str, Any]:
-        return {
-            "plant": self.name,
-            "late": self.late,
-            "duplicate": self.duplicate,
-            "ahead": self.ahead,
-            "waiting": self.waiting,
-        }
+        self.evidence, self.state = self.session.watch.evidence, self.session.watch.state
 
     def _scaled(self, rows: Rows) -> tuple[Readings, tuple[str, ...]]:
         """The readings of the model's sensors in robust units, its constants, and the columns that it does not have."""
@@ -255,10 +232,8 @@ class LivePlant:
         known = [k for k, name in enumerate(rows.names) if name in self._places]
         values[:, [self._places[rows.names[k]] for k in known]] = rows.values[:, known]
         with np.errstate(invalid="ignore", over="ignore"):
-            for places, columns in self._decimals.items():
-                values[:, columns] = np.round(values[:, columns], places)
-            values[:, :K] = (values[:, :K] - model.center) / model.scale
-            values[:, :K][~(np.abs(values[:, :K]) <= FARTHEST)] = np.nan
+            scaled = model.scaled(model.rounded(values[:, :K]))
+            values[:, :K] = np.where(np.abs(scaled) <= IMPOSSIBLE, scaled, np.nan)
         values[np.isinf(values)] = np.nan
         unknown = tuple(name for name in rows.names if name not in self._places)
         return Readings(rows.times.astype(np.int64), values), unknown
@@ -266,8 +241,8 @@ class LivePlant:
     # -- what is shown ---------------------------------------------------------------------------------
 
     def view(self, sources: Mapping[str, SourceState]) -> PlantView:
-        watcher, operator = self.watcher, self.session.operator
-        fault = watcher.fault
+        watch, operator = self.session.watch, self.session.operator
+        alarm = watch.in_units(watch.alarm)
         return PlantView(
             name=self.name,
             model_digest=self.digest,
@@ -276,18 +251,18 @@ class LivePlant:
             options=self.options,
             state=self.state,
             evidence=self.evidence,
-            threshold_every=watcher.false_alarm_every,
+            threshold_every=watch.false_alarm_every,
             rate_line=self._rate_line,
             position=self.session.position,
             windows=self.session.windows,
-            fault=fault,
-            acknowledged=fault is not None and bool(operator.acknowledged == fault.raised),
-            still={kind: tuple(watcher.still(kind)) for kind in STILL},
+            alarm=alarm,
+            acknowledged=alarm is not None and bool(operator.acknowledged == alarm.time),
+            still={kind: tuple(watch.still(kind)) for kind in STANDING},
             shelved=dict(operator.shelved),
-            suspects=self._suspects(fault),
-            late=self.late,
-            duplicate=self.duplicate,
-            ahead=self.ahead,
+            suspects=self._suspects(alarm),
+            late=self.counts["late"],
+            duplicate=self.counts["duplicate"],
+            ahead=self.counts["ahead"],
             held=self.buffer.held,
             no_data=self.hearing.reason,
             offsets=operator.offsets.copy(),
@@ -295,31 +270,24 @@ class LivePlant:
             sources=sources,
         )
 
-    def _suspects(self, fault: ActiveAlarm | None) -> tuple[dict[str, Any], ...]:
+    def _suspects(self, alarm: Alarm | None) -> tuple[dict[str, Any], ...]:
         """The sensors that are most likely wrong, none while all is quiet."""
-        watch = self.watcher.watch
-        standing = {k: kind for k, (kind, _) in watch.standing.items()}
-        if watch.alarm is None and not standing:
+        standing = {k: kind for k, (kind, _) in self.session.watch.standing.items()}
+        if alarm is None and not standing:
             return ()
         K = len(self.model.names)
-        beliefs = np.zeros(K) if watch.alarm is None else watch.alarm.beliefs.copy()
+        beliefs = np.zeros(K) if alarm is None else alarm.beliefs.copy()
         beliefs[list(standing)] = 1.0 - 1.0 / K
-        named = {} if fault is None else dict(zip(fault.named, zip(fault.kinds, fault.sizes, strict=True), strict=True))
+        named = {}
+        if alarm is not None:
+            of = zip(alarm.kinds, map(finite, alarm.sizes.tolist()), strict=True)
+            named = dict(zip(alarm.decision.tolist(), of, strict=True))
         found = []
         for k in np.argsort(-beliefs, kind="stable")[:_SUSPECTS].tolist():
             if beliefs[k] > 0.0:
-                kind, size = named.get(self.model.names[k], (standing.get(k), None))
+                kind, size = named.get(k, (standing.get(k), None))
                 found.append({"sensor": self.model.names[k], "belief": float(beliefs[k]), "kind": kind, "size": size})
         return tuple(found)
-
-
-def _by_decimals(model: Model) -> dict[int, list[int]]:
-    """The sensors of each number of decimals: finer readings are rounded as the history was, see `Model.rounded`."""
-    found: dict[int, list[int]] = {}
-    for k, name in enumerate(model.names):
-        if (places := model.reading.get("decimals", {}).get(name)) is not None:
-            found.setdefault(places, []).append(k)
-    return found
 
 
 def _no_data(connection: sa.Connection, plant: str) -> str | None:
@@ -330,12 +298,3 @@ def _no_data(connection: sa.Connection, plant: str) -> str | None:
     if document is None or document["event"] == "data-back":
         return None
     return str(document["text"]).removeprefix("no data: ")
-
-
-def _sample(window: Any, size: int) -> Sample:
-    values = np.frombuffer(window.values, "<f8").astype(np.float64)
-    return Sample(np.datetime64(window.start, "us"), values, np.full(size, float(window.rows)))
-
-
-def _now() -> int:
-    return clocks.time_ns() // 1000

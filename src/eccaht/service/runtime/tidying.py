@@ -9,11 +9,12 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from eccaht.service.runtime.standing import PlantView
+from eccaht.service.runtime.views import PlantView
 from eccaht.service.settings import Retention
-from eccaht.service.store import Store, queries
-from eccaht.service.store.store import now
+from eccaht.service.store import Store, schema
+from eccaht.service.store.store import last_number, now
 
+BATCH = 1000  # rows that are deleted at once
 EVERY = 60.0  # seconds between looks for what is too old
 PAUSE = 0.02  # seconds between two transactions: others want to write too
 _LOG = logging.getLogger("eccaht.service")
@@ -35,7 +36,7 @@ async def once(store: Store, kept: Retention, views: Mapping[str, PlantView]) ->
     """Delete some of what is too old; return whether there may be more."""
     more = False
     for delete in list(_deletes(kept, views)):
-        more |= await asyncio.to_thread(_done, store, delete) == queries.BATCH
+        more |= await asyncio.to_thread(_done, store, delete) == BATCH
         await asyncio.sleep(PAUSE)
     return more
 
@@ -46,13 +47,41 @@ def _deletes(kept: Retention, views: Mapping[str, PlantView]) -> Iterator[_Delet
         if view.position is None:
             continue
         newest = int(view.position.astype("int64"))
-        for length, delete in ((kept.windows, queries.delete_windows), (kept.events, queries.delete_events)):
+        for length, delete in ((kept.windows, delete_windows), (kept.events, delete_events)):
             if length:
                 yield partial(delete, plant=name, before=newest - round(length * 1e6))
     if kept.audit:
-        yield partial(queries.delete_audit, before=now() - round(kept.audit * 1e6))
+        yield partial(delete_audit, before=now() - round(kept.audit * 1e6))
 
 
 def _done(store: Store, delete: _Delete) -> int:
     with store.begin() as connection:
         return delete(connection)
+
+
+def delete_windows(connection: sa.Connection, plant: str, before: int) -> int:
+    """Delete some windows that start before a time and that no restart needs; return how many."""
+    windows, kept = schema.windows, schema.checkpoints
+    needed = connection.execute(sa.select(kept.c.position).where(kept.c.plant == plant)).scalar()
+    end = min(before, needed if needed is not None else before)
+    old = sa.select(windows.c.start).where(windows.c.plant == plant, windows.c.start < end)
+    chosen = old.order_by(windows.c.start).limit(BATCH)
+    return connection.execute(sa.delete(windows).where(windows.c.plant == plant, windows.c.start.in_(chosen))).rowcount
+
+
+def delete_events(connection: sa.Connection, plant: str, before: int) -> int:
+    """Delete some events before a time, with what belongs to them, but never the last one: its number goes on."""
+    events = schema.events.c
+    newest = last_number(connection, plant)
+    old = sa.select(events.number).where(events.plant == plant, events.time < before, events.number < newest)
+    numbers = list(connection.execute(old.order_by(events.number).limit(BATCH)).scalars())
+    for table in (schema.events, schema.comments, schema.outbox):
+        connection.execute(sa.delete(table).where(table.c.plant == plant, table.c.number.in_(numbers)))
+    return len(numbers)
+
+
+def delete_audit(connection: sa.Connection, before: int) -> int:
+    """Delete some of what was done before a time."""
+    audit = schema.audit.c
+    chosen = sa.select(audit.id).where(audit.at < before).order_by(audit.id).limit(BATCH)
+    return connection.execute(sa.delete(schema.audit).where(audit.id.in_(chosen))).rowcount

@@ -1,7 +1,8 @@
-"""The thread of the service: jobs are done in order, stored in one transaction for many, and then published.
+"""The thread of the service: jobs are done, stored in one transaction for many, and then published.
 
-Nothing is acknowledged or published before it is stored. If storing fails, the plants of that transaction are built
-anew from the store, and whoever sent rows sends them again: those that were stored after all are duplicates.
+Plants take turns, and what is for one plant keeps its order. Nothing is acknowledged or published before it is stored.
+If storing fails, the plants of that transaction are built anew from the store, and the senders send their rows again:
+those that were stored after all are duplicates.
 """
 
 from __future__ import annotations
@@ -9,31 +10,76 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-from collections.abc import Callable, Iterable
+import threading
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 
-from eccaht.plants.model.model import Model, parse_model
-from eccaht.plants.watch.events import Event, microseconds
+from eccaht.plants import Event, Model, parse_model
 from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
-from eccaht.service.runtime.documents import overview, window_document
-from eccaht.service.runtime.hub import Hub
-from eccaht.service.runtime.jobs import Job, Jobs
+from eccaht.service.runtime import eras
 from eccaht.service.runtime.plant import LivePlant
-from eccaht.service.runtime.standing import PlantView, StoredStep
+from eccaht.service.runtime.views import Hub, PlantView, event_message, overview, window_document
 from eccaht.service.settings import PlantOptions, Settings
-from eccaht.service.store import Store, queries, schema
-from eccaht.service.store.store import now
+from eccaht.service.store import Store, schema
+from eccaht.service.store.store import Outgoing, StoredStep, audit_row, upsert, write_steps
 
 COLLECTED = 0.05  # seconds for which jobs are taken into one transaction
 LINGER = 0.02  # seconds that a transaction waits for more, where waiting brought some before
 _SKIPPED = 64  # the most transactions that do not wait after one that waited in vain
 _LOG = logging.getLogger("eccaht.service")
-Outgoing = Callable[[str, Event], Iterable[dict[str, Any]]]
+
+
+@dataclass(eq=False)
+class Job:
+    """Work for the thread; group: it returns a step to be stored with those of others, else it stores by itself."""
+
+    work: Callable[..., Any]
+    future: asyncio.Future[Any]
+    plant: str | None = None
+    group: bool = True
+
+
+class Jobs:
+    """Jobs by plant: one with many of them does not hold up the others. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str | None, deque[Job]] = {}  # in the order of their turns
+        self._changed = threading.Condition()
+        self._ended = False
+
+    def put(self, job: Job) -> None:
+        with self._changed:
+            self._waiting.setdefault(job.plant, deque()).append(job)
+            self._changed.notify()
+
+    def end(self) -> None:
+        """There is nothing to wait for any more: `get` gives what is there, and then None."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def get(self, timeout: float | None = 0.0) -> Job | None:
+        """The next job, None at the end; queue.Empty if there is none for so many seconds."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._waiting or self._ended, timeout):
+                raise queue.Empty
+            if not self._waiting:
+                return None
+            plant = next(iter(self._waiting))
+            mine = self._waiting.pop(plant)
+            job = mine.popleft()
+            if mine:
+                self._waiting[plant] = mine  # its next turn is after all others
+            return job
+
+    def of(self, plant: str | None) -> int:
+        return len(self._waiting.get(plant, ()))
 
 
 class Worker:
@@ -59,8 +105,9 @@ class Worker:
     def run(self) -> None:
         """Do jobs until the end, and write a checkpoint of each plant."""
         try:
-            while self._next():
-                pass
+            job = self.jobs.get(None)
+            while job is not None:
+                job = self._group(job) if job.group else self._alone(job)
             self.keep_all()
         except Exception:  # a fault of the program: /healthz reports that the thread has ended
             _LOG.exception("the service takes no more rows: start it again")
@@ -68,46 +115,28 @@ class Worker:
         while (left := self.jobs.get()) is not None:
             self._fail([left], Busy("the service is stopping", broken=True))
 
-    def _next(self) -> bool:
-        """Do what comes next; False at the end."""
-        try:
-            job = self.jobs.get(timeout=1.0)
-        except queue.Empty:
-            return True
-        if job is None:
-            return False
-        following, ended = self._group(job) if job.group else (job, False)
-        if following is not None:
-            self._alone(following)
-        return not ended
-
-    def _group(self, first: Job) -> tuple[Job | None, bool]:
-        """Do jobs and store them together; return one that has to be done alone, and whether it is the end."""
-        end, job = monotonic() + COLLECTED, first
-        done: list[tuple[Job, StoredStep, Any]] = []
-        following: Job | None = None
-        ended = False
+    def _group(self, job: Job) -> Job | None:
+        """Do jobs and store them together; return the one that follows, None at the end."""
+        end, done = monotonic() + COLLECTED, list[tuple[Job, StoredStep, Any]]()
         while True:
             self._try(job, done)
-            if monotonic() > end:
-                break
             try:
-                more = self._more()
+                following = self._more(end)
             except queue.Empty:
-                break
-            if more is None or not more.group:
-                following, ended = more, more is None
-                break
-            job = more
-        if done:
-            self._store(done)
-        return following, ended
+                self._store(done)
+                return self.jobs.get(None)
+            if following is None or not following.group:
+                self._store(done)
+                return following
+            job = following
 
-    def _more(self) -> Job | None:
+    def _more(self, end: float) -> Job | None:
         """The next job, which is waited for if that pays: a transaction costs as much as the work of a delivery.
 
         Many senders side by side share one; a sender of one delivery after the other is not held up.
         """
+        if monotonic() > end:
+            raise queue.Empty
         with suppress(queue.Empty):
             return self.jobs.get()
         if self._skip:
@@ -140,10 +169,12 @@ class Worker:
             done.append((job, step, result))
 
     def _store(self, done: list[tuple[Job, StoredStep, Any]]) -> None:
+        if not done:
+            return
         steps = [step for _, step, _ in done]
         try:
             with self.store.begin() as connection:
-                queries.write_steps(connection, steps, self._outgoing)
+                write_steps(connection, steps, self._outgoing)
         except Exception as error:
             _LOG.error("not stored: %s", self._error_line(error), extra={"jobs": len(done)})
             if isinstance(error, sa.exc.OperationalError | sa.exc.TimeoutError):
@@ -158,84 +189,32 @@ class Worker:
                 self.counts[name] += getattr(taken, name)
         self._resolve([(job.future, result, None) for job, _, result in done])
 
-    def _alone(self, job: Job) -> None:
+    def _alone(self, job: Job) -> Job | None:
+        """Do a job that stores by itself; return the one that follows, None at the end."""
         try:
             with self.store.begin() as connection:
                 result = job.work(connection)
+            if job.plant is not None:
+                self._stale.add(job.plant)
+                self._refresh(job.plant)
         except Exception as error:
             self._fail([job], self._outside(error))
-            return
-        if job.plant is not None:
-            self._stale.add(job.plant)
-            try:
-                self._refresh(job.plant)
-            except Exception as error:
-                self._fail([job], self._outside(error))
-                return
-        self._resolve([(job.future, result, None)])
+        else:
+            self._resolve([(job.future, result, None)])
+        return self.jobs.get(None)
 
     def put(self, connection: sa.Connection, name: str, digest: str, options: PlantOptions, who: str) -> list[Event]:
-        """Write a plant; another model begins a new era, which takes along the rows that wait.
-
-        So it does where an earlier version wrote what the store has of the plant. Return what it ends, as events.
-        """
-        model, plants = self._model(connection, digest), schema.plants
-        row = connection.execute(sa.select(plants).where(plants.c.name == name)).one_or_none()
-        old = None if row is None else self._readable(connection, name)
-        document, step = options.stored(), StoredStep(name)
-        era = 1 if row is None else row.era
-        if old is not None and old.digest == digest:
-            every = LivePlant.session_for(model, digest, options).watcher.false_alarm_every
-            if every != old.watcher.false_alarm_every:
-                old.session.watcher = old.watcher.with_rate(every)
-                step.checkpoint = old.checkpoint()
-        else:
-            era += row is not None
-            step = self._begin_era(connection, name, digest, era, options, old)
-        created = now() if row is None else row.created
-        known = {"name": name, "digest": digest, "era": era, "options": document, "created": created}
-        queries.upsert(connection, plants, [known])
-        shown = {"model": digest, "options": options.model_dump(mode="json")}
-        step.audit = queries.audit_row(who, "plant", name, shown)
-        queries.write_steps(connection, [step], self._outgoing)
-        return step.events
-
-    def _begin_era(
-        self, connection: sa.Connection, name: str, digest: str, era: int, options: PlantOptions, old: LivePlant | None
-    ) -> StoredStep:
-        """What another model changes: what is open ends, the rows that wait come along."""
-        model, closed = self._model(connection, digest), []
-        number = queries.last_number(connection, name)
-        session = LivePlant.session_for(model, digest, options)
-        session.position = self._position(connection, name) if old is None else old.session.position
-        if old is not None:
-            closed = old.session.close("the plant has another model now", old.model.clock)
-            number = max(number, old.session.number)
-        session.number = number
-        plant = LivePlant(name, model, digest, era, options, session, self.settings.limits.pending)
-        lost = connection.execute(sa.delete(schema.pending).where(schema.pending.c.plant == name)).rowcount
-        if old is None and lost:
-            _LOG.error("plant %s: rows that waited were written by an earlier version and are lost", name)
-        step = StoredStep(name) if old is None else plant.carry(old)
-        step.events = closed
-        step.times = [microseconds(session.position)] * len(closed) if session.position is not None else []
-        step.checkpoint = plant.checkpoint()
-        begun = {"plant": name, "era": era, "digest": digest, "number": number, "created": now()}
-        queries.insert(connection, schema.eras, [begun])
-        return step
-
-    def _readable(self, connection: sa.Connection, name: str) -> LivePlant | None:
-        """The plant as the store has it, None if that cannot be read."""
+        """Make a plant or change it, see `eras.put`; return what that ends, as events."""
         try:
-            return self._read(connection, name)
-        except ValueError:
-            return None
-
-    def _position(self, connection: sa.Connection, name: str) -> np.datetime64 | None:
-        """The last window of a plant, whatever else can be read of it."""
-        kept = schema.checkpoints.c
-        found = connection.execute(sa.select(kept.position).where(kept.plant == name)).scalar()
-        return None if found is None else np.datetime64(found, "us")
+            old = self._read(connection, name)
+        except (UnknownPlant, ValueError):  # an earlier version wrote what the store has of it
+            old = None
+        model = self._model(connection, digest)
+        step = eras.put(connection, name, model, digest, options, old, self.settings.limits.pending)
+        shown = {"model": digest, "options": options.model_dump(mode="json")}
+        step.audit = audit_row(who, "plant", name, shown)
+        write_steps(connection, [step], self._outgoing)
+        return step.events
 
     def _model(self, connection: sa.Connection, digest: str) -> Model:
         if digest not in self._models:
@@ -301,7 +280,7 @@ class Worker:
                 continue
             try:
                 with self.store.begin() as connection:
-                    queries.upsert(connection, schema.checkpoints, [plant.checkpoint()])
+                    upsert(connection, schema.checkpoints, [plant.checkpoint()])
             except sa.exc.SQLAlchemyError as error:
                 _LOG.error("no checkpoint of %s: %s", name, self._error_line(error))
 
@@ -309,11 +288,8 @@ class Worker:
         messages: list[tuple[str, str, Any]] = []
         for step in steps:
             plant = self._plants[step.plant]
-            clock = plant.model.clock
-            messages += [("window", step.plant, window_document(row, clock)) for row in step.windows]
-            messages += [
-                ("event", step.plant, {"plant": step.plant, "document": event.document()}) for event in step.events
-            ]
+            messages += [("window", step.plant, window_document(row, plant.clock)) for row in step.windows]
+            messages += [event_message(step.plant, event) for event in step.events]
             self.counts["windows"] += len(step.windows)
             self.counts["events"] += len(step.events)
         for name in dict.fromkeys(step.plant for step in steps):
@@ -324,7 +300,7 @@ class Worker:
         """Renew the view of a plant; the message of what changed that the overview shows."""
         view = plant.view(self.sources.get(plant.name, {}))
         self.views[plant.name] = view
-        named = None if view.fault is None else (view.fault.named, view.fault.onset)
+        named = None if view.alarm is None else (view.alarm.names, view.alarm.onset)
         sources = {name: source.state for name, source in view.sources.items()}
         shown = (view.state, view.acknowledged, view.still, view.shelved, view.no_data, named, sources)
         if self._published.get(plant.name) == shown:

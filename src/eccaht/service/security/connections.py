@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from eccaht.service.security.rates import network
+from eccaht.service.security.fence import network
 
 _LOG = logging.getLogger("eccaht.service")
 _QUIET = 10.0  # seconds between two lines of the log

@@ -6,32 +6,30 @@ Plain ASGI, because a body must be counted while it arrives: one without a lengt
 from __future__ import annotations
 
 import asyncio
-import json
+import ipaddress
+import math
 import re
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from eccaht.service.security.rates import Rates, network, retry_after
 from eccaht.service.security.sessions import COOKIE
 
+if TYPE_CHECKING:
+    from eccaht.service.security.guard import Guard
+
 # charts set styles as they draw; scripts come from files of our own, and nothing from elsewhere
-POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "connect-src 'self'",
-        "font-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    ]
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -44,77 +42,73 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class Bodies:
-    """The most bytes that a body may have, for paths that match a pattern and for all others, and how long it takes."""
-
-    others: int
-    patterns: Sequence[tuple[re.Pattern[str], int]] = ()
-    seconds: float = 60.0
-
-    def most(self, path: str) -> int:
-        return next((most for pattern, most in self.patterns if pattern.fullmatch(path)), self.others)
-
-
-Still = Callable[[Scope], Awaitable[bool]]
-
-
 class Fence:
     """Limits around an app.
 
-    bodies: sizes. rates: requests of an address, but for those that the guard will count by their token. files: those
-    for files of the page, of which one page needs many. address: of the client. still: whether the caller of a stream
-    that is open may go on reading it, asked every `every` seconds at most.
+    bodies: the most bytes of a body, by patterns of paths of which the first that fits counts; seconds: how long it may
+    take. files: requests of an address for files of the page, of which one page needs many; others are counted with
+    those that show no token. every: seconds between two looks whether the caller of an open stream may still read it.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        bodies: Bodies,
-        rates: Rates,
+        guard: Guard,
+        bodies: Sequence[tuple[str, int]],
+        seconds: float,
         files: Rates,
-        address: Callable[[Scope], str],
-        still: Still,
         every: float = 5.0,
     ) -> None:
-        self._app, self._bodies, self._rates, self._address = app, bodies, rates, address
-        self._files, self._still, self._every = files, still, every
+        self._app, self._guard, self._bodies, self._seconds = app, guard, bodies, seconds
+        self._files, self._every = files, every
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, dressed = Headers(scope=scope), _dressed(scope, send)
-        refusal = self._refusal(scope, headers)
+        dressed = _dressed(scope, send)
+        refusal = self._refusal(scope, Headers(scope=scope))
         if refusal is not None:
-            await _answer(dressed, *refusal)
+            await refusal(scope, receive, dressed)
             return
-        counted = self._counted(receive, self._bodies.most(scope["path"]))
+        counted = self._counted(receive, self._most(scope["path"]))
         watched = _Watched(counted, dressed, lambda: self._still(scope), self._every)
         await self._app(scope, watched.receive, watched.send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str, Mapping[str, str]] | None:
-        if not (scope["path"].startswith("/api/") and _shows_credential(headers)):
-            rates = self._files if scope["path"].startswith("/static/") else self._rates
-            seconds = rates.take(network(self._address(scope)))
+    def _most(self, path: str) -> int:
+        return next(most for pattern, most in self._bodies if re.fullmatch(pattern, path, re.DOTALL))
+
+    async def _still(self, scope: Scope) -> bool:
+        caller = scope.get("state", {}).get("caller")
+        try:
+            return caller is None or await asyncio.to_thread(self._guard.is_still, caller)
+        except sa.exc.OperationalError:  # a store that does not answer is no reason to end the streams of all callers
+            return True
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        path = scope["path"]
+        shows_credential = "authorization" in headers or f"{COOKIE}=" in headers.get("cookie", "")
+        if not (path.startswith("/api/") and shows_credential):  # those the guard counts, by their token
+            rates = self._files if path.startswith("/static/") else self._guard.by_address
+            seconds = rates.take(network(self._guard.address(scope)))
             if seconds:
-                return 429, "too many requests from this address: wait and try again", retry_after(seconds)
-        most = self._bodies.most(scope["path"])
+                return _answer(429, "too many requests from this address: wait and try again", retry_after(seconds))
+        most = self._most(path)
         if headers.get("content-encoding", "identity").strip().lower() != "identity":
-            return 415, "bodies are taken as they are: send this one without Content-Encoding", {}
+            return _answer(415, "bodies are taken as they are: send this one without Content-Encoding")
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
-            return 400, "the Content-Length is not a number", {}
+            return _answer(400, "the Content-Length is not a number")
         if len(length) > 18 or int(length) > most:
-            return 413, _too_large(most), {"Connection": "close"}
+            return _answer(413, _too_large(most), {"Connection": "close"})
         return None
 
     def _counted(self, receive: Receive, most: int) -> Receive:
         """Count a body while it arrives; the errors pass through the app, which answers with them."""
         got, loop = 0, asyncio.get_running_loop()
-        until, ended = loop.time() + self._bodies.seconds, False
+        until, ended = loop.time() + self._seconds, False
 
         async def counted() -> Message:
             nonlocal got, ended
@@ -191,17 +185,68 @@ def _dressed(scope: Scope, send: Send) -> Send:
     return dressed
 
 
-def _shows_credential(headers: Headers) -> bool:
-    return "authorization" in headers or f"{COOKIE}=" in headers.get("cookie", "")
-
-
 def _too_large(most: int) -> str:
     return f"the body has more than {most} bytes: send less at a time"
 
 
-async def _answer(send: Send, status: int, detail: str, more: Mapping[str, str]) -> None:
-    body = json.dumps({"detail": detail}).encode()
-    fields: dict[str, Any] = {"Content-Type": "application/json", "Content-Length": str(len(body)), **more}
-    raw = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+def _answer(status: int, detail: str, more: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"detail": detail}, status, more)
+
+
+class Rates:
+    """A bucket for each key that holds `burst` requests and fills at `rate` a second.
+
+    Beyond `most` keys the one unused for longest is forgotten, which gives it a full bucket.
+
+    >>> now = [0.0]
+    >>> rates = Rates(rate=2.0, burst=2.0, clock=lambda: now[0])
+    >>> rates.take("a"), rates.take("a"), rates.take("a"), rates.take("b")
+    (0.0, 0.0, 0.5, 0.0)
+    >>> now[0] = 0.5
+    >>> rates.take("a")
+    0.0
+    """
+
+    def __init__(
+        self, rate: float, burst: float, *, clock: Callable[[], float] = time.monotonic, most: int = 10_000
+    ) -> None:
+        if not (rate > 0 and burst >= 1):
+            raise ValueError(f"a rate of {rate} a second with a burst of {burst} lets no request in: raise both")
+        self._rate, self._burst, self._clock, self._most = rate, burst, clock, most
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and when it was counted
+        self._lock = Lock()
+
+    def take(self, key: str) -> float:
+        """Count a request and return 0, or return the seconds until there is room for it."""
+        with self._lock:
+            now = self._clock()
+            left, counted = self._buckets.get(key, (self._burst, now))
+            left = min(self._burst, left + (now - counted) * self._rate)
+            allowed = left >= 1.0
+            self._buckets[key] = (left - 1.0 if allowed else left, now)
+            self._buckets.move_to_end(key)
+            if len(self._buckets) > self._most:
+                self._buckets.popitem(last=False)
+            return 0.0 if allowed else (1.0 - left) / self._rate
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """The header that says when to come back, in whole seconds."""
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}
+
+
+def network(address: str) -> str:
+    """The key of an address: of IPv6 the 64 bits that one customer of a provider has.
+
+    >>> network("10.0.0.7"), network("2001:db8::1:2:3:4"), network("testclient")
+    ('10.0.0.7', '2001:db8::/64', 'testclient')
+    """
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, ipaddress.IPv4Address):
+        return str(known)
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    return str(ipaddress.ip_network((known, 64), strict=False))

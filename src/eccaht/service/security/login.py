@@ -1,17 +1,19 @@
-"""The login of the page: a token for a cookie."""
+"""The login of the page: a token for a cookie; and `install`, which puts all of security into an app."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from eccaht.service.security import audit, keys, sessions, tokens
-from eccaht.service.security.callers import Caller, Guard, require
-from eccaht.service.security.rates import network, retry_after
-from eccaht.service.store.store import now
+from eccaht.service.security import sessions
+from eccaht.service.security.fence import Fence, Rates, network, retry_after
+from eccaht.service.security.guard import Caller, Guard, audit, find, require
+from eccaht.service.security.settings import Security
+from eccaht.service.store.store import Store, now
 
+_FILES = 10.0  # times as many files of the page as other requests: a page has some thirty
 router = APIRouter(tags=["login"])
 AnyCaller = Annotated[Caller, Depends(require("any"))]
 
@@ -40,7 +42,7 @@ def log_in(credentials: Credentials, request: Request, response: Response) -> Me
     address = guard.address(request.scope)
     moment = now()
     with guard.store.read() as connection:
-        token = tokens.find(connection, credentials.token.strip(), moment)
+        token = find(connection, credentials.token.strip(), moment)
     # a token cannot be guessed: counting keeps wrong ones from filling the audit, and never keeps a right one out
     seconds = guard.wrong_logins.take(network(address)) if token is None else 0.0
     if seconds:
@@ -48,7 +50,7 @@ def log_in(credentials: Credentials, request: Request, response: Response) -> Me
     with guard.store.begin() as connection:
         who = "nobody" if token is None else token.name
         action = "login refused" if token is None else "login"
-        audit.record(connection, who, action, document={"address": address}, at=moment)
+        audit(connection, who, action, {"address": address}, at=moment)
     if token is None:
         raise HTTPException(401, "this token is not valid: it is mistyped, expired, revoked or of another store")
     cookie = guard.signer.issue(token.id, moment)
@@ -62,8 +64,8 @@ def log_out(request: Request, response: Response, caller: AnyCaller) -> dict[str
     moment = now()
     with guard.store.begin() as connection:
         if caller.session is not None:
-            keys.end(connection, caller.session, moment)
-        audit.record(connection, caller.who, "logout", at=moment)
+            sessions.end(connection, caller.session, moment)
+        audit(connection, caller.who, "logout", {}, at=moment)
     _set(response, request, "", 0.0)
     return {"ok": True}
 
@@ -100,3 +102,16 @@ def _refuse_other_sites(request: Request) -> None:
 def _set(response: Response, request: Request, cookie: str, seconds: float) -> None:
     secure = sessions.must_be_secure(request.url.scheme, request.headers.get("host", ""))
     response.headers.append("Set-Cookie", sessions.set_cookie(cookie, seconds=seconds, secure=secure))
+
+
+def install(app: FastAPI, security: Security, store: Store, *, body: int, model: int) -> Guard:
+    """Put limits, headers, login and the guard into an app; call it before the app serves anything.
+
+    body, model: the most bytes of a delivery of rows and of an uploaded model.
+    """
+    guard = app.state.guard = Guard(security, store)
+    bodies = [("/api/plants/[^/]+/rows", body), ("/api/models", model), (".*", security.other_body)]
+    app.include_router(router)
+    files = Rates(_FILES * security.address_rate, _FILES * security.address_burst)
+    app.add_middleware(Fence, guard=guard, bodies=bodies, seconds=security.body_time, files=files)
+    return guard

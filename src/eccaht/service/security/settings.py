@@ -1,11 +1,74 @@
-"""The settings of security."""
+"""The settings of security; with single sign-on, a proxy in front of the service names the user in a header.
+
+Whoever can set that header can pose as any user. So it is trusted only from the proxy's own addresses, once in a
+request, for users that the settings name; everything else is refused, even beside a valid token.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Literal, get_args
+
 from pydantic import Field, field_validator, model_validator
 
+from eccaht.base.presentation.text import did_you_mean
 from eccaht.service.parts import Part, Seconds
-from eccaht.service.security import proxy, scopes
+
+Scope = Literal["read", "operate", "ingest", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+INCLUDED: dict[str, frozenset[str]] = {
+    "read": frozenset({"read"}),
+    "operate": frozenset({"read", "operate"}),
+    "ingest": frozenset({"ingest"}),
+    "admin": frozenset(SCOPES),
+}
+
+
+def checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+    """Scopes in their usual order, each once; unknown ones and none at all are refused.
+
+    >>> checked_scopes(["operate", "read", "read"])
+    ('read', 'operate')
+    """
+    given = set(scopes)
+    for scope in sorted(given - {*SCOPES}):
+        instead = did_you_mean(scope, SCOPES, otherwise=f": scopes are {', '.join(SCOPES)}")
+        raise ValueError(f"there is no scope {scope!r}{instead}")
+    if not given:
+        raise ValueError(f"a token without a scope opens nothing: give one or more of {', '.join(SCOPES)}")
+    return tuple(scope for scope in SCOPES if scope in given)
+
+
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_USER = re.compile(r"[^\x00-\x20\x7f,][^\x00-\x1f\x7f,]{0,127}")
+
+Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+
+
+class ProxyRefused(Exception):
+    """The header of a proxy, or of a client that poses as one, is refused; the message gives the reason."""
+
+
+def includes(networks: Networks, address: str) -> bool:
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(known, "ipv4_mapped", None)
+    return any((mapped or known) in network for network in networks)
+
+
+def networks_of(addresses: Iterable[str]) -> Networks:
+    try:
+        networks = tuple(ipaddress.ip_network(address) for address in addresses)
+    except ValueError as error:
+        raise ValueError(f"address of the proxy: {error}; write it as 10.0.0.5 or 10.0.0.0/24") from None
+    if any(network.prefixlen == 0 for network in networks):
+        raise ValueError("a proxy that may have every address would let every client in: give its own addresses")
+    return networks
 
 
 class ProxySettings(Part):
@@ -13,15 +76,42 @@ class ProxySettings(Part):
 
     header: str = Field(description="the header in which the proxy names the user, as X-Forwarded-User")
     addresses: list[str] = Field(description="addresses or networks of the proxy; the header of others is refused")
-    users: dict[str, list[scopes.Scope]] = Field(description="what each user may do; others are refused")
+    users: dict[str, list[Scope]] = Field(description="what each user may do; others are refused")
 
     @model_validator(mode="after")
     def _usable(self) -> ProxySettings:
-        self.proxy()
+        """Refuse what leaves a gap before the service starts."""
+        if _HEADER.fullmatch(self.header) is None:
+            raise ValueError(f"{self.header!r} is not the name of a header: write it as X-Forwarded-User")
+        if self.header.lower() in ("authorization", "cookie", "host"):
+            raise ValueError(f"the header {self.header} has another meaning: let the proxy use one of its own")
+        if not self.networks:
+            raise ValueError(f"from which addresses is the header {self.header} believed? Give those of the proxy")
+        if not self.users:
+            raise ValueError(f"who comes by the header {self.header}? Give each user's scopes")
+        for granted in self.users.values():
+            checked_scopes(granted)
         return self
 
-    def proxy(self) -> proxy.Proxy:
-        return proxy.make(self.header, self.addresses, self.users)
+    @cached_property
+    def networks(self) -> Networks:
+        return networks_of(self.addresses)
+
+    def user(self, values: Sequence[str], address: str) -> tuple[str, tuple[str, ...]] | None:
+        """The user and the scopes, None if the request has no such header.
+
+        values: of every header of that name. address: of the peer, never what a header says of it.
+        """
+        if not values:
+            return None
+        if not includes(self.networks, address):
+            raise ProxyRefused(f"the header {self.header} is only believed from the proxy")
+        if len(values) > 1 or _USER.fullmatch(values[0]) is None:
+            raise ProxyRefused(f"the header {self.header} must name one user once")
+        granted = self.users.get(values[0])
+        if granted is None:
+            raise ProxyRefused("this user has no scope here: add the user to the settings of the proxy")
+        return values[0], checked_scopes(granted)
 
 
 class Security(Part):
@@ -45,7 +135,7 @@ class Security(Part):
     @field_validator("forwarded_by")
     @classmethod
     def _addresses(cls, given: list[str]) -> list[str]:
-        proxy.networks_of(given)
+        networks_of(given)
         return given
 
     @model_validator(mode="after")

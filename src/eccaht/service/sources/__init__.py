@@ -1,8 +1,10 @@
-"""Sources over the network and growing files, which feed plants; see `make_feed`."""
+"""Sources over the network and growing files, which feed plants.
 
-from eccaht.service.sources.feed import Feed, Positions, Shared, Sink, Target
+`settings.AnySettings` lists the kinds, `make_feed` makes the `Feed` of one; docs/live-sources.md says how to add one.
+"""
+
+from eccaht.service.sources.feed import Feed, Positions, Shared, Sink, Target, make_feed
 from eccaht.service.sources.library import Excerpt, SourceFeed
-from eccaht.service.sources.make import make_feed
 from eccaht.service.sources.settings import AnySettings, read_settings
 
 __all__ = [

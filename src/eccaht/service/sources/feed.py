@@ -1,7 +1,8 @@
-"""Feeds bring rows of a source into the service: what they talk to, what they report of themselves, and back-off.
+"""Feeds bring the rows of a source into the service: one loop of connections, one back-off, one way to deliver.
 
 A feed runs until it is cancelled. It connects again for ever, acknowledges rows only once `submit` has returned, and
-holds its source back while the service is busy; what waits in memory is bounded.
+holds its source back while the service is busy; what waits in memory is bounded. A kind of source is its settings
+(`settings.py`) and a `Feed` with `connect`.
 """
 
 from __future__ import annotations
@@ -10,22 +11,27 @@ import asyncio
 import logging
 import math
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+from pkgutil import resolve_name
 from random import Random
 from time import monotonic
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.source import Expected
-from eccaht.plants.model.model import Model
-from eccaht.plants.model.prepare import Notation
+from eccaht.plants import Expected, Model, Notation
+from eccaht.service.hiding import scrubbed
 from eccaht.service.rows import Busy, Rows, SourceState, Taken, UnknownPlant
 from eccaht.service.sources.health import Health
+from eccaht.service.sources.parsing import MOST_ROWS, SensorReading, deliveries
+from eccaht.service.sources.settings import AnySettings, FileSettings, KafkaSettings
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 Sleep = Callable[[float], Awaitable[object]]
-_LONGEST_PAUSE = 60.0  # seconds between two tries
+Plants = Callable[[str], "Target"]  # by name; raises UnknownPlant
 _GOOD = 60.0  # after so many seconds without an error the back-off begins anew
 _LONGEST_BUSY = 5.0
 
@@ -70,17 +76,6 @@ class Shared(Protocol):
         """Another service may watch the plant from now on: its rows were all submitted."""
 
 
-class Feed(Protocol):
-    """Brings the rows of one source into the service until it is cancelled."""
-
-    @property
-    def name(self) -> str:
-        """The source, as settings and page call it."""
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-
-
 @dataclass(frozen=True)
 class Target:
     """The plant that a feed is for: its name, the clock of its model, and what its model expects of a file.
@@ -97,10 +92,6 @@ class Target:
     def of(cls, name: str, model: Model) -> Target:
         return cls(name, model.clock, Notation().expected(model), model.seconds)
 
-    @property
-    def sensors(self) -> tuple[str, ...]:
-        return self.expected.names
-
 
 @dataclass
 class Backoff:
@@ -108,7 +99,7 @@ class Backoff:
 
     rng: Random = field(default_factory=Random)  # of no seed: services must not try in step
     first: float = 1.0
-    longest: float = _LONGEST_PAUSE
+    longest: float = 60.0
     _next: float = field(default=0.0, init=False)
 
     def pause(self) -> float:
@@ -120,11 +111,61 @@ class Backoff:
         self._next = 0.0
 
 
+class Feed:
+    """Brings the rows of one source into the service until it is cancelled; a kind of source has `connect`.
+
+    name: the source, as settings and page call it. where: what is read, for the page. secrets: what no error may show.
+    """
+
+    def __init__(self, name: str, sink: Sink, plants: Iterable[str], where: str, secrets: Iterable[str] = ()) -> None:
+        self.name, self._sink, self._secrets = name, sink, tuple(secrets)
+        self.health = Health(sink, name, plants, where)
+        self.backoff = Backoff()
+
+    async def run(self) -> None:
+        await keep_running(self.connect, self.health, self.backoff, secrets=self._secrets)
+
+    async def connect(self) -> None:
+        """Connect, call `health.running()`, and submit what comes until something fails, which is raised."""
+        raise NotImplementedError
+
+    async def submit(self, target: Target, readings: Iterable[SensorReading]) -> None:
+        """Submit readings of a plant; once this returns, they are stored and may be acknowledged."""
+        for rows in deliveries(readings):
+            await deliver(self._sink, target, rows, self.health)
+
+
+def make_feed(name: str, settings: AnySettings, plant: Target | Plants, sink: Sink) -> Feed:
+    """The feed of a source; what is wrong with its settings is reported before anything starts.
+
+    plant: whose rows they are. For Kafka also a function that knows plants by name (UnknownPlant if it does not): one
+    consumer for all plants of the service, which shares them with the others of its group.
+    """
+    if not isinstance(plant, Target) and not isinstance(settings, KafkaSettings):
+        raise ValueError(f"source {name!r}: only Kafka serves several plants: put it under a plant")
+    if not isinstance(settings, FileSettings):  # a file may come later, and its rows may be counted
+        if isinstance(plant, Target) and plant.clock.row_interval is not None:
+            why = f"the model of plant {plant.name!r} counts rows and knows no times"
+            raise ValueError(f"source {name!r}: {why}: calibrate one on a history with times")
+        for place, file in settings:
+            if isinstance(file, Path) and not file.is_file():
+                raise ValueError(f"source {name!r}: setting {place}: there is no such file")
+    made: Feed = resolve_name(f"{__package__}.{settings.feed}")(name, settings, plant, sink)
+    return made
+
+
+def positions_of(sink: Sink, source: str) -> Positions:
+    if not isinstance(sink, Positions):
+        raise ValueError(f"source {source!r}: nothing keeps its position between two runs")
+    return sink
+
+
 async def keep_running(
     connect: Callable[[], Awaitable[None]],
     health: Health,
     backoff: Backoff,
     *,
+    secrets: Collection[str] = (),
     sleep: Sleep = asyncio.sleep,
     now: Callable[[], float] = monotonic,
 ) -> NoReturn:
@@ -141,9 +182,8 @@ async def keep_running(
                 why = "the connection was closed"
             except Exception as error:
                 if (task := asyncio.current_task()) is not None and task.cancelling():
-                    raise asyncio.CancelledError from error  # closing failed while the feed was cancelled
-                why = one_line(error)
-                log.debug("source %s: %s", health.source, traceback.format_exc())  # a record shall keep no socket alive
+                    raise asyncio.CancelledError from None  # closing failed while the feed was cancelled
+                why = _reported(error, health.source, secrets)
             if health.connected and now() - began >= _GOOD:
                 backoff.reset()
             pause = backoff.pause()
@@ -154,14 +194,24 @@ async def keep_running(
         health.end()
 
 
+def _reported(error: Exception, source: str, secrets: Collection[str]) -> str:
+    """An error in one line. Drivers may repeat what they were given: then nothing but that line, scrubbed, goes out."""
+    whole = "".join(traceback.format_exception(error))
+    if isinstance(error, Refused) or scrubbed(whole, secrets) == whole:  # Refused: of the service itself
+        log.debug("source %s: %s", source, whole)  # as text: a record shall keep no socket alive
+        return one_line(error)
+    return one_line(ConnectionError(scrubbed(str(error), secrets) or type(error).__name__))
+
+
 async def deliver(sink: Sink, target: Target, rows: Rows, health: Health, *, sleep: Sleep = asyncio.sleep) -> None:
     """Submit rows, as many at once as the service takes, for as long as it is busy or cannot store them.
 
     What the service refuses (a ValueError, or a plant that is not there) is an error of the feed: nothing of it is
     acknowledged, so that it stays with its source, and the feed tries again after a pause.
     """
-    for first in range(0, len(rows.times), sink.most_rows):
-        part = slice(first, first + sink.most_rows)
+    most = min(MOST_ROWS, sink.most_rows)
+    for first in range(0, len(rows.times), most):
+        part = slice(first, first + most)
         await _submit(sink, target, Rows(rows.times[part], rows.names, rows.values[part]), health, sleep)
 
 
@@ -193,3 +243,19 @@ def one_line(error: BaseException) -> str:
     ('no route', 'TimeoutError')
     """
     return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+class OneThread:
+    """A thread for the blocking calls of one connection, which are never made at once."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    async def call(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+    async def finish(self, function: Callable[[], object]) -> None:
+        """A last call, after the present one, which is waited for even if the caller is cancelled."""
+        last = asyncio.get_running_loop().run_in_executor(self._pool, function)
+        self._pool.shutdown(wait=False)
+        await asyncio.shield(last)

@@ -1,31 +1,33 @@
-"""What a source reports: a state, a line, and how many rows came; numbers are reported once a second."""
+"""What a source reports: a state, a line, how many rows came, and the last gap in their times.
+
+By the gap an operator sees that something was lost on the way. Mere numbers are reported once a second.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.service.rows import SourceState, Taken
-from eccaht.service.sources.gaps import Gaps
+from eccaht.base.clock import Clock
+from eccaht.plants.watch.events import iso
+from eccaht.service.rows import RowGap, SourceState, Taken
 
 if TYPE_CHECKING:
-    from eccaht.service.sources.feed import Target
+    from eccaht.service.sources.feed import Sink, Target
 
 State = Literal["connecting", "running", "waiting", "broken"]
 _EVERY = 1.0  # seconds between two reports of mere numbers
-
-
-class Listener(Protocol):
-    """Receives the reports."""
-
-    def source_state(self, plant: str, source: str, state: SourceState) -> None:
-        """Take the report of a source."""
+_WINDOWS = 3  # a gap is longer than so many windows,
+_STEPS = 10  # and than so many of the usual steps between two rows,
+_KNOWN = 10  # which is known after so many of them
 
 
 class Health:
@@ -36,7 +38,7 @@ class Health:
     counts: payloads and rows that were left out, by the reason.
     """
 
-    def __init__(self, sink: Listener, source: str, plants: Iterable[str], where: str) -> None:
+    def __init__(self, sink: Sink, source: str, plants: Iterable[str], where: str) -> None:
         self.source, self.plants, self.counts = source, set(plants), Counter[str]()
         self.state: State = "connecting"
         self.detail, self.rows, self.connected = "", 0, False
@@ -70,9 +72,9 @@ class Health:
             self.running()
         self._report_soon()
 
-    def count(self, kind: str, number: int = 1, why: str = "") -> None:
+    def count(self, kind: str, why: str = "") -> None:
         """Something was left out; why: the reason of the last one."""
-        self.counts[kind] += number
+        self.counts[kind] += 1
         if why:
             self._notes[kind] = why
         self._report_soon()
@@ -120,3 +122,45 @@ class Health:
     def _report_soon(self) -> None:
         if self._later is None:
             self._later = asyncio.get_running_loop().call_later(_EVERY, self._report)
+
+
+class Gaps:
+    """Keeps the last gap of one plant; seconds: the length of its windows.
+
+    Rows that come later and lie in the gap make it smaller, until it is none.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock, self._least = clock, round(_WINDOWS * seconds * 1e6)
+        self._steps: deque[int] = deque(maxlen=50)
+        self._newest: int | None = None
+        self._span: tuple[int, int] | None = None  # the last time before the gap, the first one after it
+
+    def add(self, times: NDArray[np.datetime64]) -> None:
+        """Look at the times of rows that were taken."""
+        found = np.unique(times.astype("datetime64[us]").astype(np.int64)).tolist()
+        if self._span is not None:
+            self._fill([time for time in found if self._span[0] < time < self._span[1]])
+        if self._newest is not None:
+            found = [self._newest, *(time for time in found if time > self._newest)]
+        for before, after in pairwise(found):
+            if self._is_gap(after - before):
+                self._span = (before, after)
+            self._steps.append(after - before)
+        self._newest = found[-1] if found else self._newest
+
+    def last(self) -> RowGap | None:
+        """The last gap; None where rows are counted and have no times."""
+        if self._span is None or self._clock.row_interval is not None:
+            return None
+        before, after = self._span
+        return RowGap((after - before) / 1e6, iso(self._clock, np.datetime64(after, "us")))
+
+    def _fill(self, inside: list[int]) -> None:
+        if self._span is None or not inside:
+            return
+        rest = max(pairwise([self._span[0], *inside, self._span[1]]), key=lambda ends: ends[1] - ends[0])
+        self._span = rest if self._is_gap(rest[1] - rest[0]) else None
+
+    def _is_gap(self, step: int) -> bool:
+        return step > self._least and len(self._steps) >= _KNOWN and step > _STEPS * median(self._steps)

@@ -16,34 +16,31 @@ from typing import Any
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eccaht.service.rows import UnknownPlant
-from eccaht.service.sources.feed import Backoff, Shared, Sink, Target, deliver, keep_running
-from eccaht.service.sources.health import Health
-from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, SensorReading, deliveries
-from eccaht.service.sources.scrubbing import scrubbing
+from eccaht.service.sources.feed import Feed, OneThread, Plants, Shared, Sink, Target
+from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, SensorReading
 from eccaht.service.sources.settings import KafkaSettings
-from eccaht.service.sources.threads import OneThread
 
-Plants = Callable[[str], Target]  # by name; raises UnknownPlant
 _LONGEST_DELIVERY = 600_000  # milliseconds: a service that stands still for longer loses its plants to the others
 _LONGEST_NAME = 256
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Place = tuple[str, int]  # topic and partition
 
 
-class KafkaFeed:
+class KafkaFeed(Feed):
     """Consumes a topic for the plants whose partitions this member of the group has."""
 
-    def __init__(self, name: str, settings: KafkaSettings, plants: Plants, sink: Sink, *, group: str) -> None:
-        self.name, self._settings, self._plants, self._sink, self._group = name, settings, plants, sink, group
+    def __init__(self, name: str, settings: KafkaSettings, plants: Target | Plants, sink: Sink) -> None:
+        if isinstance(plants, Target):
+            self._plants, group = _only(plants), f"eccaht-{plants.name}"
+        else:
+            self._plants, group = plants, "eccaht"
+        self._settings, self._group = settings, settings.group or group
+        where = f"{settings.topic} at {settings.servers} in group {self._group}"
+        super().__init__(name, sink, [], where, settings.secrets())
         self._fed: dict[_Place, set[str]] = defaultdict(set)  # plants by their partition
         self._payloads: dict[str, tuple[Target, Payloads]] = {}  # made once for each plant as it is
-        self.health = Health(sink, name, [], f"{settings.topic} at {settings.servers} in group {group}")
-        self.backoff = Backoff()
 
-    async def run(self) -> None:
-        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
-
-    async def _connect(self) -> None:
+    async def connect(self) -> None:
         thread, loop = OneThread(f"kafka-{self.name}"), asyncio.get_running_loop()
         errors: list[KafkaError] = []
         stored: dict[_Place, int] = {}  # where to go on, of what is stored and not committed yet
@@ -116,7 +113,7 @@ class KafkaFeed:
                 await self._own(target.name, (str(message.topic()), int(message.partition() or 0)))
                 targets[target.name] = target
                 readings[target.name] += await self._read(target, message)
-        work = (self._deliver(targets[plant], found) for plant, found in readings.items())
+        work = (self.submit(targets[plant], found) for plant, found in readings.items())
         for failed in filter(None, await asyncio.gather(*work, return_exceptions=True)):
             raise failed
 
@@ -127,7 +124,7 @@ class KafkaFeed:
                 raise ValueError
             return self._plants(name)
         except UnknownPlant:
-            self.health.count("messages of plants that are not here", 1, name[:80])
+            self.health.count("messages of plants that are not here", name[:80])
         except ValueError:
             self.health.count("messages without the name of a plant as key")
         return None
@@ -141,7 +138,7 @@ class KafkaFeed:
             value = message.value()
             return await payloads.read_beside(value if isinstance(value, bytes) else b"", None, arrived)
         except (BadPayload, ValueError, OverflowError) as error:
-            self.health.count("bad payloads", 1, f"{target.name}: {error}")
+            self.health.count("bad payloads", f"{target.name}: {error}")
             return []
 
     def _made(self, target: Target) -> Payloads:
@@ -151,10 +148,6 @@ class KafkaFeed:
         payloads = Payloads.of(self._settings, target, format=self._settings.format, names=self._settings.names)
         self._payloads[target.name] = (target, payloads)
         return payloads
-
-    async def _deliver(self, target: Target, readings: list[SensorReading]) -> None:
-        for rows in deliveries(readings):
-            await deliver(self._sink, target, rows, self.health)
 
     # -- plants that come and go ----------------------------------------------------------------------
 
@@ -181,6 +174,15 @@ class KafkaFeed:
                 self.health.let_go(plant)
                 if isinstance(self._sink, Shared):
                     await self._sink.hand_over(plant)
+
+
+def _only(target: Target) -> Plants:
+    def known(name: str) -> Target:
+        if name != target.name:
+            raise UnknownPlant(name)
+        return target
+
+    return known
 
 
 def _ends(messages: Iterable[Message]) -> dict[_Place, int]:

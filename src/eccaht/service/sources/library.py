@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.source import Source
-from eccaht.plants.data.windows import Batch
+from eccaht.plants import Batch, Source
+from eccaht.plants.data.growing import GrowingFile
 from eccaht.service.rows import Rows
-from eccaht.service.sources.feed import Backoff, Positions, Sink, Target, deliver, keep_running
-from eccaht.service.sources.health import Health
-from eccaht.service.sources.parsing import MOST_ROWS
-from eccaht.service.sources.threads import OneThread
+from eccaht.service.sources.feed import Feed, OneThread, Sink, Target, deliver, positions_of
+from eccaht.service.sources.parsing import readings_of, rows_of
+from eccaht.service.sources.settings import FileSettings
 
 Note = Callable[[str], object]
 _SAVE_EVERY = 5.0  # seconds between two notes of the place
 _OPEN = 1.0  # seconds without an error after which a source without rows counts as open
 
 
-class SourceFeed:
+class SourceFeed(Feed):
     """Feeds a plant with any source of the library, such as a file that grows.
 
     opened: makes the source anew for every try; its argument takes notes for the user. A source that waits for rows
-    must have `end`, which makes it stop. overlap: after a restart,
-    rows so many seconds older than the last one that was submitted are left out; those in between are known by their
-    times.
+    must have `end`, which makes it stop. overlap: after a restart, rows so many seconds older than the last one that
+    was submitted are left out; those in between are known by their times.
     """
 
     def __init__(
@@ -40,22 +39,17 @@ class SourceFeed:
         where: str,
         overlap: float = 300.0,
     ) -> None:
-        if not isinstance(sink, Positions):
-            raise ValueError(f"source {name!r}: nothing keeps its position between two runs")
-        self.name, self._opened, self._target, self._sink, self._positions = name, opened, target, sink, sink
+        super().__init__(name, sink, [target.name], where)
+        self._opened, self._target, self._positions = opened, target, positions_of(sink, name)
         self._overlap = np.timedelta64(round(overlap * 1e6), "us")
         self._saved = -np.inf
         self._place: np.datetime64 | None = None  # the latest time that was submitted
-        self.health = Health(sink, name, [target.name], where)
-        self.backoff = Backoff()
 
-    async def run(self) -> None:
-        await keep_running(self._connect, self.health, self.backoff)
-
-    async def _connect(self) -> None:
-        self._place, again = await self._kept(), True
+    async def connect(self) -> None:
+        document, again = await self._positions.position(self._target.name, self.name), True
+        self._place = None if document is None else np.datetime64(int(document["time"]), "us")
         loop, thread = asyncio.get_running_loop(), OneThread(f"source-{self.name}")
-        source = self._opened(lambda text: loop.call_soon_threadsafe(self.health.count, "notes", 1, text))
+        source = self._opened(lambda text: loop.call_soon_threadsafe(self.health.count, "notes", text))
         batches = source.batches()
         pending = asyncio.ensure_future(thread.call(next, batches, None))
         try:
@@ -83,25 +77,16 @@ class SourceFeed:
             new = times >= self._place - self._overlap
             again = not (times > self._place).any()
             times, values = times[new], values[new]
-        for first in range(0, len(times), MOST_ROWS):
-            part = slice(first, first + MOST_ROWS)
-            await deliver(self._sink, self._target, Rows(times[part], tuple(names), values[part]), self.health)
+        await deliver(self._sink, self._target, Rows(times, tuple(names), values), self.health)
         if len(times):
             latest = times.max().astype("datetime64[us]")
             self._place = latest if self._place is None else max(self._place, latest)
-            await self._keep()
+            now = asyncio.get_running_loop().time()
+            if now - self._saved >= _SAVE_EVERY:
+                self._saved = now
+                place = {"time": int(self._place.astype(np.int64))}
+                await self._positions.set_position(self._target.name, self.name, place)
         return again
-
-    async def _kept(self) -> np.datetime64 | None:
-        document = await self._positions.position(self._target.name, self.name)
-        return None if document is None else np.datetime64(int(document["time"]), "us")
-
-    async def _keep(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if self._place is not None and now - self._saved >= _SAVE_EVERY:
-            self._saved = now
-            document = {"time": int(self._place.astype(np.int64))}
-            await self._positions.set_position(self._target.name, self.name, document)
 
 
 class Excerpt:
@@ -111,18 +96,8 @@ class Excerpt:
     """
 
     def __init__(self, rows: Iterable[Rows], clock: Clock) -> None:
-        kept = list(rows)
-        self.clock = clock
-        self.names = tuple(dict.fromkeys(name for part in kept for name in part.names))
-        every = [part.times.astype("datetime64[us]") for part in kept]
-        self.times = np.unique(np.concatenate([np.zeros(0, dtype="datetime64[us]"), *every]))
-        self.values = np.full((len(self.times), len(self.names)), np.nan)
-        for part, times in zip(kept, every, strict=True):
-            for row, time in enumerate(times):
-                place = self.values[np.searchsorted(self.times, time)]
-                for value, name in zip(part.values[row], part.names, strict=True):
-                    k = self.names.index(name)
-                    place[k] = value if np.isnan(place[k]) else place[k]
+        merged = rows_of(reading for part in rows for reading in readings_of(part))
+        self.clock, self.names, self.times, self.values = clock, merged.names, merged.times, merged.values
 
     def batches(self) -> Iterator[Batch]:
         yield Batch(self.times, self.values)
@@ -132,3 +107,13 @@ def _check_clock(found: Clock, expected: Clock) -> None:
     if (found.zone is None) != (expected.zone is None):
         has, lacks = ("source", "model") if expected.zone is None else ("model", "source")
         raise ValueError(f"the times of the {has} have a zone, those of the {lacks} have none: they cannot be compared")
+
+
+def file_feed(name: str, settings: FileSettings, target: Target, sink: Sink) -> SourceFeed:
+    zone = settings.timezone or target.clock.zone
+    expected = replace(target.expected, zone=zone, decimal_comma=settings.decimal_comma)
+
+    def opened(note: Note) -> GrowingFile:
+        return GrowingFile(settings.path, expected, missing=settings.missing, poll=settings.poll, note=note)
+
+    return SourceFeed(name, opened, target, sink, where=str(settings.path), overlap=settings.overlap)

@@ -16,31 +16,26 @@ from paho.mqtt.enums import MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from eccaht.service.broker import Broker, connected, make_client
-from eccaht.service.sources.feed import Backoff, Sink, Target, deliver, keep_running
-from eccaht.service.sources.health import Health
-from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, SensorReading, deliveries
-from eccaht.service.sources.scrubbing import scrubbing
+from eccaht.service.broker import connected, make_client
+from eccaht.service.sources.feed import Feed, Sink, Target
+from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, SensorReading
 from eccaht.service.sources.settings import MqttSettings
 
 _PLACE = re.compile(r"\{(\w*)\}")
 
 
-class MqttFeed:
+class MqttFeed(Feed):
     """Follows the topics of one plant."""
 
     def __init__(self, name: str, settings: MqttSettings, target: Target, sink: Sink) -> None:
-        self.name, self._settings, self._target, self._sink = name, settings, target, sink
+        self._settings, self._target = settings, target
         self._filter, self._pattern = topics(settings.topic, target.name)
-        self.health = Health(sink, name, [target.name], f"{self._filter} at {settings.host}:{settings.port}")
-        self.backoff = Backoff()
+        where = f"{self._filter} at {settings.host}:{settings.port}"
+        super().__init__(name, sink, [target.name], where, settings.secrets())
         self._payloads = Payloads.of(settings, target, format=settings.format, names=settings.names)
         self._tls = _tls_context(settings)
 
-    async def run(self) -> None:
-        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
-
-    async def _connect(self) -> None:
+    async def connect(self) -> None:
         settings, newer = self._settings, self._settings.protocol == "5"
         client = make_client(
             settings.client_id or f"eccaht-{self._target.name}-{self.name}",
@@ -56,15 +51,11 @@ class MqttFeed:
             await broker.subscribe(self._filter, retained=False)
             self.health.running()
             while True:
-                await self._take(await broker.messages(settings.in_flight, settings.wait), broker)
-
-    async def _take(self, messages: list[MQTTMessage], broker: Broker) -> None:
-        """Submit the readings of messages, then acknowledge them."""
-        readings = [reading for message in messages for reading in await self._readings(message)]
-        for rows in deliveries(readings):
-            await deliver(self._sink, self._target, rows, self.health)
-        for message in messages:
-            broker.acknowledge(message)
+                messages = await broker.messages(settings.in_flight, settings.wait)
+                readings = [reading for message in messages for reading in await self._readings(message)]
+                await self.submit(self._target, readings)
+                for message in messages:
+                    broker.acknowledge(message)
 
     async def _readings(self, message: MQTTMessage) -> list[SensorReading]:
         """The readings of a message; a retained one is an old value that the broker repeats, no new reading."""
@@ -78,7 +69,7 @@ class MqttFeed:
         try:
             return await self._payloads.read_beside(bytes(message.payload), match.groupdict().get("sensor"))
         except BadPayload as error:
-            self.health.count("bad payloads", 1, f"{message.topic[:80]}: {error}")
+            self.health.count("bad payloads", f"{message.topic[:80]}: {error}")
             return []
 
 

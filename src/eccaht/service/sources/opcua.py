@@ -18,37 +18,35 @@ from asyncua.crypto import security_policies
 from asyncua.ua.attribute_ids import AttributeIds
 from asyncua.ua.uaerrors import UaError
 
-from eccaht.service.sources.feed import Backoff, Sink, Target, deliver, keep_running
-from eccaht.service.sources.health import Health
-from eccaht.service.sources.moments import TimeReader
-from eccaht.service.sources.parsing import Payloads, SensorReading, deliveries
-from eccaht.service.sources.quality import severity_of_status
-from eccaht.service.sources.scrubbing import scrubbing
-from eccaht.service.sources.settings import OpcUaSettings
+from eccaht.service.rows import TimeReader, severity_of_status
+from eccaht.service.sources.feed import Feed, Sink, Target
+from eccaht.service.sources.parsing import Payloads, SensorReading
+from eccaht.service.sources.settings import OpcUaSettings, ReadingSettings
 
 _OLD = 60_000_000  # microseconds: first values that are older when we connect are no new readings
 _CLOCK = ua.NodeId(ua.Int32(2258))  # the current time of every server
 _LIFETIME, _KEEPALIVE = 10_000, 10  # publishing intervals
 
 
-class OpcUaFeed:
+class OpcUaFeed(Feed):
     """Follows the nodes of one plant."""
 
     def __init__(self, name: str, settings: OpcUaSettings, target: Target, sink: Sink) -> None:
-        self.name, self._settings, self._target, self._sink = name, settings, target, sink
+        if target.clock.zone is None and settings.timezone is None:
+            raise ValueError(f"source {name!r}: OPC UA times are UTC and the model's have no zone: set timezone")
+        if settings.policy != "none" and (settings.certificate is None or settings.key is None):
+            raise ValueError(f"source {name!r}: policy {settings.policy} needs a certificate and a key")
+        where = f"{len(settings.nodes)} nodes of {settings.url}"
+        super().__init__(name, sink, [target.name], where, settings.secrets())
+        self._settings, self._target = settings, target
         self._sensors = list(settings.nodes)
         self._nodes = [_node_id(sensor, text) for sensor, text in settings.nodes.items()]
         self._moments = TimeReader(target.clock, zone=settings.timezone)
-        self._payloads = Payloads(self._moments, uncertain=settings.uncertain, levels=target.expected.levels)
+        self._payloads = Payloads(self._moments, target.expected, ReadingSettings(uncertain=settings.uncertain))
         self._newest: int | None = None  # time of the newest reading so far
         self._first = set[int]()  # nodes whose first value after the connection is still to come
-        self.health = Health(sink, name, [target.name], f"{len(self._nodes)} nodes of {settings.url}")
-        self.backoff = Backoff()
 
-    async def run(self) -> None:
-        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
-
-    async def _connect(self) -> None:
+    async def connect(self) -> None:
         client = await self._client()
         lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -207,8 +205,7 @@ class OpcUaFeed:
     # -- both -----------------------------------------------------------------------------------------
 
     async def _submit(self, readings: list[SensorReading]) -> None:
-        for rows in deliveries(readings):
-            await deliver(self._sink, self._target, rows, self.health)
+        await self.submit(self._target, readings)
         if readings:
             newest = max(reading.time for reading in readings)
             self._newest = newest if self._newest is None else max(newest, self._newest)
@@ -225,7 +222,7 @@ class OpcUaFeed:
                 return SensorReading(time, sensor, math.nan)
             return SensorReading(time, sensor, self._payloads.number(_plain(value), sensor))
         except (ValueError, OverflowError) as error:
-            self.health.count("bad values", 1, f"{sensor}: {error}")
+            self.health.count("bad values", f"{sensor}: {error}")
             return None
 
 

@@ -8,34 +8,42 @@ parsed; whatever an untrusted sender sends, the worst is a `BadPayload` of one s
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eccaht.plants.data.source import Expected
-from eccaht.service.rows import Rows
-from eccaht.service.sources.json_text import documents_of
-from eccaht.service.sources.moments import TimeReader
-from eccaht.service.sources.quality import Codes, Severity, severity
+from eccaht.plants import Chunk, Expected
+from eccaht.plants.data.layout import lines_of
+from eccaht.plants.data.reading import TimeRule
+from eccaht.service.rows import (
+    Rows,
+    Severity,
+    TimeReader,
+    checked_name,
+    checked_time,
+    level_of,
+    number_of,
+    severity,
+)
 from eccaht.service.sources.settings import Format, ReadingSettings
-from eccaht.service.sources.tables import Csv, Most
-from eccaht.service.sources.values import checked_name, level_of, number_of
 
 if TYPE_CHECKING:
     from eccaht.service.sources.feed import Target
 
-_SMALL = 4096  # bytes that are read at once
 LARGEST_PAYLOAD = 1 << 18  # bytes
 MOST_READINGS = 10_000  # of one payload
-MESSAGE = Most(LARGEST_PAYLOAD, MOST_READINGS, MOST_READINGS)  # of a broker
 MOST_ROWS, MOST_CELLS = 1000, 1_000_000  # of one delivery
+_COLUMNS = 20_000
+_SMALL = 4096  # bytes that are read at once
 _SENSOR, _VALUES = "sensor", "values"
 _TIMES = frozenset({"time", "timestamp", "datetime", "date", "ts"})  # what others call the time
+_WORDS = {"null": None, "true": True, "false": False}
 _LONGEST_REASON = 200  # characters
 
 
@@ -51,47 +59,53 @@ class SensorReading(NamedTuple):
     value: float
 
 
+class Most(NamedTuple):
+    """How much may come at once: bytes, rows, and readings, of sensors that are silent too."""
+
+    bytes: int
+    rows: int
+    cells: int
+
+    def check(self, rows: int, columns: int = 1) -> None:
+        """Refuse more, before it is read."""
+        if rows > self.rows:
+            raise ValueError(f"there are {rows} rows, more than {self.rows} at once: send less at a time")
+        if columns > _COLUMNS or rows * columns > self.cells:
+            raise ValueError(f"{rows} rows of {columns} sensors are too much at once: send less at a time")
+
+
+MESSAGE = Most(LARGEST_PAYLOAD, MOST_READINGS, MOST_READINGS)  # of a broker
+
+
 @dataclass(frozen=True)
 class Payloads:
     """How payloads are read.
 
-    moments: how times are. time_key, value_key, quality_key: of JSON objects. codes: what numbers in the place of a
-    quality are. uncertain: what uncertain readings count as. levels: the texts of status sensors, whose values are
-    places in them. names: sensors of the model by their names in payloads. expected: by the model, for CSV. most: how
-    much one payload may hold.
+    moments: how times are, in CSV only where the history does not say it. expected: by the model; a status is its place
+    among the levels of its sensor. how: the keys of JSON objects (that of the time is also its column in CSV, if it is
+    not called as in the history), and what counts as good. names: sensors of the model by their names in payloads.
+    most: how much one payload may hold.
     """
 
     moments: TimeReader
-    time_key: str = "time"
-    value_key: str = "value"
-    quality_key: str = "quality"
-    codes: Codes | None = None
-    uncertain: Literal["good", "bad"] = "good"
-    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    expected: Expected
+    how: ReadingSettings = field(default_factory=ReadingSettings)
     names: Mapping[str, str] = field(default_factory=dict)
-    expected: Expected | None = None
     format: Format = "json"
     most: Most = MESSAGE
 
     @classmethod
     def of(
         cls,
-        settings: ReadingSettings,
+        how: ReadingSettings,
         target: Target,
         *,
-        format: Format = "json",
+        format: Format,
         names: Mapping[str, str] | None = None,
         most: Most = MESSAGE,
     ) -> Payloads:
-        return cls(
-            TimeReader(target.clock, settings.time_unit, settings.timezone),
-            *(settings.time_key, settings.value_key, settings.quality_key),
-            *(settings.quality_codes, settings.uncertain, target.expected.levels),
-            names or {},
-            target.expected,
-            format,
-            most,
-        )
+        moments = TimeReader(target.clock, how.time_unit, how.timezone)
+        return cls(moments, target.expected, how, names or {}, format, most)
 
     def read(self, payload: bytes, sensor: str | None = None, arrived: int | None = None) -> list[SensorReading]:
         """The readings of a payload.
@@ -101,9 +115,11 @@ class Payloads:
         """
         with _explained():
             if self.format == "csv":
-                return list(readings_of(self._table(payload, sensor)))
+                if sensor is not None:
+                    raise BadPayload("CSV names its sensors: it cannot be that of one")
+                return list(readings_of(self._csv(payload)))
             found = list[SensorReading]()
-            for reading in self._json(self._checked(payload), sensor, arrived):
+            for reading in self._json(payload, sensor, arrived):
                 found.append(reading)
                 if len(found) > self.most.cells:
                     raise BadPayload(f"the payload holds more than {self.most.cells} readings")
@@ -121,35 +137,33 @@ class Payloads:
         """All of a payload that names its sensors as rows in order of time, one for each time."""
         with _explained():
             if self.format == "csv":
-                return merged(self._table(payload, None))
+                rows = self._csv(payload)
+                later = np.diff(rows.times) > np.timedelta64(0)
+                return rows if later.all() else rows_of(readings_of(rows))
             readings = self.read(payload)
             self.most.check(len({reading.time for reading in readings}), len({reading.sensor for reading in readings}))
             return rows_of(readings)
 
     def good(self, found: Severity) -> bool:
         """Whether a value of this severity counts."""
-        return found == "good" or (found == "uncertain" and self.uncertain == "good")
+        return found == "good" or (found == "uncertain" and self.how.uncertain == "good")
 
     def number(self, value: Any, sensor: str) -> float:
         """A value as a float: NaN where there is none; a status is its place among the levels of its sensor."""
-        return level_of(value, self.levels[sensor]) if sensor in self.levels else number_of(value)
+        levels = self.expected.levels
+        return level_of(value, levels[sensor]) if sensor in levels else number_of(value)
 
-    def _checked(self, payload: bytes) -> bytes:
+    def _check_size(self, payload: bytes) -> None:
         if len(payload) > self.most.bytes:
             raise BadPayload(f"the payload has {len(payload)} bytes, more than {self.most.bytes}")
-        return payload
-
-    def _table(self, payload: bytes, sensor: str | None) -> Rows:
-        if sensor is not None or self.expected is None:
-            raise BadPayload("CSV names its sensors: it cannot be that of one")
-        return Csv(self.expected, self.moments, self.time_key, self.names).rows(self._checked(payload), self.most)
 
     # -- JSON -----------------------------------------------------------------------------------------
 
     def _json(self, payload: bytes, sensor: str | None, arrived: int | None) -> Iterator[SensorReading]:
+        self._check_size(payload)
         present = cache(lambda: self.moments.present() if arrived is None else arrived)
         named = None if sensor is None else self._name(sensor)
-        documents, several = documents_of(payload.decode("utf-8-sig"), self.most)
+        documents, several = _documents(payload.decode("utf-8-sig"), self.most)
         timeless = set[str]()
         for k, document in enumerate(documents, 1):
             try:
@@ -165,9 +179,10 @@ class Payloads:
     def _of_object(
         self, document: dict[str, Any], sensor: str | None, present: Callable[[], int], timeless: set[str]
     ) -> Iterator[SensorReading]:
-        time = document.get(self.time_key)
+        key = self.how.time_key
+        time = document.get(key)
         moment = present() if time is None else self.moments.read(time)
-        if sensor is None and _SENSOR in document and self.value_key in document:
+        if sensor is None and _SENSOR in document and self.how.value_key in document:
             sensor = self._name(document[_SENSOR])
         if sensor is not None:
             found: Iterable[SensorReading] = [SensorReading(moment, sensor, self._value(document, sensor))]
@@ -176,7 +191,7 @@ class Payloads:
         for reading in found:
             if time is None and reading.time == moment:
                 if reading.sensor in timeless:
-                    raise BadPayload(f"{reading.sensor!r:.40} comes twice without a time: give it as {self.time_key!r}")
+                    raise BadPayload(f"{reading.sensor!r:.40} comes twice without a time: give it as {key!r}")
                 timeless.add(reading.sensor)
             yield reading
 
@@ -185,16 +200,16 @@ class Payloads:
         nested = document.get(_VALUES, document)
         if not isinstance(nested, dict):
             raise BadPayload(f"its {_VALUES!r} must be an object")
-        own_keys = (self.time_key, self.quality_key)
+        own_keys = (self.how.time_key, self.how.quality_key)
         flat = {name: value for name, value in document.items() if name not in own_keys}
-        if self.time_key not in document and (others := [name for name in flat if name.casefold() in _TIMES]):
-            raise BadPayload(f"it has no {self.time_key!r}, but {others[0]!r}: give that as time_key")
-        whole = self.good(self._severity(document))
+        if self.how.time_key not in document and (others := [name for name in flat if name.casefold() in _TIMES]):
+            raise BadPayload(f"it has no {self.how.time_key!r}, but {others[0]!r}: give that as time_key")
+        whole = self._counts(document)
         for key, value in (flat if nested is document else nested).items():
             name, own = self._name(key), moment
             if isinstance(value, dict):
-                if value.get(self.time_key) is not None:
-                    own = self.moments.read(value[self.time_key])
+                if value.get(self.how.time_key) is not None:
+                    own = self.moments.read(value[self.how.time_key])
                 number = self._value(value, name)
             else:
                 number = self.number(value, name)
@@ -206,14 +221,52 @@ class Payloads:
         return checked_name(self.names.get(name, name))
 
     def _value(self, document: dict[str, Any], sensor: str) -> float:
-        if self.value_key not in document:
-            raise BadPayload(f"the object of {sensor!r:.40} has no {self.value_key!r}")
-        value = self.number(document[self.value_key], sensor)
-        return value if self.good(self._severity(document)) else math.nan
+        if self.how.value_key not in document:
+            raise BadPayload(f"the object of {sensor!r:.40} has no {self.how.value_key!r}")
+        value = self.number(document[self.how.value_key], sensor)
+        return value if self._counts(document) else math.nan
 
-    def _severity(self, document: dict[str, Any]) -> Severity:
-        quality = document.get(self.quality_key)
-        return "good" if quality is None else severity(quality, self.codes)
+    def _counts(self, document: dict[str, Any]) -> bool:
+        quality = document.get(self.how.quality_key)
+        return quality is None or self.good(severity(quality, self.how.quality_codes))
+
+    # -- CSV ------------------------------------------------------------------------------------------
+
+    def _csv(self, payload: bytes) -> Rows:
+        """The rows as they stand there."""
+        self._check_size(payload)
+        clock = self.moments.clock
+        chunk = Chunk.of(payload, replace(self.expected, zone=clock.zone and (self.moments.zone or clock.zone)))
+        renamed = tuple(map(self._name, chunk.layout.names))
+        if len(set(renamed)) < len(renamed):
+            raise ValueError("two columns have the same name: rename one")
+        chunk = replace(chunk, layout=replace(chunk.layout, names=renamed))
+        self.most.check(chunk.rows, len(renamed))
+        rule = self._time_rule(chunk)
+        names = chunk.columns(rule.columns)
+        times: Sequence[int]
+        # numbers of rows, or since 1970, are read as in JSON
+        if clock.row_interval is not None or (len(rule.columns) == 1 and chunk.counts_time(rule.columns[0])):
+            numbers, table = chunk.numbered(rule.columns[0], names)
+            if np.isnan(numbers).any():
+                raise ValueError(f"row {int(np.isnan(numbers).argmax()) + 1} has no time")
+            times = [self.moments.read(number) for number in numbers.tolist()]
+        else:
+            table = chunk.read(rule, names)
+            # in UTC if the model knows a zone, else as the clocks of the plant show them
+            placed = self.moments.placed if clock.zone is None and table.clock.zone is not None else checked_time
+            times = [placed(time) for time in table.times.astype("datetime64[us]").astype(np.int64).tolist()]
+        values = np.column_stack([table.coded(name, self.expected.levels.get(name)) for name in names])
+        return Rows(np.array(times, dtype=np.int64).astype("datetime64[us]"), names, values)
+
+    def _time_rule(self, chunk: Chunk) -> TimeRule:
+        """How to read the times: as the history's, or else by the column that is called like the time."""
+        before = [chunk.layout.place(name) is not None for name in self.expected.times.columns]
+        named = chunk.layout.place(self.how.time_key) is not None
+        if self.moments.clock.row_interval is not None and not named:
+            raise ValueError(f"the rows of this model are counted: number them in a column {self.how.time_key!r}")
+        as_before = before and all(before)
+        return TimeRule((self.how.time_key,)) if named and not as_before else chunk.time_rule
 
 
 @contextmanager
@@ -225,6 +278,46 @@ def _explained() -> Iterator[None]:
         raise BadPayload("the payload is nested too deeply") from None
     except (ValueError, OverflowError) as error:
         raise BadPayload(" ".join(str(error).split())[:_LONGEST_REASON]) from None
+
+
+def _documents(text: str, most: Most) -> tuple[Sequence[Any], bool]:
+    """What JSON holds, and whether that is several documents, in a list or in lines."""
+    text = text.strip()
+    if not text:
+        raise ValueError("the payload is empty")
+    if text[0] not in '[{"':
+        return [_WORDS.get(text, text)], False
+    try:
+        found = _parsed(text)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data" or "\n" not in text:
+            raise ValueError(f"the payload is not JSON: {error}") from None
+        found = _lines(text, most)
+    if isinstance(found, list):
+        most.check(len(found))
+        return found, True
+    return [found], False
+
+
+def _lines(text: str, most: Most) -> list[Any]:
+    most.check(text.count("\n"))
+    found = []
+    for number, line in enumerate(lines_of(text), 1):
+        if line.strip():
+            try:
+                found.append(_parsed(line))
+            except json.JSONDecodeError as error:
+                raise ValueError(f"line {number} is not JSON: {error.msg} at character {error.pos + 1}") from None
+    return found
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # Python converts no more than some thousand digits
+        raise ValueError("the payload holds a number with thousands of digits") from None
 
 
 def rows_of(readings: Iterable[SensorReading]) -> Rows:
@@ -251,12 +344,6 @@ def readings_of(rows: Rows) -> Iterator[SensorReading]:
     for time, values in zip(rows.times.astype(np.int64).tolist(), rows.values.tolist(), strict=True):
         for name, value in zip(rows.names, values, strict=True):
             yield SensorReading(time, name, value)
-
-
-def merged(rows: Rows) -> Rows:
-    """Rows in order of time, those of one time as one."""
-    later = np.diff(rows.times) > np.timedelta64(0)
-    return rows if later.all() else rows_of(readings_of(rows))
 
 
 def deliveries(readings: Iterable[SensorReading]) -> Iterator[Rows]:

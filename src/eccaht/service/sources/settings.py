@@ -6,15 +6,13 @@ service.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     Secret,
@@ -26,20 +24,55 @@ from pydantic import (
 )
 
 from eccaht.base.clock import as_zone
-from eccaht.base.durations import parse_duration
-from eccaht.service.hiding import HIDDEN, HOSTS, SecretUrl, shown_hosts
-from eccaht.service.sources.moments import Unit
-from eccaht.service.sources.quality import Codes
-from eccaht.service.sources.showing import KAFKA, Show, as_they_are, file, options, plain, url
+from eccaht.service.hiding import HIDDEN, HOSTS, SecretUrl, shown_hosts, shown_url
+from eccaht.service.parts import Part, Port, Seconds
+from eccaht.service.rows import Codes, Unit
 
-Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "the length of time"))]
+Show = Callable[[Any], Any]
+_OPTION_NAMES = """
+auto.offset.reset broker.address.family broker.address.ttl check.crcs client.id client.rack
+enable.ssl.certificate.verification fetch.error.backoff.ms fetch.max.bytes fetch.message.max.bytes fetch.min.bytes
+fetch.wait.max.ms group.instance.id group.protocol heartbeat.interval.ms isolation.level log_level
+max.partition.fetch.bytes metadata.max.age.ms partition.assignment.strategy queued.max.messages.kbytes
+queued.min.messages reconnect.backoff.max.ms reconnect.backoff.ms sasl.mechanism sasl.mechanisms security.protocol
+session.timeout.ms socket.connection.setup.timeout.ms socket.keepalive.enable socket.timeout.ms ssl.ca.location
+ssl.certificate.location ssl.endpoint.identification.algorithm
+"""
+_OPTIONS = frozenset(_OPTION_NAMES.split())  # options of librdkafka that hold no secret
+
+
+def as_they_are(names: str) -> dict[str, Show]:
+    """Settings that hold no secret, whatever their value."""
+    return dict.fromkeys(names.split(), _plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: HIDDEN if isinstance(inner, dict | list) else inner for name, inner in value.items()}
+    return HIDDEN if isinstance(value, list) else value
+
+
+def _file(value: Any) -> Any:
+    """The name of a file; its content, given by mistake, is hidden."""
+    return value if isinstance(value, str) and value.isprintable() and len(value) < 256 else HIDDEN
+
+
+def _url(value: Any) -> Any:
+    return shown_url(value) if isinstance(value, str) else HIDDEN
+
+
+def _options(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return HIDDEN
+    return {name: _plain(inner) if name in _OPTIONS else HIDDEN for name, inner in value.items()}
+
+
 Zone = Annotated[str, BeforeValidator(as_zone)]
 Format = Literal["json", "csv"]
-_KINDS = "'file', 'mqtt', 'opcua', 'kafka' or 'sql'"
 
 
 def _named(path: Path) -> Path:
-    if file(str(path)) == HIDDEN:
+    if _file(str(path)) == HIDDEN:
         raise ValueError("give the name of a file, not what it holds")
     return path
 
@@ -47,29 +80,30 @@ def _named(path: Path) -> Path:
 File = Annotated[Path, AfterValidator(_named)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+class SourceSettings(Part):
+    """What all sources have.
 
+    shows: how a setting is shown, by its name; one that is not there is hidden. feed: module and class of the feed,
+    imported when it is made, because it needs packages of its own.
+    """
 
-class _Kind(_Part):
-    """What all sources have; shows: how a setting is shown, by its name. One that is not there is hidden."""
-
+    feed: ClassVar[str]
     shows: ClassVar[dict[str, Show]] = as_they_are("kind timezone")
     timezone: Zone | None = Field(None, description="where times without an offset are")
 
     def secrets(self) -> Iterator[str]:
         """All that is hidden of these settings, for texts in which it might stand."""
-        for value in (getattr(self, name) for name in type(self).model_fields):
+        for _, value in self:
             if isinstance(value, SecretUrl):
                 yield from value.secrets()
             elif isinstance(value, SecretStr):
                 yield value.get_secret_value()
 
 
-class ReadingSettings(_Kind):
+class ReadingSettings(SourceSettings):
     """How rows are read, by HTTP too."""
 
-    shows = _Kind.shows | as_they_are("time_unit time_key value_key quality_key quality_codes uncertain")
+    shows = SourceSettings.shows | as_they_are("time_unit time_key value_key quality_key quality_codes uncertain")
     time_unit: Unit = Field("auto", description="of times that are numbers: s, ms, us, ns; auto goes by their size")
     time_key: str = Field("time", min_length=1, description="the time in a JSON object")
     value_key: str = Field("value", min_length=1, description="the value in a JSON object of one reading")
@@ -86,10 +120,11 @@ class PayloadSettings(ReadingSettings):
     format: Format = Field("json", description="of payloads: json (or a plain number), or csv with its column names")
 
 
-class FileSettings(_Kind):
+class FileSettings(SourceSettings):
     """A CSV file that grows."""
 
-    shows = _Kind.shows | as_they_are("poll overlap missing decimal_comma") | {"path": file}
+    shows = SourceSettings.shows | as_they_are("poll overlap missing decimal_comma") | {"path": _file}
+    feed = "library:file_feed"
     kind: Literal["file"]
     path: File = Field(description="the file; it may come later")
     poll: Seconds = Field(1.0, description="how often the file is looked at")
@@ -104,11 +139,12 @@ class MqttSettings(PayloadSettings):
     shows = (
         PayloadSettings.shows
         | as_they_are("port topic names protocol client_id session in_flight keepalive tls")
-        | {"host": shown_hosts, "ca_file": file, "certificate": file, "key": file}
+        | {"host": shown_hosts, "ca_file": _file, "certificate": _file, "key": _file}
     )
+    feed = "mqtt:MqttFeed"
     kind: Literal["mqtt"]
     host: str = Field("localhost", pattern=HOSTS, description="the broker")
-    port: int = Field(1883, ge=1, le=65535, description="8883 is usual with TLS")
+    port: Port = Field(1883, description="8883 is usual with TLS")
     topic: str = Field(min_length=1, description="plant/{plant}/{sensor}, or one topic with all sensors as JSON")
     names: dict[str, str] = Field(default_factory=dict, description="sensors of the model by their name in the topic")
     protocol: Literal["5", "3.1.1"] = Field("5", description="version of MQTT, 5 or 3.1.1")
@@ -130,14 +166,15 @@ def _of_opcua(url: SecretUrl) -> SecretUrl:
     return url
 
 
-class OpcUaSettings(_Kind):
+class OpcUaSettings(SourceSettings):
     """Nodes of an OPC UA server."""
 
     shows = (
-        _Kind.shows
+        SourceSettings.shows
         | as_they_are("nodes interval read_every queue uncertain timeout policy mode application_uri")
-        | {"url": url, "certificate": file, "key": file, "server_certificate": file}
+        | {"url": _url, "certificate": _file, "key": _file, "server_certificate": _file}
     )
+    feed = "opcua:OpcUaFeed"
     kind: Literal["opcua"]
     url: Annotated[SecretUrl, AfterValidator(_of_opcua)] = Field(description="opc.tcp://HOST:4840/PATH")
     nodes: dict[str, str] = Field(min_length=1, description="the node id of each sensor, such as ns=2;s=Pump.Flow")
@@ -164,8 +201,9 @@ class KafkaSettings(PayloadSettings):
     shows = (
         PayloadSettings.shows
         | as_they_are("topic group first names batch session")
-        | {"servers": shown_hosts, "options": options}
+        | {"servers": shown_hosts, "options": _options}
     )
+    feed = "kafka:KafkaFeed"
     kind: Literal["kafka"]
     servers: str = Field(pattern=HOSTS, description="HOST:PORT, several with commas")
     topic: str = Field(min_length=1, description="its messages have the name of the plant as key")
@@ -177,18 +215,19 @@ class KafkaSettings(PayloadSettings):
     options: dict[str, SecretStr] = Field(default_factory=dict, description="of librdkafka, such as sasl.username")
 
     def secrets(self) -> Iterator[str]:
-        yield from (value.get_secret_value() for name, value in self.options.items() if name not in KAFKA)
+        yield from (value.get_secret_value() for name, value in self.options.items() if name not in _OPTIONS)
 
 
-class SqlSettings(_Kind):
+class SqlSettings(SourceSettings):
     """A table of a database, read by time."""
 
     shows = (
-        _Kind.shows
+        SourceSettings.shows
         | as_they_are("table schema layout time sensor value quality quality_codes uncertain plant_column plant_value")
         | as_they_are("columns time_unit poll overlap first batch")
-        | {"url": url}
+        | {"url": _url}
     )
+    feed = "sql:SqlFeed"
     kind: Literal["sql"]
     url: SecretUrl = Field(description="sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE")
     table: str = Field(min_length=1, description="or a view")
@@ -210,13 +249,10 @@ class SqlSettings(_Kind):
     batch: int = Field(5000, ge=10, le=100_000, description="rows read at once")
 
 
+# every kind of source there is: a new one is added here
 AnySettings = FileSettings | MqttSettings | OpcUaSettings | KafkaSettings | SqlSettings
-_BY_KIND: dict[Any, type[_Kind]] = {
-    "file": FileSettings,
-    "mqtt": MqttSettings,
-    "opcua": OpcUaSettings,
-    "kafka": KafkaSettings,
-    "sql": SqlSettings,
+_BY_KIND: dict[str, type[SourceSettings]] = {
+    get_args(settings.model_fields["kind"].annotation)[0]: settings for settings in get_args(AnySettings)
 }
 _ANY: TypeAdapter[AnySettings] = TypeAdapter(Annotated[AnySettings, Field(discriminator="kind")])
 
@@ -263,7 +299,8 @@ def read_settings(document: Mapping[str, Any], name: str) -> AnySettings:
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"].startswith("union_tag"):
-            raise ValueError(f"source {name!r}: kind must be {_KINDS}") from None
+            *others, last = map(repr, _BY_KIND)
+            raise ValueError(f"source {name!r}: kind must be {', '.join(others)} or {last}") from None
         place = ".".join(map(str, first["loc"][1:]))
         raise ValueError(f"source {name!r}: setting {place}: {first['msg']}") from None
 
@@ -272,9 +309,9 @@ def _refuse_hidden(document: Mapping[str, Any], name: str) -> None:
     """Refuse what was read from the service and sent back: the mark in the place of a secret is no secret."""
     shows = _shows(document)
     for setting, value in document.items():
-        if (show := shows.get(setting)) is plain:
+        if (show := shows.get(setting)) is _plain:
             continue
         for inner, text in value.items() if isinstance(value, dict) else [("", value)]:
-            if text == HIDDEN or (show is url and HIDDEN in str(text)):
+            if text == HIDDEN or (show is _url and HIDDEN in str(text)):
                 place = f"{setting}.{inner}" if inner else setting
                 raise ValueError(f"source {name!r}: setting {place} is hidden as {HIDDEN}: give it again in full")

@@ -20,14 +20,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from eccaht.service.hiding import database_url
-from eccaht.service.sources.feed import Backoff, Positions, Sink, Target, deliver, keep_running
-from eccaht.service.sources.health import Health
-from eccaht.service.sources.moments import TimeReader
-from eccaht.service.sources.parsing import Payloads, SensorReading, deliveries
-from eccaht.service.sources.quality import severity
-from eccaht.service.sources.scrubbing import scrubbing
-from eccaht.service.sources.settings import SqlSettings
-from eccaht.service.sources.threads import OneThread
+from eccaht.service.rows import TimeReader, severity
+from eccaht.service.sources.feed import Feed, OneThread, Sink, Target, positions_of
+from eccaht.service.sources.parsing import Payloads, SensorReading
+from eccaht.service.sources.settings import ReadingSettings, SqlSettings
 
 _LARGEST_PAGE = 1_000_000  # rows of one time
 _MOST_SEEN = 2_000_000  # rows in the overlap that are remembered
@@ -35,51 +31,41 @@ _DAY = 86_400_000_000  # microseconds
 _CONNECT = {"connect_timeout": 10, "options": "-c statement_timeout=60000 -c default_transaction_read_only=on"}
 
 
-class SqlFeed:
+class SqlFeed(Feed):
     """Polls one table for one plant."""
 
     def __init__(self, name: str, settings: SqlSettings, target: Target, sink: Sink) -> None:
-        if not isinstance(sink, Positions):
-            raise ValueError(f"source {name!r}: nothing keeps its position between two runs")
-        self.name, self._settings, self._target, self._sink, self._positions = name, settings, target, sink, sink
+        super().__init__(name, sink, [target.name], f"{settings.table} of {settings.url}", settings.secrets())
+        self._settings, self._target, self._positions = settings, target, positions_of(sink, name)
         self._url = _url(name, settings)
         self._moments = TimeReader(target.clock, settings.time_unit, settings.timezone)
-        self._payloads = Payloads(
-            self._moments, codes=settings.quality_codes, uncertain=settings.uncertain, levels=target.expected.levels
-        )
-        self.health = Health(sink, name, [target.name], f"{settings.table} of {settings.url}")
-        self.backoff = Backoff()
+        how = ReadingSettings(quality_codes=settings.quality_codes, uncertain=settings.uncertain)
+        self._payloads = Payloads(self._moments, target.expected, how)
         self._overlap = round(settings.overlap * 1e6)
         self._bound: Any = None  # the time from which on the next poll reads, as the table has it
         self._steps: deque[tuple[int, Any]] = deque()  # later times that the bound may move to
         self._seen: dict[bytes, int] = {}  # rows that were submitted, with their times
 
-    async def run(self) -> None:
-        await keep_running(scrubbing(self._connect, self._settings), self.health, self.backoff)
-
-    async def _connect(self) -> None:
+    async def connect(self) -> None:
         thread = OneThread(f"sql-{self.name}")
         connection: sa.Connection | None = None
         try:
             connection = await thread.call(self._opened)
             sensors, query = await thread.call(self._query, connection)
-            if self._settings.layout == "wide" and (missing := len(self._target.sensors) - len(sensors)):
+            if self._settings.layout == "wide" and (missing := len(self._target.expected.names) - len(sensors)):
                 self.health.counts["sensors without a column"] = missing
-            await self._begin(thread, connection)
+            # go on where the last run ended; a place to begin at is kept at once, so that the next run goes on there
+            kept = await self._positions.position(self._target.name, self.name)
+            if kept is None and self._settings.first == "newest":
+                kept = _to_store(await thread.call(_newest, connection, query))
+                await self._positions.set_position(self._target.name, self.name, kept)
+            self._bound = None if kept is None else _as_stored(kept)
             self.health.running()
             while True:
                 await self._poll(thread, connection, query, sensors)
                 await asyncio.sleep(self._settings.poll)
         finally:
             await thread.finish(lambda: None if connection is None else _close(connection))
-
-    async def _begin(self, thread: OneThread, connection: sa.Connection) -> None:
-        """Go on where the last run ended; a place to begin at is kept at once, so that the next run goes on there."""
-        kept = await self._positions.position(self._target.name, self.name)
-        if kept is None and self._settings.first == "newest":
-            kept = _to_store(await thread.call(self._newest, connection))
-            await self._positions.set_position(self._target.name, self.name, kept)
-        self._bound = None if kept is None else _as_stored(kept)
 
     # -- in the thread --------------------------------------------------------------------------------
 
@@ -98,7 +84,7 @@ class SqlFeed:
         there = {column["name"] for column in sa.inspect(connection).get_columns(settings.table, settings.schema_name)}
         sensors: tuple[str, ...] = ()
         if settings.layout == "wide":
-            chosen = {sensor: settings.columns.get(sensor, sensor) for sensor in self._target.sensors}
+            chosen = {sensor: settings.columns.get(sensor, sensor) for sensor in self._target.expected.names}
             sensors = tuple(
                 sensor for sensor, column in chosen.items() if column in there or sensor in settings.columns
             )
@@ -116,11 +102,6 @@ class SqlFeed:
         if settings.plant_column:
             query = query.where(table.c[settings.plant_column] == (settings.plant_value or self._target.name))
         return sensors, query
-
-    def _newest(self, connection: sa.Connection) -> Any:
-        _, query = self._query(connection)
-        time = query.selected_columns[0]
-        return connection.execute(query.order_by(None).order_by(time.desc()).limit(1)).scalar()
 
     def _page(self, connection: sa.Connection, query: sa.Select[Any], start: Any) -> tuple[list[Any], Any]:
         """Rows from a time on, complete for each of their times, and the time of the next page; None if it ends."""
@@ -163,13 +144,12 @@ class SqlFeed:
                 moment = self._moments.read(_plain(row[0]))
                 readings += self._readings(moment, row[1:], sensors)
             except (ValueError, OverflowError) as error:
-                self.health.count("bad rows", 1, str(error))
+                self.health.count("bad rows", str(error))
                 moment = 0
             else:
                 self._step(moment, row[0])
             seen[mark] = moment
-        for rows in deliveries(readings):
-            await deliver(self._sink, self._target, rows, self.health)
+        await self.submit(self._target, readings)
         self._seen |= seen
         await self._move()
 
@@ -220,6 +200,11 @@ def _url(name: str, settings: SqlSettings) -> sa.URL:
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise ValueError(f"source {name!r}: a database in memory has no rows of others: name a file")
     return url
+
+
+def _newest(connection: sa.Connection, query: sa.Select[Any]) -> Any:
+    time = query.selected_columns[0]
+    return connection.execute(query.order_by(None).order_by(time.desc()).limit(1)).scalar()
 
 
 def _mark(row: tuple[Any, ...]) -> bytes:

@@ -142,27 +142,25 @@ def comments_of(connection: sa.Connection, plant: str, number: int) -> Documents
     return [dict(row._mapping) for row in connection.execute(found)]
 
 
-def actions(
-    connection: sa.Connection, plant: str | None, before: int | None, limit: int, since: int | None = None
-) -> tuple[Documents, bool]:
-    """What was done, the newest first; before: an id; since: a time."""
+def actions(connection: sa.Connection, plant: str | None, before: int | None, limit: int) -> tuple[Documents, bool]:
+    """What was done, the newest first; before: an id."""
     found = sa.select(audit)
     if plant is not None:
         found = found.where(audit.c.plant == plant)
-    if before is not None:
-        found = found.where(audit.c.id < before)
-    if since is not None:
-        found = found.where(audit.c.at >= since)
-    rows = connection.execute(found.order_by(audit.c.id.desc()).limit(limit + 1)).all()
-    return [dict(row._mapping) for row in rows[:limit]], len(rows) > limit
+    return _newest(connection, found, audit, before, limit)
 
 
 def alerts(connection: sa.Connection, before: int | None, limit: int) -> tuple[Documents, bool]:
     """The messages of the outbox, the newest first."""
-    found = sa.select(outbox)
+    return _newest(connection, sa.select(outbox), outbox, before, limit)
+
+
+def _newest(
+    connection: sa.Connection, found: sa.Select[Any], table: sa.Table, before: int | None, limit: int
+) -> tuple[Documents, bool]:
     if before is not None:
-        found = found.where(outbox.c.id < before)
-    rows = connection.execute(found.order_by(outbox.c.id.desc()).limit(limit + 1)).all()
+        found = found.where(table.c.id < before)
+    rows = connection.execute(found.order_by(table.c.id.desc()).limit(limit + 1)).all()
     return [dict(row._mapping) for row in rows[:limit]], len(rows) > limit
 
 
@@ -178,9 +176,8 @@ def begun(connection: sa.Connection, plant: str, era: int) -> int:
     return connection.execute(sa.select(eras.c.number).where(eras.c.plant == plant, eras.c.era == era)).scalar() or 0
 
 
-def model_content(connection: sa.Connection, digest: str) -> tuple[bytes, str]:
-    row = connection.execute(sa.select(models.c.content, models.c.name).where(models.c.digest == digest)).one()
-    return row.content, row.name
+def model_content(connection: sa.Connection, digest: str) -> bytes:
+    return connection.execute(sa.select(models.c.content).where(models.c.digest == digest)).scalar_one()
 
 
 def model_name(connection: sa.Connection, digest: str) -> str:

@@ -1,171 +1,193 @@
-"""All tables; times are whole microseconds since 1970-01-01, documents are JSON."""
+"""All tables, and how those of an earlier version become these.
+
+Times are whole microseconds since 1970-01-01, documents are JSON. The steps from one version to the next are in
+`versions`; all that are missing are taken in one transaction. alembic, which takes long to import, is needed only then.
+"""
 
 from __future__ import annotations
 
-from typing import get_args
+from pathlib import Path
+from threading import Lock
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
-from eccaht.streams.watch.alarm import State
+from eccaht.streams import State
 
 metadata = sa.MetaData()
-_Long = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-STATES: tuple[State, ...] = get_args(
-    State
-)  # quiet, suspicious, alarm: a window's state is its place here, so that the worst is the largest
+# quiet, suspicious, alarm: a window's state is its place here, so that the worst is the largest
+STATES: tuple[State, ...] = get_args(State)
+_LONG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def _key(*names: str) -> sa.PrimaryKeyConstraint:
-    return sa.PrimaryKeyConstraint(*names)
+def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *parts)
 
 
-meta = sa.Table(
-    "meta",
-    metadata,
-    sa.Column("name", sa.String, primary_key=True),
-    sa.Column("value", sa.String, nullable=False),
-)
-models = sa.Table(
+def _text(name: str, length: int | None = None, **more: Any) -> sa.Column[Any]:
+    return sa.Column(name, sa.String(length), **{"nullable": False, **more})
+
+
+def _long(name: str, **more: Any) -> sa.Column[Any]:
+    return sa.Column(name, _LONG, **{"nullable": False, **more})
+
+
+def _int(name: str) -> sa.Column[Any]:
+    return sa.Column(name, sa.Integer, nullable=False)
+
+
+def _json(name: str) -> sa.Column[Any]:
+    return sa.Column(name, sa.JSON, nullable=False)
+
+
+def _bytes(name: str) -> sa.Column[Any]:
+    return sa.Column(name, sa.LargeBinary, nullable=False)
+
+
+def _id() -> sa.Column[Any]:
+    return _long("id", primary_key=True, autoincrement=True)
+
+
+_key = sa.PrimaryKeyConstraint
+meta = _table("meta", _text("name", primary_key=True), _text("value"))
+models = _table(
     "models",
-    metadata,
-    sa.Column("digest", sa.String(64), primary_key=True),
-    sa.Column("name", sa.String, nullable=False),
-    sa.Column("content", sa.LargeBinary, nullable=False),
-    sa.Column("size", _Long, nullable=False),
-    sa.Column("uploaded", _Long, nullable=False),
-    sa.Column("by", sa.String, nullable=False),
+    _text("digest", 64, primary_key=True),
+    _text("name"),
+    _bytes("content"),
+    _long("size"),
+    _long("uploaded"),
+    _text("by"),
 )
-plants = sa.Table(
+plants = _table(
     "plants",
-    metadata,
-    sa.Column("name", sa.String, primary_key=True),
+    _text("name", primary_key=True),
     sa.Column("digest", sa.String(64), sa.ForeignKey("models.digest"), nullable=False),
-    sa.Column("era", sa.Integer, nullable=False),
-    sa.Column("options", sa.JSON, nullable=False),
-    sa.Column("created", _Long, nullable=False),
+    _int("era"),
+    _json("options"),
+    _long("created"),
 )
 # Another model has other sensors: windows say of which era they are, and an era has one model.
-eras = sa.Table(
-    "eras",
-    metadata,
-    sa.Column("plant", sa.String, nullable=False),
-    sa.Column("era", sa.Integer, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("number", _Long, nullable=False),  # of the last event before it
-    sa.Column("created", _Long, nullable=False),
-    _key("plant", "era"),
+# number: of the last event before the era.
+eras = _table(
+    "eras", _text("plant"), _int("era"), _text("digest", 64), _long("number"), _long("created"), _key("plant", "era")
 )
-checkpoints = sa.Table(
+checkpoints = _table(
     "checkpoints",
-    metadata,
-    sa.Column("plant", sa.String, primary_key=True),
-    sa.Column("position", _Long),
-    sa.Column("windows", _Long, nullable=False),
-    sa.Column("content", sa.LargeBinary, nullable=False),
+    _text("plant", primary_key=True),
+    _long("position", nullable=True),
+    _long("windows"),
+    _bytes("content"),
 )
 # Rows whose window is not complete, as they came; gone once all their windows are.
-pending = sa.Table(
-    "pending",
-    metadata,
-    sa.Column("plant", sa.String, nullable=False),
-    sa.Column("number", _Long, nullable=False),
-    sa.Column("last", _Long, nullable=False),
-    sa.Column("content", sa.LargeBinary, nullable=False),
-    _key("plant", "number"),
-)
+pending = _table("pending", _text("plant"), _long("number"), _long("last"), _bytes("content"), _key("plant", "number"))
 # waiting: late rows that no window has reported yet.
-counts = sa.Table(
-    "counts",
-    metadata,
-    sa.Column("plant", sa.String, primary_key=True),
-    sa.Column("late", _Long, nullable=False),
-    sa.Column("duplicate", _Long, nullable=False),
-    sa.Column("ahead", _Long, nullable=False),
-    sa.Column("waiting", _Long, nullable=False),
+counts = _table(
+    "counts", _text("plant", primary_key=True), _long("late"), _long("duplicate"), _long("ahead"), _long("waiting")
 )
 # values: in robust units, <f8. rows: the most readings that a mean is of. late: rows that the window reported.
 # seen: which readings of it came, also too late, so that one that comes again is known.
-windows = sa.Table(
+windows = _table(
     "windows",
-    metadata,
-    sa.Column("plant", sa.String, nullable=False),
-    sa.Column("start", _Long, nullable=False),
-    sa.Column("number", _Long, nullable=False),
-    sa.Column("era", sa.Integer, nullable=False),
-    sa.Column("values", sa.LargeBinary, nullable=False),
-    sa.Column("seen", sa.LargeBinary, nullable=False),
-    sa.Column("rows", _Long, nullable=False),
-    sa.Column("late", _Long, nullable=False),
+    _text("plant"),
+    _long("start"),
+    _long("number"),
+    _int("era"),
+    _bytes("values"),
+    _bytes("seen"),
+    _long("rows"),
+    _long("late"),
     sa.Column("evidence", sa.Float(53), nullable=False),
     sa.Column("state", sa.SmallInteger, nullable=False),
     _key("plant", "start"),
 )
-events = sa.Table(
-    "events",
-    metadata,
-    sa.Column("plant", sa.String, nullable=False),
-    sa.Column("number", _Long, nullable=False),
-    sa.Column("time", _Long, nullable=False),
-    sa.Column("kind", sa.String, nullable=False),
-    sa.Column("document", sa.JSON, nullable=False),
-    _key("plant", "number"),
+events = _table(
+    "events", _text("plant"), _long("number"), _long("time"), _text("kind"), _json("document"), _key("plant", "number")
 )
 sa.Index("events_by_kind", events.c.plant, events.c.kind, events.c.number)
 sa.Index("events_by_time", events.c.time)
-comments = sa.Table(
-    "comments",
-    metadata,
-    sa.Column("id", _Long, primary_key=True, autoincrement=True),
-    sa.Column("plant", sa.String, nullable=False),
-    sa.Column("number", _Long, nullable=False),
-    sa.Column("at", _Long, nullable=False),
-    sa.Column("who", sa.String, nullable=False),
-    sa.Column("text", sa.String, nullable=False),
-)
+comments = _table("comments", _id(), _text("plant"), _long("number"), _long("at"), _text("who"), _text("text"))
 sa.Index("comments_by_event", comments.c.plant, comments.c.number)
-tokens = sa.Table(
+tokens = _table(
     "tokens",
-    metadata,
-    sa.Column("id", _Long, primary_key=True, autoincrement=True),
-    sa.Column("name", sa.String, nullable=False, unique=True),
-    sa.Column("hash", sa.String, nullable=False),
-    sa.Column("scopes", sa.String, nullable=False),
-    sa.Column("created", _Long, nullable=False),
-    sa.Column("expires", _Long),
-    sa.Column("revoked", _Long),
-    sa.Column("used", _Long),
+    _id(),
+    _text("name", unique=True),
+    _text("hash"),
+    _text("scopes"),
+    _long("created"),
+    _long("expires", nullable=True),
+    _long("revoked", nullable=True),
+    _long("used", nullable=True),
 )
-audit = sa.Table(
-    "audit",
-    metadata,
-    sa.Column("id", _Long, primary_key=True, autoincrement=True),
-    sa.Column("at", _Long, nullable=False),
-    sa.Column("who", sa.String, nullable=False),
-    sa.Column("action", sa.String, nullable=False),
-    sa.Column("plant", sa.String),
-    sa.Column("document", sa.JSON, nullable=False),
+audit = _table(
+    "audit", _id(), _long("at"), _text("who"), _text("action"), _text("plant", nullable=True), _json("document")
 )
 sa.Index("audit_by_time", audit.c.at)
-outbox = sa.Table(
+outbox = _table(
     "outbox",
-    metadata,
-    sa.Column("id", _Long, primary_key=True, autoincrement=True),
-    sa.Column("plant", sa.String, nullable=False),
-    sa.Column("number", _Long, nullable=False),
-    sa.Column("channel", sa.String, nullable=False),
-    sa.Column("kind", sa.String, nullable=False),
-    sa.Column("status", sa.String, nullable=False),  # queued, sent, doubtful or failed
-    sa.Column("tries", sa.Integer, nullable=False),
-    sa.Column("next_at", _Long, nullable=False),
-    sa.Column("document", sa.JSON, nullable=False),
+    _id(),
+    _text("plant"),
+    _long("number"),
+    _text("channel"),
+    _text("kind"),
+    _text("status"),  # queued, sent, doubtful or failed
+    _int("tries"),
+    _long("next_at"),
+    _json("document"),
     sa.UniqueConstraint("plant", "number", "channel"),
 )
-positions = sa.Table(
-    "positions",
-    metadata,
-    sa.Column("plant", sa.String, nullable=False),
-    sa.Column("source", sa.String, nullable=False),
-    sa.Column("document", sa.JSON, nullable=False),
-    _key("plant", "source"),
-)
+positions = _table("positions", _text("plant"), _text("source"), _json("document"), _key("plant", "source"))
 OF_A_PLANT = (checkpoints, pending, counts, windows, events, comments, outbox, positions, eras)
+
+FOLDER = Path(__file__).parent  # alembic looks for `versions` in it
+VERSION = max(int(path.name[1:5]) for path in (FOLDER / "versions").glob("v[0-9]*.py"))
+_ONE_AT_A_TIME = Lock()  # alembic's `op` is one for the whole process
+stamps = sa.Table("eccaht_version", sa.MetaData(), sa.Column("version_num", sa.String))
+
+
+def version_of(connection: sa.Connection) -> int:
+    if _has(connection, stamps):
+        return int(connection.execute(sa.select(stamps.c.version_num)).scalar() or 0)
+    if not _has(connection, meta):
+        return 0
+    found = connection.execute(sa.select(meta.c.value).where(meta.c.name == "version")).scalar()
+    return int(found or 0)  # the first version, which knew no stamps, wrote it there
+
+
+def migrate(connection: sa.Connection) -> int:
+    """Bring a database to this version, in the transaction of the connection; return what it was before."""
+    before = version_of(connection)
+    if before > VERSION:
+        raise ValueError(f"the store has version {before}, this eccaht knows {VERSION}: use the newer eccaht")
+    if before < VERSION or not _has(connection, stamps):
+        _take_steps(connection, before)
+        connection.execute(sa.delete(meta).where(meta.c.name == "version"))
+        connection.execute(sa.insert(meta).values(name="version", value=str(VERSION)))  # older ones look there
+    return before
+
+
+def _take_steps(connection: sa.Connection, before: int) -> None:
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
+
+    place = schema_of(connection)
+    if place is not None:  # alembic does not translate the names of tables that it alters
+        quoted = connection.dialect.identifier_preparer.quote(place)
+        connection.execute(sa.select(sa.func.set_config("search_path", quoted, True)))
+    steps = ScriptDirectory(FOLDER)
+    context = MigrationContext.configure(connection, opts={"version_table": stamps.name, "version_table_schema": place})
+    done = f"{before:04d}" if before else "base"
+    with _ONE_AT_A_TIME, Operations.context(context):
+        for step in reversed(list(steps.iterate_revisions("head", done))):
+            step.module.upgrade()
+    context.stamp(steps, "head")
+
+
+def _has(connection: sa.Connection, table: sa.Table) -> bool:
+    return sa.inspect(connection).has_table(table.name, schema=schema_of(connection))
+
+
+def schema_of(connection: sa.Connection) -> str | None:
+    """The schema of PostgreSQL in which a connection finds the tables, None if it is the usual one."""
+    return (connection.get_execution_options().get("schema_translate_map") or {}).get(None)

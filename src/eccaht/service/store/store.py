@@ -1,19 +1,31 @@
-"""One database: connections in transactions, for the service's thread and for all other threads."""
+"""One database: connections in transactions, for the service's thread and for all other threads, and what it writes.
+
+What is read is in `history.py`, the tables in `schema.py`.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
+from eccaht.base.clock import microseconds
 from eccaht.service.hiding import SecretUrl, database_url, scrubbed
-from eccaht.service.store.migrations import VERSION, migrate, version_of
+from eccaht.service.store import schema
+from eccaht.service.store.schema import VERSION, migrate, version_of
+
+if TYPE_CHECKING:  # commands about tokens need none of what a watch needs
+    from eccaht.plants import Event
 
 _BUSY = 10_000  # milliseconds that SQLite waits for another writer
+Outgoing = Callable[[str, "Event"], Iterable[dict[str, Any]]]
 
 
 def now() -> int:
@@ -121,3 +133,102 @@ def _begun(connection: sa.Connection) -> None:
     """Take the lock for writing at once: a transaction that asks for it later may have to be given up."""
     reading = connection.get_execution_options().get("reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+@dataclass(eq=False)
+class StoredStep:
+    """All that must be stored of one thing that happened to a plant, in one transaction or not at all."""
+
+    plant: str
+    windows: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)  # of the events
+    again: list[dict[str, Any]] = field(default_factory=list)  # windows of which more readings came, too late
+    pending: dict[str, Any] | None = None
+    consumed: int | None = None  # pending rows before this time are in windows now
+    counts: dict[str, Any] | None = None
+    checkpoint: dict[str, Any] | None = None
+    position: dict[str, Any] | None = None
+    audit: dict[str, Any] | None = None
+
+    def add(self, events: list[Event], time: np.datetime64) -> None:
+        """Events of one time."""
+        self.events += events
+        self.times += [microseconds(time)] * len(events)
+
+
+def upsert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows, or replace those of the same primary key."""
+    if not rows:
+        return
+    dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(table)
+    keys = [column.name for column in table.primary_key]
+    changed = {name: statement.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), list(rows))
+
+
+def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(sa.insert(table), list(rows))
+
+
+def write_steps(connection: sa.Connection, steps: Sequence[StoredStep], outgoing: Outgoing) -> None:
+    """Store steps of plants; outgoing: the rows of the outbox for an event of a plant."""
+    insert(connection, schema.windows, [row for step in steps for row in step.windows])
+    if again := [row for step in steps for row in step.again]:
+        old = schema.windows.c
+        place = (old.plant == sa.bindparam("p")) & (old.start == sa.bindparam("s"))
+        connection.execute(sa.update(schema.windows).where(place).values(seen=sa.bindparam("r")), again)
+    events = [(step.plant, event, time) for step in steps for event, time in zip(step.events, step.times, strict=True)]
+    documents = [
+        {"plant": plant, "number": event.number, "time": time, "kind": event.event, "document": event.document()}
+        for plant, event, time in events
+    ]
+    insert(connection, schema.events, documents)
+    insert(connection, schema.outbox, [row for plant, event, _ in events for row in outgoing(plant, event)])
+    insert(connection, schema.pending, [step.pending for step in steps if step.pending is not None])
+    consumed = [{"p": step.plant, "t": step.consumed} for step in steps if step.consumed is not None]
+    if consumed:
+        gone = schema.pending.c
+        connection.execute(
+            sa.delete(schema.pending).where(gone.plant == sa.bindparam("p"), gone.last < sa.bindparam("t")), consumed
+        )
+    for table, part in ((schema.counts, "counts"), (schema.checkpoints, "checkpoint"), (schema.positions, "position")):
+        latest = {}  # of several in one transaction the last one counts
+        for step in steps:
+            if (row := getattr(step, part)) is not None:
+                latest[tuple(row[column.name] for column in table.primary_key)] = row
+        upsert(connection, table, list(latest.values()))
+    insert(connection, schema.audit, [step.audit for step in steps if step.audit is not None])
+
+
+def audit_row(who: str, action: str, plant: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    return {"at": now(), "who": who, "action": action, "plant": plant, "document": document}
+
+
+def record(connection: sa.Connection, who: str, action: str, plant: str | None, document: dict[str, Any]) -> None:
+    """Note who did what, in the transaction of what was done, so that neither is there without the other."""
+    insert(connection, schema.audit, [audit_row(who, action, plant, document)])
+
+
+def add_model(connection: sa.Connection, digest: str, name: str, content: bytes, who: str) -> bool:
+    """Keep a model; False if it is there already."""
+    models = schema.models
+    if connection.execute(sa.select(models.c.digest).where(models.c.digest == digest)).first() is not None:
+        return False
+    row = {"digest": digest, "name": name, "content": content, "size": len(content), "uploaded": now(), "by": who}
+    insert(connection, models, [row])
+    return True
+
+
+def last_number(connection: sa.Connection, plant: str) -> int:
+    events = schema.events.c
+    return int(connection.execute(sa.select(sa.func.max(events.number)).where(events.plant == plant)).scalar() or 0)
+
+
+def remove_plant(connection: sa.Connection, plant: str) -> None:
+    """Delete a plant and all that belongs to it, but what was done to it."""
+    for table in schema.OF_A_PLANT:
+        connection.execute(sa.delete(table).where(table.c.plant == plant))
+    connection.execute(sa.delete(schema.plants).where(schema.plants.c.name == plant))

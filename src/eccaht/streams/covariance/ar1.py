@@ -1,8 +1,8 @@
-"""Geometric decay along a line: the toeplitz and exponential families.
+"""Streams on a line or a ring: the toeplitz, exponential and circulant families.
 
-S_ij = variance * rho^|i-j| is the stationary covariance of x_k = rho x_(k-1) + noise. Its whitening matrix G
+On a line S_ij = variance * rho^|i-j| is the covariance of x_k = rho x_(k-1) + noise. Its whitening matrix G
 (G S G' = I) is bidiagonal, so products with S are two first-order recursions, its inverse G'G is tridiagonal,
-and c'S c is a sum of squares, exact even where the noise nearly cancels.
+and c'S c is a sum of squares, exact even where the noise nearly cancels. On a ring S is a circular convolution.
 """
 
 from __future__ import annotations
@@ -11,10 +11,22 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import cholesky_banded, eigvalsh_tridiagonal, lapack
 
-from eccaht.base.arrays import Array, Index, as_count, as_number, as_positive, check_rows, frozen, support_of
-from eccaht.streams.covariance.base import Covariance
+from eccaht.base.arrays import (
+    Array,
+    Index,
+    as_count,
+    as_floats,
+    as_number,
+    as_positive,
+    check_entries,
+    check_rows,
+    frozen,
+    support_of,
+)
+from eccaht.streams.covariance.base import Covariance, check_spectrum
 
 _SHORT = 24  # up to here a recursion over the nonzero entries in Python beats one over all K in LAPACK
 _NEGLIGIBLE = 1e-20  # share of a solution that may be left out
@@ -49,7 +61,6 @@ class AR1(Covariance):
         return frozen(np.concatenate([right[:0:-1], right]))
 
     def column(self, k: int) -> Array:
-        """A window of the decay, no arithmetic."""
         k = range(self.size)[k]
         return self._decay[self.size - 1 - k : 2 * self.size - 1 - k]
 
@@ -145,16 +156,13 @@ class AR1(Covariance):
         return self.variance * self._innovation / precision[::-1]
 
     def color(self, z: Array) -> Array:
-        """The recursion itself, driven by white noise."""
         check_rows(z, self.size)
         return self._recurse((np.sqrt(self._innovations()) * z.T).T, backward=False)
 
     def factorised(self, a: float) -> _Tridiagonal:
-        """No AR1 any more, but tridiagonal between two recursions."""
         return _Tridiagonal(self, a)
 
     def parameters(self) -> dict[str, Any]:
-        """Size, rho and variance."""
         return {"size": self.size, "rho": self.rho, "variance": self.variance}
 
 
@@ -199,3 +207,73 @@ class _Tridiagonal:
         y = (main * z.T).T
         y[1:] += (below[:-1] * z[:-1].T).T
         return self._base._recurse(y, backward=False)
+
+
+class Circulant(Covariance):
+    """S_ij = first[(i-j) mod K] with first[k] = first[K-k]; the Fourier transform makes it diagonal.
+
+    >>> Circulant([1.0, 0.5, 0.5]).column(1)
+    array([0.5, 1. , 0.5])
+    """
+
+    def __init__(self, first_column: ArrayLike) -> None:
+        first = as_floats(first_column, "first_column")
+        if first.ndim != 1 or first.size == 0:
+            raise ValueError(f"first_column must be a vector, not of shape {first.shape}")
+        check_entries(first, "first_column")
+        asymmetry = np.abs(first[1:] - first[:0:-1])
+        if asymmetry.size and asymmetry.max() > 1e-10 * np.abs(first).max():
+            k = int(asymmetry.argmax()) + 1
+            raise ValueError(
+                f"first_column is not symmetric: entries {k} and {first.size - k} are "
+                f"{first[k]:.6g} and {first[-k]:.6g}; a ring needs them equal"
+            )
+        self.size = first.size
+        self._first = frozen(np.concatenate([first[:1], 0.5 * (first[1:] + first[:0:-1])]))
+        self._spectrum = np.fft.rfft(self._first).real
+        check_spectrum(float(self._spectrum.min()), float(self._spectrum.max()), self.size)
+
+    def _filter(self, x: Array, gains: Array) -> Array:
+        """Multiply by a function of S."""
+        check_rows(x, self.size)
+        return np.fft.irfft((gains * np.fft.rfft(x, axis=0).T).T, n=self.size, axis=0)
+
+    def diagonal(self) -> Array:
+        return np.broadcast_to(self._first[0], (self.size,))
+
+    def column(self, k: int) -> Array:
+        return np.roll(self._first, k)
+
+    def matvec(self, c: Array) -> Array:
+        return self._filter(c, self._spectrum)
+
+    def solve(self, b: Array) -> Array:
+        return self._filter(b, 1.0 / self._spectrum)
+
+    @cached_property
+    def _first_of_inverse(self) -> Array:
+        return frozen(np.fft.irfft(1.0 / self._spectrum, n=self.size))
+
+    def inverse_diagonal(self) -> Array:
+        return np.broadcast_to(self._first_of_inverse[0], (self.size,))
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        """The first column of the inverse, turned to each nonzero."""
+        x = np.zeros(self.size)
+        for k, value in zip(indices.tolist(), values.tolist(), strict=True):
+            x += value * np.roll(self._first_of_inverse, k)
+        return x
+
+    def eigenvalues(self) -> Array:
+        mirrored = self._spectrum[1 : (self.size + 1) // 2]
+        return np.sort(np.concatenate([self._spectrum, mirrored]))
+
+    def color(self, z: Array) -> Array:
+        """The symmetric square root."""
+        return self._filter(z, np.sqrt(self._spectrum))
+
+    def plus_identity(self, a: float) -> Circulant:
+        return Circulant(self._first + a * (np.arange(self.size) == 0))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"first_column": self._first}

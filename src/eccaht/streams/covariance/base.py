@@ -3,26 +3,32 @@
 Nothing in the package touches the entries of a covariance directly: it asks for a column, a product, a
 solution, a quadratic form. A structured covariance answers each from its structure, so that K = 10^6 streams
 cost O(K), and `eccaht.checks.check_covariance` compares every operator with its dense matrix.
+
+A ridge keeps the structure, too: most operators take S + a I into their own parameters (`plus_identity`). Where the sum
+has another form than S (AR1, SparsePrecision, Kronecker), `Ridged` asks the operator for what is linear in S, and its
+factorisation of the sum for solutions and square roots.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, rounded_up
+from eccaht.base.arrays import Array, Index, as_number, as_positive, rounded_up, scattered
 
 if TYPE_CHECKING:
     from eccaht.streams.covariance.dense import Dense
 
-_LARGEST = 8192  # streams up to which a default may form the full matrix
+LARGEST = 8192  # streams up to which a full matrix may be formed of a structured one
 _BATCH = 256  # unit vectors at once
 
 
-class Factorisation(Protocol):
+class _Factorisation(Protocol):
     """What solutions and square roots of a matrix need."""
 
     def solve(self, b: Array) -> Array:
@@ -101,9 +107,7 @@ class Covariance(ABC):
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         """S^-1 b for a b that is zero except for `values` at the distinct `indices`."""
-        b = np.zeros(self.size)
-        b[indices] = values
-        return self.solve(b)
+        return self.solve(scattered(self.size, indices, values))
 
     def quad(self, c: Array) -> float:
         """c'S c, the noise variance of the measurement c."""
@@ -123,11 +127,9 @@ class Covariance(ABC):
         """S + a I for a > 0; by default by the factorisation of S + a I, or a full matrix where there is none."""
         if type(self).factorised is Covariance.factorised:
             return self._full("plus_identity").plus_identity(a)
-        from eccaht.streams.covariance.ridge import Ridged
-
         return Ridged(self, a)
 
-    def factorised(self, a: float) -> Factorisation:
+    def factorised(self, a: float) -> _Factorisation:
         """A factorisation of S + a I, where the structure of S gives one; `Ridged` makes an operator of it."""
         raise ValueError(f"{type(self).__name__} has no factorisation of S + {a:g} I: define factorised()")
 
@@ -143,10 +145,9 @@ class Covariance(ABC):
 
     def _full(self, method: str) -> Dense:
         """The full matrix, for a default of `method`."""
-        if self.size > _LARGEST:
-            raise ValueError(
-                f"{type(self).__name__} has {self.size} streams, too many for a full matrix: define its {method}()"
-            )
+        if self.size > LARGEST:
+            kind = type(self).__name__
+            raise ValueError(f"{kind} has {self.size} streams, too many for a full matrix: define its {method}()")
         return self._matrix_form
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -189,3 +190,99 @@ def check_spectrum(smallest: float, largest: float, size: int) -> None:
     floor = size * np.finfo(float).eps * max(abs(largest), abs(smallest))
     if not smallest > floor:
         raise not_positive_definite(smallest, max(-smallest, 0.0) * 1.01 + 1e-9 * largest)
+
+
+def with_ridge(cov: Covariance, a: float) -> Covariance:
+    """Return S + a I as the most structured operator that fits; a = 0 returns `cov` itself.
+
+    >>> from eccaht.streams.covariance import AR1, Diagonal
+    >>> with_ridge(Diagonal([1.0, 4.0]), 0.5).diagonal()
+    array([1.5, 4.5])
+    >>> with_ridge(AR1(1_000_000, rho=0.8), 0.5)
+    Ridged(size=1000000)
+    """
+    if not isinstance(cov, Covariance):
+        raise ValueError(f"a covariance of type {type(cov).__name__} takes no ridge: pass Dense(matrix)")
+    if as_number(a, "ridge") == 0.0:
+        return cov
+    return cov.plus_identity(as_positive(a, "ridge"))
+
+
+class Ridged(Covariance):
+    """base + ridge I, for a base that defines `factorised`, as AR1 does; `with_ridge` serves all operators.
+
+    >>> from eccaht.streams.covariance import AR1
+    >>> Ridged(AR1(3, rho=0.5), ridge=1.0).column(0)
+    array([2.  , 0.5 , 0.25])
+    """
+
+    def __init__(self, base: Covariance, ridge: float) -> None:
+        if type(base).factorised is Covariance.factorised:
+            raise ValueError(f"Ridged cannot factorise a {type(base).__name__}: use with_ridge")
+        self.base, self.ridge = base, as_positive(ridge, "ridge")
+        self.size = base.size
+
+    @cached_property
+    def _factorisation(self) -> _Factorisation:
+        """Made at first use: a file may claim any size, which is checked only once the operator is there."""
+        return self.base.factorised(self.ridge)
+
+    def diagonal(self) -> Array:
+        return self.base.diagonal() + self.ridge
+
+    def least_variances(self) -> Array:
+        return self.base.least_variances() + self.ridge
+
+    def column(self, k: int) -> Array:
+        column = self.base.column(k).copy()
+        column[k] += self.ridge
+        return column
+
+    def matvec(self, c: Array) -> Array:
+        return self.base.matvec(c) + self.ridge * c
+
+    def quad(self, c: Array) -> float:
+        return self.base.quad(c) + self.ridge * float(c @ c)
+
+    def solve(self, b: Array) -> Array:
+        return self._factorisation.solve(b)
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        return self._factorisation.solve_sparse(indices, values)
+
+    def eigenvalues(self) -> Array:
+        return self.base.eigenvalues() + self.ridge
+
+    def color(self, z: Array) -> Array:
+        return self._factorisation.color(z)
+
+    def plus_identity(self, a: float) -> Ridged:
+        return Ridged(self.base, self.ridge + a)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"base": self.base, "ridge": self.ridge}
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Noise that a reading has beyond that of its problem: missing rows add common W + diag(own) to a window."""
+
+    common: float
+    own: Array
+    within: Callable[[Array], Array]  # c -> W c
+
+    def matvec(self, c: Array) -> Array:
+        added = self.own * c
+        return added + self.common * self.within(c) if self.common else added
+
+    def quad(self, c: Array) -> float:
+        """The variance that missing rows add to c'x."""
+        return max(float(c @ self.matvec(c)), 0.0)
+
+    def dense(self) -> Array:
+        return self.block(np.arange(self.own.size))
+
+    def block(self, chosen: Index) -> Array:
+        """The matrix of some sensors."""
+        columns = np.column_stack([self.matvec(unit) for unit in _units(self.own.size, chosen).T])[chosen]
+        return np.asarray(0.5 * (columns + columns.T))

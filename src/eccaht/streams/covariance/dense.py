@@ -1,16 +1,30 @@
-"""A covariance without structure."""
+"""Covariances that are given by their entries: a full matrix, or variances alone. And what their spectrum says.
+
+Extreme eigenvalues are picked from all of them. LAPACK finds a few by bisection (`eigh(subset_by_index=...)`, with any
+of its drivers), which fails on some processors where several are equal up to rounding, as those of independent streams
+are. All, by the divide and conquer of numpy, cost little more: most of the work is the same reduction.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
-from eccaht.base.arrays import Array, Index, as_floats, check_finite, frozen, support_of
-from eccaht.base.scales import check_entries
+from eccaht.base.arrays import (
+    Array,
+    Index,
+    as_floats,
+    check_entries,
+    check_finite,
+    check_rows,
+    frozen,
+    scattered,
+    support_of,
+)
 from eccaht.streams.covariance.base import Covariance, check_spectrum
 
 _WELL_CONDITIONED = 1e-4  # reciprocal condition number
@@ -27,7 +41,6 @@ class Dense(Covariance):
         S = as_floats(matrix, "covariance")
         if S.ndim != 2 or S.shape[0] != S.shape[1] or S.shape[0] == 0:
             raise ValueError(f"covariance must be a square matrix, not of shape {S.shape}")
-        check_finite(S, "covariance")
         check_entries(S, "covariance")
         _check_symmetric(S)
         self.size = len(S)
@@ -43,7 +56,6 @@ class Dense(Covariance):
         return self._matrix.diagonal()
 
     def column(self, k: int) -> Array:
-        """A view of row k, which is column k."""
         return self._matrix[k]
 
     def matvec(self, c: Array) -> Array:
@@ -58,7 +70,6 @@ class Dense(Covariance):
         return float(c @ (self._matrix @ c))
 
     def solve(self, b: Array) -> Array:
-        """S^-1 b by the Cholesky factor."""
         x: Array = lapack.dpotrs(self._factor, b, lower=1)[0]
         return x.reshape(b.shape)
 
@@ -90,7 +101,6 @@ class Dense(Covariance):
         return np.tril(self._factor) @ z
 
     def plus_identity(self, a: float) -> Dense:
-        """A full matrix, too."""
         return Dense(self._matrix + a * np.eye(self.size))
 
     def parameters(self) -> dict[str, Any]:
@@ -115,7 +125,96 @@ def as_covariance(value: Covariance | ArrayLike) -> Covariance:
     if isinstance(value, Covariance):
         return value
     if hasattr(value, "matvec"):
-        raise ValueError(
-            f"{type(value).__name__} is no covariance operator: derive it from eccaht.covariance.Covariance"
-        )
+        kind = type(value).__name__
+        raise ValueError(f"{kind} is no covariance operator: derive it from eccaht.covariance.Covariance")
     return Dense(value)
+
+
+class Diagonal(Covariance):
+    """diag(variances).
+
+    >>> Diagonal([1.0, 4.0]).quad(np.array([1.0, 1.0]))
+    5.0
+    """
+
+    exact_inverse = True
+
+    def __init__(self, variances: ArrayLike) -> None:
+        v = as_floats(variances, "variances")
+        if v.ndim != 1 or v.size == 0:
+            raise ValueError(f"variances must be a vector, not of shape {v.shape}")
+        check_finite(v, "variances")
+        if v.min() <= 0:
+            raise ValueError(f"variance {v.min():.3g} of stream {v.argmin()} must be positive")
+        self.size = v.size
+        self._variances = frozen(v.copy())
+
+    def diagonal(self) -> Array:
+        return self._variances
+
+    def column(self, k: int) -> Array:
+        return scattered(self.size, k, self._variances[k])
+
+    def matvec(self, c: Array) -> Array:
+        check_rows(c, self.size)
+        return (self._variances * c.T).T
+
+    def inverse_diagonal(self) -> Array:
+        return 1.0 / self._variances
+
+    def solve(self, b: Array) -> Array:
+        check_rows(b, self.size)
+        return (b.T / self._variances).T
+
+    def solve_sparse(self, indices: Index, values: Array) -> Array:
+        return scattered(self.size, indices, values / self._variances[indices])
+
+    def quad(self, c: Array) -> float:
+        check_rows(c, self.size)
+        support = support_of(c)
+        return float(c[support] ** 2 @ self._variances[support])
+
+    def eigenvalues(self) -> Array:
+        return np.sort(self._variances)
+
+    def color(self, z: Array) -> Array:
+        check_rows(z, self.size)
+        return (np.sqrt(self._variances) * z.T).T
+
+    def plus_identity(self, a: float) -> Diagonal:
+        return Diagonal(self._variances + a)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"variances": self._variances}
+
+
+def effective_rank(cov: Covariance | ArrayLike, kind: Literal["shannon", "participation"] = "shannon") -> float:
+    """Return exp(entropy) of the normalised eigenvalues, or (sum)^2 / (sum of squares) (paper, appendix on spectra).
+
+    Both are K for independent streams of one variance and tend to 1 when one direction carries all the noise.
+
+    >>> round(effective_rank(np.eye(5)), 6), round(effective_rank([[1.0, 0.5], [0.5, 1.0]], kind="participation"), 6)
+    (5.0, 1.6)
+    """
+    if kind not in ("shannon", "participation"):
+        raise ValueError(f"kind must be 'shannon' or 'participation', not {kind!r}")
+    share = as_covariance(cov).eigenvalues()
+    share = share / share.sum()
+    if kind == "participation":
+        return float(1.0 / np.sum(share**2))
+    share = share[share > 0]
+    return float(np.exp(-np.sum(share * np.log(share))))
+
+
+def smallest_eigenvalue(M: Array) -> float:
+    return float(np.linalg.eigvalsh(M)[0])
+
+
+def largest_eigenvalue(M: Array) -> float:
+    return float(np.linalg.eigvalsh(M)[-1])
+
+
+def largest_eigenpair(M: Array) -> tuple[float, Array]:
+    """Return the largest eigenvalue of a symmetric matrix and a unit vector that belongs to it."""
+    values, vectors = np.linalg.eigh(M)
+    return float(values[-1]), vectors[:, -1]

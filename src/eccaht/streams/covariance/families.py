@@ -11,14 +11,10 @@ from scipy.sparse.linalg import eigsh
 
 from eccaht.base.arrays import as_count, as_number, as_positive
 from eccaht.base.randomness import rng_for
-from eccaht.streams.covariance.ar1 import AR1
-from eccaht.streams.covariance.block_diagonal import BlockDiagonal
-from eccaht.streams.covariance.circulant import Circulant
-from eccaht.streams.covariance.dense import Dense
-from eccaht.streams.covariance.diagonal import Diagonal
-from eccaht.streams.covariance.kronecker import Kronecker
-from eccaht.streams.covariance.low_rank import LowRankPlusDiagonal
-from eccaht.streams.covariance.sparse_precision import SparsePrecision
+from eccaht.streams.covariance.ar1 import AR1, Circulant
+from eccaht.streams.covariance.dense import Dense, Diagonal
+from eccaht.streams.covariance.kronecker import BlockDiagonal, Kronecker
+from eccaht.streams.covariance.low_rank import LowRankPlusDiagonal, SparsePrecision
 
 
 def identity(K: int) -> Diagonal:

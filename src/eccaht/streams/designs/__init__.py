@@ -3,7 +3,7 @@
 A design picks the most informative contrast; the constraint of its `Problem` (`eccaht.measurements`) solves for it.
 """
 
-from eccaht.streams.designs.available import Mask, alone
+from eccaht.base.arrays import Mask
 from eccaht.streams.designs.information import InformationDesign
 from eccaht.streams.designs.pair import (
     Coordinates,
@@ -11,6 +11,7 @@ from eccaht.streams.designs.pair import (
     PairDesign,
     PairToWeights,
     Tree,
+    alone,
     pair_design,
     single_stream,
 )

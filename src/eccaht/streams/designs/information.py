@@ -21,6 +21,12 @@ A for a rival of probability p_s, or it for A, after the reading is at most sqrt
 (Bhattacharyya). The c that makes the sum over all rivals smallest solves the same kind of equation,
 
     c  is proportional to  S^-1 D,   D = sum_s sqrt(p_s) exp(-(c'd_s)^2 / (8 c'S c)) (c'd_s) d_s.
+
+Where measurements are under way (docs/batches.md), what the next one adds beyond them counts. Their readings are not
+known yet, but if set s is right, that of c_j has mean m_js in units of its noise. To separate A: the bound on confusing
+A and s has a factor exp(-(m_js - m_jA)^2 / 8) for each of them, whatever they will read, so a rival counts by what they
+leave of it. For information: it is averaged over their outcomes, which are drawn (a set by its probability, and noise),
+each with the probabilities of the sets after it.
 """
 
 from __future__ import annotations
@@ -30,10 +36,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, support_of
-from eccaht.streams.designs.available import Mask, among
-from eccaht.streams.designs.conditional import Outcomes, left_of
-from eccaht.streams.designs.pair import check_weakest_pair
+from eccaht.base.arrays import Array, Index, Mask, support_of
+from eccaht.streams.designs.pair import among, check_weakest_pair
 from eccaht.streams.measurements import NotShown
 from eccaht.streams.problem import Problem
 from eccaht.streams.sets import Hypotheses
@@ -48,6 +52,11 @@ _BINS = 1024  # at most: where readings are far more precise than the sets diffe
 _REACH = 5.0  # standard deviations of noise that count
 _NEVER = 1e-300
 _RARE = 1e-3  # share of a row's probability below which a stream's shift is ignored for the scale
+# measurements under way:
+_OUTCOMES = 12  # drawn
+_DOUBT = 0.05  # on average after an outcome; where less is left the earlier readings are taken for noisier
+_RATIO = 0.4  # of the weight of their evidence, then
+_COUNTS = 1e-6  # probability below which a set is left out
 
 
 class InformationDesign:
@@ -76,7 +85,8 @@ class InformationDesign:
         Where the constraint binds, as |c|_1 <= budget per unit of contrast may, c is the least noisy measurement of
         the contrast D under it; D is scaled like a swap, its largest entry being the largest shift in it.
         """
-        earlier = self._pending_means(hypotheses, pending)
+        means = [_mean_readings(hypotheses, c, self._problem.noise_variance(c)) for c in pending]
+        earlier = np.array(means).reshape(len(pending), hypotheses.row.size)
         if available is None:
             return self._designed(hypotheses, rng, earlier)
         narrowed = among(self._problem, available)
@@ -167,20 +177,16 @@ class InformationDesign:
         return self._standardised(hypotheses, c, float(contrast @ c))
 
     def _standardised(self, hypotheses: Hypotheses, c: Array, variance: float) -> Array:
-        """Mean readings of c in units of its noise, centred."""
-        rest, rest_shifts, row, stream, shift, chance = hypotheses
-        h = np.append(c, 0.0) / math.sqrt(variance)
-        means: Array = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
-        return means - chance @ means
+        means = _mean_readings(hypotheses, c, variance)
+        return means - hypotheses.chance @ means
 
-    def _pending_means(self, hypotheses: Hypotheses, pending: Sequence[Array]) -> Array:
-        """Mean readings of measurements under way in units of their noise, (m, N)."""
-        rest, rest_shifts, row, stream, shift, _ = hypotheses
-        means = np.empty((len(pending), row.size))
-        for place, c in enumerate(pending):
-            h = np.append(c, 0.0) / math.sqrt(self._problem.noise_variance(c))
-            means[place] = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
-        return means
+
+def _mean_readings(hypotheses: Hypotheses, c: Array, variance: float) -> Array:
+    """The mean reading of c under each hypothesis in units of its noise, (N,)."""
+    rest, rest_shifts, row, stream, shift, _ = hypotheses
+    h = np.append(c, 0.0) / math.sqrt(variance)
+    means: Array = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
+    return means
 
 
 def _aim(chance: Array, earlier: Array, rng: np.random.Generator) -> Aim:
@@ -301,3 +307,40 @@ class _FurtherInformation:
 
 
 Aim = _Separation | _Information | _FurtherInformation
+
+
+def left_of(chance: Array, likeliest: int, earlier: Array) -> Array:
+    """Weights of the rivals of a set after readings with these means, (m, N), in proportion to those of `chance`."""
+    exponent = -0.25 * ((earlier - earlier[:, likeliest : likeliest + 1]) ** 2).sum(axis=0)  # of sqrt(chance), squared
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(chance) + exponent
+    log_weights[likeliest] = -np.inf
+    top = float(log_weights.max())
+    return np.exp(log_weights - top) if np.isfinite(top) else np.zeros(chance.size)
+
+
+class Outcomes:
+    """Probabilities of the sets after each of some outcomes of the earlier readings."""
+
+    def __init__(self, chance: Array, earlier: Array, rng: np.random.Generator) -> None:
+        line, count = chance.cumsum(), _OUTCOMES
+        drawn = np.searchsorted(line, (np.arange(count) + rng.random(count)) / count * line[-1], side="right")
+        drawn = np.minimum(drawn, chance.size - 1)
+        read = earlier[:, drawn] + rng.standard_normal((len(earlier), count))
+        misfit = np.zeros((count, chance.size))
+        for outcomes, expected in zip(read, earlier, strict=True):
+            misfit += (outcomes[:, None] - expected) ** 2
+        misfit -= misfit.min(axis=1, keepdims=True)
+        self.sets: list[Index] = []
+        self.chances: list[Array] = []
+        weight = 1.0
+        while True:
+            after = chance * np.exp(-0.5 * weight * misfit)
+            after = after / after.sum(axis=1, keepdims=True)
+            if not (float(1.0 - after.max(axis=1).mean()) < _DOUBT and weight > 1e-9):
+                break
+            weight *= _RATIO
+        for probabilities in after:
+            (some,) = np.nonzero(probabilities > _COUNTS)
+            self.sets.append(some)
+            self.chances.append(probabilities[some] / probabilities[some].sum())

@@ -1,18 +1,26 @@
 """Measurements that separate two streams: the best one (paper, eq. 2 and Algorithm 1, line 12) and restricted ones.
 
 The paper compares the best with one stream, a plain difference, and a node of a tree.
+
+Where only some streams can be measured now, `among` narrows the problem, for all designs. Under an L1 budget the design
+is that of the smaller problem in which the other streams do not exist: weights of 0 are what it means not to measure a
+stream, so this is exact. Other constraints may speak of streams by their numbers; there `Available` is one more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from eccaht.base.arrays import Array, as_count, frozen
-from eccaht.streams.designs.available import Mask, among
-from eccaht.streams.measurements import Design
+from eccaht.base.arrays import Array, Index, Mask, as_count, frozen, scattered
+from eccaht.streams.covariance import Covariance, Dense, Diagonal
+from eccaht.streams.covariance.base import LARGEST
+from eccaht.streams.measurements import Available, Budget, Design, Unlimited
 from eccaht.streams.problem import Problem
+from eccaht.streams.sets import Hypotheses
+from eccaht.streams.shifts import ShiftPrior
 
 PairToWeights = Callable[[int, int], Array]
 
@@ -32,7 +40,7 @@ def pair_design(problem: Problem, i: int, j: int) -> Design:
         raise ValueError(f"a pair needs two different streams below {problem.size}, not {i} and {j}")
     _check_separable(problem, i, j)
     pair = np.array([i, j], dtype=np.intp)
-    design = problem.designing.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)
+    design = problem.designing.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE)  # eq. 2
     frozen(design.weights)
     return design._replace(noise=problem.readout_noise)
 
@@ -56,14 +64,13 @@ class PairDesign:
         return lambda i, j: narrowed.spread(design(narrowed.place(i), narrowed.place(j)))
 
     def __call__(self, i: int, j: int) -> Array:
-        """Return the optimal weights."""
         if self._lasting:
             return self._problem.recalled((i, j), lambda: self._solved(i, j))
         return self._solved(i, j)
 
     def _solved(self, i: int, j: int) -> Array:
         problem, pair = self._problem, np.array([i, j], dtype=np.intp)
-        return problem.designing.recalled(problem.covariance, pair, problem.shift[pair] * _OPPOSITE).weights
+        return problem.designing.recalled(problem.covariance, pair, problem.shift[pair] * _OPPOSITE).weights  # eq. 2
 
 
 def check_weakest_pair(problem: Problem) -> None:
@@ -88,7 +95,6 @@ class Coordinates:
         self._strength = problem.shift**2 / problem.covariance.diagonal()
 
     def __call__(self, i: int, j: int) -> Array:
-        """Return the budget on one stream."""
         return single_stream(self._problem, i if self._strength[i] >= self._strength[j] else j)
 
 
@@ -98,13 +104,7 @@ def single_stream(problem: Problem, k: int) -> Array:
     >>> single_stream(Problem(np.eye(3), shift=1.0, n_anomalies=1, budget=2.0), 1)
     array([0., 2., 0.])
     """
-    return problem.recalled(k, lambda: _unit(problem.size, k, problem.budget))
-
-
-def _unit(size: int, k: int, weight: float) -> Array:
-    c = np.zeros(size)
-    c[k] = weight
-    return c
+    return problem.recalled(k, lambda: scattered(problem.size, k, problem.budget))
 
 
 class Difference:
@@ -118,7 +118,6 @@ class Difference:
         self._problem = problem
 
     def __call__(self, i: int, j: int) -> Array:
-        """Return the difference, scaled to the budget."""
         problem = self._problem
         c = np.zeros(problem.size)
         c[i], c[j] = problem.shift[i], -problem.shift[j]
@@ -148,7 +147,6 @@ class Tree:
         return lambda i, j: self._best(i, j, available)
 
     def __call__(self, i: int, j: int) -> Array:
-        """Return the best node sum, scaled to the budget."""
         return self._best(i, j, None)
 
     def _best(self, i: int, j: int, available: Mask | None) -> Array:
@@ -159,16 +157,14 @@ class Tree:
                 if available is not None and not available[self._leaves(node)].all():
                     continue
                 contrast = shift[i] * (i >> level == node[1]) - shift[j] * (j >> level == node[1])
-                information = float(contrast) ** 2 / self._variance(node)
+                information = float(contrast) ** 2 / self._variance(node)  # eq. 1, twice
                 if information > best * (1.0 + 1e-12):
                     best, chosen = information, node
         return self._problem.measurements.scaled(self._weights(chosen))
 
     def _weights(self, node: tuple[int, int]) -> Array:
         """One on every leaf below the node: `place` of `level`, leaves at level 0."""
-        c = np.zeros(self._problem.size)
-        c[self._leaves(node)] = 1.0
-        return c
+        return scattered(self._problem.size, self._leaves(node), 1.0)
 
     def _leaves(self, node: tuple[int, int]) -> slice:
         level, place = node
@@ -178,3 +174,73 @@ class Tree:
         if node not in self._variances:
             self._variances[node] = self._problem.covariance.quad(self._weights(node))
         return self._variances[node]
+
+
+class Among(NamedTuple):
+    """A problem that allows for the streams that can be measured, which are all it has, or some of the same size.
+
+    streams: those, by their numbers in the whole problem.
+    """
+
+    problem: Problem
+    streams: Index
+    size: int  # of the whole problem
+
+    def place(self, k: int) -> int:
+        """The number in the smaller problem of a stream that can be measured."""
+        return k if self.problem.size == self.size else int(np.searchsorted(self.streams, k))
+
+    def spread(self, weights: Array) -> Array:
+        """Weights of the smaller problem for all streams."""
+        if self.problem.size == self.size:
+            return weights
+        return scattered(self.size, self.streams, weights)
+
+    def seen(self, hypotheses: Hypotheses) -> Hypotheses:
+        """The same sets, of which only the streams that can be measured show."""
+        none = self.problem.size
+        numbers = np.full(self.size + 1, none)
+        numbers[self.streams] = self.streams if none == self.size else np.arange(none)
+        rest, stream = numbers[hypotheses.rest], numbers[hypotheses.stream]
+        return hypotheses._replace(
+            rest=rest,
+            rest_shifts=np.where(rest < none, hypotheses.rest_shifts, 0.0),
+            stream=stream,
+            shift=np.where(stream < none, hypotheses.shift, 0.0),
+        )
+
+
+def among(problem: Problem, available: Mask) -> Among:
+    """Narrow a problem to at least two streams that can be measured.
+
+    >>> problem = Problem(np.diag([1.0, 4.0, 9.0]), shift=1.0, n_anomalies=1, budget=2.0)
+    >>> among(problem, np.array([True, False, True])).problem.covariance.diagonal()
+    array([1., 9.])
+    """
+    streams = available.nonzero()[0]
+    if type(problem.measurements) not in (Budget, Unlimited):
+        return Among(problem.replace(measurements=problem.measurements & Available(available)), streams, problem.size)
+    narrowed = problem.replace(
+        covariance=_picked(problem.covariance, streams),
+        shift=ShiftPrior(problem.shift[streams], problem.shift_spread[streams]),
+        mean=problem.mean[streams],
+        n_anomalies=1,
+        names=None,
+    )
+    return Among(narrowed, streams, problem.size)
+
+
+def alone(problem: Problem, k: int) -> Array:
+    """As much weight as is allowed on stream k, none elsewhere."""
+    return problem.measurements.scaled(scattered(problem.size, k, 1.0))
+
+
+def _picked(covariance: Covariance, streams: Index) -> Covariance:
+    if isinstance(covariance, Diagonal):
+        return Diagonal(covariance.diagonal()[streams])
+    if covariance.size > LARGEST:
+        raise ValueError(
+            f"available= forms the full matrix of correlated streams, for up to {LARGEST} of them, "
+            f"not {covariance.size}: leave unavailable streams out of the problem"
+        )
+    return Dense(covariance.dense()[np.ix_(streams, streams)])

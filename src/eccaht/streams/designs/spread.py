@@ -22,8 +22,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
-from eccaht.base.arrays import Array, support_of
-from eccaht.streams.designs.available import Among, Mask, among
+from eccaht.base.arrays import Array, Mask, support_of
+from eccaht.streams.designs.pair import Among, among
 from eccaht.streams.problem import Problem
 from eccaht.streams.sets import Moments
 

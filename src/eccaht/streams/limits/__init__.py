@@ -1,9 +1,15 @@
 """Information limits: how few measurements any search could need (docs/limits.md)."""
 
-from eccaht.streams.limits.entropy import EntropyBound, entropy_bound
-from eccaht.streams.limits.rates import Rate, diagonal_rate, gamma_star, gamma_stars, least_measurements
-from eccaht.streams.limits.summary import Limits, limits
-from eccaht.streams.limits.swaps import fewest_measurements, swap_rate
+from eccaht.streams.limits.rates import (
+    Rate,
+    diagonal_rate,
+    fewest_measurements,
+    gamma_star,
+    gamma_stars,
+    least_measurements,
+    swap_rate,
+)
+from eccaht.streams.limits.summary import EntropyBound, Limits, entropy_bound, limits
 
 __all__ = [
     "EntropyBound",

@@ -23,7 +23,7 @@ _RELAXATION_STEPS = 400
 _STARTS = 24  # of the local search
 
 
-class Hardest(NamedTuple):
+class _Hardest(NamedTuple):
     """`proven` <= min over all rivals of z'R z / 2 <= `found`, and the hardest rivals seen, one a row, ascending."""
 
     proven: float
@@ -32,7 +32,7 @@ class Hardest(NamedTuple):
     nats: Array
 
 
-def hardest_rivals(R: Array, anomalies: Index, aim: float) -> Hardest:
+def hardest_rivals(R: Array, anomalies: Index, aim: float) -> _Hardest:
     """Look at all rivals of a true set; distances whose rivals are proven to have `aim` are not searched further."""
     n, K = anomalies.size, len(R)
     others = np.setdiff1d(np.arange(K), anomalies)
@@ -53,7 +53,7 @@ def hardest_rivals(R: Array, anomalies: Index, aim: float) -> Hardest:
     nats = np.concatenate(values)
     order = np.argsort(nats, kind="stable")
     found = float(nats[order[0]])
-    return Hardest(min(proven, found), found, np.concatenate(rivals)[order], nats[order])
+    return _Hardest(min(proven, found), found, np.concatenate(rivals)[order], nats[order])
 
 
 def _enumerated(R: Array, anomalies: Index, others: Index, m: int) -> tuple[Array, Index]:

@@ -1,19 +1,132 @@
-"""All limits of one problem."""
+"""All limits of one problem: the rates for some true sets, and how much has to be learnt against what a reading says.
+
+Before the first reading the set is uncertain by H nats; a search that errs with probability alpha must have learnt
+H - h(alpha) - alpha log(N - 1) of them (Fano), N being the number of sets. A reading of c says at most
+log(1 + var(c'x) / c'S c) / 2, x the shifted part of the mean: for a given variance the Gaussian has most entropy.
+"""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaln
 
-from eccaht.base.arrays import Index, as_count, check_alpha
+from eccaht.base.arrays import Array, Index, as_count, check_alpha
 from eccaht.base.randomness import Seed, rng_for
-from eccaht.streams.limits.checks import check_anomalies, check_limits
-from eccaht.streams.limits.entropy import EntropyBound, entropy_bound
-from eccaht.streams.limits.rates import Rate, diagonal_rate, gamma_stars, least_measurements
+from eccaht.streams.covariance.dense import largest_eigenvalue
+from eccaht.streams.limits.rates import (
+    Rate,
+    check_anomalies,
+    check_limits,
+    diagonal_rate,
+    gamma_stars,
+    least_measurements,
+    white_shifts,
+)
 from eccaht.streams.problem import Problem
 from eccaht.streams.sets import SetPrior
+
+
+@dataclass(frozen=True)
+class EntropyBound:
+    """What has to be learnt and what readings can say, in nats, and the measurements that follow.
+
+    entropy: of the set, before the first reading. needed: what is left of it at error level alpha.
+    first_reading: log(1 + s)/2 with s the largest signal-to-noise ratio under the prior, the top generalized eigenvalue
+    of (covariance of the shifted mean, S): the most that one reading can say at the start.
+    any_reading: the most that one reading can say at any time of a search.
+    fixed_plan: measurements that a plan made in advance needs at least. measurements: that any search needs on average.
+    """
+
+    entropy: float
+    needed: float
+    first_reading: float
+    any_reading: float
+    fixed_plan: int
+    measurements: float
+
+
+def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
+    """Return the bounds, for sets drawn from the prior of `eccaht.streams.sets.SetPrior` (n given: all sets alike).
+
+    >>> bound = entropy_bound(Problem(np.eye(128), shift=3.0, n_anomalies=5, budget=5.0))
+    >>> round(bound.entropy, 2), round(bound.first_reading, 3), bound.fixed_plan, round(bound.measurements, 1)
+    (19.39, 0.147, 125, 11.5)
+    """
+    check_alpha(alpha)
+    check_limits(problem)
+    sizes = SetPrior(problem.size, *problem.sizes)
+    entropy = float(-_chances(sizes)[1] @ sizes.log_prior[sizes.least :])
+    needed = max(entropy - _missing(alpha, sizes.count), 0.0)
+    columns = white_shifts(problem)
+    ratios = np.maximum(np.linalg.eigvalsh(columns @ _prior_covariance(sizes) @ columns.T)[::-1], 0.0)
+    widest = 0.5 * math.log1p(_largest_ratio(columns.T @ columns, sizes))
+    return EntropyBound(
+        entropy=entropy,
+        needed=needed,
+        first_reading=0.5 * math.log1p(float(ratios[0])),
+        any_reading=widest,
+        fixed_plan=_planned(ratios, needed),
+        measurements=needed / widest,
+    )
+
+
+def _chances(sizes: SetPrior) -> tuple[Array, Array]:
+    """The possible sizes and the prior probability of each."""
+    m = np.arange(sizes.least, sizes.most + 1, dtype=float)
+    ways = gammaln(sizes.n_streams + 1.0) - gammaln(m + 1.0) - gammaln(sizes.n_streams - m + 1.0)
+    return m, np.exp(sizes.log_prior[sizes.least :] + ways)
+
+
+def _missing(alpha: float, count: int) -> float:
+    """The largest mean entropy that is left if the named set is wrong with probability alpha."""
+    if alpha >= 1.0 - 1.0 / count:
+        return math.log(count)
+    return -alpha * math.log(alpha) - (1.0 - alpha) * math.log1p(-alpha) + alpha * math.log(count - 1)
+
+
+def _prior_covariance(sizes: SetPrior) -> Array:
+    """Of the indicator of the set: the streams are exchangeable."""
+    K, (m, chances) = sizes.n_streams, _chances(sizes)
+    one, two = float(m @ chances) / K, float((m * (m - 1.0)) @ chances) / (K * (K - 1))
+    covariance: Array = np.full((K, K), two - one**2) + (one - two) * np.eye(K)
+    return covariance
+
+
+def _largest_ratio(M: Array, sizes: SetPrior) -> float:
+    """At least var(c'x) / c'S c for every law of the set and every c.
+
+    A variable that lies in an interval has at most a quarter of its squared length as variance, so the ratio is at most
+    max over two sets of z'M z / 4, z the difference of their indicators, with at most r = 2 n entries +-1.
+    That maximum is bounded by r times the top eigenvalue and by r times the largest sum of r entries of a row.
+    """
+    r = min(2 * sizes.most, sizes.n_streams)
+    rows = np.sort(np.abs(M), axis=1)[:, -r:].sum(axis=1).max()
+    if sizes.fixed:  # then the entries of z add up to 0
+        M = M - M.mean(axis=0)
+        M = M - M.mean(axis=1, keepdims=True)
+    return 0.25 * r * min(float(rows), largest_eigenvalue(M))
+
+
+def _planned(ratios: Array, needed: float) -> int:
+    """The least T for which T readings, planned in advance, can give `needed` nats in total.
+
+    Their joint information is at most log det(I + G W)/2 with G the signal-to-noise ratios and W psd of rank and trace
+    T: weight is poured over the T largest ratios until 1/ratio + weight is level.
+    """
+    return 1 + bisect_left(range(1, 1 << 53), needed, key=lambda T: _poured(ratios, T)) if needed > 0.0 else 0
+
+
+def _poured(ratios: Array, readings: int) -> float:
+    """The most information that a given number of planned readings can give."""
+    floor = 1.0 / np.maximum(ratios[: min(readings, ratios.size)], 1e-300)
+    level = (readings + floor.cumsum()) / np.arange(1, floor.size + 1)
+    used = int(np.flatnonzero(level > floor)[-1]) + 1
+    return float(0.5 * np.log(level[used - 1] / floor[:used]).sum())
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,20 @@ A constraint is part of a `Problem`, which knows nothing of designs: the contras
 
 from eccaht.streams.measurements.base import Constraint, Design, NotShown
 from eccaht.streams.measurements.budget import Budget, Unlimited, forget_designs
-from eccaht.streams.measurements.choices import AtMost, Cost, Levels, OneOf, OnePerGroup
 from eccaht.streams.measurements.combined import Combined, Rule
-from eccaht.streams.measurements.rules import Available, Box, Noise, NonNegative, Readout, Signs
+from eccaht.streams.measurements.rules import (
+    AtMost,
+    Available,
+    Box,
+    Cost,
+    Levels,
+    Noise,
+    NonNegative,
+    OneOf,
+    OnePerGroup,
+    Readout,
+    Signs,
+)
 
 __all__ = [
     "AtMost",

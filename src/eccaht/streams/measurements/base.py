@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from eccaht.base.arrays import Array, Index
 from eccaht.streams.covariance import Covariance
+from eccaht.streams.measurements.region import Region
 
 
 class NotShown(ValueError):
@@ -43,7 +44,7 @@ class Design(NamedTuple):
         The noise variance c'S c and that of the instrument add up.
         """
         signal = float(self.values @ self.weights[self.indices])
-        return 0.5 * signal**2 / (self.covariance.quad(self.weights) + self.noise**2)
+        return 0.5 * signal**2 / (self.covariance.quad(self.weights) + self.noise**2)  # eq. 1
 
     @property
     def bound(self) -> float:
@@ -60,7 +61,7 @@ class Design(NamedTuple):
     def unlimited(self) -> float:
         """Nats that a reading would give if all weights were allowed and the instrument had no noise: D'S^-1 D / 2."""
         z = self.covariance.solve_sparse(self.indices, self.values)
-        return 0.5 * float(self.values @ z[self.indices])
+        return 0.5 * float(self.values @ z[self.indices])  # eq. 1 at its largest, c = S^-1 D
 
     @property
     def kkt_residual(self) -> float:
@@ -104,6 +105,7 @@ class Constraint(ABC):
         """Refuse a number of streams for which nothing is allowed."""
 
     def price(self, c: Array) -> float:  # noqa: ARG002
+        """What the measurement c costs; 1 where all cost the same."""
         return 1.0
 
     lasting: ClassVar[bool] = False  # a contrast has the same weights at any time: a search may keep them
@@ -161,3 +163,21 @@ class Constraint(ABC):
     def beyond(self, c: Array) -> str:  # noqa: ARG002
         """The message about weights that are not allowed."""
         return f"a reading has weights that {self!r} does not allow"
+
+
+class Limited(Constraint):
+    """|c|_1 <= limit, all of which may be on one stream and which every measurement uses up."""
+
+    limit: float
+
+    @property
+    def largest_weight(self) -> float:
+        return self.limit
+
+    @property
+    def usual_norm(self) -> float:
+        return self.limit
+
+    def narrow(self, region: Region) -> None:
+        """Take away what is not allowed."""
+        region.norm = min(region.norm, self.limit)

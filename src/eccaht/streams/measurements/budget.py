@@ -9,44 +9,37 @@ So the result is exact, and only columns of the covariance are ever asked for. T
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, as_positive, l1_norm, rounded_up, support_of
-from eccaht.base.scales import check_size
+from eccaht.base.arrays import Array, Index, as_positive, check_size, l1_norm, rounded_up, scattered, support_of
 from eccaht.streams.covariance import Covariance
-from eccaht.streams.measurements.base import Constraint, Design
+from eccaht.streams.measurements.base import Design, Limited
 from eccaht.streams.measurements.lasso import Crossing, walk
+from eccaht.streams.measurements.region import Region
+
+T = TypeVar("T")
 
 _FEW = 8  # entries of a contrast up to which columns of the inverse are added up
 _WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
 _VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
 ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is an error
+_MEMORY = 16_384  # designs of pairs kept for a covariance
 
 
 @dataclass(frozen=True)
-class _L1(Constraint):
-    """|c|_1 <= limit; every measurement uses all of it."""
-
+class _L1(Limited):
     limit: float
     lasting: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", as_positive(self.limit, "budget"))
         check_size(self.limit, "budget")
-
-    @property
-    def largest_weight(self) -> float:
-        return self.limit
-
-    @property
-    def usual_norm(self) -> float:
-        return self.limit
 
     def allows(self, c: Array) -> bool:
         return l1_norm(c) <= self.limit * (1.0 + 1e-9)
@@ -70,8 +63,11 @@ class Budget(_L1):
         """Unit contrast takes |c|_1 >= 1 / max|D|."""
         return 1.0 / self.limit
 
+    def narrow(self, region: Region) -> None:
+        super().narrow(region)
+        region.per_contrast = min(region.per_contrast, self.limit)
+
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        """Solve exactly, by a formula or along the lasso path."""
         return _solved(covariance, indices, values, self.limit, self.limit, _limited)
 
     def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
@@ -102,12 +98,11 @@ def _solved(
     covariance: Covariance, indices: Index, values: Array, limit: float, scale: float, limited: _Limited
 ) -> Design:
     """Solve under |c|_1 <= limit per unit of contrast, for weights of |c|_1 = scale."""
-    z = inverse(covariance, indices, values)
+    z = inverse(covariance, indices, values)  # maximises eq. 2 where the limit does not bind
     contrast, norm, lam = float(values @ z[indices]), l1_norm(z), 0.0
     if not norm <= limit * contrast * (1.0 + 1e-12):
         places, weights, lam = limited(covariance, indices, values, limit, z)
-        z = np.zeros(z.size)
-        z[places] = weights
+        z = scattered(z.size, places, weights)
         norm = l1_norm(z)
     elif not covariance.exact_inverse:  # at the exact solution z'S z = D'z
         error = abs(covariance.quad(z) / contrast - 1.0)
@@ -121,13 +116,10 @@ def inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
     """S^-1 D: column by column where D has few entries."""
     if indices.size <= _FEW:
         return covariance.solve_sparse(indices, values)
-    contrast = np.zeros(covariance.size)
-    contrast[indices] = values
-    return covariance.solve(contrast)
+    return covariance.solve(scattered(covariance.size, indices, values))
 
 
-_MEMORY = 16_384  # limited designs kept for a covariance
-_memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], Crossing]] = WeakKeyDictionary()
+_memory: WeakKeyDictionary[Covariance, dict[Hashable, Crossing]] = WeakKeyDictionary()
 
 
 def forget_designs() -> None:
@@ -135,26 +127,30 @@ def forget_designs() -> None:
     _memory.clear()
 
 
+def kept(known: dict[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
+    """What is known for a key, or what `make()` gives now, which is kept; bounded, and forgotten all at once."""
+    if key not in known:
+        if len(known) >= _MEMORY:
+            known.clear()
+        known[key] = make()
+    return known[key]
+
+
 def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
 
     A search asks for the same pairs again and again: each path is walked once; the cached design is bitwise the same.
     """
-    known = _memory.setdefault(covariance, {})
     turned = bool(indices[0] > indices[1])
     if turned:
         indices, values = indices[::-1], -values[::-1]
-    key = (*indices.tolist(), *values.tolist(), limit)
-    if key not in known:
-        if len(known) >= _MEMORY:
-            known.clear()
-        known[key] = _limited(covariance, indices, values, limit, unlimited)
-    places, weights, lam = known[key]
+    known, key = _memory.setdefault(covariance, {}), (*indices.tolist(), *values.tolist(), limit)
+    places, weights, lam = kept(known, key, lambda: _limited(covariance, indices, values, limit, unlimited))
     return Crossing(places, -weights if turned else weights, lam)
 
 
 def too_ill_conditioned(why: str) -> ArithmeticError:
-    """The error for a design that rounding spoils."""
+
     return ArithmeticError(
         f"the covariance is too ill-conditioned to cancel noise exactly ({why}): add a ridge to its diagonal"
     )
@@ -162,12 +158,9 @@ def too_ill_conditioned(why: str) -> ArithmeticError:
 
 def along_path(covariance: Covariance, indices: Index, values: Array, price: float) -> tuple[Array, float]:
     """The point z of the lasso path where lambda = price |z|_1: min z'S z + price |z|_1^2 - 2 D'z."""
-    places, weights, lam = _limited(
-        covariance, indices, values, np.inf, inverse(covariance, indices, values), price=price
-    )
-    z = np.zeros(covariance.size)
-    z[places] = weights
-    return z, lam
+    unlimited = inverse(covariance, indices, values)
+    places, weights, lam = _limited(covariance, indices, values, np.inf, unlimited, price=price)
+    return scattered(covariance.size, places, weights), lam
 
 
 def _limited(
@@ -178,29 +171,24 @@ def _limited(
     column = cache(covariance.column)  # each is asked for once
     working = np.union1d(largest(unlimited, _WORKING_SET), indices)
     while True:
-        contrast = np.zeros(working.size)
-        contrast[np.searchsorted(working, indices)] = values
+        contrast = scattered(working.size, np.searchsorted(working, indices), values)
         try:
             support, weights, lam = walk(partial(_on, working, column), contrast, limit, price)
         except np.linalg.LinAlgError:
             raise too_ill_conditioned("a submatrix cannot be factorised") from None
         support = working[support]
-        dual = np.zeros(size)
-        dual[indices] = values
+        dual = scattered(size, indices, values)
         for k, weight in zip(support.tolist(), weights.tolist(), strict=True):
             dual -= weight * column(k)
         excess = np.abs(dual) - lam
         excess[working] = 0.0
         helpful = np.flatnonzero(excess > _VIOLATION * np.abs(values).max())
         if helpful.size == 0:
-            z = np.zeros(size)
-            z[support] = weights
-            residual = _kkt_violation(dual, z, lam) / float(np.abs(values).max())
+            residual = kkt_violation(dual, scattered(size, support, weights), lam) / float(np.abs(values).max())
             if not residual < ACCEPTABLE:
                 raise too_ill_conditioned(f"KKT residual {residual:.1g}")
             return Crossing(support, weights, lam)
-        strongest = helpful[largest(excess[helpful], working.size)]
-        working = np.union1d(working, strongest)
+        working = np.union1d(working, helpful[largest(excess[helpful], working.size)])
 
 
 def _on(working: Index, column: Callable[[int], Array], place: int) -> Array:
@@ -227,13 +215,16 @@ def product(covariance: Covariance, z: Array) -> Array:
 
 
 def _kkt_residual(covariance: Covariance, indices: Index, values: Array, z: Array, lam: float) -> float:
-    """How far S z = D - lam sign(z) is from holding on the support of z, and |D - S z| <= lam off it, over max|D|."""
+    """How far S z = D - lam sign(z) is from holding on the support of z, and |D - S z| <= lam off it, over max|D|.
+
+    These are the optimality conditions of eq. 2.
+    """
     dual = -product(covariance, z)
     dual[indices] += values
-    return _kkt_violation(dual, z, lam) / float(np.abs(values).max())
+    return kkt_violation(dual, z, lam) / float(np.abs(values).max())
 
 
-def _kkt_violation(dual: Array, z: Array, lam: float) -> float:
+def kkt_violation(dual: Array, z: Array, lam: float) -> float:
     """How far dual = D - S z is from a subgradient of lam |z|_1."""
     on = z != 0.0
     violation = np.abs(dual)

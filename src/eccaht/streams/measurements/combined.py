@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable, Hashable, Sequence
+from inspect import signature
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, rounded_up
+from eccaht.base.arrays import Array, Index, rounded_up, scattered
 from eccaht.streams.covariance import Covariance
-from eccaht.streams.measurements.base import Constraint, Design, NotShown
-from eccaht.streams.measurements.budget import Budget, Unlimited
-from eccaht.streams.measurements.convex import best_direction
+from eccaht.streams.measurements.base import Constraint, Design, Limited, NotShown
+from eccaht.streams.measurements.budget import Budget, Unlimited, kept
+from eccaht.streams.measurements.convex import best_weights
 from eccaht.streams.measurements.grid import from_list, on_grid
-from eccaht.streams.measurements.region import Region
+from eccaht.streams.measurements.region import Region, Solution
 from eccaht.streams.measurements.selection import select
 
-_MEMORY = 16_384  # designs of pairs kept for a covariance
-_SAID = 6  # entries of a list in a message
-
-
-class Solution(NamedTuple):
-    """Allowed weights, whether a limit binds, the KKT residual, and the most per cost that any weights could reach."""
-
-    weights: Array
-    active: bool
-    residual: float
-    ceiling: float  # of (c'D)^2 / noise variance / cost
+_SHOWN = 6  # entries of a list in a message
 
 
 class Rule(Constraint):
@@ -45,9 +35,9 @@ class Rule(Constraint):
     def narrow(self, region: Region) -> None:
         """Take away what is not allowed; a ValueError if it does not fit what is there."""
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """The constructor's arguments: by default the attributes of the same names."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def stored(self) -> dict[str, Any]:
         """What a file needs to build it again: numbers, arrays or None."""
@@ -55,16 +45,13 @@ class Rule(Constraint):
 
     @classmethod
     def from_stored(cls, stored: dict[str, Any]) -> Rule:
+        """From what `parameters` gave, read from a file that is not trusted."""
         return cls(**stored)
 
     @property
-    def parts(self) -> tuple[Constraint, ...]:
+    def parts(self) -> tuple[Part, ...]:
+        """The rules that it combines, itself alone if it is one."""
         return (self,)
-
-    @property
-    def noise(self) -> float | None:
-        """Of the instrument, if it is part of the constraint."""
-        return None
 
     def with_noise(self, noise: float) -> Constraint:
         """The same for an instrument of this noise; under the paper's budget designs do not look at it."""
@@ -82,14 +69,12 @@ class Rule(Constraint):
         return known[size]
 
     def check_streams(self, size: int) -> None:
-        """Refuse a number of streams for which nothing is allowed."""
         self.region(size)
 
     def allows(self, c: Array) -> bool:
         return self.region(c.size).allows(c)
 
     def price(self, c: Array) -> float:
-        """What the measurement c costs; 1 without costs."""
         return self.region(c.size).cost(c != 0.0)
 
     def scaled(self, direction: Array) -> Array:
@@ -104,55 +89,33 @@ class Rule(Constraint):
 
     def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve as `contrast` does for a pair; answers are cached."""
-        memory: WeakKeyDictionary[Covariance, dict[tuple[float, ...], Solution]]
+        memory: WeakKeyDictionary[Covariance, dict[Hashable, Solution]]
         memory = self.__dict__.setdefault("_designs", WeakKeyDictionary())
         known, key = memory.setdefault(covariance, {}), (*indices.tolist(), *values.tolist())
-        if key not in known:
-            if len(known) >= _MEMORY:
-                known.clear()
-            known[key] = self._solved(covariance, indices, values)
-        return self._design(covariance, indices, values, known[key])
+        found = kept(known, key, lambda: self._solved(covariance, indices, values))
+        return self._design(covariance, indices, values, found)
 
     def _design(self, covariance: Covariance, indices: Index, values: Array, found: Solution) -> Design:
-        region = self.region(covariance.size)
-        return Design(
-            covariance,
-            indices,
-            values,
-            found.weights.copy(),
-            found.active,
-            lambda: found.residual,
-            region.noise or 0.0,
-            region.cost(found.weights != 0.0),
-            0.5 * found.ceiling,
-        )
+        region, weights = self.region(covariance.size), found.weights.copy()
+        noise, cost = region.noise or 0.0, region.cost(weights != 0.0)
+        given = (covariance, indices, values, weights)
+        return Design(*given, found.active, lambda: found.residual, noise, cost, 0.5 * found.ceiling)
 
     def _solved(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
-        region = self.region(covariance.size)
-        D = np.zeros(covariance.size)
-        D[indices] = values
+        """Maximise eq. 2, with the noise of the instrument and per cost, over what is allowed."""
+        region, D = self.region(covariance.size), scattered(covariance.size, indices, values)
         if region.rows is not None:
             found = from_list(region, self._variances(covariance, region.rows), D)
         elif region.levels is not None:
             found = on_grid(region, covariance, D)
+        elif region.sparse:
+            found = select(region, covariance, D)
         else:
-            return self._continuous(region, covariance, D)
+            found = best_weights(region, covariance, D)
         if found is None:
-            raise self._not_shown(indices)
-        return Solution(found.weights, True, 0.0, found.ceiling)
-
-    def _continuous(self, region: Region, covariance: Covariance, D: Array) -> Solution:
-        if region.sparse:
-            chosen = select(region, covariance, D)
-            if chosen is not None:
-                direction, ceiling = chosen
-                return Solution(region.scaled(direction.weights), True, direction.residual, ceiling)
-        else:
-            best = best_direction(region, covariance, D)
-            if best is not None:
-                ceiling = best.value / region.per_measurement
-                return Solution(region.scaled(best.weights), best.active, best.residual, ceiling)
-        raise self._not_shown(np.flatnonzero(D))
+            listed = region.rows is not None or region.levels is not None
+            raise self._not_shown(indices if listed else np.flatnonzero(D))
+        return found
 
     def _variances(self, covariance: Covariance, rows: Array) -> Array:
         """row'S row of all listed measurements, worked out once for a covariance."""
@@ -175,12 +138,11 @@ class Rule(Constraint):
             (i, j), why = alike
             raise NotShown(f"{self!r} cannot tell streams {label(i)} and {label(j)} apart: {why}")
 
-    def __and__(self, other: Constraint) -> Combined:
-        return Combined(self, other)
-
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not isinstance(other, Rule):
-            return NotImplemented if not isinstance(other, Rule) else False
+        if not isinstance(other, Rule):
+            return NotImplemented
+        if type(self) is not type(other):
+            return False
         mine, theirs = self.stored(), other.stored()
         return all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
@@ -188,8 +150,8 @@ class Rule(Constraint):
         return hash(type(self).__name__)
 
     def __repr__(self) -> str:
-        said = ", ".join(_said(value) for value in self.parameters().values() if value is not None)
-        return f"{type(self).__name__}({said})"
+        shown = ", ".join(_shown(value) for value in self.parameters().values() if value is not None)
+        return f"{type(self).__name__}({shown})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be worked out again."""
@@ -205,16 +167,19 @@ class Combined(Rule):
     """
 
     def __init__(self, *constraints: Constraint) -> None:
-        parts: list[Constraint] = []
+        parts: list[Part] = []
         for each in constraints:
-            if not isinstance(each, Rule) and type(each) not in (Budget, Unlimited):
+            if isinstance(each, Rule):
+                parts += each.parts
+            elif type(each) is Budget or type(each) is Unlimited:
+                parts.append(each)
+            else:
                 kind = type(each).__name__
                 raise ValueError(f"{kind} cannot be combined by &: only the constraints of eccaht.measurements can")
-            parts += each.parts if isinstance(each, Rule) else (each,)
         self._parts = tuple(parts)
 
     @property
-    def parts(self) -> tuple[Constraint, ...]:
+    def parts(self) -> tuple[Part, ...]:
         return self._parts
 
     def parameters(self) -> dict[str, Any]:
@@ -222,7 +187,7 @@ class Combined(Rule):
 
     def narrow(self, region: Region) -> None:
         for part in self._parts:
-            _narrow(part, region)
+            part.narrow(region)
 
     @property
     def noise(self) -> float | None:
@@ -240,10 +205,8 @@ class Combined(Rule):
     @property
     def usual_norm(self) -> float:
         """The smallest limit on |c|_1."""
-        limits = [
-            part.usual_norm for part in self._parts if isinstance(part, Budget | Unlimited) or part.noise is not None
-        ]
-        return min(limits, default=1.0)
+        limited = [part for part in self._parts if isinstance(part, Limited) or part.noise is not None]
+        return min((part.usual_norm for part in limited), default=1.0)
 
     @property
     def least_contrast(self) -> float:
@@ -258,16 +221,10 @@ class Combined(Rule):
         return " & ".join(repr(part) for part in self._parts)
 
 
-def _narrow(part: Constraint, region: Region) -> None:
-    if isinstance(part, Rule):
-        part.narrow(region)
-    elif isinstance(part, Budget | Unlimited):
-        region.norm = min(region.norm, part.limit)
-        if isinstance(part, Budget):
-            region.per_contrast = min(region.per_contrast, part.limit)
+Part = Rule | Budget | Unlimited
 
 
-def _region(parts: Sequence[Constraint], size: int) -> Region:
+def _region(parts: Sequence[Part], size: int) -> Region:
     """All parts together; where nothing is left the fewest parts that already leave nothing are named."""
     region, why = _tried(parts, size)
     if why is None:
@@ -280,11 +237,11 @@ def _region(parts: Sequence[Constraint], size: int) -> Region:
     raise ValueError(_conflict(parts, why))
 
 
-def _tried(parts: Sequence[Constraint], size: int) -> tuple[Region, str | None]:
+def _tried(parts: Sequence[Part], size: int) -> tuple[Region, str | None]:
     region = Region.whole(size)
     try:
         for part in parts:
-            _narrow(part, region)
+            part.narrow(region)
     except ValueError as error:
         return region, str(error)
     if region.rows is not None:
@@ -293,10 +250,10 @@ def _tried(parts: Sequence[Constraint], size: int) -> tuple[Region, str | None]:
     return region, region.impossible()
 
 
-def _conflict(parts: Sequence[Constraint], why: str) -> str:
+def _conflict(parts: Sequence[Part], why: str) -> str:
     if len(parts) == 1:
         return f"{parts[0]!r} allows no measurement: {why}"
-    return f"{reduce(lambda a, b: f'{a} and {b}', (repr(part) for part in parts))} conflict: {why}"
+    return f"{' and '.join(map(repr, parts))} conflict: {why}"
 
 
 def _inseparable(region: Region, shift: Array) -> tuple[tuple[int, int], str] | None:
@@ -332,14 +289,13 @@ def _alike_on_grid(region: Region, shift: Array) -> tuple[tuple[int, int], str] 
     return (int(fixed[first[places][alike[0]]]), int(fixed[alike[0]])), "their weights are given and show them alike"
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     """A parameter in a message: long lists are cut."""
     if isinstance(value, np.ndarray) and value.ndim == 2:
         return f"{value.shape[0]} x {value.shape[1]} matrix"
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, list) and len(value) > _SAID:
-        return f"[{', '.join(_said(each) for each in value[:_SAID])}, ... {len(value)} in all]"
     if isinstance(value, list):
-        return f"[{', '.join(_said(each) for each in value)}]"
+        rest = [f"... {len(value)} in all"] if len(value) > _SHOWN else []
+        return f"[{', '.join([*map(_shown, value[:_SHOWN]), *rest])}]"
     return f"{value:g}" if isinstance(value, float) else repr(value)

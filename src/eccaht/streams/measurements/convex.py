@@ -13,15 +13,25 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from eccaht.base.arrays import Array, Index
+from eccaht.base.arrays import Array, Index, Mask, scattered
 from eccaht.streams.covariance import Covariance
-from eccaht.streams.measurements.budget import ACCEPTABLE, along_path, inverse, largest, product, too_ill_conditioned
-from eccaht.streams.measurements.interior import Cone, Point, solve, violation
+from eccaht.streams.measurements.budget import (
+    ACCEPTABLE,
+    along_path,
+    inverse,
+    kkt_violation,
+    largest,
+    product,
+    too_ill_conditioned,
+)
+from eccaht.streams.measurements.interior import Cone, Point, pull, scale_free, solve, violation
 from eccaht.streams.measurements.lasso import walk
-from eccaht.streams.measurements.pivoting import nonnegative_solution
-from eccaht.streams.measurements.region import Mask, Region
+from eccaht.streams.measurements.region import Region, Solution
 
+_PATIENCE = 3  # exchanges of all pivots that may fail to help
+_ROUNDING = 1e-12
 _WHOLE = 512  # streams up to which the matrix is formed once and all are solved at once
 _WORKING_SET = 128
 _HELPFUL = 1e-10  # of max|D|: a pull that brings a stream into the working set
@@ -41,6 +51,14 @@ class Direction(NamedTuple):
     active: bool  # did a limit bind?
 
 
+def best_weights(region: Region, covariance: Covariance, D: Array) -> Solution | None:
+    """The best allowed weights for a contrast D, (K,); None if none show it."""
+    best = best_direction(region, covariance, D)
+    if best is None:
+        return None
+    return Solution(region.scaled(best.weights), best.active, best.residual, best.value / region.per_measurement)
+
+
 def best_direction(region: Region, covariance: Covariance, D: Array, among: Index | None = None) -> Direction | None:
     """Solve for a contrast D, (K,), on all usable streams or only `among` some; None if no weights show it."""
     D = np.where(np.abs(D) > _VANISHING * np.abs(D).max(), D, 0.0)
@@ -50,8 +68,7 @@ def best_direction(region: Region, covariance: Covariance, D: Array, among: Inde
     free = _unlimited(region, covariance, D, usable)
     if free is not None:
         return free
-    symmetric = bool((region.low == -region.high)[usable].all()) or (not region.noise and _signs_free(region, usable))
-    if symmetric:
+    if bool((region.low == -region.high)[usable].all()) or (not region.noise and region.signs_free):
         return _one_side(region, covariance, D, usable)
     better, other = sorted(
         (
@@ -72,22 +89,16 @@ def _turned(D: Array, reach: Array) -> Array:
     return D if not reach.any() or (reach * D).sum() > 0.0 else -D
 
 
-def _signs_free(region: Region, usable: Mask) -> bool:
-    return bool((region.low[usable] < 0.0).all() and (region.high[usable] > 0.0).all())
-
-
 def _unlimited(region: Region, covariance: Covariance, D: Array, usable: Mask) -> Direction | None:
     """S^-1 D, or the lasso path under readout noise, where no sign and no box is in the way."""
-    if not usable.all() or not _signs_free(region, usable) or (region.noise and not region.plain):
+    if not usable.all() or not region.signs_free or (region.noise and not region.plain):
         return None
     indices = np.flatnonzero(D)
     if region.noise:
         if math.isfinite(region.per_contrast):
             return None
-        price = (region.noise / region.norm) ** 2
-        z, lam = along_path(covariance, indices, D[indices], price)
-        off = D - product(covariance, z)
-        residual = float(max(np.where(z == 0.0, np.abs(off) - lam, np.abs(off - lam * np.sign(z))).max(), 0.0))
+        z, lam = along_path(covariance, indices, D[indices], price=(region.noise / region.norm) ** 2)
+        residual = kkt_violation(D - product(covariance, z), z, lam)
         return Direction(z, float(D @ z), residual / float(np.abs(D).max()), True)
     z = inverse(covariance, indices, D[indices])
     value = float(D @ z)
@@ -107,11 +118,7 @@ def _among(region: Region, covariance: Covariance, D: Array, streams: Index) -> 
         region, size=streams.size, low=region.low[streams], high=region.high[streams], off=region.off[streams]
     )
     found = best_direction(few, Small(block(covariance, streams)), D[streams])
-    if found is None:
-        return None
-    weights = np.zeros(D.size)
-    weights[streams] = found.weights
-    return found._replace(weights=weights)
+    return None if found is None else found._replace(weights=scattered(D.size, streams, found.weights))
 
 
 class Small(Covariance):
@@ -124,8 +131,7 @@ class Small(Covariance):
         return self.S @ c
 
     def solve(self, b: Array) -> Array:
-        solved: Array = np.asarray(np.linalg.solve(self.S, b), dtype=np.float64)
-        return solved
+        return np.asarray(np.linalg.solve(self.S, b), dtype=np.float64)
 
     def column(self, k: int) -> Array:
         return self.S[k]
@@ -161,32 +167,21 @@ def _one_side(region: Region, covariance: Covariance, D: Array, usable: Mask) ->
         if helpful.size == 0:
             break
         working = np.union1d(working, helpful[largest(excess[helpful], working.size)])
-    residual = violation(_scale_free_if_quiet(whole), point, g)
+    residual = violation(scale_free(whole), point, g)
     if not residual < ACCEPTABLE:
         raise too_ill_conditioned(f"KKT residual {residual:.1g}")
     return Direction(point.w, float(D @ point.w), residual, True)
-
-
-def _scale_free_if_quiet(cone: Cone) -> Cone:
-    if cone.noise:
-        return cone
-    low, high = np.where(cone.low < 0.0, -np.inf, 0.0), np.where(cone.high > 0.0, np.inf, 0.0)
-    return cone._replace(low=low, high=high, norm=math.inf)
 
 
 def _on(whole: Cone, covariance: Covariance, working: Index) -> tuple[Point, Array]:
     """The solution on a working set, spread over all streams, and the pull on every stream."""
     S = block(covariance, working)
     small = whole._replace(S=S, D=whole.D[working], low=whole.low[working], high=whole.high[working])
-    point = _quick(small)
-    if point is None:
-        point = solve(small)
+    point = _quick(small) or solve(small)
     if point.by_contrast == 0.0 and not np.isfinite(point.w).all():
         raise too_ill_conditioned("no step could be taken")
-    w = np.zeros(covariance.size)
-    w[working] = point.w
-    ratio = whole.per_contrast * point.by_contrast if point.by_contrast else 0.0
-    return point._replace(w=w), (1.0 + ratio) * whole.D - product(covariance, w)
+    point = point._replace(w=scattered(covariance.size, working, point.w))
+    return point, pull(whole, point, product(covariance, point.w))
 
 
 def _quick(cone: Cone) -> Point | None:
@@ -230,9 +225,7 @@ def _on_path(S: Array, D: Array, price: float) -> Array | None:
         support, weights, _ = walk(lambda k: S[k], D, math.inf, price)
     except (ArithmeticError, np.linalg.LinAlgError):
         return None
-    w = np.zeros(D.size)
-    w[support] = weights
-    return w
+    return scattered(D.size, support, weights)
 
 
 def block(covariance: Covariance, streams: Index) -> Array:
@@ -244,3 +237,38 @@ def block(covariance: Covariance, streams: Index) -> Array:
     if covariance not in _matrices:
         _matrices[covariance] = covariance.dense()
     return _matrices[covariance][np.ix_(streams, streams)]
+
+
+def nonnegative_solution(S: Array, D: Array, signed: Mask) -> Array | None:
+    """Minimise w'S w / 2 - D'w with w >= 0 where `signed`, by block pivoting (Kim & Park 2011).
+
+    All streams on the wrong side of their condition change sides at once; where that does not help for a while only the
+    last of them does (Murty 1974), which always ends. So a few small factorisations give the exact solution. None where
+    rounding keeps the pivots from settling.
+    """
+    n = D.size
+    inside = ~signed | (D > 0.0)
+    fewest, patience = n + 1, _PATIENCE
+    tolerance = _ROUNDING * float(np.abs(D).max())
+    for _ in range(20 + 10 * n):
+        w, places = np.zeros(n), np.flatnonzero(inside)
+        if places.size:
+            try:
+                factor = cho_factor(S[np.ix_(places, places)], check_finite=False)
+            except LinAlgError:
+                return None
+            w[places] = cho_solve(factor, D[places], check_finite=False)
+        pull = D - S[:, places] @ w[places]
+        wrong = np.where(inside, signed & (w < 0.0), pull > tolerance)
+        count = int(wrong.sum())
+        if count == 0:
+            w[places] += cho_solve(factor, pull[places], check_finite=False) if places.size else 0.0
+            return np.where(signed, np.maximum(w, 0.0), w)
+        if count < fewest:
+            fewest, patience = count, _PATIENCE
+        elif patience > 0:
+            patience -= 1
+        else:
+            wrong[: int(np.flatnonzero(wrong)[-1])] = False
+        inside = inside ^ wrong
+    return None

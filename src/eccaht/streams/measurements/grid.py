@@ -6,14 +6,12 @@ weight and two weights at a time while information per cost rises. The relaxatio
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from eccaht.base.arrays import Array, Index
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.measurements.convex import best_direction, block
-from eccaht.streams.measurements.region import Region
+from eccaht.streams.measurements.region import Region, Solution
 
 _SCALES, _FACTORS = 16, (0.6, 1.0)  # roundings of the relaxation
 _SHAKEN = 16  # roundings of its neighbourhood
@@ -25,25 +23,17 @@ _ROUNDS = 200
 _LOOKED_AT = 400  # changes of two weights whose groups are looked at
 
 
-class Chosen(NamedTuple):
-    """Weights, (c'D)^2 / (c'S c + r^2) of them, and the most per cost that any weights could reach."""
-
-    weights: Array
-    value: float
-    ceiling: float
-
-
-def from_list(region: Region, products: Array, D: Array) -> Chosen | None:
-    """The best of the listed measurements; products[i] = row_i'S row_i."""
+def from_list(region: Region, products: Array, D: Array) -> Solution | None:
+    """The best of the listed measurements, products[i] = row_i'S row_i; None if none shows the contrast."""
     assert region.rows is not None
     rows = region.rows
-    values = (rows @ D) ** 2 / (products + (region.noise or 0.0) ** 2)
+    values = (rows @ D) ** 2 / (products + (region.noise or 0.0) ** 2)  # eq. 2
     scores = values / np.array([region.cost(row != 0.0) for row in rows])
     best = int(scores.argmax())
-    return Chosen(rows[best].copy(), float(values[best]), float(scores[best])) if values[best] > 0.0 else None
+    return Solution(rows[best], True, 0.0, float(scores[best])) if values[best] > 0.0 else None
 
 
-def on_grid(region: Region, covariance: Covariance, D: Array) -> Chosen | None:
+def on_grid(region: Region, covariance: Covariance, D: Array) -> Solution | None:
     """Good weights from the levels; None if none show the contrast."""
     relaxed = best_direction(region.relaxed(), covariance, D)
     if relaxed is None:
@@ -57,8 +47,7 @@ def on_grid(region: Region, covariance: Covariance, D: Array) -> Chosen | None:
     if best is None:
         return None
     shown = np.flatnonzero((D != 0.0) & region.usable)
-    value = highest * region.cost(best != 0.0)
-    return Chosen(best, value, max(relaxed.value / region.least_cost(shown), highest))
+    return Solution(best, True, 0.0, max(relaxed.value / region.least_cost(shown), highest))
 
 
 class _Grid:
@@ -76,7 +65,7 @@ class _Grid:
         self.allowed, self.levels = allowed, region.levels
         self.least = np.where(region.off, 0.0, region.levels[sizes.argmin(axis=1)])  # the weight nearest to 0
         self.cross: Array | None = None
-        self.price = np.zeros(region.size) if region.per_stream is None else region.per_stream
+        self.price = region.per_stream
 
     def starts(self, relaxed: Array) -> list[Array]:
         """The best roundings of the relaxation, and the best single settings."""
@@ -128,7 +117,8 @@ class _Grid:
         return self.region.few_enough(np.flatnonzero(c))
 
     def _score(self, c: Array) -> float:
-        return float((c @ self.D) ** 2 / (self.covariance.quad(c) + self.noise)) / self.region.cost(c != 0.0)
+        ratio = (c @ self.D) ** 2 / (self.covariance.quad(c) + self.noise)  # eq. 2
+        return float(ratio) / self.region.cost(c != 0.0)
 
     def climb(self, c: Array) -> tuple[Array, float]:
         """Change one weight, or where that does not help two, while it pays."""

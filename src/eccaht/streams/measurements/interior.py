@@ -1,6 +1,7 @@
 """The best direction in a cone: what sign, box, L1 limit and readout noise leave of the pair design, solved exactly.
 
-For weights c = w / s of scale s, max (c'D)^2 / (c'S c + r^2) over low <= c <= high, |c|_1 <= B is scale free in (w, s):
+For weights c = w / s of scale s, eq. 2 with readout noise, max (c'D)^2 / (c'S c + r^2) over low <= c <= high,
+|c|_1 <= B, is scale free in (w, s):
 
     min  w'S w / 2 + r^2 s^2 / 2 - D'w   subject to   low s <= w <= high s,  |w|_1 <= B s,  |w|_1 <= B' D'w.
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ class Point(NamedTuple):
 
 def solve(cone: Cone) -> Point:
     """Return the solution; zeros of w are exact."""
-    cone = _scale_free(cone) if cone.noise == 0.0 else cone
+    cone = scale_free(cone)
     sign = np.where(cone.high <= 0.0, -1.0, 1.0)  # streams that may only be subtracted are turned round
     deviation = np.sqrt(cone.S.diagonal())
     unit = math.sqrt(_single(cone)) or 1.0  # what one stream reaches makes the solution of size 1 or more
@@ -74,7 +75,7 @@ def solve(cone: Cone) -> Point:
     best, least = Point(np.zeros_like(scale), 0.0), math.inf
     for x, by_norm, by_contrast in search.run():
         found = Point(x[:-1] * scale * unit + 0.0, float(x[-1]) * unit / r, by_norm * unit, by_contrast * unit)
-        off = violation(cone, found, pull(cone, found))
+        off = violation(cone, found, pull(cone, found, cone.S @ found.w))
         if off < least:
             best, least = found, off
         if least <= _ENOUGH:
@@ -82,10 +83,10 @@ def solve(cone: Cone) -> Point:
     return best
 
 
-def pull(cone: Cone, point: Point) -> Array:
+def pull(cone: Cone, point: Point, Sw: Array) -> Array:
     """How much each stream would gain by moving: D (1 + B' mu) - S w."""
     ratio = cone.per_contrast * point.by_contrast if point.by_contrast else 0.0
-    return (1.0 + ratio) * cone.D - cone.S @ point.w
+    return (1.0 + ratio) * cone.D - Sw
 
 
 def violation(cone: Cone, point: Point, g: Array) -> float:
@@ -93,13 +94,15 @@ def violation(cone: Cone, point: Point, g: Array) -> float:
     w, s, lam = point.w, point.s, point.by_norm + point.by_contrast
     noisy, zero = cone.noise > 0.0, w == 0.0
     with np.errstate(invalid="ignore"):
-        at_high = (np.abs(w - cone.high * s) <= _AT_BOUND * np.abs(w)) & ~zero if noisy else ~(zero | True)
-        at_low = (np.abs(w - cone.low * s) <= _AT_BOUND * np.abs(w)) & ~zero if noisy else ~(zero | True)
+        reached = noisy & ~zero
+        at_high = reached & (np.abs(w - cone.high * s) <= _AT_BOUND * np.abs(w))
+        at_low = reached & (np.abs(w - cone.low * s) <= _AT_BOUND * np.abs(w))
     left = g - lam * np.sign(w)
-    off = np.abs(left)
-    off[zero] = np.maximum(np.where(cone.high > 0.0, g - lam, 0.0), np.where(cone.low < 0.0, -g - lam, 0.0))[zero].clip(
-        0.0
+    off, gain = (
+        np.abs(left),
+        np.maximum(np.where(cone.high > 0.0, g - lam, 0.0), np.where(cone.low < 0.0, -g - lam, 0.0)),
     )
+    off[zero] = gain[zero].clip(0.0)
     off[at_high], off[at_low] = (-left[at_high]).clip(0.0), left[at_low].clip(0.0)
     worst = float(off.max(initial=0.0)) / float(np.abs(cone.D).max())
     if noisy:  # the pull on the scale s
@@ -115,10 +118,17 @@ def violation(cone: Cone, point: Point, g: Array) -> float:
     return max(worst, over / size, beyond / float(np.abs(w).max()))
 
 
-def _scale_free(cone: Cone) -> Cone:
+def scale_free(cone: Cone) -> Cone:
     """Without noise the size of weights does not matter, only their signs."""
-    low, high = np.where(cone.low < 0.0, -np.inf, 0.0), np.where(cone.high > 0.0, np.inf, 0.0)
+    if cone.noise:
+        return cone
+    low, high = signs_only(cone.low, cone.high)
     return cone._replace(low=low, high=high, norm=math.inf)
+
+
+def signs_only(low: Array, high: Array) -> tuple[Array, Array]:
+    """The same bounds with any size allowed."""
+    return np.where(low < 0.0, -np.inf, 0.0), np.where(high > 0.0, np.inf, 0.0)
 
 
 def _single(cone: Cone) -> float:
@@ -133,26 +143,15 @@ def _single(cone: Cone) -> float:
 class _Rows(NamedTuple):
     """One number for each inequality: p >= 0, m >= 0, high s >= w, w >= low s, and the two limits on |w|_1."""
 
-    p: Array
-    m: Array
-    u: Array
-    l: Array  # noqa: E741
+    p: NDArray[Any]
+    m: NDArray[Any]
+    u: NDArray[Any]
+    l: NDArray[Any]  # noqa: E741
     n: float
     c: float
 
     def flat(self) -> Array:
         return np.concatenate([self.p, self.m, self.u, self.l, [self.n, self.c]])
-
-
-class _Has(NamedTuple):
-    """Which of the inequalities there are."""
-
-    p: NDArray[np.bool_]
-    m: NDArray[np.bool_]
-    u: NDArray[np.bool_]
-    l: NDArray[np.bool_]  # noqa: E741
-    n: bool
-    c: bool
 
 
 class _Search:
@@ -164,7 +163,7 @@ class _Search:
         self.S, self.d, self.a, self.noise = S, d, a, 1.0 if noisy else 0.0
         limited = math.isfinite(norm) or math.isfinite(ratio)
         self.two = (low < 0.0) & (high > 0.0) & limited  # split into p - m
-        self.has = _Has(
+        self.has = _Rows(  # which of the inequalities there are
             (low >= 0.0) | self.two,
             self.two,
             np.isfinite(high),
@@ -174,8 +173,7 @@ class _Search:
         )
         self.high, self.low = np.where(self.has.u, high, 0.0), np.where(self.has.l, low, 0.0)
         self.norm, self.ratio = norm if self.has.n else 0.0, ratio if self.has.c else 0.0
-        parts = (*self.has[:4], np.array(self.has[4:]))
-        self.mask = np.concatenate(parts).astype(float)
+        self.mask = self.has.flat().astype(float)
 
     def run(self) -> Iterator[tuple[Array, float, float]]:
         """Yield candidates for (w, s) and the multipliers of the L1 limits."""
@@ -203,16 +201,14 @@ class _Search:
                 factor = self._factor(z / y)
                 mu, cautious = gap / count, step < _SHORT
                 dx, dy, dz = self._direction(factor, y, z, rest, apart, y * z)
-                step = min(_room(y, dy), _room(z, dz), 1.0)
+                step = min(room(y, dy), room(z, dz), 1.0)
                 mean = float(((y + step * dy) * (z + step * dz) * self.mask).sum()) / count
-                target = mu * max(
-                    min(mean / mu, 1.0) ** 3, 0.3 if cautious else 0.0
-                )  # after a short step: to the centre
+                target = mu * max(min(mean / mu, 1.0) ** 3, 0.3 if cautious else 0.0)  # cautious: to the centre
                 complement = y * z - target if cautious else y * z + dy * dz - target
                 dx, dy, dz = self._direction(factor, y, z, rest, apart, complement)
             except (LinAlgError, ValueError):
                 break
-            step = min(_SHARE * min(_room(y, dy), _room(z, dz)), 1.0)
+            step = min(_SHARE * min(room(y, dy), room(z, dz)), 1.0)
             if not np.isfinite(dx[0]).all() or step < 1e-12:
                 break
             p, m, s = p + step * dx[0], m + step * dx[1], s + step * dx[2]
@@ -335,6 +331,7 @@ class _Search:
             yield np.append(np.where(wrong, 0.0, found), scale), by_norm, by_contrast
 
 
-def _room(x: Array, dx: Array) -> float:
+def room(x: Array, dx: Array) -> float:
+    """The largest t for which x + t dx has no negative entry."""
     falling = dx < 0.0
     return float((x[falling] / -dx[falling]).min(initial=np.inf))

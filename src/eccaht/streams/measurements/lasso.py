@@ -1,7 +1,7 @@
 """The lasso path of a two-stream contrast, walked until the L1 limit is met.
 
 For lam falling from max|D|, let z(lam) minimise z'S z / 2 - D'z + lam |z|_1. Its optimality condition
-S z = D - lam sign(z), scaled to unit contrast, is that of the pair design: min c'S c, c'D = 1, |c|_1 <= B. So
+S z = D - lam sign(z), scaled to unit contrast, is that of the pair design (eq. 2): min c'S c, c'D = 1, |c|_1 <= B. So
 the design is the point of the path where |z|_1 / D'z = B. Between knots z is linear in lam and the
 crossing is the root of a linear equation. Readout noise r under |c|_1 <= B adds (r/B)^2 |z|_1^2 to z'S z: its design is
 the point where lam = (r/B)^2 |z|_1.
@@ -142,7 +142,7 @@ class _Path:
         """The point of this segment that meets the budget, if there is one."""
         signs, d = self.signs[self.places], self.contrast[self.places]
         end = self.z[self.places] + step * w
-        if signs @ end < budget * (d @ end) * (1.0 - 1e-13):
+        if signs @ end < budget * (d @ end) * (1.0 - 1e-13):  # |z|_1 / D'z falls short of B
             return None
         if not self.z.any():  # first segment: its direction does not change, any point will do
             return self.polish(self.lam - 0.5 * step) if signs @ w >= budget * (d @ w) * (1.0 - 1e-13) else None

@@ -1,19 +1,30 @@
-"""What several constraints together leave of the weights of K streams, in plain numbers for the solvers."""
+"""What several constraints together leave of the weights of K streams, in plain numbers for the solvers.
+
+And what the solvers answer, and checks of what constraints are made from.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from eccaht.base.arrays import Array, Index, l1_norm
-
-Mask = NDArray[np.bool_]
+from eccaht.base.arrays import Array, Index, Mask, as_floats, as_number, check_finite, check_size, frozen, l1_norm
 
 _ROUNDING = 1e-9
 _NOTHING = 1e-12  # of the largest weight: below it a stream is not used
+
+
+class Solution(NamedTuple):
+    """Allowed weights, whether a limit binds, the KKT residual, and the most per cost that any weights could reach."""
+
+    weights: Array
+    active: bool
+    residual: float
+    ceiling: float  # of (c'D)^2 / noise variance / cost
 
 
 @dataclass
@@ -24,6 +35,7 @@ class Region:
     low: Array
     high: Array
     off: Mask
+    per_stream: Array  # costs
     norm: float = math.inf
     per_contrast: float = math.inf  # |c|_1 <= per_contrast * c'D, for continuous weights
     noise: float | None = None  # of the instrument, if a part says so
@@ -31,13 +43,12 @@ class Region:
     groups: list[Index] = field(default_factory=list)  # a label for each stream, -1 for none
     levels: Array | None = None
     rows: Array | None = None
-    per_stream: Array | None = None  # costs
     per_measurement: float = 1.0
 
     @classmethod
     def whole(cls, size: int) -> Region:
         unlimited = np.full(size, np.inf)
-        return cls(size, -unlimited, unlimited, np.zeros(size, dtype=bool), most=size)
+        return cls(size, -unlimited, unlimited, np.zeros(size, dtype=bool), np.zeros(size), most=size)
 
     def __post_init__(self) -> None:
         self.low, self.high = np.array(self.low, dtype=float), np.array(self.high, dtype=float)
@@ -52,23 +63,23 @@ class Region:
         return bool((self.low == -np.inf).all() and (self.high == np.inf).all())
 
     @property
-    def continuous(self) -> bool:
-        """Is a smaller multiple of what is allowed allowed too?"""
-        return self.levels is None and self.rows is None
+    def signs_free(self) -> bool:
+        """May every usable stream have either sign?"""
+        usable = self.usable
+        return bool((self.low[usable] < 0.0).all() and (self.high[usable] > 0.0).all())
+
+    @property
+    def priced(self) -> bool:
+        """Do streams cost?"""
+        return bool(self.per_stream.any())
 
     @property
     def sparse(self) -> bool:
         """Does it matter which streams are used?"""
-        return self.most < int(self.usable.sum()) or bool(self.groups) or self.per_stream is not None
-
-    @property
-    def bounded(self) -> bool:
-        """Is there a largest size of weights?"""
-        if not self.continuous or math.isfinite(self.norm):
-            return True
-        return bool(np.isfinite(self.low[self.usable]).all() and np.isfinite(self.high[self.usable]).all())
+        return self.most < int(self.usable.sum()) or bool(self.groups) or self.priced
 
     def relaxed(self) -> Region:
+        """A convex region around it, without costs."""
         low, high = self.low, self.high
         if self.levels is not None:
             allowed = self.allowed_levels()
@@ -76,7 +87,7 @@ class Region:
             high = np.where(allowed, self.levels, -np.inf).max(axis=1).clip(0.0, None)
         off = self.off | ((low == 0.0) & (high == 0.0))
         kept = (self.norm, self.per_contrast, self.noise, self.size)
-        return Region(self.size, low, high, off, *kept)
+        return Region(self.size, low, high, off, np.zeros(self.size), *kept)
 
     def allowed_levels(self) -> Mask:
         """Which level each stream may have, (K, number of levels)."""
@@ -86,14 +97,10 @@ class Region:
         return np.where(self.off[:, None], levels == 0.0, within)
 
     def cost(self, used: Mask | Index) -> float:
-        if self.per_stream is None:
-            return self.per_measurement
         return self.per_measurement + float(self.per_stream[used].sum())
 
     def least_cost(self, shown: Index) -> float:
         """What a measurement costs at least that gives weight to one of these streams."""
-        if self.per_stream is None:
-            return self.per_measurement
         return self.per_measurement + float(self.per_stream[shown].min(initial=math.inf))
 
     def few_enough(self, used: Index) -> bool:
@@ -123,11 +130,10 @@ class Region:
 
     def scaled(self, direction: Array) -> Array:
         size = l1_norm(direction)
-        if self.rows is not None or self.levels is not None:
-            known = self.rows if self.rows is not None else self.levels
-            assert known is not None
+        listed = self.rows if self.rows is not None else self.levels
+        if listed is not None:
             k = int(np.abs(direction).argmax())
-            sizes = known[:, k] if known.ndim == 2 else known
+            sizes = listed[:, k] if listed.ndim == 2 else listed
             multiples = np.unique(sizes[sizes * direction[k] > 0.0] / direction[k])[::-1]
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -140,13 +146,15 @@ class Region:
         raise ValueError("no multiple of this direction is allowed")
 
     def impossible(self) -> str | None:
+        """Why nothing is allowed, if so."""
         if not self.usable.any():
             return "no stream may have weight"
         if self.rows is not None:
             return None if len(self.rows) else "none of the listed measurements is left"
         if self.levels is not None:
             return self._impossible_levels(self.allowed_levels())
-        if self.noise and not self.bounded:
+        ends = np.concatenate([self.low[self.usable], self.high[self.usable]])
+        if self.noise and not (math.isfinite(self.norm) or np.isfinite(ends).all()):
             return "readout noise needs weights of limited size: add Budget, Readout or Box"
         return None
 
@@ -166,3 +174,46 @@ class Region:
         if least > self.norm * (1.0 + _ROUNDING):
             return f"|c|_1 would be at least {least:g}"
         return None
+
+
+def as_deviation(noise: float, what: str) -> float:
+    deviation = as_number(noise, what)
+    if deviation < 0.0:
+        raise ValueError(f"{what} is a standard deviation and must not be negative, not {noise!r}")
+    if deviation:
+        check_size(deviation, what)
+    return deviation
+
+
+def number_list(values: ArrayLike, what: str) -> Array:
+    array = as_floats(values, what)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{what} must be a list of numbers")
+    check_finite(array, what)
+    return frozen(array.copy())
+
+
+def stream_list(where: ArrayLike, what: str) -> Index:
+    """Numbers of streams, or a mask, as an array."""
+    given = np.asarray(where)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "biu":
+        raise ValueError(f"{what} must be a mask or a list of streams")
+    kept = given.astype(bool if given.dtype.kind == "b" else np.intp)
+    kept.flags.writeable = False
+    return kept
+
+
+def places(which: Index, size: int, who: object) -> Index:
+    """Numbers of streams that there are, of a mask or a list."""
+    if which.dtype == np.bool_:
+        check_length(which, size, who)
+        return np.flatnonzero(which)
+    if (which < 0).any() or (which >= size).any():
+        raise ValueError(f"{type(who).__name__} names stream {int(which.max())}, but there are {size}")
+    return which
+
+
+def check_length(values: Any, size: int, who: object) -> None:
+
+    if len(values) != size:
+        raise ValueError(f"{type(who).__name__} is for {len(values)} streams, but there are {size}")

@@ -1,23 +1,52 @@
-"""Limits on the signs and sizes of weights, and the noise of the instrument: the allowed weights are convex.
+"""The constraints that combine by `&`, each of which narrows a `Region` (docs/instruments.md).
 
-Each narrows a `Region`; convex.py solves for a contrast (docs/instruments.md).
+Limits on signs and sizes, and the noise of the instrument, leave a convex set of weights: convex.py solves for a
+contrast. Which streams, which levels, which measurements, at what cost do not: selection.py chooses streams, grid.py
+levels and rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.base.arrays import Array, as_floats, as_number, as_positive, frozen
-from eccaht.base.scales import check_size
+from eccaht.base.arrays import (
+    Array,
+    Index,
+    as_count,
+    as_floats,
+    as_number,
+    as_positive,
+    check_finite,
+    check_size,
+    frozen,
+)
+from eccaht.streams.measurements.base import Limited
 from eccaht.streams.measurements.combined import Rule
-from eccaht.streams.measurements.entries import check_length, number_list, places, stream_list
-from eccaht.streams.measurements.region import Region
+from eccaht.streams.measurements.region import Region, as_deviation, check_length, number_list, places, stream_list
 
 
-class Readout(Rule):
+class Noise(Rule):
+    """The noise of the instrument alone, which `Problem(readout_noise=...)` adds to other constraints."""
+
+    def __init__(self, noise: float) -> None:
+        self._noise = as_positive(noise, "readout noise")
+        check_size(self._noise, "readout noise")
+
+    @property
+    def noise(self) -> float:
+        return self._noise
+
+    def narrow(self, region: Region) -> None:
+        if region.noise not in (None, self._noise):
+            raise ValueError(f"one instrument has one noise: {region.noise:g} and {self._noise:g} conflict")
+        region.noise = self._noise
+
+
+class Readout(Limited, Noise):
     """|c|_1 <= limit with an instrument that adds noise of its own, of standard deviation `noise`, to every reading.
 
     The best weights for a contrast D maximise (c'D)^2 / (c'S c + noise^2): the instrument's noise, not a limit per unit
@@ -32,64 +61,15 @@ class Readout(Rule):
     def __init__(self, limit: float, noise: float) -> None:
         self.limit = as_positive(limit, "the limit on |c|_1")
         check_size(self.limit, "the limit on |c|_1")
-        self._noise = as_number(noise, "readout noise")
-        if self._noise < 0.0:
-            raise ValueError(f"readout noise is a standard deviation and must not be negative, not {noise!r}")
-        if self._noise:
-            check_size(self._noise, "readout noise")
-
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {"limit": self.limit, "noise": self._noise}
-
-    @property
-    def noise(self) -> float | None:
-        """The instrument's."""
-        return self._noise
+        self._noise = as_deviation(noise, "readout noise")
 
     @property
     def reshapes(self) -> bool:
-        """Noise does; without it every direction is allowed."""
-        return self._noise > 0.0
-
-    @property
-    def largest_weight(self) -> float:
-        """All on one stream."""
-        return self.limit
-
-    @property
-    def usual_norm(self) -> float:
-        """The limit, as of every measurement."""
-        return self.limit
+        return self._noise > 0.0  # without noise every direction is allowed
 
     def narrow(self, region: Region) -> None:
-        """Limit |c|_1 and set the noise."""
-        region.norm = min(region.norm, self.limit)
-        _set_noise(region, self._noise)
-
-
-class Noise(Rule):
-    """The noise of the instrument alone, which `Problem(readout_noise=...)` adds to other constraints."""
-
-    def __init__(self, noise: float) -> None:
-        self._noise = as_positive(noise, "readout noise")
-        check_size(self._noise, "readout noise")
-
-    def parameters(self) -> dict[str, Any]:
-        return {"noise": self._noise}
-
-    @property
-    def noise(self) -> float | None:
-        return self._noise
-
-    def narrow(self, region: Region) -> None:
-        _set_noise(region, self._noise)
-
-
-def _set_noise(region: Region, noise: float) -> None:
-    if region.noise not in (None, noise):
-        raise ValueError(f"one instrument has one noise: {region.noise:g} and {noise:g} conflict")
-    region.noise = noise
+        Limited.narrow(self, region)
+        Noise.narrow(self, region)
 
 
 class NonNegative(Rule):
@@ -101,9 +81,6 @@ class NonNegative(Rule):
 
     def __init__(self, where: ArrayLike | None = None) -> None:
         self.where = None if where is None else stream_list(where, "where")
-
-    def parameters(self) -> dict[str, Any]:
-        return {"where": self.where}
 
     def stored(self) -> dict[str, Any]:
         where = self.where
@@ -126,9 +103,6 @@ class Signs(Rule):
         if not np.isin(self.signs, (-1.0, 0.0, 1.0)).all():
             raise ValueError("signs must be 1 (only added), -1 (only subtracted) or 0 (either)")
 
-    def parameters(self) -> dict[str, Any]:
-        return {"signs": self.signs}
-
     def narrow(self, region: Region) -> None:
         check_length(self.signs, region.size, self)
         region.low[self.signs > 0.0] = np.maximum(region.low[self.signs > 0.0], 0.0)
@@ -149,15 +123,11 @@ class Box(Rule):
         self.low, self.high = _bound(low, "low"), _bound(high, "high")
         if (self.low > 0.0).any() or (self.high < 0.0).any():
             raise ValueError(f"{self!r} leaves out 0: every stream may be without weight, so low <= 0 <= high")
-        size = np.broadcast_shapes(self.low.shape, self.high.shape) if _same(self.low, self.high) else None
-        if size is None:
+        if self.low.ndim and self.high.ndim and self.low.shape != self.high.shape:
             raise ValueError(f"Box has {self.low.size} lower and {self.high.size} upper bounds: give the same number")
         for bound in (self.low, self.high):
             for value in bound[np.isfinite(bound) & (bound != 0.0)].tolist():
                 check_size(abs(value), "a bound of Box")
-
-    def parameters(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high}
 
     @property
     def largest_weight(self) -> float:
@@ -179,14 +149,10 @@ class Available(Rule):
     """
 
     def __init__(self, mask: ArrayLike) -> None:
-        given = np.asarray(mask)
-        if given.ndim != 1 or given.dtype != np.bool_:
+        self.mask = np.array(mask)
+        if self.mask.ndim != 1 or self.mask.dtype != np.bool_:
             raise ValueError("Available needs a mask: True or False for each stream")
-        self.mask = given.copy()
         self.mask.flags.writeable = False
-
-    def parameters(self) -> dict[str, Any]:
-        return {"mask": self.mask}
 
     def stored(self) -> dict[str, Any]:
         return {"mask": self.mask.astype(np.intp)}
@@ -199,7 +165,6 @@ class Available(Rule):
         return cls(mask.astype(bool))
 
     def narrow(self, region: Region) -> None:
-        """No weight on streams that are off."""
         check_length(self.mask, region.size, self)
         region.off = region.off | ~self.mask
         region.low[~self.mask] = region.high[~self.mask] = 0.0
@@ -212,5 +177,161 @@ def _bound(value: ArrayLike, what: str) -> Array:
     return frozen(bound)
 
 
-def _same(low: Array, high: Array) -> bool:
-    return low.ndim == 0 or high.ndim == 0 or low.shape == high.shape
+class AtMost(Rule):
+    """At most m streams have weight: a multiplexer with m inputs.
+
+    >>> AtMost(2).allows(np.array([1.0, -3.0, 0.0])), AtMost(1).allows(np.array([1.0, -3.0, 0.0]))
+    (True, False)
+    """
+
+    def __init__(self, m: int) -> None:
+        self.m = as_count(m, "the number of streams at once", least=1)
+
+    def narrow(self, region: Region) -> None:
+        region.most = min(region.most, self.m)
+
+
+class OnePerGroup(Rule):
+    """At most one stream of each group has weight.
+
+    groups: a label for each stream (None for a stream of no group), or lists of streams.
+
+    >>> by_label, by_list = OnePerGroup(["a", "a", "b", None]), OnePerGroup([[0, 1], [2]])
+    >>> [rule.allows(np.array([1.0, 0.0, 1.0, 1.0])) for rule in (by_label, by_list)]
+    [True, True]
+    """
+
+    def __init__(self, groups: Sequence[Any] | Array) -> None:
+        listed = list(groups.tolist() if isinstance(groups, np.ndarray) else groups)
+        if not listed:
+            raise ValueError("OnePerGroup needs groups: a label for each stream, or lists of streams")
+        self.by_label = not any(isinstance(group, list | tuple | set | np.ndarray) for group in listed)
+        if self.by_label:
+            known = {label: number for number, label in enumerate(dict.fromkeys(listed)) if label is not None}
+            self.labels: Index = np.array([known.get(label, -1) for label in listed], dtype=np.intp)
+            self.members: Index = np.arange(len(listed))
+            return
+        members = [(as_count(k, "a stream of a group", least=0), n) for n, group in enumerate(listed) for k in group]
+        streams = [k for k, _ in members]
+        if len(set(streams)) < len(streams):
+            twice = next(k for n, k in enumerate(streams) if k in streams[:n])
+            raise ValueError(f"stream {twice} is in two groups: use one OnePerGroup for each way to group")
+        self.members, self.labels = (np.array(part, dtype=np.intp) for part in zip(*members, strict=True))
+
+    def parameters(self) -> dict[str, Any]:
+        if self.by_label:
+            return {"groups": [None if label < 0 else label for label in self.labels.tolist()]}
+        return {"groups": [self.members[self.labels == n].tolist() for n in range(int(self.labels.max()) + 1)]}
+
+    def stored(self) -> dict[str, Any]:
+        return {"labels": self.labels, "members": None if self.by_label else self.members}
+
+    @classmethod
+    def from_stored(cls, stored: dict[str, Any]) -> OnePerGroup:
+        labels, members = stored["labels"], stored["members"]
+        if members is None:
+            return cls([None if label < 0 else label for label in labels.tolist()])
+        if members.shape != labels.shape or (labels < 0).any() or (labels >= labels.size).any():
+            raise ValueError("its groups are damaged")
+        return cls([members[labels == n].tolist() for n in range(int(labels.max()) + 1)])
+
+    def narrow(self, region: Region) -> None:
+        if self.by_label:
+            check_length(self.labels, region.size, self)
+        labels = np.full(region.size, -1, dtype=np.intp)
+        labels[places(self.members, region.size, self)] = self.labels
+        region.groups.append(labels)
+
+
+class Levels(Rule):
+    """Every weight is one of some values: [0, 1] for pooling, [-1, 0, 1] for a balance, a grid of b bits.
+
+    0 is only allowed where it is listed; streams that are off have no weight in any case.
+
+    >>> Levels([-1, 0, 1]).allows(np.array([1.0, 0.0, -1.0])), Levels([0, 1]).allows(np.array([0.5, 1.0]))
+    (True, False)
+    """
+
+    def __init__(self, values: ArrayLike) -> None:
+        levels = np.unique(number_list(values, "levels") + 0.0)
+        if not levels.any():
+            raise ValueError("Levels needs a value other than 0")
+        for value in levels[levels != 0.0].tolist():
+            check_size(abs(value), "a level")
+        self.values = frozen(levels)
+
+    @property
+    def largest_weight(self) -> float:
+        return float(np.abs(self.values).max())
+
+    def narrow(self, region: Region) -> None:
+        if region.levels is not None:
+            common = np.intersect1d(region.levels, self.values)
+            if not common.any():
+                raise ValueError("no level is in both lists")
+            region.levels = common
+        else:
+            region.levels = self.values
+
+
+class OneOf(Rule):
+    """The measurement is one of the rows of a matrix, exactly: network paths, a codebook.
+
+    >>> OneOf([[1, 1, 0], [0, 1, 1]]).allows(np.array([0.0, 1.0, 1.0]))
+    True
+    """
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        rows = as_floats(matrix, "the list of measurements")
+        if rows.ndim != 2 or not rows.size:
+            raise ValueError("OneOf needs a matrix, one allowed measurement a row")
+        check_finite(rows, "the list of measurements")
+        tops = np.abs(rows).max(axis=1)
+        if not tops.all():
+            raise ValueError(f"row {int(tops.argmin())} of the list of measurements is all zero: leave it out")
+        for top in (tops.min(), tops.max()):
+            check_size(float(top), "a row of the list of measurements")
+        self.matrix = frozen(rows.copy())
+
+    @property
+    def largest_weight(self) -> float:
+        return float(np.abs(self.matrix).max())
+
+    def narrow(self, region: Region) -> None:
+        if self.matrix.shape[1] != region.size:
+            raise ValueError(f"OneOf lists measurements of {self.matrix.shape[1]} streams, but there are {region.size}")
+        if region.rows is None:
+            region.rows = self.matrix
+        else:
+            both = (region.rows[:, None, :] == self.matrix[None]).all(axis=2).any(axis=1)
+            region.rows = region.rows[both]
+
+
+class Cost(Rule):
+    """What a measurement costs: `per_measurement`, and `per_stream` for every stream that has weight in it.
+
+    Among allowed measurements the one of most information per cost is chosen; all remain allowed.
+
+    >>> Cost(per_stream=0.5, per_measurement=1.0).price(np.array([1.0, 0.0, -1.0]))
+    2.0
+    """
+
+    def __init__(self, per_stream: ArrayLike = 0.0, per_measurement: float = 1.0) -> None:
+        self.per_stream = frozen(as_floats(per_stream, "cost per stream").copy())
+        check_finite(self.per_stream, "cost per stream")
+        self.per_measurement = as_number(per_measurement, "cost per measurement")
+        if self.per_stream.ndim > 1 or (self.per_stream < 0.0).any() or self.per_measurement < 0.0:
+            raise ValueError("costs are numbers of at least 0: one per measurement, and one or one for each stream")
+        if not (self.per_measurement > 0.0 or (self.per_stream > 0.0).all()):
+            raise ValueError("a measurement that costs nothing has no information per cost: give it a cost above 0")
+        for cost in (*self.per_stream.ravel().tolist(), self.per_measurement):
+            if cost:
+                check_size(cost, "a cost")
+
+    def narrow(self, region: Region) -> None:
+        if self.per_stream.ndim:
+            check_length(self.per_stream, region.size, self)
+        if region.priced or region.per_measurement != 1.0:
+            raise ValueError("one measurement has one cost: give a single Cost")
+        region.per_measurement = self.per_measurement
+        region.per_stream = np.broadcast_to(self.per_stream, (region.size,)).copy()

@@ -2,26 +2,25 @@
 
 For given streams the weights are solved for exactly (convex.py). Streams are chosen from two starts, the strongest of
 the convex relaxation and the best one by one, and then added, dropped and exchanged while that raises information
-per cost. Where weights are free all exchanges are judged at once (exchange.py), elsewhere the best candidates are
-solved for. The relaxation bounds what any choice could reach.
+per cost. Where weights are free all exchanges are judged at once, elsewhere the best candidates are solved for. The
+relaxation bounds what any choice could reach.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, support_of
+from eccaht.base.arrays import Array, Index, Mask, support_of
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.measurements.budget import product
 from eccaht.streams.measurements.convex import Direction, best_direction, block
-from eccaht.streams.measurements.exchange import Exchange
-from eccaht.streams.measurements.region import Region
+from eccaht.streams.measurements.interior import signs_only
+from eccaht.streams.measurements.region import Region, Solution
 
 _GAIN = 1e-9  # relative: a change that gains less is rounding
 _TRIED = 4  # candidates solved for in each exchange
@@ -29,16 +28,14 @@ _FEW = 12  # starts from single streams where they cost little
 _ROUNDED, _CROWD = 512, 48  # streams of the relaxation that are looked at; more streams than that are one start
 _MANY = 8  # members up to which each is exchanged
 _ROUNDS = 40
+# of the climb that judges all exchanges at once:
+_CLIMBS = 1000
+_LARGE = 16  # streams from which exchanges are only looked at where no addition helps
+_HUGE, _EXCHANGES = 64, 50  # so many exchanges at most among more streams than that
+_LEAST = 1e-12  # share of a stream's variance below which the others explain all of it
 
 
-class Selected(NamedTuple):
-    """Weights up to their scale, (c'D)^2 / (c'S c + r^2) of them, and the most per cost that any choice could reach."""
-
-    direction: Direction
-    ceiling: float
-
-
-def select(region: Region, covariance: Covariance, D: Array) -> Selected | None:
+def select(region: Region, covariance: Covariance, D: Array) -> Solution | None:
     """Choose streams and their weights for a contrast; None if no choice shows it."""
     whole = region.relaxed()
     relaxed = best_direction(whole, covariance, D)
@@ -51,7 +48,7 @@ def select(region: Region, covariance: Covariance, D: Array) -> Selected | None:
     found = search.solved(best)
     assert found is not None
     ceiling = relaxed.value / region.least_cost(np.flatnonzero((D != 0.0) & region.usable))
-    return Selected(found, max(ceiling, highest))
+    return Solution(region.scaled(found.weights), True, found.residual, max(ceiling, highest))
 
 
 class _Search:
@@ -59,15 +56,14 @@ class _Search:
 
     def __init__(self, region: Region, whole: Region, covariance: Covariance, D: Array) -> None:
         self.region, self.whole, self.covariance, self.D = region, whole, covariance, D
-        self.usable = np.flatnonzero(region.usable)
+        self.usable, self.priced = np.flatnonzero(region.usable), region.priced
         self.variances = covariance.diagonal()
         self.known: dict[tuple[int, ...], Direction | None] = {}
-        free = bool((whole.low[self.usable] < 0.0).all() and (whole.high[self.usable] > 0.0).all())
-        self.linear = free and not whole.noise  # weights are free: all exchanges are judged at once
+        self.linear = whole.signs_free and not whole.noise  # weights are free: all exchanges are judged at once
         self.column = cache(covariance.column)
         ends = np.concatenate([whole.low[self.usable], whole.high[self.usable]])
         boxed = bool(whole.noise) and math.isfinite(whole.norm) and bool((np.isfinite(ends) & (ends != 0.0)).any())
-        low, high = np.where(whole.low < 0.0, -np.inf, 0.0), np.where(whole.high > 0.0, np.inf, 0.0)
+        low, high = signs_only(whole.low, whole.high)
         self.open = replace(whole, low=low, high=high, per_contrast=math.inf) if boxed else None
         self.bounds: dict[tuple[int, ...], float] = {}
 
@@ -76,7 +72,7 @@ class _Search:
         best, highest, expected = None, 0.0, 0.0
         starts = list(self.starts(relaxed))
         if self.linear:
-            quick = Exchange(self.region, self.column, self.variances, self.D)
+            quick = _Exchange(self.region, self.column, self.variances, self.D)
             for streams, value in map(quick.climb, starts):
                 reached = self.value(streams) if value > expected * (1.0 + _GAIN) else 0.0
                 expected = max(expected, value)
@@ -107,15 +103,11 @@ class _Search:
         if self.open is None:
             return self.value(streams)
         if streams not in self.bounds:
-            found = best_direction(self.open, self.covariance, self.D, np.array(streams, dtype=np.intp))
-            cheapest = self.region.cost(np.array(streams, dtype=np.intp)) if self.region.per_stream is None else None
-            value = 0.0 if found is None else found.value
-            self.bounds[streams] = value / (cheapest or self._least_cost(streams)) * (1.0 + 1e-9)
+            among = np.array(streams, dtype=np.intp)
+            found = best_direction(self.open, self.covariance, self.D, among)
+            cheapest = self.region.least_cost(among[self.D[among] != 0.0])  # some may end without weight
+            self.bounds[streams] = (0.0 if found is None else found.value) / cheapest * (1.0 + 1e-9)
         return self.bounds[streams]
-
-    def _least_cost(self, streams: tuple[int, ...]) -> float:
-        """Of any of these streams alone: some may end without weight."""
-        return self.region.least_cost(np.array([k for k in streams if self.D[k]], dtype=np.intp))
 
     def starts(self, relaxed: Array) -> Iterator[tuple[int, ...]]:
         """The strongest streams of the relaxation, nothing, which leads to the best stream, and the next best ones."""
@@ -124,10 +116,10 @@ class _Search:
         for k in order[: min(4 * self.region.most + 16, _ROUNDED)].tolist():
             if relaxed[k] != 0.0 and self._fits((*rounded, k)):
                 rounded = (*rounded, k)
-        crowded, priced = len(rounded) > _CROWD, self.region.per_stream is not None
-        if self.linear or not (crowded and priced):
+        crowded = len(rounded) > _CROWD
+        if self.linear or not (crowded and self.priced):
             yield tuple(sorted(rounded))
-        if priced or not crowded:
+        if self.priced or not crowded:
             yield ()
         if crowded:
             return
@@ -159,7 +151,7 @@ class _Search:
         yield from self._joined(streams)
         for k in self._weakest(streams):
             rest = tuple(i for i in streams if i != k)
-            if rest and self.region.per_stream is not None:
+            if rest and self.priced:
                 yield rest
             yield from self._joined(rest, without=k)
 
@@ -177,8 +169,7 @@ class _Search:
         if len(streams) >= self.region.most:
             return
         others = np.setdiff1d(self.usable, (*streams, without))
-        gains = self._gains(streams, others)
-        order = others[np.argsort(-gains, kind="stable")]
+        order = others[np.argsort(-self._gains(streams, others), kind="stable")]
         taken = 0
         for k in order.tolist():
             joined = tuple(sorted((*streams, k)))
@@ -196,7 +187,104 @@ class _Search:
             cross = np.stack([self.column(k)[others] for k in streams])
             left = left - (cross * np.linalg.solve(block(self.covariance, kept), cross)).sum(axis=0)
         gain = pull[others] ** 2 / np.maximum(left, 1e-12 * self.variances[others])
-        if self.region.per_stream is None:
+        if not self.priced:
             return gain
         base = found.value if found is not None else 0.0
         return (base + gain) / (self.region.cost(np.array(streams, dtype=np.intp)) + self.region.per_stream[others])
+
+
+class _Exchange:
+    """A climb over sets of streams whose weights are free: all additions, drops and exchanges are judged at once.
+
+    For streams T the best ratio is D_T'P D_T with P = S_TT^-1, and w = P D_T. Leaving out i costs w_i^2 / P_ii; a
+    stream k brings (its pull)^2 / (its noise that T does not explain). Both follow from P and the columns of T, so that
+    one round costs O(K |T|) numbers for all exchanges.
+    """
+
+    def __init__(self, region: Region, column: Callable[[int], Array], variances: Array, D: Array) -> None:
+        self.region, self.column, self.variances, self.D = region, column, variances, D
+        self.usable = region.usable
+        self.price, self.priced = region.per_stream, region.priced
+
+    def climb(self, start: tuple[int, ...]) -> tuple[tuple[int, ...], float]:
+        """Change one stream at a time, the best change first, while it pays."""
+        streams, score = list(start), self._score(np.array(start, dtype=np.intp))
+        exchanged = 0
+        for _ in range(_CLIMBS):
+            T = np.array(streams, dtype=np.intp)
+            thinner = self._thinned(T, score)
+            if thinner is not None:
+                streams, score = thinner
+                continue
+            best = self._best_change(T, score)
+            if best is None or exchanged > _EXCHANGES:
+                break
+            gone, come, score = best
+            exchanged += gone >= 0 and come >= 0 and T.size > _HUGE
+            streams = [k for k in streams if k != gone]
+            if come >= 0:
+                streams.append(come)
+        return tuple(sorted(streams)), score
+
+    def _score(self, T: Index) -> float:
+        if not T.size:
+            return 0.0
+        S = np.array([self.column(int(k))[T] for k in T])
+        value = float(self.D[T] @ np.linalg.solve(S, self.D[T]))  # eq. 2 at its largest
+        return value / (self.region.per_measurement + float(self.price[T].sum()))
+
+    def _thinned(self, T: Index, score: float) -> tuple[list[int], float] | None:
+        """Of many streams that cost more than they bring, half leave at once, if that pays."""
+        if T.size < _LARGE or not self.priced:
+            return None
+        P = np.linalg.inv(np.array([self.column(int(k))[T] for k in T]))
+        brings = (P @ self.D[T]) ** 2 / P.diagonal() - score * self.price[T]
+        leaving = np.argsort(brings, kind="stable")[: (int((brings < 0.0).sum()) + 1) // 2]
+        if not leaving.size:
+            return None
+        rest = np.delete(T, leaving)
+        reached = self._score(rest)
+        return (rest.tolist(), reached) if reached > score * (1.0 + _GAIN) else None
+
+    def _best_change(self, T: Index, score: float) -> tuple[int, int, float] | None:
+        """The stream that goes and the one that comes, -1 for none, and what is reached; None at the top."""
+        cross = np.array([self.column(int(k)) for k in T]).reshape(T.size, self.D.size)
+        P = np.linalg.inv(cross[:, T]) if T.size else np.empty((0, 0))
+        w = P @ self.D[T]
+        value, cost = float(self.D[T] @ w), self.region.per_measurement + float(self.price[T].sum())
+        G = cross.T @ P  # (K, T)
+        pull, left = self.D - cross.T @ w, self.variances - (G * cross.T).sum(axis=1)
+        outside = self.usable.copy()
+        outside[T] = False
+        single = self._reached(value, pull, left) / (cost + self.price)
+        added = np.where(outside & self._open(T), single, -1.0)
+        options = [(added, -1)]
+        if T.size >= _LARGE and added.max() > score * (1.0 + _GAIN):
+            return -1, int(added.argmax()), float(added.max())
+        for place, i in enumerate(T.tolist()):
+            spare = P[place, place]
+            fallen, cheaper = value - w[place] ** 2 / spare, cost - self.price[i]
+            swapped = self._reached(fallen, pull + G[:, place] * (w[place] / spare), left + G[:, place] ** 2 / spare)
+            scores = np.where(outside & self._open(np.delete(T, place)), swapped / (cheaper + self.price), -1.0)
+            if T.size > 1 and self.priced:
+                scores[i] = fallen / cheaper  # to leave it out
+            options.append((scores, i))
+        scores, gone = max(options, key=lambda option: float(option[0].max()))
+        come = int(scores.argmax())
+        if not scores[come] > score * (1.0 + _GAIN):
+            return None
+        return gone, -1 if come == gone else come, float(scores[come])
+
+    def _reached(self, value: float, pull: Array, left: Array) -> Array:
+        return value + pull**2 / np.maximum(left, _LEAST * self.variances)
+
+    def _open(self, T: Index) -> Mask:
+        if T.size >= self.region.most:
+            return np.zeros(self.D.size, dtype=bool)
+        good = np.ones(self.D.size, dtype=bool)
+        for labels in self.region.groups:
+            taken = np.zeros(int(labels.max()) + 2, dtype=bool)
+            taken[labels[T]] = True
+            taken[-1] = False  # of no group
+            good &= ~taken[labels]
+        return good

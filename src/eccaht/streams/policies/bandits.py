@@ -26,7 +26,7 @@ class Rivals(NamedTuple):
     entering: Index
 
 
-class Unmeasured(Chooser):
+class _Unmeasured(Chooser):
     """Every stream once, in the policy's random order, before anything else."""
 
     def __init__(self, problem: Problem, belief: EmpiricalMeans) -> None:
@@ -61,7 +61,7 @@ def _means(view: View) -> EmpiricalMeans:
 # -- CombGapE ------------------------------------------------------------------------------------------
 
 
-class CombGapE(Unmeasured):
+class CombGapE(_Unmeasured):
     """Nakamura & Sugiyama's gap-based exploration, Algorithm 1, with the sets of n streams as actions.
 
     Empirical best set (line 4); the rival with the largest upper confidence bound on its advantage (line 5); stop if
@@ -120,14 +120,13 @@ class CombGapE(Unmeasured):
         return Rivals(np.array(leaving), np.array(entering)), bound
 
 
-class ConfidenceStop:
+class _ConfidenceStop:
     """CombGapE's own rule: no rival's upper confidence bound is positive (Algorithm 1, line 6)."""
 
     def __init__(self, search: CombGapE) -> None:
         self._search = search
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        """Is the empirical best set better than every rival, with confidence?"""
         belief, n = self._search.belief, self._search.problem.known_number
         if belief.unmeasured.size:
             return False
@@ -136,16 +135,15 @@ class ConfidenceStop:
 
 
 def compose_combgape(problem: Problem, *, alpha: float) -> Parts:
-    """CombGapE with its confidence stop."""
     belief = EmpiricalMeans(problem)
     search = CombGapE(problem, belief, alpha)
-    return Parts(belief, search, ConfidenceStop(search))
+    return Parts(belief, search, _ConfidenceStop(search))
 
 
 # -- top-two sampling ----------------------------------------------------------------------------------
 
 
-class TopTwo(Unmeasured):
+class _TopTwo(_Unmeasured):
     """Top-two sampling over sets: a leader drawn from the posterior, a challenger, and a coin between the two.
 
     Leader: the best set of one draw from the Gaussian posterior (flat prior, so every stream is measured once first).
@@ -256,7 +254,6 @@ class TransportationStop:
         self._order = np.arange(problem.size)
 
     def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        """Has the cheapest swap become expensive enough?"""
         belief = self._belief
         if belief.unmeasured.size:
             return False
@@ -265,18 +262,16 @@ class TransportationStop:
 
 
 def compose_ttts(problem: Problem, *, alpha: float, coin: float = 0.5) -> Parts:
-    """Top-two Thompson sampling over sets."""
     return _compose_top_two(problem, alpha, coin, transport=False)
 
 
 def compose_t3c(problem: Problem, *, alpha: float, coin: float = 0.5) -> Parts:
-    """Top-two transportation cost over sets."""
     return _compose_top_two(problem, alpha, coin, transport=True)
 
 
 def _compose_top_two(problem: Problem, alpha: float, coin: float, *, transport: bool) -> Parts:
     belief = EmpiricalMeans(problem)
-    chooser = TopTwo(problem, belief, coin, transport=transport)
+    chooser = _TopTwo(problem, belief, coin, transport=transport)
     return Parts(belief, chooser, TransportationStop(problem, belief, alpha))
 
 

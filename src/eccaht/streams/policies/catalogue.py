@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eccaht.base.arrays import as_number, check_alpha
-from eccaht.base.naming import unknown
+from eccaht.base.presentation.text import unknown
 from eccaht.base.randomness import Seed, check_seed, rng_for
 from eccaht.streams.covariance import Diagonal
 from eccaht.streams.designs import Coordinates, Difference, PairDesign, PairToWeights, Tree
@@ -20,13 +20,22 @@ from eccaht.streams.policies.choosers import (
     RandomSparse,
     RoundRobin,
     champion_challenger,
+    compose_exact,
+    compose_joint,
+    compose_joint_pair,
     thompson_pair,
 )
 from eccaht.streams.policies.hierarchical import TreeWalk, compose_hds
-from eccaht.streams.policies.joint import compose_exact, compose_joint, compose_joint_pair
-from eccaht.streams.policies.parts import Capabilities, Parts, check_able
+from eccaht.streams.policies.parts import Parts, check_able
 from eccaht.streams.policies.policy import Policy
-from eccaht.streams.posterior import EmpiricalMeans, Enumeration, LocalSearch, Population, PseudoLikelihood
+from eccaht.streams.posterior import (
+    Capabilities,
+    EmpiricalMeans,
+    Enumeration,
+    LocalSearch,
+    Population,
+    PseudoLikelihood,
+)
 from eccaht.streams.problem import Problem
 from eccaht.streams.stopping import StoppingOption, stopping_rule
 

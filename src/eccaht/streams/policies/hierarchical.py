@@ -23,12 +23,24 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eccaht.base.arrays import Array, Index, as_count, as_floats, as_number, check_finite, frozen, support_of
-from eccaht.base.stored import check_bounded, check_unmeasured, whole_numbers
+from eccaht.base.arrays import (
+    Array,
+    Index,
+    as_count,
+    as_floats,
+    as_number,
+    check_bounded,
+    check_finite,
+    check_unmeasured,
+    frozen,
+    support_of,
+    whole_numbers,
+)
 from eccaht.streams.covariance import Covariance, Diagonal
-from eccaht.streams.policies.parts import Capabilities, Choice, Parts, View
-from eccaht.streams.posterior import Belief
+from eccaht.streams.policies.parts import Choice, Parts, View
+from eccaht.streams.posterior import Belief, Capabilities
 from eccaht.streams.problem import Problem
+from eccaht.streams.shifts import log_ratio
 
 _ROOT = 1  # nodes are numbered as in a heap: the children of v are 2v and 2v + 1, the leaf of stream k is K + k
 _ROUNDING = 1e-9  # relative; what differs by less is taken for equal
@@ -74,8 +86,8 @@ def llr(thetas: Array, readings: Array, variance: float) -> Array:
 
     readings: their number and their sum, (2,), or (2, m) for m sets of readings.
     """
-    theta, (count, total) = thetas[:, np.newaxis], readings
-    return theta * (total - 0.5 * theta * count) / variance
+    count, total = readings
+    return np.asarray(log_ratio(thetas[:, np.newaxis], total, variance, count))
 
 
 class TreeWalk(Belief):
@@ -233,7 +245,7 @@ class TreeWalk(Belief):
         earlier = self._visit[:, 0]
         # Step 4. Before the first reading the estimate is the normal parameter, 0: that reading only feeds the next.
         theta = self._thetas[llr(self._thetas, earlier, self._variance).argmax()] if earlier[0] else 0.0
-        self._allr += float(theta * (x - 0.5 * theta)) / self._variance
+        self._allr += float(log_ratio(theta, x, self._variance))
         earlier += 1.0, x
         if self._allr >= self._threshold:  # step 5
             self._declared[self._node - self.problem.size] = True

@@ -1,4 +1,4 @@
-"""What a policy is made of: a belief, a chooser, and what passes between them."""
+"""What a policy is made of: a belief, a chooser, what passes between them, and the measurements under way."""
 
 from __future__ import annotations
 
@@ -6,24 +6,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from eccaht.base.arrays import Array
+from eccaht.base.arrays import Array, frozen, whole_numbers
 from eccaht.streams.designs import Mask
 from eccaht.streams.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.streams.problem import Problem
 from eccaht.streams.stopping import StoppingRule
 
-__all__ = [
-    "Belief",
-    "Capabilities",
-    "Choice",
-    "Chooser",
-    "Parts",
-    "View",
-    "check_able",
-    "check_batches",
-    "check_shared_noise",
-    "check_whole_vectors",
-]
+_PATIENCE = 4  # younger readings, at least, by which a measurement is overtaken before it is taken for late
 
 
 class View(NamedTuple):
@@ -107,14 +96,80 @@ def check_batches(can: Capabilities, what: str) -> None:
         )
 
 
-def check_shared_noise(can: Capabilities) -> None:
-    """Refuse readings of one moment where an algorithm cannot take them."""
-    if not can.shared_noise:
-        raise ValueError("this policy takes no readings that share noise: tell them one by one, or use joint")
-
-
 def _able(capability: str) -> str:
     from eccaht.streams.policies.catalogue import CATALOGUE
 
     *first, last = (name for name, entry in CATALOGUE.items() if getattr(entry.can, capability))
     return f"{', '.join(first)} and {last}"
+
+
+class _Awaited(NamedTuple):
+    """A measurement that is under way.
+
+    call: of `ask` by which it was asked for. overtaken: readings of later calls that came before its own. patience: how
+    many of those are nothing unusual.
+    """
+
+    weights: Array  # (K,), read-only
+    call: int
+    patience: int
+    overtaken: int = 0
+
+    @property
+    def late(self) -> bool:
+        """Has it been overtaken by so many that its reading may never come?"""
+        return self.overtaken >= self.patience
+
+
+class Pending:
+    """What is under way, in the order in which it was asked for; the same weights may be there more than once.
+
+    >>> pending = Pending(2)
+    >>> pending.extend([frozen(np.array([1.0, 0.0]))])
+    >>> pending.remove(np.array([1.0, 0.0])), pending.remove(np.array([1.0, 0.0]))
+    (True, False)
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.awaited: tuple[_Awaited, ...] = ()
+
+    @property
+    def expected(self) -> tuple[Array, ...]:
+        """The weights of those whose readings are not late."""
+        return tuple(each.weights for each in self.awaited if not each.late)
+
+    @property
+    def matrix(self) -> Array:
+        """The weights of all, (m, K), read-only."""
+        return frozen(np.array([each.weights for each in self.awaited]).reshape(-1, self._size))
+
+    def extend(self, batch: list[Array]) -> None:
+        call = self.awaited[-1].call + 1 if self.awaited else 0
+        patience = max(_PATIENCE, len(self.expected) + len(batch))
+        self.awaited += tuple(_Awaited(weights, call, patience) for weights in batch)
+
+    def remove(self, weights: Array, *, arrived: bool = False) -> bool:
+        """Take out the first with these very weights; is there one? arrived: its reading came."""
+        for place, known in enumerate(self.awaited):
+            if np.array_equal(known.weights, weights):
+                rest = self.awaited[:place] + self.awaited[place + 1 :]
+                if arrived:
+                    rest = tuple(e._replace(overtaken=e.overtaken + (e.call < known.call)) for e in rest)
+                self.awaited = rest
+                return True
+        return False
+
+    def state(self) -> dict[str, Array]:
+        """What a file must keep, if there is anything."""
+        if not self.awaited:
+            return {}
+        ages = np.array([each[1:] for each in self.awaited], dtype=float)
+        return {"pending": self.matrix, "pending.ages": ages}
+
+    def restore(self, weights: list[Array], ages: Array) -> None:
+        numbers = whole_numbers(ages, "ages of measurements", most=2**31)
+        good = numbers.shape == (len(weights), 3) and (np.diff(numbers[:, 0]) >= 0).all()
+        if not good or (numbers[:, 1] < _PATIENCE).any():
+            raise ValueError("its pending measurements are damaged")
+        self.awaited = tuple(_Awaited(c, *age) for c, age in zip(weights, numbers.tolist(), strict=True))

@@ -14,19 +14,16 @@ from eccaht.base.arrays import Array, Index, as_count, as_positive, frozen
 from eccaht.streams.designs import Mask
 from eccaht.streams.measurements import Budget
 from eccaht.streams.policies.parts import (
-    Belief,
-    Capabilities,
     Choice,
     Chooser,
     Parts,
+    Pending,
     View,
     check_able,
     check_batches,
-    check_shared_noise,
     check_whole_vectors,
 )
-from eccaht.streams.policies.pending import Pending
-from eccaht.streams.posterior import Confidence, Likelihood, Ranker, Ranking
+from eccaht.streams.posterior import Belief, Capabilities, Confidence, Likelihood, Ranker, Ranking
 from eccaht.streams.problem import Problem
 from eccaht.streams.stopping import StoppingRule
 
@@ -124,7 +121,8 @@ class Policy:
         They share the noise of that moment: its covariance is C S C', and the instrument's own on top. Readings of
         different moments are independent: pass them to `tell` one by one.
         """
-        check_shared_noise(self.can)
+        if not self.can.shared_noise:
+            raise ValueError("this policy takes no readings that share noise: tell them one by one, or use joint")
         rows, readings = self.problem.checked_moment(C, y)
         for row in rows:
             self._warn_beyond_budget(row)
@@ -225,8 +223,8 @@ class Policy:
         save_policy(self, path)
 
     def _took(self, weights: Array) -> None:
-        """Note that a reading of these weights was taken."""
-        self._pending.remove(weights, arrived=True)
+        if self._pending.awaited:
+            self._pending.remove(weights, arrived=True)
         self._chooser.record(weights)
         self.n_told += 1
         self._ranking = self._choice = None
@@ -257,22 +255,23 @@ class Policy:
 
     def _chosen_beyond(self, batch: list[Array]) -> Choice:
         """Choose for what a measurement adds beyond those under way and these of the same batch."""
-        weights, pair = self._chooser.choose(self._view((*self._pending.expected, *batch), len(batch)))
+        pending = self._pending
+        under_way = (*pending.expected, *batch) if batch or pending.awaited else ()
+        view = self._view(under_way, self.n_told + len(pending.awaited) + len(batch))
+        weights, pair = self._chooser.choose(view)
         if self._verify:
             self._verify_allowed(weights)
         if self._available is not None and weights[~self._available].any():
             raise ValueError("this policy's chooser gave weight to a stream that is not available")
         return Choice(frozen(weights), pair)
 
-    def _view(self, pending: tuple[Array, ...], new: int) -> View:
-        """What the chooser may look at."""
+    def _view(self, pending: tuple[Array, ...], asked: int) -> View:
         belief, ranking = self._belief, self._ranked
         if pending and not self._chooser.foresees:
             belief = belief.expecting(pending)
             ranking = belief.ranking(self._rank)
         if self._available is not None:
             ranking = belief.ranking_among(self._rank, self._available)
-        asked = self.n_told + len(self._pending) + new
         return View(belief, ranking, self._rank, self.n_told, self._rng, pending, self._available, asked)
 
     def _verify_allowed(self, weights: Array) -> None:

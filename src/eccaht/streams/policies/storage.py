@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.base.archive import check_keys, read_archive, write_archive
-from eccaht.base.arrays import Array, as_count, as_number, frozen
-from eccaht.base.stored import whole_numbers
+from eccaht.base.arrays import Array, as_count, as_number, frozen, whole_numbers
+from eccaht.base.files import check_keys, part_of, read_archive, write_archive
 from eccaht.streams import covariance as operators
+from eccaht.streams import measurements
 from eccaht.streams.covariance import Covariance, SparsePrecision
-from eccaht.streams.measurements import Budget
+from eccaht.streams.measurements import Budget, Combined, Constraint, Rule
 from eccaht.streams.policies.catalogue import make_policy
-from eccaht.streams.policies.parts import Belief, Choice, Chooser, check_batches
+from eccaht.streams.policies.parts import Choice, Chooser, check_batches
 from eccaht.streams.policies.policy import Policy
-from eccaht.streams.policies.stored_measurements import pack_constraint, unpack_constraint
+from eccaht.streams.posterior import Belief
 from eccaht.streams.problem import Problem
 from eccaht.streams.shifts import ShiftPrior
 
@@ -35,6 +35,12 @@ _OPERATORS = {
     name: kind
     for name, kind in vars(operators).items()
     if isinstance(kind, type) and issubclass(kind, Covariance) and kind is not Covariance
+}
+_MOST = 64  # parts of a constraint
+_RULES = {
+    name: kind
+    for name, kind in vars(measurements).items()
+    if isinstance(kind, type) and issubclass(kind, Rule) and kind not in (Rule, Combined)
 }
 
 
@@ -52,7 +58,7 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
         "problem": {
             "covariance": _pack(problem.covariance, "covariance", arrays),
             "n_anomalies": problem.n_anomalies,
-            "budget": pack_constraint(problem.measurements, arrays),
+            "budget": _pack_constraint(problem.measurements, arrays),
             "shift": _pack(problem.shift, "shift", arrays),
             "shift_spread": _pack(problem.shift_spread, "shift_spread", arrays),
             "readout_noise": problem.readout_noise,
@@ -77,7 +83,7 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     operator = _unpack(saved["covariance"], arrays, capacity)
     if not isinstance(operator, Covariance) or operator.size > capacity:
         raise ValueError("its covariance is larger than what it holds values for")
-    within = unpack_constraint(saved["budget"], arrays)
+    within = _unpack_constraint(saved["budget"], arrays)
     problem = Problem(
         operator,
         shift=ShiftPrior(_unpack(saved["shift"], arrays, capacity), _unpack(saved["shift_spread"], arrays, capacity)),
@@ -97,14 +103,13 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
 
 
 def _parts(policy: Policy) -> dict[str, Belief | Chooser]:
-    """What has a state, by the prefix of its arrays; of hds belief and chooser are one."""
-    belief: dict[str, Belief | Chooser] = {"belief.": policy._belief}
-    return belief if id(policy._chooser) == id(policy._belief) else belief | {"chooser.": policy._chooser}
+    """What has a state, by the name that its arrays begin with; of hds belief and chooser are one."""
+    belief: dict[str, Belief | Chooser] = {"belief": policy._belief}
+    return belief if id(policy._chooser) == id(policy._belief) else belief | {"chooser": policy._chooser}
 
 
 def _state(policy: Policy) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Arrays and plain values."""
-    arrays = {f"{name}{key}": a for name, part in _parts(policy).items() for key, a in part.state().items()}
+    arrays = {f"{name}.{key}": a for name, part in _parts(policy).items() for key, a in part.state().items()}
     plain: dict[str, Any] = {"n_told": policy.n_told, "rng": policy._rng.bit_generator.state, "pair": None}
     if policy._choice is not None:
         arrays["choice"] = policy._choice.weights
@@ -117,8 +122,7 @@ def _state(policy: Policy) -> tuple[dict[str, Array], dict[str, Any]]:
 def _restore(policy: Policy, arrays: dict[str, Array], plain: dict[str, Any]) -> None:
     policy.n_told = as_count(plain["n_told"], "n_told", least=0)
     for name, part in _parts(policy).items():
-        kept = {key.removeprefix(name): a for key, a in arrays.items() if key.startswith(name)}
-        part.restore(kept, policy.n_told)
+        part.restore(part_of(arrays, name), policy.n_told)
     generator = policy._rng.bit_generator
     generator.state = _checked_generator(plain["rng"], generator.state)
     _restore_asked(policy, arrays, plain["pair"])
@@ -236,3 +240,58 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise ValueError(f"an option of type {type(value).__name__} cannot be saved: use numbers and lists")
+
+
+# -- constraints ---------------------------------------------------------------------------------------
+
+
+def _pack_constraint(within: Constraint, arrays: dict[str, Array]) -> Any:
+    """A number for the L1 budget, a list of parts for the others."""
+    if type(within) is Budget:
+        return within.limit
+    if not isinstance(within, Rule) or any(_kind(part) is None for part in within.parts):
+        raise ValueError(f"a policy under {within!r} cannot be saved: only those of eccaht's constraints can")
+    packed = []
+    for n, part in enumerate(within.parts):
+        stored = part.stored() if isinstance(part, Rule) else {"limit": part.usual_norm}
+        parameters = {key: _pack(value, f"measurements.{n}.{key}", arrays) for key, value in stored.items()}
+        packed.append({"rule": _kind(part), "parameters": parameters})
+    return packed
+
+
+def _kind(part: Constraint) -> str | None:
+    """The name of a constraint of eccaht; a subclass may have rules of its own."""
+    if type(part) is Budget:
+        return "Budget"
+    name = type(part).__name__
+    return name if _RULES.get(name) is type(part) else None
+
+
+def _unpack_constraint(saved: Any, arrays: dict[str, Array]) -> Constraint:
+    if not isinstance(saved, list):
+        return Budget(as_number(saved, "budget"))
+    if not 1 <= len(saved) <= _MOST:
+        raise ValueError("its measurements are damaged")
+    parts = [_unpacked(part, arrays) for part in saved]
+    return parts[0] if len(parts) == 1 else Combined(*parts)
+
+
+def _unpacked(saved: Any, arrays: dict[str, Array]) -> Constraint:
+    check_keys(saved, {"rule", "parameters"}, "constraint")
+    parameters = saved["parameters"]
+    if not isinstance(parameters, dict):
+        raise ValueError("its constraint is damaged")
+    if saved["rule"] == "Budget":
+        check_keys(parameters, {"limit"}, "budget")
+        return Budget(as_number(parameters["limit"], "budget"))
+    values = {key: _value(value, arrays) for key, value in parameters.items()}
+    return _RULES[saved["rule"]].from_stored(values)
+
+
+def _value(value: Any, arrays: dict[str, Array]) -> Any:
+    if isinstance(value, dict):
+        check_keys(value, {"array"}, "constraint")
+        return arrays.pop(value["array"])
+    if value is None or type(value) is int:
+        return value
+    return as_number(value, "a number of a constraint")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from eccaht.base.arrays import Array, Index
-from eccaht.streams.posterior.gibbs import Neighbourhood, changes, log_posterior
+from eccaht.streams.posterior.gibbs import Neighbourhood, changes, finite_exp, log_posterior
 from eccaht.streams.posterior.likelihood import Likelihood
 from eccaht.streams.sets import SetPrior
 
@@ -43,7 +43,7 @@ def share_away(likelihood: Likelihood, prior: SetPrior, away: Index, drawn: int,
 def _weight(likelihood: Likelihood, prior: SetPrior, sets: Index, members: Index) -> float:
     """The probability of some sets together, over that of `members`; kept finite."""
     height = log_posterior(likelihood, prior, np.vstack([members[None], sets]))
-    return float(np.exp(np.minimum(height[1:] - height[0], 300.0)).sum())
+    return float(finite_exp(height[1:] - height[0]).sum())
 
 
 def estimate(likelihood: Likelihood, prior: SetPrior, drawn: Index, found: Index, around: Neighbourhood) -> float:
@@ -58,7 +58,7 @@ def estimate(likelihood: Likelihood, prior: SetPrior, drawn: Index, found: Index
     known, _ = prior.distinct(np.vstack([drawn, found]))
     two = weight_two_away(likelihood, prior, around)
     seen = _weight(likelihood, prior, known[differences(prior, known, members) > (1 if two is None else 2)], members)
-    again = int((prior.keys(found) == prior.keys(members[None])).sum())
+    again = len(found) - len(prior.others(found, members))
     share = share_of(likelihood, prior, drawn, around)
     unseen = weight_unseen(likelihood, prior, members) if around.best < -_SHARP else 0.0
     return min(share, 1.0 / (1.0 + around.weight + (two or 0.0) + seen + unseen)) * -math.expm1(-again)
@@ -83,11 +83,11 @@ def weight_two_away(likelihood: Likelihood, prior: SetPrior, around: Neighbourho
         rest = members.copy()
         rest[list(pair)] = K
         size, base = int((rest < K).sum()), float(likelihood.log_likelihood(rest[None])[0]) - own
-        gain = (evidence.fields(rest[None])[0] - evidence.half_diagonal)[outside]
+        gain = evidence.one_more(rest)[outside]
         heights = [gain[:, None] + gain - penalty + prior.log_prior[size + 2]]
         if size + 2 == held.sum():  # two leave, and one or none comes
             heights += [gain + prior.log_prior[size + 1], prior.log_prior[[size]]]
-        total += sum(float(np.exp(np.minimum(height + base, 300.0)).sum()) for height in heights)
+        total += sum(float(finite_exp(height + base).sum()) for height in heights)
     return total
 
 
@@ -117,17 +117,21 @@ def weight_unseen(likelihood: Likelihood, prior: SetPrior, members: Index) -> fl
         heights.append(m * float(b.sum()) - 0.5 * m * m * float(along.sum()) + explained)
     held = int((members < K).sum())
     own = float(log_posterior(likelihood, prior, members[None])[0])
-    weights = np.exp(np.minimum(np.array(heights) - math.log(prior.most - prior.least + 1) - own, 300.0))
+    weights = finite_exp(np.array(heights) - math.log(prior.most - prior.least + 1) - own)
     weights[held - prior.least] *= 1.0 - 1.0 / math.comb(K, held)  # the set itself is no other set
     return float(weights.sum())
 
 
 def differences(prior: SetPrior, sets: Index, members: Index) -> Index:
     """How many slots of each row must change to make it the set `members`."""
-    K = prior.n_streams
-    held = members[members < K]
-    common = (np.isin(sets, held) & (sets < K)).sum(axis=1)
-    return np.asarray(np.maximum((sets < K).sum(axis=1), held.size) - common)
+    return np.maximum(*_differences(prior, sets, members))
+
+
+def _differences(prior: SetPrior, sets: Index, members: Index) -> tuple[Index, Index]:
+    """How many streams each row has that `members` lacks, and how many it lacks."""
+    held = members[members < prior.n_streams]
+    common = np.isin(sets, held).sum(axis=1)
+    return (sets < prior.n_streams).sum(axis=1) - common, held.size - common
 
 
 def close_rivals(likelihood: Likelihood, prior: SetPrior, around: Neighbourhood) -> Index:
@@ -139,13 +143,13 @@ def close_rivals(likelihood: Likelihood, prior: SetPrior, around: Neighbourhood)
     best = single[np.argsort(-change[at, streams], kind="stable")[:_DOUBLES]]
     doubles = []
     for slot in range(n):
-        again = changes(likelihood.gains(best, np.full(len(best), slot)), prior, best, np.full(len(best), slot))
+        again = changes(likelihood, prior, best, np.full(len(best), slot))
         again[np.arange(len(best)), best[:, slot]] = -np.inf
         changed = best.copy()
         changed[:, slot] = again.argmax(axis=1)
         doubles.append(changed[np.isfinite(again.max(axis=1))])
     rivals = np.vstack([single, *doubles])
-    return rivals[prior.keys(rivals) != prior.keys(members[None])]
+    return prior.others(rivals, members)
 
 
 def advantage(likelihood: Likelihood, prior: SetPrior, members: Index, rivals: Index) -> float:
@@ -154,14 +158,12 @@ def advantage(likelihood: Likelihood, prior: SetPrior, members: Index, rivals: I
     Stopping when this is at least log(1/alpha) errs with probability at most alpha for every true set, if
     no rival is overlooked (see `stopping.LikelihoodRatio`).
     """
-    K = prior.n_streams
-    held, size = members < K, (rivals < K).sum(axis=1)
-    common = (np.isin(rivals, members[held]) & (rivals < K)).sum(axis=1)
-    gone, come = size - common, int(held.sum()) - common  # streams of the rival only, and of the set only
+    size = (rivals < prior.n_streams).sum(axis=1)
+    gone, come = _differences(prior, rivals, members)  # streams of the rival only, and of the set only
     kinds = prior.most if prior.fixed else (prior.most + 1) ** 2 - 1
-    alike = _log_binomial(size, gone) + _log_binomial(K - size, come) + math.log(kinds)
+    alike = _log_binomial(size, gone) + _log_binomial(prior.n_streams - size, come) + math.log(kinds)
     own = float(likelihood.log_likelihood(members[None])[0])
-    return float((own - likelihood.log_likelihood(rivals) - alike).min())
+    return float((own - likelihood.log_likelihood(rivals) - alike).min())  # eq. 12, left side
 
 
 def _log_binomial(n: Index, k: Index) -> Array:

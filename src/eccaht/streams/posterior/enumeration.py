@@ -1,4 +1,4 @@
-"""The exact posterior: every possible set with its probability."""
+"""The two simplest posteriors: every possible set with its probability, and local optima of the likelihood alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from eccaht.base.arrays import Array, Index
 from eccaht.streams.posterior.confidence import advantage
-from eccaht.streams.posterior.gibbs import Neighbourhood
+from eccaht.streams.posterior.gibbs import Neighbourhood, climb
 from eccaht.streams.posterior.likelihood import Likelihood
 from eccaht.streams.posterior.protocol import WHOLE_POSTERIOR, Confidence, Posterior
 from eccaht.streams.sets import Hypotheses, SetPrior
@@ -15,6 +15,7 @@ LARGEST = 200_000  # sets
 _MOST, _DRAWS = 1024, 512  # sets handed to the design of a measurement: all, or draws where there are more
 _NEGLIGIBLE = 1e-4  # probability of all but one set below which nothing is in doubt
 _NEVER = 1e-7  # a set less probable than this is left out
+KEPT, FRESH = 16, 16  # local optima kept, and random starts after each reading
 _RATIO = 0.4  # how much flatter the posterior is made until it leaves something in doubt
 
 
@@ -36,7 +37,6 @@ class Enumeration(Posterior):
         self.log_posterior = self._log_prior.copy()
 
     def update(self) -> None:
-        """Weigh every set again."""
         unscaled = self._likelihood.log_likelihood(self.sets) + self._log_prior
         unscaled -= unscaled.max()
         self.log_posterior = unscaled - np.log(np.exp(unscaled).sum())
@@ -59,17 +59,14 @@ class Enumeration(Posterior):
         return self._with_shifts(self.sets[drawn], counts / _DRAWS)
 
     def marginals(self) -> Array:
-        probabilities = np.repeat(np.exp(self.log_posterior), self.sets.shape[1])
-        counted = np.bincount(self.sets.ravel(), probabilities, minlength=self._prior.n_streams + 1)
-        return counted[:-1].astype(float, copy=False)
+        return self._prior.marginals(self.sets, np.exp(self.log_posterior))
 
     def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:  # noqa: ARG002
         (place,) = np.flatnonzero(self._keys == self._prior.keys(around.members[None]))
         return Confidence(float(np.exp(self.log_posterior[place])), "exact")
 
     def advantage(self, around: Neighbourhood, needed: float = -np.inf) -> float:  # noqa: ARG002
-        """The advantage of a set over all others."""
-        rivals = self.sets[self._keys != self._prior.keys(around.members[None])]
+        rivals = self._prior.others(self.sets, around.members)
         return advantage(self._likelihood, self._prior, around.members, rivals)
 
     def _with_shifts(self, sets: Index, weights: Array) -> Hypotheses:
@@ -77,6 +74,39 @@ class Enumeration(Posterior):
         return Hypotheses.of_sets(sets, weights, *self._likelihood.draw_shifts(sets, last, self._rng))
 
     def restore(self, state: dict[str, Array]) -> None:  # noqa: ARG002
-        """Weigh the sets by the restored statistics."""
         if self._likelihood.evidence.n_readings:
             self.update()
+
+
+class LocalSearch(Posterior):
+    """Local optima of the exact likelihood under swaps; they are no sample of the posterior.
+
+    After each reading the optima found so far climb again, together with random starts, so that no poor optimum
+    lasts: the best are kept.
+    """
+
+    def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
+        self._likelihood, self._prior, self._rng = likelihood, prior, rng
+        self.sets = prior.random_sets(rng, KEPT)
+
+    def update(self) -> None:
+        """Climb from the kept optima, from fresh sets, and from the streams that look worst one by one."""
+        prior, evidence = self._prior, self._likelihood.evidence
+        alone = np.argsort((evidence.half_diagonal - evidence.linear)[: prior.n_streams])[: prior.most]
+        sets = np.vstack([self.sets, prior.random_sets(self._rng, FRESH), alone])
+        climb(self._likelihood, prior, sets)
+        sets, _ = prior.distinct(sets)
+        best = np.argsort(-self._likelihood.log_likelihood(sets), kind="stable")[:KEPT]
+        short = prior.random_sets(self._rng, KEPT - best.size)
+        self.sets = np.vstack([sets[best], short])
+
+    def candidates(self) -> Index:
+        return self.sets
+
+    def state(self) -> dict[str, Array]:
+        return {"sets": self.sets.astype(float)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        if len(state["sets"]) != KEPT:
+            raise ValueError("its local optima are damaged")
+        self.sets = self._prior.checked(state["sets"])

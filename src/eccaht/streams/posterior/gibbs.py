@@ -1,4 +1,4 @@
-"""Gibbs moves: one slot of many sets drawn, or looked at, given all other slots."""
+"""Moves of sets: one slot of many sets drawn, improved or looked at, given all other slots."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from eccaht.streams.sets import Hypotheses, SetPrior
 _CHUNK = 1 << 18  # numbers worked on at once: what the processor's cache holds
 
 Conditionals = NDArray[np.float32]
+
+
+def finite_exp(log_odds: Array) -> Array:
+    """Odds that can still be added up and squared."""
+    return np.exp(np.minimum(log_odds, 300.0))
 
 
 def log_posterior(likelihood: Likelihood, prior: SetPrior, sets: Index) -> Array:
@@ -66,7 +71,7 @@ class Neighbourhood(NamedTuple):
     @property
     def weight(self) -> float:
         """The probability of all sets one change away together, over that of this one; kept finite."""
-        return float(np.exp(np.minimum(self.change, 300.0)).sum())
+        return float(finite_exp(self.change).sum())
 
     def hypotheses(self, likelihood: Likelihood, rng: np.random.Generator) -> Hypotheses:
         """The set and all sets one change away with their exact probabilities."""
@@ -83,23 +88,56 @@ def neighbourhood(likelihood: Likelihood, prior: SetPrior, members: Index) -> Ne
     empty = members == prior.n_streams
     slots = np.flatnonzero(~empty | (np.cumsum(empty) == 1))
     copies = np.tile(members, (slots.size, 1))
-    change = changes(likelihood.gains(copies, slots), prior, copies, slots)
+    change = changes(likelihood, prior, copies, slots)
     change[np.arange(slots.size), members[slots]] = -np.inf
     return Neighbourhood(members, slots, change)
 
 
-def changes(gains: Array, prior: SetPrior, sets: Index, slots: Index) -> Array:
-    """What filling a slot otherwise does to the log-posterior of each set (from gains, which are overwritten)."""
+def changes(likelihood: Likelihood, prior: SetPrior, sets: Index, slots: Index) -> Array:
+    """What filling one slot of each set otherwise does to its log-posterior, (N, K + 1)."""
     each = np.arange(len(sets))
-    weigh(gains, prior, sets, slots)
+    gains = likelihood.gains(sets, slots)
+    _weigh(gains, prior, sets, slots)
     gains -= gains[each, sets[each, slots]][:, None]
     return gains
 
 
-def weigh(gains: Array, prior: SetPrior, sets: Index, slots: Index) -> None:
+def _weigh(gains: Array, prior: SetPrior, sets: Index, slots: Index) -> None:
     """Turn what each stream adds to the log-likelihood into what it adds to the log-posterior, in place."""
     prior.forbid(gains, sets, slots)
     prior.weigh_empty(gains, sets, slots, of_sets=True)
+
+
+def climb_steepest(likelihood: Likelihood, prior: SetPrior, members: Index) -> Neighbourhood:
+    """Make the best single change of one set until none helps; return what is around its end."""
+    around = neighbourhood(likelihood, prior, members)
+    while around.best > likelihood.tolerance:
+        row, stream = np.unravel_index(around.change.argmax(), around.change.shape)
+        members = around.members.copy()
+        members[around.slots[row]] = stream
+        around = neighbourhood(likelihood, prior, members)
+    return around
+
+
+def climb(likelihood: Likelihood, prior: SetPrior, sets: Index) -> None:
+    """Fill slot after slot of every set in the best way, in place, until no single change helps.
+
+    Many sets at once are faster this way, but one may end elsewhere than by its steepest climb.
+    """
+    tolerance = likelihood.tolerance
+    active = np.arange(len(sets))
+    while active.size:
+        here, each = sets[active], np.arange(active.size)
+        walk, moved = likelihood.walk(here), np.zeros(active.size, dtype=bool)
+        for slot in range(sets.shape[1]):
+            gains, old = walk.gains(slot), here[:, slot]
+            _weigh(gains, prior, here, np.full(active.size, slot))
+            best = gains.argmax(axis=1)
+            better = gains[each, best] > gains[each, old] + tolerance
+            walk.put(slot, np.where(better, best, old))
+            moved |= better
+        sets[active] = here
+        active = active[moved]
 
 
 def _draw(chances: Conditionals, rng: np.random.Generator) -> Index:

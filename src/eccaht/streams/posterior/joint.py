@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index, frozen
-from eccaht.base.stored import whole_numbers
-from eccaht.streams.posterior.gibbs import Neighbourhood, log_posterior, neighbourhood
+from eccaht.base.arrays import Array, Index, frozen, whole_numbers
+from eccaht.base.files import part_of
+from eccaht.streams.posterior.gibbs import Neighbourhood, climb_steepest, log_posterior, neighbourhood
 from eccaht.streams.posterior.likelihood import Fit, Likelihood
-from eccaht.streams.posterior.protocol import Belief, Confidence, Posterior
-from eccaht.streams.posterior.ranking import Ranker, Ranking
+from eccaht.streams.posterior.protocol import Belief, Confidence, Posterior, Ranker, Ranking
 from eccaht.streams.sets import Hypotheses, SetPrior
 
 
@@ -56,7 +55,6 @@ class Joint(Belief):
         self._refresh()
 
     def update_together(self, C: Array, y: Array) -> None:
-        """Add readings of one moment, one a row of C."""
         self._evidence.add_together(C, y)
         self._refresh()
 
@@ -92,7 +90,6 @@ class Joint(Belief):
 
     @property
     def scores(self) -> Array:
-        """Log-odds of each stream given the MAP set."""
         K, (_, slots, change) = self._prior.n_streams, self._now
         scores = 0.5 * change[:, :K].max(axis=0)
         filled = self._slots[slots]
@@ -139,19 +136,15 @@ class Joint(Belief):
         return Ranking(self.map_set, int(members[at[first]]), int(streams[first]), self.lead)
 
     def in_doubt(self) -> Hypotheses:
-        """Sets and their probabilities, for the next measurement to separate."""
         return self.posterior.in_doubt(self._now)
 
     def confidence(self, needed: float = 0.0) -> Confidence | None:
-        """The posterior probability of the MAP set, if the posterior can tell."""
         return self.posterior.confidence(self._now, needed)
 
     def advantage(self, needed: float = -np.inf) -> float:
-        """How far the MAP set is ahead of every other."""
         return self.posterior.advantage(self._now, needed)
 
     def fit(self) -> Fit:
-        """How well the readings fit the MAP set."""
         return self.likelihood.fit(self.map_set)
 
     def shifts(self) -> tuple[Array, Array]:
@@ -164,8 +157,8 @@ class Joint(Belief):
         return kept | {"order": self._order.astype(float), "announced": self._slots[None].astype(float)}
 
     def restore(self, state: dict[str, Array], n_told: int) -> None:
-        for prefix, part in (("evidence.", self._evidence), ("search.", self.posterior)):
-            part.restore({name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)})
+        self._evidence.restore(part_of(state, "evidence"))
+        self.posterior.restore(part_of(state, "search"))
         self._check_counts(n_told)
         if len(state["announced"]) != 1:
             raise ValueError("its MAP set is damaged")
@@ -197,17 +190,10 @@ class Joint(Belief):
         return found, log_posterior(self.likelihood, self._prior, found)
 
     def _refresh(self) -> None:
-        """Find the MAP set again."""
         self.posterior.update()
         found, heights = self._found()
-        self._slots = found[heights.argmax()]
-        self._around = None
-        while self._now.best > self.likelihood.tolerance:
-            _, slots, change = self._now
-            row, stream = np.unravel_index(change.argmax(), change.shape)
-            self._slots = self._slots.copy()
-            self._slots[slots[row]] = stream
-            self._around = None
+        self._around = climb_steepest(self.likelihood, self._prior, found[heights.argmax()])
+        self._slots = self._around.members
 
     @property
     def _now(self) -> Neighbourhood:

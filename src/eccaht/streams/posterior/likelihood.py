@@ -6,16 +6,20 @@ place of one slot. Everything else (drawing, climbing, enumerating) is built on 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, erfc
 
-from eccaht.base.arrays import Array, Index
+from eccaht.base.arrays import Array, Index, as_number
 from eccaht.streams.posterior.statistics import SufficientStatistics
+from eccaht.streams.problem import Problem
+from eccaht.streams.shifts import integrated_gain
 
 _CERTAIN = 3.0  # standard deviations from 0
 ROUNDING = 1e-9  # relative, of sums of log-likelihoods
+_WIDE = 10.0  # scale of an outlying reading, in units of the noise it should have
 LEAST_FIT = 1e-6  # a set whose readings are less likely than this cannot be the right one
 
 
@@ -95,15 +99,14 @@ class Walk:
         return self._likelihood.gains(self._sets, np.full(len(self._sets), slot))
 
     def put(self, slot: int, new: Index) -> None:
-        """Fill a slot of every set."""
         self._sets[:, slot] = new
 
 
 def likelihood_of(evidence: SufficientStatistics) -> Likelihood:
-    return UnknownShifts(evidence) if evidence.problem.unknown_shift else KnownShifts(evidence)
+    return UnknownShifts(evidence) if evidence.problem.unknown_shift else _KnownShifts(evidence)
 
 
-class KnownShifts(Likelihood):
+class _KnownShifts(Likelihood):
     """b'z - z'M z / 2."""
 
     quadratic = True
@@ -148,7 +151,7 @@ class KnownShifts(Likelihood):
 
 
 class _KnownWalk(Walk):
-    def __init__(self, likelihood: KnownShifts, sets: Index) -> None:
+    def __init__(self, likelihood: _KnownShifts, sets: Index) -> None:
         super().__init__(likelihood, sets)
         self._evidence = likelihood.evidence
         self._fields = self._evidence.fields(sets)
@@ -197,13 +200,11 @@ class UnknownShifts(Likelihood):
         return total
 
     def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
-        """The stream's part of the integral over all shifts."""
         field, curvature, wanted = self._given_rest(sets, slots, among)
         mean, spread = self._mean[wanted], self._spread[wanted]
         factor = 1.0 + spread**2 * curvature
         gain = mean * field - 0.5 * mean**2 * curvature
-        gain += 0.5 * (spread * (field - curvature * mean)) ** 2 / factor - 0.5 * np.log(factor)
-        return np.asarray(gain)
+        return np.asarray(gain + integrated_gain(spread * (field - curvature * mean), factor))
 
     def draw_shifts(self, sets: Index, slots: Index, rng: np.random.Generator) -> tuple[Array, Array]:
         """One draw a row for the rest, and one for every stream that may join it.
@@ -224,7 +225,6 @@ class UnknownShifts(Likelihood):
         return drawn, filling
 
     def shifts_of(self, members: Index) -> tuple[Array, Array]:
-        """Posterior mean and standard deviation."""
         mean, root = self._posterior(members[None])
         return mean[0], np.sqrt((root[0] ** 2).sum(axis=1))
 
@@ -270,3 +270,75 @@ def without_slots(sets: Index, slots: Index) -> Index:
     keep = np.ones(sets.shape, dtype=bool)
     keep[np.arange(len(sets)), slots] = False
     return sets[keep].reshape(len(sets), sets.shape[1] - 1)
+
+
+def robust_likelihood(problem: Problem, outliers: float) -> Likelihood:
+    """Like `likelihood_of`, where a share of the readings may be outlying."""
+    share = as_number(outliers, "outliers")
+    if not 0.0 <= share < 0.5:
+        raise ValueError(f"outliers is a share of the readings, from 0 to below 0.5, not {outliers!r}")
+    if not share:
+        return likelihood_of(SufficientStatistics(problem))
+    if problem.unknown_shift:
+        raise ValueError("outliers needs known shifts: a reading that lies far off may be a shift of unknown size")
+    return _Contaminated(SufficientStatistics(problem, keep_readings=True), share)
+
+
+class _Contaminated(_KnownShifts):
+    """Known shifts, but a share e of the readings is outlying: no single reading can decide against a set.
+
+    A residual z, in units of the noise, has the density (1 - e) N(z; 0, 1) + e Cauchy(z; 0, 10). How far out a reading
+    lies then hardly matters: what separates two sets by it is bounded, and far out it vanishes like 1/z. There
+    are no statistics to sum up: every reading is looked at again.
+    """
+
+    quadratic = False
+
+    def __init__(self, evidence: SufficientStatistics, share: float) -> None:
+        super().__init__(evidence)
+        self._share = share
+        self._clean = math.log1p(-share)
+        self._outlying = math.log(share / _WIDE * math.sqrt(2.0 / math.pi))  # beside exp(-z^2/2)
+
+    @property
+    def tolerance(self) -> float:
+        """In proportion to the number of readings: what each says is bounded."""
+        return ROUNDING * max(1.0, float(self.evidence.n_readings))
+
+    def log_likelihood(self, sets: Index) -> Array:
+        h, r = self._readings()
+        return self.log_density(r - h[:, sets].sum(axis=2).T).sum(axis=1) - self.log_density(r).sum()
+
+    def gains(self, sets: Index, slots: Index, among: Index | None = None) -> Array:
+        """Against an EMPTY slot, row by row."""
+        h, r = self._readings()
+        rest = r - h[:, without_slots(sets, slots)].sum(axis=2).T
+        wanted = None if among is None else np.broadcast_to(among, (len(sets), among.shape[-1]))
+        gains = np.empty((len(sets), h.shape[1] if wanted is None else wanted.shape[1]))
+        for row, left in enumerate(rest):
+            streams = h if wanted is None else h[:, wanted[row]]
+            gains[row] = self.log_density(left[:, None] - streams).sum(axis=0)
+        gains -= gains[:, -1:].copy() if wanted is None else self.log_density(rest).sum(axis=1, keepdims=True)
+        return gains
+
+    def fit(self, members: Index) -> Fit:
+        """Fisher's combination of how likely each reading is to lie as far off or farther."""
+        h, r = self._readings()
+        z = np.abs(r - h[:, members].sum(axis=1))
+        farther = (1.0 - self._share) * erfc(z / math.sqrt(2.0)) + self._share * 2.0 / math.pi * np.arctan2(_WIDE, z)
+        return Fit(float(chdtrc(2.0 * z.size, -2.0 * np.log(farther).sum())), z.size) if z.size else Fit(1.0, 0)
+
+    def log_density(self, z: Array) -> Array:
+        return np.logaddexp(self._clean - 0.5 * z * z, self._outlying - np.log1p((z / _WIDE) ** 2))
+
+    def normal_equations(self, members: Index) -> tuple[Array, Array]:
+        """Each reading counts by its probability of not being an outlying one."""
+        h, r = self._readings()
+        own = h[:, members]
+        z = r - own.sum(axis=1)
+        clean = np.exp(self._clean - 0.5 * z * z - self.log_density(z))[:, None]
+        return own.T @ (clean * own), own.T @ (clean[:, 0] * r)
+
+    def _readings(self) -> tuple[Array, Array]:
+        readings = self.evidence.readings
+        return readings[:, :-1], readings[:, -1]

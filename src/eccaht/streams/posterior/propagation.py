@@ -16,8 +16,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
-from eccaht.base.arrays import Array
-from eccaht.base.stored import check_bounded, check_same
+from eccaht.base.arrays import Array, check_bounded, check_same
 from eccaht.streams.sets import Moments, SetPrior
 
 _COUNT_NOISE = 0.3  # standard deviation with which the number of anomalies is taken for known

@@ -1,16 +1,18 @@
-"""One log-likelihood ratio a stream, as if no other stream were anomalous (paper, eq. 3 and 4)."""
+"""One score a stream, as if no other were anomalous: the paper's log-likelihood ratio (eq. 3 and 4), or its mean."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
-from eccaht.base.arrays import Array, frozen, support_of
-from eccaht.base.stored import check_bounded
-from eccaht.streams.posterior.protocol import Belief
+from eccaht.base.arrays import SMALLEST, Array, Index, check_bounded, check_unmeasured, frozen, support_of
+from eccaht.streams.posterior.protocol import Belief, Capabilities
 from eccaht.streams.posterior.shared_noise import whitened
 from eccaht.streams.problem import Problem
+from eccaht.streams.shifts import log_ratio
 
 _SHORT = 512  # up to here all streams at once are faster than those with weight
+_NONE: Index = np.empty(0, dtype=np.intp)
 
 
 class PseudoLikelihood(Belief):
@@ -33,24 +35,20 @@ class PseudoLikelihood(Belief):
 
     @property
     def scores(self) -> Array:
-        """Log-odds of each stream, a read-only view."""
         return self._view
 
     def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Add the evidence of one reading."""
         problem = self.problem
         known = problem.known(c)
         v, r, only = inflation * known.variance, y - known.mean, known.only
         if only >= 0:  # the same arithmetic, on one number
             moved, scores = problem.shift.item(only) * c.item(only), self._scores
-            scores[only] = scores.item(only) + moved * (r - 0.5 * moved) / v
+            scores[only] = scores.item(only) + log_ratio(moved, r, v)
         elif c.size <= _SHORT:
-            h = problem.shift * c
-            self._scores += h * (r - 0.5 * h) / v  # eq. 3
+            self._scores += log_ratio(problem.shift * c, r, v)  # eq. 3
         else:
             support = support_of(c)
-            h = problem.shift[support] * c[support]
-            self._scores[support] += h * (r - 0.5 * h) / v
+            self._scores[support] += log_ratio(problem.shift[support] * c[support], r, v)
 
     def update_together(self, C: Array, y: Array) -> None:
         """Add the log-likelihood ratio of each stream alone against none: h_k'G^-1 r - h_k'G^-1 h_k / 2."""
@@ -76,3 +74,109 @@ class PseudoLikelihood(Belief):
         if not n_told and (state["scores"] != self._scores).any():
             raise ValueError("its scores moved without a reading")
         self._scores[:] = state["scores"]
+
+
+class EmpiricalMeans(Belief):
+    """Marginal least squares: mean_k = sum(c_k r / v) / sum(c_k^2 / v), r = y - c'mean, v = c'S c.
+
+    For single-stream readings this is the average reading, and the sum of c_k^2 / v is the number of readings over the
+    variance. Scores are means in units of the stream's own shift, so that an anomalous stream tends to 1 and a nominal
+    one to 0 whatever the size and sign of its shift; a stream not measured yet has 0.
+
+    >>> belief = EmpiricalMeans(Problem(np.eye(2), shift=[2.0, -4.0], n_anomalies=1, budget=1.0))
+    >>> for y in (-3.0, -5.0):
+    ...     belief.update(np.array([0.0, 1.0]), y)
+    >>> belief.scores, belief.variances
+    (array([0., 1.]), array([   inf, 0.03125]))
+    """
+
+    can = Capabilities(log_odds=False)
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._sums = np.zeros(problem.size)  # sum of c_k r / v
+        self._precisions = np.zeros(problem.size)  # sum of c_k^2 / v
+        self._scores: Array | None = None  # None: to be worked out anew, with the two below
+        self._variances: Array = np.empty(0)
+        self._waiting = problem.size  # streams that no reading has touched
+
+    @property
+    def scores(self) -> Array:
+        """Means over shifts, a read-only view."""
+        return frozen(self._current()[0].view())
+
+    @property
+    def variances(self) -> Array:
+        """Variance of each score, a read-only view; infinite where nothing was measured."""
+        return frozen(self._current()[1].view())
+
+    @property
+    def unmeasured(self) -> Index:
+        """Streams that no reading has touched."""
+        self._current()
+        return (self._precisions == 0.0).nonzero()[0] if self._waiting else _NONE
+
+    def _current(self) -> tuple[Array, Array]:
+        """Scores and variances, of all streams if they are not there yet."""
+        if self._scores is None:
+            known = self._precisions > 0.0
+            self._scores = self._sums / np.where(known, self._precisions * self.problem.shift, 1.0)
+            with np.errstate(divide="ignore"):
+                self._variances = 1.0 / (self._precisions * self.problem.shift**2)
+            self._waiting = known.size - int(known.sum())
+        return self._scores, self._variances
+
+    @property
+    def beliefs(self) -> Array:
+        """Posterior probability of the shift given the stream's own mean."""
+        problem = self.problem
+        n, K = problem.known_number, problem.size
+        return expit(np.log(n / (K - n)) + log_ratio(problem.shift, self._sums, count=self._precisions))
+
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
+        problem = self.problem
+        known = problem.known(c)
+        v, k = inflation * known.variance, known.only
+        if k >= 0:
+            self._update_one(k, c.item(k), y, v)
+            return
+        support = (np.abs(c) > SMALLEST * np.abs(c).max()).nonzero()[0]  # squares of less would vanish
+        weights = c[support]
+        r = y - float(weights @ problem.mean[support])
+        self._sums[support] += weights * (r / v)
+        self._precisions[support] += weights**2 / v
+        self._scores = None
+
+    def update_together(self, C: Array, y: Array) -> None:
+        """Add readings of one moment: generalised least squares of each stream, c_k'G^-1 r / c_k'G^-1 c_k."""
+        rows, r = whitened(self.problem, C, y)
+        self._sums += rows.T @ r
+        self._precisions += (rows * rows).sum(axis=0)
+        self._scores = None
+
+    def _update_one(self, k: int, weight: float, y: float, v: float) -> None:
+        """Add a reading of one stream: the same arithmetic, on numbers instead of vectors."""
+        scores, variances = self._current()
+        problem, before = self.problem, self._precisions.item(k)
+        total = self._sums.item(k) + weight * ((y - weight * problem.mean.item(k)) / v)
+        precision, shift = before + weight * weight / v, problem.shift.item(k)
+        self._sums[k], self._precisions[k] = total, precision
+        if precision > 0.0:
+            scores[k], variances[k] = total / (precision * shift), 1.0 / (precision * (shift * shift))
+            self._waiting -= before == 0.0
+
+    def state(self) -> dict[str, Array]:
+        return {"sums": self._sums, "precisions": self._precisions}
+
+    def restore(self, state: dict[str, Array], n_told: int) -> None:
+        sums, precisions = state["sums"], state["precisions"]
+        check_bounded(sums, "sums of readings")
+        check_bounded(precisions, "precisions")
+        check_unmeasured(precisions, sums, "sums and precisions")
+        if (precisions < 0).any() or (precisions.any() and not n_told):
+            raise ValueError("its precisions are not those of its readings")
+        self._sums[:], self._precisions[:] = sums, precisions
+        self._scores = None
+        with np.errstate(over="ignore", divide="ignore"):
+            check_bounded(self.scores, "means", 1e60)
+        check_bounded(self.variances[precisions > 0], "variances", 1e60)

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index
-from eccaht.base.stored import check_bounded, check_gram, check_same, whole_numbers
-from eccaht.streams.covariance import Covariance, Dense
-from eccaht.streams.covariance.ridge import with_ridge
-from eccaht.streams.posterior.shared_noise import whitened
-from eccaht.streams.posterior.whole_vectors import WholeVectors
+from eccaht.base.arrays import Array, Index, check_bounded, check_gram, check_same, whole_numbers
+from eccaht.streams.covariance import Covariance
+from eccaht.streams.posterior.shared_noise import WholeVectors, vector_noise, whitened
 from eccaht.streams.problem import Problem
 from eccaht.streams.shifts import ShiftPrior
 
@@ -86,7 +83,7 @@ class SufficientStatistics:
 
     def _add(self, h: Array, r: float) -> None:
         """Take a reading in units of its noise."""
-        self.linear += h * r
+        self.linear += h * r  # the two terms of eq. 10
         self.half_diagonal += 0.5 * h * h
         self.misfit += r * r
         self.n_readings += 1
@@ -186,7 +183,7 @@ class SufficientStatistics:
         return sums if self._whole is None else sums + self._whole.rows(streams)
 
     def log_likelihood(self, sets: Index) -> Array:
-        """b'z - z'M z / 2 of every row."""
+        """b'z - z'M z / 2 of every row: L_t of the set against the empty one (eq. 10)."""
         if self._matrix is not None or self._whole is not None:
             return self.linear[sets].sum(1) - 0.5 * self.block(sets).sum((1, 2))
         predicted = self._used_rows[:, sets].sum(2)
@@ -215,6 +212,10 @@ class SufficientStatistics:
             return np.subtract(self.linear, g, out=g)
         fields = self.linear - self._used_rows[:, sets].sum(2).T @ self._used_rows
         return fields if self._whole is None else fields - self._whole.times(sets)
+
+    def one_more(self, members: Index) -> Array:
+        """What each stream adds to the log-likelihood of one set, (K + 1,); to the empty one its score (eq. 3)."""
+        return np.asarray(self.fields(members[None])[0] - self.half_diagonal)
 
     @property
     def readings(self) -> Array:
@@ -250,9 +251,8 @@ class SufficientStatistics:
             self._matrix = table
         elif as_matrix == 0 and self.problem.size > _MATRIX and len(table) < self.problem.size:
             self._matrix, self._rows, self._used = None, table, len(table)
-            if self.n_readings != len(table) + self.n_vectors * self.problem.size:
-                raise ValueError("its statistics are damaged")
-            if self.n_vectors and self.problem.size <= _LARGEST_MATRIX:
+            counted = self.n_readings == len(table) + self.n_vectors * self.problem.size
+            if not counted or (self.n_vectors and self.problem.size <= _LARGEST_MATRIX):
                 raise ValueError("its statistics are damaged")
             if self.n_vectors:
                 self._whole_vectors().count = self.n_vectors
@@ -286,9 +286,7 @@ class SufficientStatistics:
             self._kept = _checked_readings(readings, self.n_readings, whole)
 
     def _append(self, h: Array) -> None:
-        if (
-            self._used + 1 >= self.problem.size and self._whole is None
-        ):  # as many rows as streams: the matrix is the smaller of the two
+        if self._used + 1 >= self.problem.size and self._whole is None:  # from here on the matrix is the smaller
             _add_outer(self._as_matrix(), h)
             return
         if self._used == len(self._rows):
@@ -306,19 +304,6 @@ class SufficientStatistics:
 def _add_outer(matrix: Array, h: Array) -> None:
     for start in range(0, h.size, _STRIPE):
         matrix[start : start + _STRIPE] += h[start : start + _STRIPE, None] * h
-
-
-def vector_noise(problem: Problem, there: Index, excess: Array | None = None) -> Covariance:
-    """The covariance of one reading of these streams, each by an instrument with noise of its own.
-
-    excess: (K, K), what it has beyond the usual one.
-    """
-    covariance = with_ridge(problem.covariance, problem.readout_noise**2)
-    if excess is None and there.size == problem.size:
-        return covariance
-    chosen = np.ix_(there, there)
-    usual = covariance.dense()[chosen]
-    return Dense(usual if excess is None else usual + excess[chosen])
 
 
 def _checked_readings(readings: Array | None, count: int, inner: Array) -> list[Array]:

@@ -1,8 +1,8 @@
 """A policy against a world: the loop, where readings come from, and what is kept of a search."""
 
-from eccaht.streams.run.loop import Identification, Instrument, Reading, Recorder, Step, World, identify, steps
+from eccaht.streams.run.loop import Identification, Recorder, Step, estimated_shifts, identify, stays_right, steps
 from eccaht.streams.run.recorders import Hits, Ledger, LedgerEntry
-from eccaht.streams.run.simulator import Simulator
+from eccaht.streams.run.world import Instrument, Reading, Simulator, Window, World
 
 __all__ = [
     "Hits",
@@ -14,7 +14,10 @@ __all__ = [
     "Recorder",
     "Simulator",
     "Step",
+    "Window",
     "World",
+    "estimated_shifts",
     "identify",
+    "stays_right",
     "steps",
 ]

@@ -12,12 +12,12 @@ from eccaht.base.arrays import Array, Index
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.posterior import Likelihood, SufficientStatistics, likelihood_of
 from eccaht.streams.posterior.gibbs import neighbourhood
-from eccaht.streams.posterior.statistics import vector_noise
+from eccaht.streams.posterior.shared_noise import vector_noise
 from eccaht.streams.problem import Problem
 from eccaht.streams.sets import SetPrior
 
 if TYPE_CHECKING:
-    from eccaht.streams.excess import Excess
+    from eccaht.streams.covariance.base import Excess
 
 EMPTY = -1
 _SOLVABLE = 1e-10  # reciprocal condition number of the normal equations of the sizes

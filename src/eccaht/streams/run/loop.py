@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -13,71 +15,17 @@ from scipy.special import ndtri
 from eccaht.base.arrays import Array, Index, as_count, frozen
 from eccaht.streams.policies import Policy
 from eccaht.streams.posterior import Confidence
-from eccaht.streams.run.workers import Workers
+from eccaht.streams.run.world import NO_TIME, Reading, Window, World, as_world
 from eccaht.streams.stopping import Never
 
 if TYPE_CHECKING:
-    from eccaht.streams.excess import Excess
+    from eccaht.streams.covariance.base import Excess
 
 SAFE_LEAD = 50.0  # nats
-NO_TIME = np.datetime64("NaT", "us")
 
 Pair = tuple[int, int]  # champion and challenger
 _NO_PAIR: Pair = (-1, -1)
 _MOST_LOST = 1000  # results in a row
-
-
-class Reading(NamedTuple):
-    """The weights really used, (K,) and read-only, what they read, and from which window, if there is one."""
-
-    weights: Array
-    value: float
-    window: int = -1  # counted from 0
-    time: np.datetime64 = NO_TIME  # start of the window
-    inflation: float = 1.0  # of the noise variance, where the window has fewer rows than usual
-    values: Array | None = None  # all that the window holds, NaN where a sensor delivered nothing
-
-
-class Window(NamedTuple):
-    """All values of a window, NaN where a sensor delivered nothing, and when."""
-
-    values: Array
-    window: int = -1  # counted from 0
-    time: np.datetime64 = NO_TIME  # start of the window
-    excess: Excess | None = None  # noise that missing rows add
-
-
-class World(Protocol):
-    """Where readings come from: a `Simulator`, a `Replay` of recorded windows, or an `Instrument`."""
-
-    def read(self, c: Array, *, short: bool = True) -> Reading | None:
-        """Read the measurement c; None where the data end. short: may the reading be noisier than usual?"""
-
-    def whole(self) -> Window | None:
-        """Read all streams at once; None where the data end."""
-
-
-class Instrument:
-    """Any function from weights to a reading as a world."""
-
-    def __init__(self, measure: Callable[[Array], float | None]) -> None:
-        self._measure = measure
-
-    def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
-        return Reading(c, cast("float", self._measure(c)))  # None is refused, or lost where readings may be
-
-    def whole(self) -> Window:
-        """Refuse: the function knows weighted sums only."""
-        raise ValueError("a function of weights cannot read whole vectors: use a Simulator or a Replay")
-
-
-def as_world(world: World | Callable[[Array], float | None]) -> World:
-    """Return a world as it is, and a function from weights to a reading as an instrument."""
-    if hasattr(world, "read"):
-        return cast(World, world)
-    if not callable(world):
-        raise ValueError(f"readings come from a world or a function of weights, not from {type(world).__name__}")
-    return Instrument(world)
 
 
 class Step(NamedTuple):
@@ -151,7 +99,12 @@ def steps(
         pair = None if whole else policy.pair
         for recorder in recorders:
             recorder.before(policy, pair)
-        step = _tell_whole(policy, source, number) if whole else _tell_sum(policy, source, number, pair, weighs)
+        if whole:
+            window = source.whole()
+            step = None if window is None else _observed(policy, window, number)
+        else:
+            reading = source.read(policy.ask(), short=weighs)  # Algorithm 1, line 14
+            step = None if reading is None else _taken(policy, reading, number, pair, weighs)
         if step is None:
             return
         for recorder in recorders:
@@ -159,12 +112,7 @@ def steps(
         yield step
 
 
-def _tell_sum(policy: Policy, world: World, number: int, pair: Pair | None, weighs: bool) -> Step | None:
-    reading = world.read(policy.ask(), short=weighs)
-    return None if reading is None else _recorded(policy, reading, number, pair, weighs)
-
-
-def _recorded(policy: Policy, reading: Reading, number: int, pair: Pair | None, weighs: bool) -> Step:
+def _taken(policy: Policy, reading: Reading, number: int, pair: Pair | None, weighs: bool) -> Step:
     weights, value, window, time, inflation, values = reading
     if not weighs:
         inflation = 1.0
@@ -176,36 +124,39 @@ def _recorded(policy: Policy, reading: Reading, number: int, pair: Pair | None, 
 def _steps_of_workers(
     policy: Policy, world: World, most: float, obey_stopping: bool, recorders: Sequence[Recorder], count: int
 ) -> Iterator[Step]:
-    """Keep `count` measurements under way; what is pending already comes first.
+    """Keep `count` measurements under way, each in a thread; what is pending already comes first.
 
     If reading fails or the caller leaves, what is under way stays pending. Where the search ends by itself it is given
-    up: the search does not wait for it.
+    up: its result is not used.
     """
     number, begun, lost, weighs = 0, 0, 0, policy.can.inflation
     waiting = list(policy.pending)
-    pairs: list[tuple[Array, Pair | None]] = []  # of measurements under way
+    under_way: dict[Future[Reading | None], tuple[Array, Pair | None]] = {}
+    done = SimpleQueue[Future[Reading | None]]()  # in the order in which results come
 
     def over() -> bool:
         return obey_stopping and policy.should_stop()
 
-    with Workers(lambda c: world.read(c, short=weighs), count) as workers:
+    with ThreadPoolExecutor(count, thread_name_prefix="measure") as pool:
         ended = over()
         while not ended:
-            while workers.busy < count and begun < most:
+            while len(under_way) < count and begun < most:
                 pair = None if waiting else policy.pair
                 c = waiting.pop(0) if waiting else policy.ask(batch=1)[0]
-                pairs.append((c, pair))
-                workers.begin(c)
+                future = pool.submit(world.read, c, short=weighs)
+                under_way[future] = c, pair
+                future.add_done_callback(done.put)
                 begun += 1
-            if not workers.busy:
+            if not under_way:
                 break
-            c, result = workers.next()
-            reading = result()
-            pair = pairs.pop(next(k for k, (known, _) in enumerate(pairs) if known is c))[1]
+            future = done.get()
+            reading = future.result()
+            c, pair = under_way.pop(future)
             if reading is None:
                 policy.forget(c)
                 break
-            if _is_lost(reading.value):
+            value: float | None = reading.value
+            if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
                 policy.forget(c)
                 lost += 1
                 if lost >= _MOST_LOST:
@@ -214,25 +165,18 @@ def _steps_of_workers(
             number, lost = number + 1, 0
             for recorder in recorders:
                 recorder.before(policy, pair)
-            step = _recorded(policy, reading, number, pair, weighs)
+            step = _taken(policy, reading, number, pair, weighs)
             if reading.weights is not c and not np.array_equal(reading.weights, c):
                 policy.forget(c)  # other weights were read in its place
             for recorder in recorders:
                 recorder.after(policy, step)
             ended = over()
             yield step
-        for c, _ in pairs:
+        for c, _ in under_way.values():
             policy.forget(c)
 
 
-def _is_lost(value: float | None) -> bool:
-    return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
-
-
-def _tell_whole(policy: Policy, world: World, number: int) -> Step | None:
-    taken = world.whole()
-    if taken is None:
-        return None
+def _observed(policy: Policy, taken: Window, number: int) -> Step:
     x, window, time, excess = taken
     policy.observe(x, excess=None if excess is None else excess.dense())
     nothing = frozen(np.zeros(policy.problem.size))

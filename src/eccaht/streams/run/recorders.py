@@ -23,7 +23,7 @@ from eccaht.streams.run.loop import Pair, Recorder, Step
 if TYPE_CHECKING:
     import polars as pl
 
-    from eccaht.streams.excess import Excess
+    from eccaht.streams.covariance.base import Excess
 
 SUFFIXES = (".csv", ".parquet")
 _MOVED = 0.005  # a score that moved less is not listed
@@ -120,7 +120,6 @@ class Ledger(Recorder):
         self._before = held, policy.scores.copy(), change, other, odds, near, far
 
     def after(self, policy: Policy, step: Step) -> None:
-        """Keep what was read and what it changed."""
         held, before, change, other, odds, near, far = self._before
         if not step.whole:
             self.evidence.add(step.weights, step.reading, step.inflation)

@@ -22,14 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp, ndtri
 
-from eccaht.base.arrays import Array, Index
-from eccaht.base.stored import check_bounded
+from eccaht.base.arrays import Array, Index, check_bounded
 
 LEVEL = 1e-3  # of the test, for the whole life of a watch
-CAUTION = (
-    "the readings vary more than the problem says: false alarms are more frequent than false_alarm_every; "
-    "give the problem degrees_of_freedom= (heavy tails) or estimated_from= (windows of the estimate)"
-)
 _FREEDOMS = (4.0, 8.0, 16.0)
 _RATIOS = (4.0, 16.0, 64.0)  # windows of an estimate to streams
 _PASSED, _PASSING = 0.01, (0.03, 0.1)  # p and q

@@ -11,20 +11,19 @@ evidence for a step of the best size, in nats. A candidate onset w windows ago i
 where f(u) = u^2 / (u + C). Like log(1 - p + p e^u) of Xie and Siegmund (2013), the logarithm of a mixture in which a
 stream takes part with probability p, it is quadratic at 0 and u less a constant far out; it needs neither logarithms
 nor exponentials, and finds one to thirty of a hundred streams as soon. Each component takes its largest value over the
-lengths w; `thresholds` says how rare such values are.
+lengths w; `thresholds` says how rare such values are. `EDetector` is another rule, which needs no thresholds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.archive import check_keys
-from eccaht.base.arrays import Array
-from eccaht.base.stored import check_bounded
-from eccaht.streams.watch.scores import Floating, Scores
+from eccaht.base.arrays import Array, Index, check_bounded
+from eccaht.base.files import check_like
+from eccaht.streams.shifts import integrated_gain
 
 LONGEST = 200  # windows back to the earliest candidate onset
 COMPONENTS = ("one", "alike", "several")
@@ -34,6 +33,83 @@ _SHORT, _COUNT = 12, 36  # lengths up to the first are all looked at; how many l
 _BLOCK = 1 << 14  # numbers worked on at once, so that they stay in the cache of the processor
 _NARROWEST = 64  # plants worked on at once, at least: fewer would be read from memory in small pieces
 _LEAST = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-3}  # information in units of a window: below it none
+_STANDS_OUT = 2.0  # nats
+_PATTERNS = 64  # patterns of silent streams that are cached, or one for each plant that has its own Q
+
+Floating = NDArray[Any]  # of double or of single precision
+
+
+class Pattern(NamedTuple):
+    """What silent streams S take from C, which is Q in units of the roots of its diagonal: C - through' through.
+
+    silent: S, (m,). root: L^-1 with L L' = C_SS, (m, m). through: L^-1 C_S, (m, K). information: the diagonal of what
+    is left, (K,), 0 for S itself.
+    """
+
+    silent: Index
+    root: Array
+    through: Array
+    information: Array
+
+    def left(self, scores: Floating) -> Floating:
+        """Scores, (..., K), without what they had of the silent streams."""
+        rest = scores - (scores[..., self.silent] @ self.root.T) @ self.through
+        rest[..., self.silent] = 0.0
+        return rest
+
+
+class Scores:
+    """Scores g_k / sqrt(Q_kk) with g = Q (x - mean): N(0, 1) while nothing is wrong.
+
+    Silent streams are integrated out exactly.
+    precision: Q, (K, K), of all plants, or of each, (P, K, K).
+    """
+
+    def __init__(self, precision: Array, dtype: type[np.float64] | type[np.float32] = np.float64) -> None:
+        self.precision = precision
+        self.size = precision.shape[-1]
+        self.root = np.sqrt(precision.diagonal(axis1=-2, axis2=-1))  # of Q_kk, (K,) or (P, K)
+        self._scaled = (precision / self.root[..., None, :]).astype(dtype)
+        self._patterns: dict[tuple[int, bytes], Pattern] = {}
+
+    def of(self, deviations: Array) -> tuple[Floating, Array | None]:
+        """Scores of x - mean, (P, K), NaN where a stream is silent, and their variances, None where all are 1.
+
+        A silent stream has score and variance 0.
+        """
+        silent = np.isnan(deviations)
+        if not silent.any():
+            return self.complete(deviations), None
+        scores, information = self.complete(np.where(silent, 0.0, deviations)), np.ones(deviations.shape)
+        for p in np.flatnonzero(silent.any(axis=1)).tolist():
+            pattern = self.pattern(silent[p], p)
+            scores[p], information[p] = pattern.left(scores[p]), pattern.information
+        return scores, information
+
+    def pattern(self, silent: NDArray[np.bool_], plant: int = 0) -> Pattern:
+        """What is left of one plant's Q; the last patterns are cached."""
+        shared = self.precision.ndim == 2
+        key = (0 if shared else plant, silent.tobytes())
+        if key not in self._patterns:
+            while len(self._patterns) >= (_PATTERNS if shared else max(_PATTERNS, len(self.precision))):
+                del self._patterns[next(iter(self._patterns))]
+            precision, root = (self.precision, self.root) if shared else (self.precision[plant], self.root[plant])
+            self._patterns[key] = self._pattern(np.flatnonzero(silent), precision, root)
+        return self._patterns[key]
+
+    def complete(self, deviations: Array) -> Floating:
+        """Scores of x - mean, (P, K), or (..., K) where all plants share Q, without silent streams."""
+        rows: Floating = deviations.astype(self._scaled.dtype, copy=False)
+        return rows @ self._scaled if self._scaled.ndim == 2 else (rows[:, None, :] @ self._scaled)[:, 0]
+
+    @staticmethod
+    def _pattern(silent: Index, precision: Array, root: Array) -> Pattern:
+        rows = precision[silent] / root[silent, None] / root
+        inverse = np.linalg.inv(np.linalg.cholesky(rows[:, silent]))
+        through = inverse @ rows
+        information = np.maximum(1.0 - np.einsum("mk,mk->k", through, through), 0.0)
+        information[silent] = 0.0
+        return Pattern(silent, inverse, through, information)
 
 
 def window_lengths(longest: int = LONGEST) -> tuple[int, ...]:
@@ -127,12 +203,9 @@ class Detector:
         return kept if self._information is None else kept | {"information": self._information}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        rows = len(self._sums)
-        check_keys(state, {"sums", "now"} | ({"information"} & set(state)), "state")
-        for name in {"sums", "information"} & set(state):
-            if state[name].shape != self._sums.shape or state[name].dtype.kind != "f":
-                raise ValueError(f"its {name} are damaged")
-        if state["now"].shape != (1,) or state["now"].dtype.kind != "i" or not 0 <= state["now"][0] < rows:
+        rows, known = len(self._sums), {"sums": self._sums, "now": np.array([self._now])}
+        check_like(state, known | ({"information": self._sums} if "information" in state else {}), "state")
+        if not 0 <= state["now"][0] < rows:
             raise ValueError("its count of windows is damaged")
         check_bounded(state["sums"], "sums", 2.0 * rows * LARGEST)
         self._sums[:], self._now = state["sums"], int(state["now"][0])
@@ -171,3 +244,65 @@ class Detector:
                 by_length = components(z[:, :, 0])[:, :, None] if P == 1 else components(z, axis=1)
                 np.maximum(found[:, some], by_length.max(axis=1), out=found[:, some])
         return found
+
+
+class EDetector:
+    """The sum, over the last windows as onsets, of likelihood ratios, each a mean of two.
+
+    - one stream, any of them alike, moved by N(0, 1) in units of its noise given all others;
+    - those streams whose sums since the onset stand out, moved as far as they were before the present window.
+
+    Each ratio is a martingale of mean 1 from its onset on, so that the sum grows by 1 a window in the mean while
+    nothing is wrong: the mean time until it reaches A is at least A, whatever the covariance, without any simulation.
+    """
+
+    def __init__(self, precision: Array, *, longest: int = LONGEST) -> None:
+        self.scores = Scores(precision)
+        root = self.scores.root
+        self._correlation = precision / np.outer(root, root)
+        self._sums = np.zeros((longest, len(root)))  # of the scores since each onset
+        self._information = np.zeros((longest, len(root)))
+        self._several = np.full(longest, -np.inf)  # log likelihood ratio of several streams; -inf before the beginning
+        self._now = 0  # the row that the next onset takes
+
+    def update(self, deviations: Array) -> float:
+        """Take x - mean of a window, (K,), NaN where a stream is silent; return the logarithm of the sum."""
+        scores, information = self.scores.of(deviations[None])
+        self._sums[self._now], self._information[self._now], self._several[self._now] = 0.0, 0.0, 0.0
+        self._now = (self._now + 1) % len(self._sums)
+        stands_out = self._sums**2 > 2.0 * _STANDS_OUT * self._information
+        sizes = np.where(stands_out, self._sums / (self._information + 1.0), 0.0)
+        self._several += sizes @ scores[0] - 0.5 * np.einsum("wk,wk->w", sizes @ self._correlation, sizes)
+        if information is not None:
+            silent = self.scores.pattern(np.isnan(deviations))
+            self._several += 0.5 * ((sizes @ silent.through.T) ** 2).sum(axis=1)
+        self._sums += scores[0]
+        self._information += 1.0 if information is None else information[0]
+        began = np.isfinite(self._several)
+        known = self._information[began] + 1.0
+        one = _log_sum(integrated_gain(self._sums[began], known)) - np.log(known.shape[1])
+        return float(_log_sum(np.logaddexp(one, self._several[began])) - np.log(2.0))
+
+    def reset(self) -> None:
+        self._sums[:], self._information[:], self._several[:], self._now = 0.0, 0.0, -np.inf, 0
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        kept = {"sums": self._sums, "information": self._information, "several": self._several}
+        return {**kept, "now": np.array([self._now])}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        check_like(state, self.state(), "state")
+        check_bounded(state["sums"], "sums")
+        check_bounded(state["information"], "information", 2.0 * len(self._sums))
+        if (state["information"] < 0).any() or not (state["several"] < np.inf).all():
+            raise ValueError("its likelihood ratios are damaged")
+        if not 0 <= state["now"][0] < len(self._sums):
+            raise ValueError("its count of windows is damaged")
+        self._sums[:], self._information[:] = state["sums"], state["information"]
+        self._several[:], self._now = state["several"], int(state["now"][0])
+
+
+def _log_sum(logarithms: Array) -> Array:
+    """The logarithm of the sum along the last axis."""
+    largest = logarithms.max(axis=-1, keepdims=True)
+    return np.asarray(np.log(np.exp(logarithms - largest).sum(axis=-1)) + largest[..., 0])

@@ -30,7 +30,8 @@ _NEAR = 0.6  # of the common size
 _CAUTION = 2.5  # power; with it no share of right sets that was counted is significantly below the confidence
 _LARGE = 700.0  # nats, beyond which exp overflows
 
-# A shift N(m, (0.3 m)^2) gains (f + q)^2 / (2 (c + p)) - log(c + p) / 2 + constant by a field f and a curvature c.
+# A shift N(m, (0.3 m)^2) gains (f + q)^2 / (2 (c + p)) - log(c + p) / 2 + constant by a field f and a curvature c: the
+# sum of `UnknownShifts.gains` with everything that belongs to m worked out before, since all sizes are tried at once.
 _P = (RELATIVE * SIZES[:, None]) ** -2.0
 _Q = SIZES[:, None] * _P
 _CONSTANT = 0.5 * np.log(_P) - 0.5 / RELATIVE**2

@@ -1,4 +1,8 @@
-"""The streams of a problem watched for steps, window by window: quiet, suspicious, alarm, and quiet again."""
+"""The streams of a problem watched for steps, window by window: quiet, suspicious, alarm, and quiet again.
+
+`StepWatch.update` decides when an alarm is raised and when it is over. A file keeps the problem as its covariance, mean
+and names, all that watching needs, with the inverse that was used, so that the watch goes on bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,40 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, as_floats, as_number
+from eccaht.base.arrays import Array, as_count, as_floats, as_number, check_bounded
+from eccaht.base.files import check_keys, part_of
 from eccaht.base.labels import by_name
-from eccaht.base.naming import unknown
+from eccaht.base.presentation.text import unknown
 from eccaht.base.randomness import Seed, check_seed
-from eccaht.streams.posterior.statistics import vector_noise
+from eccaht.streams.posterior.shared_noise import vector_noise
 from eccaht.streams.problem import Problem
-from eccaht.streams.watch.alarm import SUSPICIOUS, Alarm, State
-from eccaht.streams.watch.alarm_state import number_of
-from eccaht.streams.watch.assumption import CAUTION, Assumption
-from eccaht.streams.watch.detector import LONGEST
-from eccaht.streams.watch.naming import Named, name_streams
-from eccaht.streams.watch.simulation import GAUSSIAN, SimulatedNoise
+from eccaht.streams.shifts import ShiftPrior, log_ratio_of_many
+from eccaht.streams.watch.alarm import (
+    CAUTION,
+    SUSPICIOUS,
+    Alarm,
+    State,
+    built_alarms,
+    number_of,
+    stored_alarms,
+)
+from eccaht.streams.watch.assumption import Assumption
+from eccaht.streams.watch.detector import LONGEST, EDetector
+from eccaht.streams.watch.naming import SIZES, Named, Onset, name_streams
 from eccaht.streams.watch.sums import RecentSums
-from eccaht.streams.watch.thresholds import Calibrated, EDetector, calibrated
+from eccaht.streams.watch.thresholds import GAUSSIAN, Calibrated, Calibration, SimulatedNoise, calibrated
 
 Threshold = Literal["calibrated", "proven"]
 FALSELY_OVER = 1000.0  # windows: mean time until a fault that goes on is called over, at least
 STILL_THERE = 0.7  # of its estimated size: a fault that is as large at least goes on
 _SETTLED = 20  # windows after the alarm until which its onset is looked for
 _FOLLOWED = 60  # windows, the last ones, that say which streams are in the set
+_INVERSE = 1e-6  # by how much covariance times precision of a file may differ from the identity
+_KEYS = {"names", "n_anomalies", "threshold", "false_alarm_every", "time", "fresh", "alarm", "past", "common"}
+_ARRAYS = {"covariance", "precision", "mean", "shift", "shift_spread", "recent", "logarithms"}
+_NOISE: dict[str, Any] = {"degrees_of_freedom": None, "estimated_from": None}  # absent from earlier files
 
 
 class StepWatch:
@@ -193,6 +210,120 @@ class StepWatch:
             return False
         A, d = self._named.members, STILL_THERE * self._named.sizes / self._windows.units[self._named.members]
         window = self._windows.last(1)
-        ratio = 0.5 * d @ window.M[np.ix_(A, A)] @ d - d @ window.b[A]
-        self._over = float(np.logaddexp(0.0, self._over) + ratio)
+        ratio = log_ratio_of_many(d, window.b[A], window.M[np.ix_(A, A)])
+        self._over = float(np.logaddexp(0.0, self._over) - ratio)
         return self._over >= math.log(FALSELY_OVER)
+
+    # -- files ---------------------------------------------------------------------------------------
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All of it as values of JSON and arrays, of which `build` makes it again."""
+        problem = self.problem
+        arrays: dict[str, NDArray[Any]] = {
+            "covariance": self._covariance,
+            "precision": self._precision,
+            "mean": problem.mean,
+            "shift": problem.shift,
+            "shift_spread": problem.shift_spread,
+            "recent": self._recent,
+            "logarithms": np.array([self._log_time, self._over]),
+        }
+        if self._assumption is not None:
+            arrays["assumption"] = self._assumption.state()
+        arrays |= {f"rule.{name}": array for name, array in self._rule.state().items()}
+        header: dict[str, Any] = {
+            "names": problem.names,
+            "n_anomalies": problem.n_anomalies,
+            "threshold": self.threshold,
+            "false_alarm_every": self.false_alarm_every,
+            "time": self.time,
+            "fresh": self._fresh,
+            "common": None if self._named is None else self._named.common,
+            **{name: getattr(problem, name) for name in _NOISE},
+        }
+        alarms, of_alarms = stored_alarms(self.alarm, self.past)
+        return header | alarms, arrays | of_alarms
+
+    @staticmethod
+    def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StepWatch:
+        """From the header and arrays of an untrusted file."""
+        header = {**_NOISE, **header}
+        check_keys(header, _KEYS | set(_NOISE), "header")
+        parts = ("rule", "alarm", "past")
+        plain = {name: array for name, array in arrays.items() if name.partition(".")[0] not in parts}
+        check_keys(plain, _ARRAYS | ({"assumption"} & set(plain)), "list of arrays")
+        problem = Problem(
+            plain["covariance"],
+            shift=ShiftPrior(plain["shift"], plain["shift_spread"]),
+            n_anomalies=header["n_anomalies"],
+            budget=1.0,
+            mean=plain["mean"],
+            names=header["names"],
+            **{name: header[name] for name in _NOISE},
+        )
+        every = as_number(header["false_alarm_every"], "false_alarm_every")
+        if every < 1.0:
+            raise ValueError("its false-alarm rate is damaged")
+        precision = _checked_inverse(plain["precision"], plain["covariance"])
+        rule = _rule(header["threshold"], problem, precision, part_of(arrays, "rule"))
+        watch = StepWatch.__new__(StepWatch)
+        watch._begin(problem, every, plain["covariance"], precision, rule)
+        watch._restore(header, plain, arrays)
+        return watch
+
+    def _restore(self, header: dict[str, Any], plain: dict[str, NDArray[Any]], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take what changes from window to window, checked."""
+        self.time, self._fresh = (as_count(header[name], name, least=0) for name in ("time", "fresh"))
+        recent, logarithms = plain["recent"], plain["logarithms"]
+        if self._fresh > self.time or recent.shape != self._recent.shape or logarithms.shape != (2,):
+            raise ValueError("its windows are damaged")
+        check_bounded(recent[~np.isnan(recent)], "windows")
+        if not (logarithms < np.inf).all():
+            raise ValueError("its evidence is damaged")
+        self._recent, (self._log_time, self._over) = recent, logarithms.tolist()
+        if "assumption" in plain:
+            if self._assumption is None:
+                raise ValueError("its check of the noise is damaged")
+            self._assumption.restore(plain["assumption"])
+        names = self.problem.names or tuple(map(str, range(self.problem.size)))
+        self.alarm, self.past = built_alarms(header, arrays, names, dated=False)
+        for alarm in (self.alarm, self.past):
+            self._check_alarm(alarm)
+        if (self.alarm is None) != (header["common"] is None):
+            raise ValueError("its alarms are damaged")
+        if (a := self.alarm) is not None:
+            if a.over is not None or header["common"] not in SIZES:
+                raise ValueError("its alarm is damaged")
+            onset = Onset(*map(number_of, (a.onset, *a.onset_interval)))
+            self._named = Named(a.decision, a.sizes, a.beliefs, onset, header["common"])
+
+    def _check_alarm(self, alarm: Alarm | None) -> None:
+        if alarm is None:
+            return
+        time, last = number_of(alarm.time), number_of(alarm.onset_interval[1])
+        if time >= self.time or last > time + LONGEST or (np.diff(alarm.decision) <= 0).any():
+            raise ValueError("its alarms are damaged")
+        check_bounded(alarm.sizes, "sizes")
+
+
+def _rule(threshold: Any, problem: Problem, precision: Array, state: dict[str, NDArray[Any]]) -> Calibrated | EDetector:
+    rule: Calibrated | EDetector
+    if threshold == "proven":
+        problem.check_gaussian("proven thresholds")
+        rule = EDetector(precision)
+    elif threshold == "calibrated":
+        rule = Calibrated(precision, Calibration.from_numbers(state["calibration"], SimulatedNoise.of(problem)))
+    else:
+        raise ValueError("its threshold is neither 'calibrated' nor 'proven'")
+    rule.restore(state)
+    return rule
+
+
+def _checked_inverse(precision: Array, covariance: Array) -> Array:
+    if precision.shape != covariance.shape or not np.isfinite(precision).all() or (precision != precision.T).any():
+        raise ValueError("its precision is damaged")
+    root = np.sqrt(covariance.diagonal())
+    off = (covariance / np.outer(root, root)) @ (precision * np.outer(root, root)) - np.eye(len(root))
+    if np.abs(off).max() > _INVERSE * max(1.0, float(np.abs(precision).max() * root.max() ** 2)):
+        raise ValueError("its precision is not the inverse of its covariance")
+    return precision

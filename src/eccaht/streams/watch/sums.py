@@ -13,11 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.base.arrays import Array, Index
+from eccaht.streams.shifts import integrated_gain
 from eccaht.streams.watch.assumption import Extent
-from eccaht.streams.watch.detector import LONGEST, window_lengths
-from eccaht.streams.watch.scores import Pattern, Scores
+from eccaht.streams.watch.detector import LONGEST, Pattern, Scores, window_lengths
 
 RELATIVE = 0.3  # standard deviation of a shift in units of m
+_LEAST = 1e-9  # information in units of a window: below it none
+_STANDS_OUT = 5.0  # nats that a stream says on its own
 
 
 class Members(NamedTuple):
@@ -34,7 +36,7 @@ class Members(NamedTuple):
         return Members((*self.streams, stream), (*self.means, mean))
 
 
-class ConditionedSums(NamedTuple):
+class _ConditionedSums(NamedTuple):
     """What is left for a further stream once the members' shifts are integrated out.
 
     field, curvature: of the log likelihood of its shift, (K,) each. shifts, variances: of the members, posterior means
@@ -64,7 +66,7 @@ class Sums:
     b: Array
     M: Array
 
-    def given(self, members: Members) -> ConditionedSums:
+    def given(self, members: Members) -> _ConditionedSums:
         A, mean = list(members.streams), np.array(members.means)
         rows = self.M[A]
         inner = rows[:, A]
@@ -74,7 +76,7 @@ class Sums:
         curvature = self.M.diagonal() - np.einsum("nk,nk->k", rows, through)
         field = self.b - shifts @ rows
         variances: Array = covariance.diagonal()
-        return ConditionedSums(field, np.maximum(curvature, 0.0), shifts, variances, through)
+        return _ConditionedSums(field, np.maximum(curvature, 0.0), shifts, variances, through)
 
 
 class RecentSums:
@@ -146,8 +148,7 @@ class RecentSums:
         else:
             values, turned = ages * values, (spread * (b - moved)) @ vectors
         values = 1.0 + np.maximum(values, 0.0)
-        gained = turned * turned / values - np.log(values)
-        return np.asarray((b - 0.5 * moved) @ mean + 0.5 * gained.sum(axis=1))
+        return np.asarray((b - 0.5 * moved) @ mean + integrated_gain(turned, values).sum(axis=1))
 
     def first_onset(self, count: int) -> int:
         """The onset in so many windows that speaks most for some streams, each on its own."""
@@ -180,10 +181,6 @@ class RecentSums:
     def _places(self, count: int) -> Index:
         """Where the last windows are, in the order of time."""
         return np.arange(self._next - count, self._next) % len(self._rows)
-
-
-_LEAST = 1e-9  # information in units of a window: below it none
-_STANDS_OUT = 5.0  # nats that a stream says on its own
 
 
 def _from_the_end(values: Array) -> Array:

@@ -7,27 +7,33 @@ components grows, if at all, with b, so that extrapolation errs on the side of f
 of the fit are added on that side too. Where the noise has heavy tails or the covariance was estimated, the rate falls
 more slowly the larger b is; then components are taken by their logarithms, and the rate falls as a power of b.
 
-`EDetector` needs no simulation. It sums likelihood ratios of alternatives that began in each of the last
-windows. Each ratio is a martingale of mean 1 from its onset on, so that the sum grows by 1 a window in the mean while
-nothing is wrong, and the mean time until it reaches A is at least A, whatever the covariance.
+The noise of a window is N(0, S), S the covariance of the problem. With degrees of freedom nu it is S^(1/2) (s * z) with
+z ~ N(0, I) and s^2 ~ (nu - 2) / chi2_nu, which has the covariance S too. Either s is one number for the whole window,
+which makes it multivariate t, or each stream has its own. Plants have both, and neither is the worse one throughout:
+with few streams heavy windows are, with many heavy streams. So both are simulated, and a threshold holds for both.
+
+With a covariance and mean estimated from m windows, a run draws an estimate too, with S in place of the true
+covariance: m windows of covariance I have the mean e and the sample covariance W, so that S^(1/2) W S^(1/2) is the
+estimate where S is true. The scores of that watch are S^(-1/2) W^-1 (z - e), each over the root of its diagonal entry
+of S^(-1/2) W^-1 S^(-1/2). Their variance is about (1 - K/m)^-2, not 1.
+
+`detector.EDetector` needs no simulation.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.archive import check_keys
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import Seed, check_seed, rng_for
-from eccaht.base.stored import check_bounded
-from eccaht.streams.watch.detector import COMPONENTS, LONGEST, Detector
-from eccaht.streams.watch.scores import Scores
-from eccaht.streams.watch.simulation import GAUSSIAN, SimulatedNoise, quiet_scores
+from eccaht.streams.problem import Problem
+from eccaht.streams.watch.detector import COMPONENTS, LONGEST, Detector, Floating
 
 SHARES = (0.3, 0.5, 0.2)  # of the false alarms, by component
 _NUMBERS, _FEWEST, _MOST = 2e7, 40_000, 400_000  # windows that are simulated: so many numbers, within limits
@@ -37,8 +43,95 @@ _WARM = LONGEST  # windows before the first block: onsets as early as ever are c
 _PASSING = 0.25  # share of the blocks that pass the level of a tail
 _ERRORS = 2.0  # standard errors of the fitted tail by which a threshold is kept on the safe side
 _CACHED = 64  # calibrations
-_STANDS_OUT = 2.0  # nats
 _LEAST = 1e-9  # nats: what logarithms of components begin at
+_CHUNK = 1 << 20  # numbers of estimation windows drawn at once
+_DRAWN = 1e8  # numbers of estimation windows, of all draws: runs share draws where it would be more
+_FEWEST_DRAWS = 16  # draws of an estimate
+_MOST_ESTIMATED = 1_000_000  # windows of an estimate that are drawn: the error of more is smaller
+
+
+class SimulatedNoise(NamedTuple):
+    """How the noise differs from a Gaussian of exactly the given covariance; see `Problem`.
+
+    apart: each stream has heavy tails of its own, instead of the whole window.
+    """
+
+    degrees_of_freedom: float | None = None
+    estimated_from: int | None = None
+    apart: bool = False
+
+    @staticmethod
+    def of(problem: Problem) -> SimulatedNoise:
+        return SimulatedNoise(problem.degrees_of_freedom, problem.estimated_from)
+
+    def simulated(self) -> tuple[SimulatedNoise, ...]:
+        """What a threshold must hold for."""
+        return (self,) if self.degrees_of_freedom is None else (self, self._replace(apart=True))
+
+    def rows(
+        self,
+        rng: np.random.Generator,
+        shape: tuple[int, ...],
+        dtype: type[np.float64] | type[np.float32] = np.float32,
+    ) -> Floating:
+        """Noise of covariance I, (..., K)."""
+        rows: Floating = rng.standard_normal(shape, dtype=dtype)
+        if (nu := self.degrees_of_freedom) is not None:
+            halves = rng.standard_gamma(0.5 * nu, shape if self.apart else (*shape[:-1], 1), dtype=dtype)
+            rows *= np.sqrt(dtype(0.5 * nu - 1.0) / halves)  # half of chi2_nu is a gamma variable of shape nu / 2
+        return rows
+
+    def __str__(self) -> str:
+        """What a false-alarm rate assumes."""
+        nu, m, _ = self
+        shape = "Gaussian noise" if nu is None else f"t noise of {nu:g} degrees of freedom"
+        known = "exactly this covariance" if m is None else f"a covariance and mean estimated from {m} windows"
+        return f"independent windows, {shape}, {known}"
+
+
+GAUSSIAN = SimulatedNoise()
+
+
+def quiet_scores(correlation: Array, noise: SimulatedNoise, runs: int, rng: np.random.Generator) -> Iterator[Floating]:
+    """Scores of one window after the other, without end, (runs, K) in single precision.
+
+    correlation: Q in units of the roots of its diagonal, which is the covariance of the scores, (K, K).
+    """
+    values, vectors = np.linalg.eigh(correlation)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    root = (root if noise == GAUSSIAN else vectors @ root).astype(np.float32)  # streams keep their own tails
+    size = len(root)
+    if noise.estimated_from is None:
+        while True:
+            yield noise.rows(rng, (runs, size)) @ root
+    each = _runs_a_draw(noise.estimated_from, size, runs)
+    draws = [_seen(rng, root, noise) for _ in range(-(-runs // each))]
+    offsets, mixing = (np.stack(part) for part in zip(*draws, strict=True))
+    while True:
+        rows = noise.rows(rng, (len(draws), each, size))
+        yield ((rows - offsets) @ mixing).reshape(-1, size)[:runs]
+
+
+def _runs_a_draw(windows: int, size: int, runs: int) -> int:
+    """How many runs share one draw of an estimate, so that long histories do not take long to simulate."""
+    draws = max(_FEWEST_DRAWS, int(_DRAWN / (min(windows, _MOST_ESTIMATED) * size)))
+    return -(-runs // min(draws, runs))
+
+
+def _seen(rng: np.random.Generator, root: Floating, noise: SimulatedNoise) -> tuple[Floating, Floating]:
+    """One draw of an estimate: the error of the mean, (1, K), and what makes scores of the rest, (K, K)."""
+    assert noise.estimated_from is not None
+    size, left = len(root), min(noise.estimated_from, _MOST_ESTIMATED)
+    count, total, squares = left, np.zeros(size), np.zeros((size, size))
+    while left:
+        rows = noise.rows(rng, (min(left, max(_CHUNK // size, 1)), size))
+        total += rows.sum(axis=0, dtype=float)
+        squares += rows.T @ rows
+        left -= len(rows)
+    mean = total / count
+    mixing = np.linalg.solve((squares - count * np.outer(mean, mean)) / (count - 1), root)
+    scale = np.sqrt(np.einsum("ik,ik->k", root, mixing))
+    return mean[None].astype(np.float32), (mixing / scale).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -207,67 +300,3 @@ class Calibrated:
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from a kept state, or say what is wrong with it; the calibration is the constructor's."""
         self._detector.restore({name: array for name, array in state.items() if name != "calibration"})
-
-
-class EDetector:
-    """The sum, over the last windows as onsets, of likelihood ratios, each a mean of two.
-
-    - one stream, any of them alike, moved by N(0, 1) in units of its noise given all others;
-    - those streams whose sums since the onset stand out, moved as far as they were before the present window.
-
-    The logarithm of the sum is at least log A after A windows in the mean, at the earliest, while nothing is wrong.
-    """
-
-    def __init__(self, precision: Array, *, longest: int = LONGEST) -> None:
-        self.scores = Scores(precision)
-        root = self.scores.root
-        self._correlation = precision / np.outer(root, root)
-        self._sums = np.zeros((longest, len(root)))  # of the scores since each onset
-        self._information = np.zeros((longest, len(root)))
-        self._several = np.full(longest, -np.inf)  # log likelihood ratio of several streams; -inf before the beginning
-        self._now = 0  # the row that the next onset takes
-
-    def update(self, deviations: Array) -> float:
-        """Take x - mean of a window, (K,), NaN where a stream is silent; return the logarithm of the sum."""
-        scores, information = self.scores.of(deviations[None])
-        self._sums[self._now], self._information[self._now], self._several[self._now] = 0.0, 0.0, 0.0
-        self._now = (self._now + 1) % len(self._sums)
-        stands_out = self._sums**2 > 2.0 * _STANDS_OUT * self._information
-        sizes = np.where(stands_out, self._sums / (self._information + 1.0), 0.0)
-        self._several += sizes @ scores[0] - 0.5 * np.einsum("wk,wk->w", sizes @ self._correlation, sizes)
-        if information is not None:
-            silent = self.scores.pattern(np.isnan(deviations))
-            self._several += 0.5 * ((sizes @ silent.through.T) ** 2).sum(axis=1)
-        self._sums += scores[0]
-        self._information += 1.0 if information is None else information[0]
-        began = np.isfinite(self._several)
-        known = self._information[began] + 1.0
-        one = _log_sum(0.5 * self._sums[began] ** 2 / known - 0.5 * np.log(known)) - np.log(known.shape[1])
-        return float(_log_sum(np.logaddexp(one, self._several[began])) - np.log(2.0))
-
-    def reset(self) -> None:
-        self._sums[:], self._information[:], self._several[:], self._now = 0.0, 0.0, -np.inf, 0
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        kept = {"sums": self._sums, "information": self._information, "several": self._several}
-        return {**kept, "now": np.array([self._now])}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        check_keys(state, set(self.state()), "state")
-        for name, array in self.state().items():
-            if state[name].shape != array.shape or state[name].dtype.kind != array.dtype.kind:
-                raise ValueError(f"its {name} are damaged")
-        check_bounded(state["sums"], "sums")
-        check_bounded(state["information"], "information", 2.0 * len(self._sums))
-        if (state["information"] < 0).any() or not (state["several"] < np.inf).all():
-            raise ValueError("its likelihood ratios are damaged")
-        if not 0 <= state["now"][0] < len(self._sums):
-            raise ValueError("its count of windows is damaged")
-        self._sums[:], self._information[:] = state["sums"], state["information"]
-        self._several[:], self._now = state["several"], int(state["now"][0])
-
-
-def _log_sum(logarithms: Array) -> Array:
-    """The logarithm of the sum along the last axis."""
-    largest = logarithms.max(axis=-1, keepdims=True)
-    return np.asarray(np.log(np.exp(logarithms - largest).sum(axis=-1)) + largest[..., 0])

@@ -1,0 +1,400 @@
+"""Complete recordings: files, frames or arrays read as one table, new ones in the form that the history had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.base.clock import Clock, common_zone
+from eccaht.plants.data.cleaning import kind_of
+from eccaht.plants.data.layout import Layout, is_number, layout_of_frame, shortened, sniff
+from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, number_of, read_times
+from eccaht.plants.data.times import time_rule
+from eccaht.plants.data.windows import Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Missing = Literal["refuse", "allow"]
+Limits = tuple[Any, Any]  # rows before the first and from the second on are left out; None is no limit
+
+
+class NoRows(ValueError):
+    """No row is left between the limits."""
+
+
+class Recorded:
+    """Complete files, a frame or arrays: their layout is inspected once, their rows are read when asked for.
+
+    decimal_comma, header: as for `read_table`. strict: refuse lines of another width among the first ones.
+    """
+
+    def __init__(
+        self, data: Any, *, decimal_comma: bool | None = None, header: bool = True, strict: bool = True
+    ) -> None:
+        self.header, self._arrays = header, None
+        if not isinstance(data, str | PathLike | list | tuple):
+            from eccaht.plants.data.source import in_memory  # which is made of what is here
+
+            data, self._arrays = in_memory(data)
+        if self._arrays is not None:
+            self.layouts = [self._arrays.layout]
+        elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
+            self.layouts = [layout_of_frame(data)]
+        else:
+            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in _paths(data)]
+
+    @property
+    def size(self) -> int:
+        return sum(layout.path.stat().st_size for layout in self.layouts if layout.path.is_file())
+
+    def read_as(
+        self,
+        expected: Expected,
+        *,
+        missing: Missing,
+        limits: Limits,
+        faults: Faults | None = None,
+        beside: Sequence[str] = (),
+    ) -> Table:
+        """The expected columns; values that do not fit go to `faults` if it is given, else they raise.
+
+        beside: further columns of numbers, if they are there; values of them that do not fit are missing.
+        """
+        present = expected.present(self.layouts, missing)
+        times, first = expected.times, self.layouts[0]
+        rule = expected.rule(first) if self._arrays is None else self.rule(None, times.row_interval, times.counted)
+        beside = [name for name in beside if not self.lacks(name)]
+        return self.read(rule, present, limits, expected.zone, expected.levels, faults, beside)
+
+    def unknown(self, known: Sequence[str]) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for layout in self.layouts:
+            places = {layout.place(name) for name in known}
+            found |= dict.fromkeys(name for k, name in enumerate(layout.names) if k not in places)
+        return tuple(name for name in found if self._arrays is None or name in self._arrays.names)
+
+    def lacks(self, name: str) -> bool:
+        return all(layout.place(name) is None for layout in self.layouts)
+
+    def rule(self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool | None) -> TimeRule:
+        """How to get the time of each row, by the options of `read_table`."""
+        if self._arrays is not None:
+            return self._arrays.time_rule(time_column, interval, counted)
+        return time_rule(self.layouts[0], time_column, interval, counted=counted)
+
+    def read(
+        self,
+        rule: TimeRule,
+        chosen: Sequence[str],
+        limits: Limits,
+        zone: str | None,
+        expected: Levels | None = None,
+        faults: Faults | None = None,
+        beside: Sequence[str] = (),
+    ) -> Table:
+        """These columns of all rows between the limits; see `assemble`."""
+        if self._arrays is not None:
+            return self._arrays.table(rule, [*chosen, *beside], limits, zone)
+        return assemble(self.layouts, rule, chosen, limits, zone, expected=expected, faults=faults, beside=beside)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What new data should look like, as the history did.
+
+    names: the columns. levels: the texts of the status columns among them. times: how those of the history were read,
+    tried first. zone: of times without an offset. header, decimal_comma: how files are written; None: to be found.
+    """
+
+    names: tuple[str, ...]
+    levels: Levels
+    times: TimeRule
+    zone: str | None = None
+    header: bool = True
+    decimal_comma: bool | None = None
+
+    def rule(self, layout: Layout) -> TimeRule:
+        """How to read the times of a file: as the history's, if it has the same columns."""
+        if self.times.columns and all(layout.place(name) is not None for name in self.times.columns):
+            return self.times
+        return time_rule(layout, None, self.times.row_interval, counted=self.times.counted)
+
+    def present(self, layouts: Sequence[Layout], missing: Missing) -> list[str]:
+        """The columns that are there; the others are refused by name unless that is allowed."""
+        for layout in layouts:
+            absent = [name for name in self.names if layout.place(name) is None]
+            if absent and (missing == "refuse" or len(absent) == len(self.names)):
+                some = ", ".join(map(repr, absent[:5])) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+                hint = "" if len(absent) == len(self.names) else "; add --missing allow to search the others"
+                raise ValueError(f"{layout.path} has no column for {len(absent)} of the model's sensors: {some}{hint}")
+        return [name for name in self.names if any(layout.place(name) is not None for layout in layouts)]
+
+
+def recorded_of(data: Any, **options: Any) -> Recorded:
+    """Return a `Recorded` unchanged, and anything else as one with these options."""
+    return data if isinstance(data, Recorded) else Recorded(data, **options)
+
+
+def _paths(data: Any) -> list[Path]:
+    """One or several paths as a list; anything else is refused."""
+    several = [data] if isinstance(data, str | PathLike) else data
+    if not isinstance(several, Iterable) or isinstance(several, Mapping):
+        several = [several]
+    paths = list(several)
+    if not paths:
+        raise ValueError("give at least one file")
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            kinds = "paths of files, one frame of pandas or polars, one array, or one Source"
+            given = type(path).__name__ if path is data else f"a {type(data).__name__} of {type(path).__name__}"
+            raise ValueError(f"data must be {kinds}, not {given}")
+    return [Path(path) for path in paths]
+
+
+def assemble(
+    layouts: Sequence[Layout],
+    rule: TimeRule,
+    chosen: Sequence[str],
+    limits: Limits = (None, None),
+    zone: str | None = None,
+    *,
+    expected: Levels | None = None,
+    faults: Faults | None = None,
+    before: int | None = None,
+    beside: Sequence[str] = (),
+) -> Table:
+    """Read these columns of all files and bring the rows in order.
+
+    zone: of the times. expected, faults: read the columns as in the history, and count values that do not fit;
+    without `faults` such values raise. before: the time of the last row of an earlier part, if there was one.
+    beside: further columns of numbers, in which such values are missing without a word.
+    """
+    import polars as pl
+
+    parts: list[pl.DataFrame] = []
+    stamps: list[Stamps] = []
+    read: list[Layout] = []
+    for layout in layouts:
+        if rule.columns and any(layout.place(name) is None for name in rule.columns):
+            raise ValueError(f"{layout.path} has no time column {' and '.join(map(repr, rule.columns))}")
+        places = {name: place for name in (*chosen, *beside) if (place := layout.place(name)) is not None}
+        layout, frame = load(layout, places, rule.columns, faults, beside)
+        if faults is not None and expected is not None:
+            frame = as_expected(layout, frame, [name for name in chosen if name in places], expected, faults)
+        frame = as_expected(layout, frame, [name for name in beside if name in places], {}, Faults())
+        absent = [name for name in (*chosen, *beside) if name not in places]
+        frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in absent)
+        frame, own, rule = read_times(layout, frame, rule, sum(len(each.moments) for each in stamps), faults, beside)
+        parts.append(frame)
+        stamps.append(own)
+        read.append(replace(layout, content=None))  # which may be large
+    whole = parts[0] if len(parts) == 1 else _joined(layouts, parts)
+    del parts
+    schema = whole.schema  # which takes time to put together
+    texts = frozenset(name for name in chosen if schema[name] == pl.String)
+    return ordered(read, stamps, rule, [*chosen, *beside], texts, whole, limits, zone, before=before)
+
+
+def ordered(
+    layouts: Sequence[Layout],
+    stamps: Sequence[Stamps],
+    rule: TimeRule,
+    chosen: Sequence[str],
+    texts: frozenset[str],
+    columns: pl.DataFrame | Mapping[str, Array],
+    limits: Limits,
+    zone: str | None,
+    *,
+    before: int | None = None,
+    levels: Levels | None = None,
+) -> Table:
+    """The rows that were read on one clock, in order, between the limits."""
+    clock, moments, notes = _on_one_clock(stamps, rule, zone, before)
+    first, last = between(clock, *limits)
+    order, moments = _in_order(moments, first, last)
+    if not len(moments):
+        limits_shown = [f"from {clock.show(first)}"] if first is not None else []
+        limits_shown += [f"before {clock.show(last)}"] if last is not None else []
+        others = " and the others" if len(layouts) > 1 else ""
+        raise NoRows(f"{layouts[0].path}{others}: no row{' ' + ' and '.join(limits_shown) if limits_shown else 's'}")
+    zone_notes, notes = tuple(notes), [*(note for layout in layouts for note in layout.notes), *notes, *rule.notes]
+    if not isinstance(order, slice):
+        notes.append("rows were not in order of time and were sorted")
+    if same := int((moments[1:] == moments[:-1]).sum()):
+        notes.append(f"{same} rows have the same time as the row before them: all count")
+    return Table(
+        moments.view("datetime64[us]"),
+        tuple(chosen),
+        layouts[0].names,
+        texts,
+        rule,
+        str(layouts[0].path),
+        tuple(notes),
+        clock,
+        zone_notes,
+        layouts[0].decimal_comma,
+        _columns=columns,
+        _levels=levels or {},
+        _rows=order,
+    )
+
+
+def check_limits(start: Any, stop: Any) -> None:
+    """Refuse limits that are no times or row numbers, before any file is read."""
+    for limit, what in ((start, "start"), (stop, "stop")):
+        if limit is not None and not str(limit).strip().lower().removeprefix("row").strip().isdigit():
+            Clock("UTC").parse(limit, what)
+
+
+def between(clock: Clock, start: Any, stop: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+    """The times between which rows are read; None is no limit."""
+    first = None if start is None else clock.parse(start, "start")
+    last = None if stop is None else clock.parse(stop, "stop")
+    if first is not None and last is not None and last <= first:
+        raise ValueError(f"stop {clock.show(last)} must be later than start {clock.show(first)}")
+    return first, last
+
+
+def _on_one_clock(
+    stamps: Sequence[Stamps], rule: TimeRule, zone: str | None, before: int | None
+) -> tuple[Clock, NDArray[np.int64], list[str]]:
+    """The times of all files on one clock, times without an offset as local ones."""
+    together = np.concatenate([read.moments for read in stamps])
+    if rule.row_interval is not None:
+        if zone is not None:
+            raise ValueError("a time zone needs times, and rows are counted here: leave out --timezone")
+        return Clock(row_interval=rule.row_interval, counted=rule.counted), together, []
+    notes: list[str] = []
+    if zone is None:
+        zone, notes = common_zone([read.zone for read in stamps if len(read.moments)])
+    clock = Clock(zone)
+    if all(read.zone is None for read in stamps):
+        moments, more = clock.to_utc(together, before)
+        return clock, moments, notes + more
+    in_utc = [(read.moments, []) if read.zone else clock.to_utc(read.moments, before) for read in stamps]
+    return (
+        clock,
+        np.concatenate([moments for moments, _ in in_utc]),
+        notes + [text for _, more in in_utc for text in more],
+    )
+
+
+def _joined(layouts: Sequence[Layout], parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Concatenate; a column that is text in one file, but empty or a few whole numbers in another, is text."""
+    import polars as pl
+
+    for name in parts[0].columns:
+        texts = [k for k, part in enumerate(parts) if part.schema[name] == pl.String]
+        for k, part in enumerate(parts):
+            if not texts or k in texts:
+                continue
+            if kind_of(part[name].to_numpy()) == "continuous":
+                raise ValueError(
+                    f"column {name!r} holds numbers in {layouts[k].path} but texts in {layouts[texts[0]].path}: "
+                    "exclude it, or make it one of both"
+                )
+            parts[k] = part.with_columns(pl.col(name).cast(pl.Int64).cast(pl.String))
+    return pl.concat([part.select(parts[0].columns) for part in parts])
+
+
+def _in_order(
+    moments: NDArray[np.int64], first: np.datetime64 | None, last: np.datetime64 | None
+) -> tuple[NDArray[np.intp] | slice, NDArray[np.int64]]:
+    """The rows in order of time between the limits, and their times."""
+    order: NDArray[np.intp] | None = None
+    if (moments[1:] < moments[:-1]).any():
+        order = np.argsort(moments, kind="stable")
+        moments = moments[order]
+    a = 0 if first is None else int(np.searchsorted(moments, first.astype(np.int64)))
+    b = len(moments) if last is None else int(np.searchsorted(moments, last.astype(np.int64)))
+    return (slice(a, b) if order is None else order[a:b]), moments[a:b]
+
+
+# -- new data in the form of the history: bad values become missing, and are counted -----------------------------
+
+
+@dataclass
+class Faults:
+    """Lines and values left out; `note` is called at once with the first of each kind."""
+
+    note: Callable[[str], object] = lambda _: None
+    lines: int = 0
+    first_line: str = ""
+    values: dict[str, tuple[int, str]] = field(default_factory=dict)  # column: how many, the first
+    late: int = 0  # rows that came after their window was complete
+
+    def bad_line(self, where: str, why: str, count: int = 1) -> None:
+        """Count bad lines; where: the place of the first, why: what is wrong with it."""
+        if not self.lines:
+            self.first_line = f"{where} {why}"
+            self.note(f"{self.first_line}: left out, as are others like it")
+        self.lines += count
+
+    def bad_values(self, column: str, count: int, where: str, text: str, why: str) -> None:
+        """Count bad values of a column; where, text and why: place, content and fault of the first."""
+        before, first = self.values.get(column, (0, f"{shortened(text)!r} in {where} ({why})"))
+        if not before:
+            self.note(f"column {column!r} has {first}: counted as missing, as are others like it")
+        self.values[column] = (before + count, first)
+
+    def notes(self) -> list[str]:
+        """One text for the bad lines, and one for each column with bad values."""
+        notes = []
+        if self.lines:
+            were = "line was" if self.lines == 1 else "lines were"
+            notes.append(f"{self.lines} bad {were} left out, the first: {self.first_line}")
+        for column, (count, first) in self.values.items():
+            them = "value counts" if count == 1 else "values count"
+            notes.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
+        if self.late:
+            one = self.late == 1
+            came = "row came too late for its window and was" if one else "rows came too late for their window and were"
+            notes.append(f"{self.late} {came} left out")
+        return notes
+
+
+def as_expected(
+    layout: Layout, frame: pl.DataFrame, names: Sequence[str], expected: Levels, faults: Faults
+) -> pl.DataFrame:
+    """Numbers where numbers are expected and known texts where texts are; all else becomes missing."""
+    import polars as pl
+
+    changed = []
+    for name in names:
+        levels, column = expected.get(name), frame[name]
+        if levels is None and column.dtype != pl.String:
+            continue
+        if levels is None:
+            alone = column.to_frame("texts")  # pl.col takes a name such as * for several
+            kept = alone.select(number_of(pl.col("texts"), layout.decimal_comma)).to_series()
+            bad = column.is_not_null() & kept.is_null()
+        else:
+            bad = _unknown(column, levels)
+            kept = column.set(bad, None)
+        changed.append(kept.alias(name))
+        if count := int(bad.sum()):
+            first = int(bad.arg_true()[0])
+            text = str(column[first])
+            why = "no number" if levels is None else "unknown to the history"
+            if levels is None and is_number(text, not layout.decimal_comma):
+                why = "leave out --decimal-comma?" if layout.decimal_comma else "add --decimal-comma?"
+            faults.bad_values(name, count, f"{layout.where(first)} of {layout.path}", text, why)
+    return frame.with_columns(changed)
+
+
+def _unknown(column: pl.Series, levels: Sequence[str]) -> pl.Series:
+    """Which values are none of these texts; numbers are compared with the texts that are numbers."""
+    import polars as pl
+
+    if column.dtype == pl.String:
+        return column.is_not_null() & ~column.is_in(list(levels))
+    known = [float(level) for level in levels if is_number(level)]
+    return column.is_not_null() & ~column.is_nan() & ~column.is_in(known)

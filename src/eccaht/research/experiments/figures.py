@@ -1,0 +1,354 @@
+"""Pictures of experiments: each is one function of their records, and runs nothing.
+
+A policy has one colour and dash in all of them, and in the figures of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
+
+from eccaht.base.arrays import Array
+from eccaht.base.presentation.style import NEUTRAL, PALETTE, TEXT_WIDTH, figure_style
+from eccaht.base.randomness import rng_for
+from eccaht.base.statistics import Delay, Estimate, bca_interval, delay, reached_for_good
+from eccaht.research.experiments.comparison import TARGET, Records, curve_steps
+from eccaht.research.experiments.error_counts import ErrorCounts, Level, summarise
+from eccaht.research.experiments.localisation import policy_of
+
+if TYPE_CHECKING:
+    from eccaht.research.experiments.incidents_summary import Summary
+
+TOGETHER = 6  # policies that one panel can show: more bands than that hide each other
+_COLUMNS = 4
+
+# what may coincide, ecc-aht and its variants, differs in both colour and dash
+_STYLES = {
+    "ecc-aht": ("blue", "-"),
+    "cost-free": ("orange", "--"),
+    "robust": ("sky", ":"),
+    "simple-difference": ("green", "--"),
+    "mean-difference": ("green", ":"),
+    "diagonal": ("purple", "-."),
+    "random-sparse": ("orange", "-"),
+    "round-robin": ("vermillion", "-"),
+    "restricted-tree": ("green", "-."),
+    "restricted-coordinates": ("sky", "-"),
+    "ttts-challenger": ("purple", "-"),
+    "base-arm-combgape": ("purple", "--"),
+    "combgape": ("black", "-"),
+    "ttts": ("black", "--"),
+    "t3c": ("black", ":"),
+    "hds": ("vermillion", "--"),
+    "joint": ("green", "-"),
+    "joint-pair": ("sky", "--"),
+    "exact": ("sky", "-."),
+}
+_SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"), ("vermillion", ":"), ("black", "-.")]
+
+
+def policy_style(name: str) -> tuple[str, str]:
+    """Colour and line style of a policy, the same in every figure; a name without its own gets a spare one."""
+    colour, dash = _STYLES.get(name) or _SPARE[crc32(name.encode()) % len(_SPARE)]
+    return PALETTE[colour], dash
+
+
+def draw_curves(
+    ax: Axes, f1: Mapping[str, Array], *, seed: int, labels: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Draw mean F1 against measurements with pointwise intervals, from F1 by policy, (runs, horizon).
+
+    labels: what the legend calls a policy, its name if absent.
+    """
+    runs, horizon = next(iter(f1.values())).shape
+    for name, curves in f1.items():
+        _draw_policy(ax, name, labels.get(name, name), curves, seed=seed, opacity=0.18 if len(f1) <= 5 else 0.1)
+    ax.set(xlabel="measurements", ylabel=_f1_label(runs))
+    _scale_axes(ax, horizon)
+
+
+def _f1_label(runs: int) -> str:
+    return "mean F1, with 95 % intervals" if runs > 1 else "F1 of one run"
+
+
+def _scale_axes(ax: Axes, horizon: int, *, narrow: bool = False) -> None:
+    """Measurements, on a logarithmic axis where there are many, against F1."""
+    ax.set(xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
+    if horizon > 200:
+        ax.set_xscale("log", subs=[])
+        leading = (1, 2, 5) if horizon < 20_000 and not narrow else (1,)
+        ticks = [m * 10**e for e in range(len(str(horizon))) for m in leading if m * 10**e <= horizon]
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
+
+
+def _draw_policy(ax: Axes, name: str, label: str, f1: Array, *, seed: int, opacity: float) -> None:
+    colour, dash = policy_style(name)
+    steps = curve_steps(f1.shape[1])
+    curves = f1[:, steps - 1]
+    ax.plot(steps, curves.mean(axis=0), color=colour, linestyle=dash, label=label, zorder=2)
+    if len(curves) > 1:
+        low, high = bca_interval(curves, rng=rng_for(seed, "bootstrap"))
+        ax.fill_between(steps, low, high, color=colour, alpha=opacity, linewidth=0, zorder=1)
+
+
+# -- a comparison: F1 against measurements -------------------------------------------------------------
+
+
+def draw_comparison(records: Records) -> Figure:
+    """Draw few policies in one panel, many in a panel each with all others in grey behind."""
+    best_first = sorted(records.hits, key=lambda name: -records.hits[name].mean())
+    f1 = {name: records.f1(name) for name in best_first}
+    with figure_style():
+        if len(f1) > TOGETHER:
+            return _draw_apart(f1, records.seed)
+        figure = Figure(figsize=(TEXT_WIDTH, 3.2))
+        draw_curves(figure.add_subplot(), f1, seed=records.seed)
+        figure.legend(loc="outside right upper", handlelength=2.8)
+    return figure
+
+
+def _draw_apart(f1: Mapping[str, Array], seed: int) -> Figure:
+    rows = -(-len(f1) // _COLUMNS)
+    figure = Figure(figsize=(TEXT_WIDTH, 0.5 + 1.15 * rows))
+    panels = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
+    runs, horizon = next(iter(f1.values())).shape
+    steps = curve_steps(horizon)
+    means = {name: curves[:, steps - 1].mean(axis=0) for name, curves in f1.items()}
+    for place, (ax, (name, curves)) in enumerate(zip(panels, f1.items(), strict=False)):
+        for other, mean in means.items():
+            if other != name:
+                ax.plot(steps, mean, color=NEUTRAL, linewidth=0.4, alpha=0.7, zorder=0.5)
+        _draw_policy(ax, name, name, curves, seed=seed, opacity=0.25)
+        ax.lines[-1].set_linestyle("-")  # alone it needs no dash to be known by
+        ax.set_title(name, fontweight="bold")
+        _scale_axes(ax, horizon, narrow=True)
+        last = place + _COLUMNS >= len(f1)  # of its column
+        ax.tick_params(labelleft=place % _COLUMNS == 0, labelbottom=last)
+    for ax in panels[len(f1) :]:
+        ax.set_visible(False)
+    figure.supxlabel("measurements", fontsize=7.5)
+    figure.supylabel(f"{_f1_label(runs)}; in grey all others", fontsize=7.5)
+    return figure
+
+
+# -- searches in recorded rows: how long each method takes, group by group -----------------------------
+
+_HIGHEST = 12.0  # inches
+_GREY = "#555555"
+Reached = Callable[[Array, float], int | None]
+
+
+def look(name: str) -> dict[str, Any]:
+    """How a method is drawn: as its policy; a method blind to correlation as its seeing twin, hollow."""
+    policy, blind = ("ecc-aht", True) if name == "diagonal" else policy_of(name)
+    colour, dash = policy_style(policy)
+    return {"color": colour, "linestyle": dash, "markerfacecolor": "white" if blind else colour}
+
+
+class Times(NamedTuple):
+    """One value a run, None for a run that was cut off at the limit."""
+
+    values: Sequence[float | None]
+    limit: float
+
+
+def draw_delays(groups: Mapping[str, Records], *, title: str, unit: str, reached: Reached = reached_for_good) -> Figure:
+    """Draw measurements until the right set is named, first or for good."""
+    times = {
+        label: {
+            name: Times([reached(curve, TARGET) for curve in records.f1(name)], hits.shape[1])
+            for name, hits in records.hits.items()
+        }
+        for label, records in groups.items()
+    }
+    for_good = " for good" if reached is reached_for_good else ""
+    return draw_times(times, title=title, label=f"{unit} until F1 ≥ {TARGET}{for_good}")
+
+
+def draw_times(groups: Mapping[str, Mapping[str, Times]], *, title: str, label: str) -> Figure:
+    """Draw times by group and method: mean, 95 % interval and faintly the runs; a triangle is a lower bound."""
+    names = list(dict.fromkeys(name for methods in groups.values() for name in methods))
+    with figure_style():
+        figure, ax = _canvas(groups, names, title)
+        cut = False
+        for row, methods in enumerate(groups.values()):
+            for name, times in methods.items():
+                y = row + (names.index(name) - (len(names) - 1) / 2) * 0.8 / len(names)
+                _draw_times(ax, y, times, look(name))
+                cut |= None in times.values
+        ax.set_xlabel(f"{label}, mean with 95 % interval")
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        ax.xaxis.set_minor_locator(NullLocator())
+        handles = [Line2D([], [], **look(name), marker="o", markersize=3.6, label=name) for name in names]
+        handles.append(Line2D([], [], color=_GREY, marker="|", linestyle="", label="single searches"))
+        if cut:
+            handles.append(Line2D([], [], color=_GREY, marker="^", linestyle="", label="lower bound: some cut off"))
+        figure.legend(handles=handles, loc="outside lower left", ncols=4, handlelength=2.8, columnspacing=1.5)
+    return figure
+
+
+def _canvas(groups: Mapping[str, Any], names: Sequence[str], title: str) -> tuple[Figure, Axes]:
+    height = min(_HIGHEST, 1.5 + len(groups) * (0.16 + 0.115 * len(names)))
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    ax = figure.add_subplot()
+    ax.set_title(title)
+    ax.set_yticks(range(len(groups)), list(groups))
+    ax.set_ylim(len(groups) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    for row in range(1, len(groups)):
+        ax.axhline(row - 0.5, color=NEUTRAL, linewidth=0.4, zorder=0.5)
+    return figure, ax
+
+
+def _draw_times(ax: Axes, y: float, times: Times, drawn: dict[str, Any]) -> None:
+    single, cut = [times.limit if value is None else value for value in times.values], None in times.values
+    ax.plot(single, [y] * len(single), "|", color=drawn["color"], alpha=0.35, markersize=3.5)
+    mark = {"marker": "^", "markersize": 4.2} if cut else {"marker": "o", "markersize": 3.6}
+    _draw_mean(ax, y, delay(times.values, times.limit, rng=rng_for(0, "bootstrap")), drawn | mark)
+
+
+def _draw_mean(ax: Axes, y: float, found: Delay | Estimate, drawn: dict[str, Any], width: float = 0.9) -> None:
+    if found.interval is not None:
+        dash = drawn.get("linestyle", "-")
+        ax.plot(found.interval, [y, y], color=drawn["color"], linestyle=dash, linewidth=width, zorder=2)
+    ax.plot(found.mean, y, **drawn, zorder=3)
+
+
+# -- the bench of incidents: precision at n by method and collection -----------------------------------
+
+_ROW, _MARGINS = 0.155, 0.75  # inches
+
+
+def draw_precision(summaries: Mapping[str, Summary]) -> Figure:
+    """Draw mean precision at n with its interval, one row for each collection and method; ours is round and blue."""
+    # imported here, else every figure would load the engine
+    from eccaht.research.experiments.incidents_summary import BOTH, OUR_METHOD
+
+    labelled = {name: _column(each.labelled, "precision_at_n") for name, each in summaries.items()}
+    replayed = {name: _column(each.replayed, BOTH) for name, each in summaries.items()}
+    panels = {"labelled incidents": labelled, "replayed incidents of one and of three sensors": replayed}
+    rows: list[tuple[str, str]] = []  # from the top: the name of a collection, then its methods
+    for collection in summaries:
+        methods = dict.fromkeys([*labelled[collection], *replayed[collection]])
+        rows += [(collection, ""), *((collection, method) for method in methods)]
+    rival: dict[str, Any] = {"color": _GREY, "marker": "s", "markersize": 3.2, "clip_on": False}
+    ours = rival | {"color": PALETTE["blue"], "marker": "o", "markersize": 4.4}
+    with figure_style():
+        figure = Figure(figsize=(TEXT_WIDTH, _MARGINS + _ROW * len(rows)))
+        axes = figure.subplots(1, len(panels), sharey=True)
+        for ax, (title, collections) in zip(axes, panels.items(), strict=True):
+            for y, (collection, method) in enumerate(rows):
+                if method in collections[collection]:
+                    drawn = ours if method == OUR_METHOD else rival
+                    _draw_mean(ax, y, collections[collection][method], drawn, 1.0)
+            ax.set(title=title, xlabel="share of the n wrong sensors among the first n", xlim=(0, 1.02))
+            ax.xaxis.grid(True, color=NEUTRAL, linewidth=0.3)
+            ax.set_axisbelow(True)
+            ax.tick_params(axis="y", length=0)
+            for y, (_, method) in enumerate(rows):
+                if not method and y:
+                    ax.axhline(y - 0.5, color=NEUTRAL, linewidth=0.5)
+        axes[0].set_yticks(range(len(rows)), [method or collection for collection, method in rows])
+        axes[0].set_ylim(len(rows) - 0.5, -0.5)
+        for label, (_, method) in zip(axes[0].get_yticklabels(), rows, strict=True):
+            label.set_fontweight("bold" if method in ("", OUR_METHOD) else "normal")
+            if not method:
+                label.set_fontsize(7.5)
+    return figure
+
+
+def _column(estimates: Mapping[str, Mapping[str, Estimate]], key: str) -> dict[str, Estimate]:
+    return {method: each[key] for method, each in estimates.items() if key in each}
+
+
+# -- counted errors: when searches stopped, and how often they were wrong ------------------------------
+
+# of the alphas; errors are vermillion
+_COLOURS = [PALETTE[name] for name in ("blue", "green", "purple", "orange", "sky", "black")]
+_LONG = 20  # times as late as the first stop: the axis becomes logarithmic
+
+
+def draw_error_counts(records: ErrorCounts) -> Figure:
+    """Draw the share of searches that had stopped after each measurement, and counted errors against alpha."""
+    with figure_style():
+        figure = Figure(figsize=(TEXT_WIDTH, 2.9))
+        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1.0])
+        _draw_stops(left, records)
+        _draw_errors(right, summarise(records))
+        figure.legend(loc="outside lower left", ncols=3, handlelength=1.6, columnspacing=1.2)
+    return figure
+
+
+def _draw_stops(axes: Axes, records: ErrorCounts) -> None:
+    runs, last = len(records.searches), max(search.n_measurements for search in records.searches)
+    good = sorted(search.right_for_good for search in records.searches if search.right_for_good is not None)
+    if good:
+        _draw_share(axes, good, runs, last, colour=NEUTRAL, label="right for good", dash="--")
+    wrong: list[tuple[int, float]] = []
+    for place, (alpha, colour) in enumerate(zip(records.alphas, cycle(_COLOURS), strict=False)):
+        ended = [search.stops[place] for search in records.searches]
+        stops = sorted((stop.n_measurements, stop.right) for stop in ended if stop is not None)
+        times = [time for time, _ in stops]
+        cut = f", {runs - len(stops)} not stopped" if len(stops) < runs else ""
+        _draw_share(axes, times, runs, last, colour=colour, label=f"stopped at alpha {alpha:g}{cut}")
+        wrong += [(time, (k + 1) / runs) for k, (time, right) in enumerate(stops) if not right]
+    if wrong:
+        x, y = zip(*wrong, strict=True)
+        axes.plot(x, y, "x", color=PALETTE["vermillion"], markersize=4.5, label="stopped with a wrong set", zorder=4)
+    axes.set(xlabel="measurements", ylabel="share of searches", ylim=(0, 1.03))
+    early = min((stop.n_measurements for s in records.searches for stop in s.stops if stop is not None), default=1)
+    if last > _LONG * early:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlim(1, last)
+    else:
+        axes.set_xlim(0, last + 1)
+        axes.locator_params(axis="x", integer=True)
+    axes.set_title(f"When {runs} searches stopped")
+
+
+def _draw_share(
+    axes: Axes, times: list[int], runs: int, last: int, *, colour: str, label: str, dash: str = "-"
+) -> None:
+    x = np.array([1, *times, last])
+    y = np.array([0, *range(1, len(times) + 1), len(times)]) / runs
+    axes.step(x, y, where="post", color=colour, linestyle=dash, label=label)
+
+
+def _draw_errors(axes: Axes, levels: list[Level]) -> None:
+    """Shares on a logarithmic axis; no error at all is drawn as a triangle on its floor."""
+    axes.set(xscale="log", yscale="log", xlabel="alpha", ylabel="share of wrong sets, 95 % interval")
+    alphas = [level.alpha for level in levels]
+    counted = [level for level in levels if level.share is not None]
+    positive = [level.share for level in counted if level.share] + [alphas[-1]]
+    floor = 0.2 * min(positive)
+    x = np.array([alphas[-1] / 2.5, min(alphas[0] * 2.5, 1.0)])
+    axes.plot(x, x, color="black", linewidth=0.8)
+    axes.fill_between(x, x, 1.0, color=NEUTRAL, alpha=0.25, linewidth=0)
+    axes.text(0.03, 0.97, "more than the bound", transform=axes.transAxes, va="top", fontsize=6.5, color="#4D4D4D")
+    for level, colour in zip(levels, cycle(_COLOURS), strict=False):
+        if level.share is None or level.interval is None:
+            continue
+        (low, high), place = level.interval, (level.alpha, level.share or floor)
+        axes.plot([level.alpha] * 2, [max(low, floor), high], color=colour, linewidth=1.2)
+        marker, size = ("o", 4.5) if level.share else ("v", 5.0)
+        axes.plot(*place, color=colour, clip_on=False, zorder=4, marker=marker, markersize=size)
+        label = f"{level.errors}/{level.stopped}"
+        axes.annotate(label, place, xytext=(5, 2), textcoords="offset points", fontsize=6.5)
+    axes.set_xticks(alphas, [f"{alpha:g}" for alpha in alphas])
+    axes.minorticks_off()
+    top = max([x[1], *(level.interval[1] for level in counted if level.interval)])
+    axes.set(xlim=x, ylim=(floor, min(1.0, 2.0 * top)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_title("Errors counted")

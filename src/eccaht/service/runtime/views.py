@@ -1,0 +1,298 @@
+"""What others see of plants: how they are now, as values of JSON, and their changes, sent to every client that listens.
+
+Changes are one numbered message after the other, with bounded memory. A client that reads too slowly loses what waits
+for it and is asked to read everything anew (`resync`); so is one that comes back with the number of a message that is
+no longer kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.base.clock import Clock
+from eccaht.plants import Event, Model
+from eccaht.plants.watch.events import iso
+from eccaht.service.rows import Busy, SourceState
+from eccaht.service.settings import PlantOptions
+from eccaht.service.sources.settings import shown
+from eccaht.service.store.schema import STATES
+from eccaht.streams import Alarm
+
+_KEPT = 4000  # messages for clients that come back
+_TICK = 0.25  # seconds between what one client is sent
+_BEAT = 10.0  # seconds without a message until a heartbeat
+
+
+@dataclass(frozen=True)
+class PlantView:
+    """A plant as it is now, for all to read."""
+
+    name: str
+    model_digest: str
+    model: Model
+    era: int
+    options: PlantOptions
+    state: str
+    evidence: float
+    threshold_every: float
+    rate_line: str
+    position: np.datetime64 | None
+    windows: int
+    alarm: Alarm | None
+    acknowledged: bool
+    still: Mapping[str, tuple[str, ...]]
+    shelved: Mapping[str, np.datetime64]
+    suspects: tuple[dict[str, Any], ...]
+    late: int
+    duplicate: int
+    ahead: int
+    held: int
+    no_data: str | None
+    offsets: Array
+    renewed: int | None  # since when the offsets hold, microseconds
+    sources: Mapping[str, SourceState] = field(default_factory=dict)
+
+    def shifts(self, starts: NDArray[np.int64]) -> Array:
+        """What operators called normal, less what was, of windows that start then: (T, K), in robust units."""
+        since = 1 << 62 if self.renewed is None else self.renewed
+        return np.where((starts > since)[:, None], self.offsets, 0.0)
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        return self.model.names
+
+
+def stamp(clock: Clock, time: Any) -> str | None:
+    """A time of a plant, or microseconds of it, for programs."""
+    if time is None:
+        return None
+    return iso(clock, time if isinstance(time, np.datetime64) else np.datetime64(int(time), "us"))
+
+
+def moment(time: int | datetime | None) -> str | None:
+    """A time of the service, in microseconds, for programs."""
+    if time is None:
+        return None
+    found = time if isinstance(time, datetime) else datetime.fromtimestamp(time / 1e6, UTC)
+    return found.isoformat(timespec="milliseconds")
+
+
+def finite(number: float | None) -> float | None:
+    return None if number is None or not math.isfinite(number) else float(number)
+
+
+def window_document(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    """A stored window without its values."""
+    return {
+        "plant": row["plant"],
+        "time": stamp(clock, row["start"]),
+        "evidence": finite(row["evidence"]),
+        "state": STATES[row["state"]],
+    }
+
+
+def event_message(plant: str, event: Event) -> tuple[str, str, dict[str, Any]]:
+    """An event for `Hub.publish`."""
+    return "event", plant, {"plant": plant, "document": event.document()}
+
+
+def source_document(state: SourceState) -> dict[str, Any]:
+    return {**asdict(state), "since": moment(state.since), "last": moment(state.last)}
+
+
+def action_document(row: dict[str, Any]) -> dict[str, Any]:
+    """Something that was done; an earlier version may have stored secrets of sources with it."""
+    document = row["document"]
+    if isinstance(sources := document.get("options", {}).get("sources"), dict):
+        hidden = {name: shown(source) for name, source in sources.items()}
+        document = {**document, "options": {**document["options"], "sources": hidden}}
+    return {**row, "at": moment(row["at"]), "document": document}
+
+
+def overview(view: PlantView) -> dict[str, Any]:
+    """A plant as a row among others."""
+    clock, alarm = view.model.clock, view.alarm
+    return {
+        "name": view.name,
+        "state": view.state,
+        "evidence": finite(view.evidence),
+        "acknowledged": view.acknowledged,
+        "position": stamp(clock, view.position),
+        "windows": view.windows,
+        "named": list(alarm.names) if alarm is not None else [],
+        "onset": stamp(clock, alarm.onset) if alarm is not None else None,
+        "no_data": view.no_data,
+        "still": {kind: list(names) for kind, names in view.still.items()},
+        "shelved": {name: stamp(clock, until) for name, until in view.shelved.items()},
+        "sources": {name: source_document(state) for name, state in view.sources.items()},
+        "sensors": len(view.sensors),
+    }
+
+
+def _alarm_document(alarm: Alarm, clock: Clock) -> dict[str, Any]:
+    return {
+        "raised": stamp(clock, alarm.time),
+        "onset": stamp(clock, alarm.onset),
+        "onset_interval": [stamp(clock, time) for time in alarm.onset_interval],
+        "named": list(alarm.names),
+        "kinds": list(alarm.kinds),
+        "sizes": [finite(size) for size in alarm.sizes.tolist()],
+        "beliefs": alarm.beliefs[alarm.decision].tolist(),
+        "confidence": alarm.confidence,
+    }
+
+
+def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
+    clock = view.model.clock
+    return overview(view) | {
+        "model_digest": view.model_digest,
+        "model": model_name,
+        "seconds": view.model.seconds,
+        "timezone": clock.zone,
+        "row_seconds": clock.row_interval,
+        "sensors": list(view.sensors),
+        "threshold_every": view.threshold_every,
+        "promise": view.rate_line,
+        "fault": None if view.alarm is None else _alarm_document(view.alarm, clock),
+        "suspects": list(view.suspects),
+        "late": view.late,
+        "duplicate": view.duplicate,
+        "ahead": view.ahead,
+        "held": view.held,
+        "options": view.options.model_dump(mode="json"),
+    }
+
+
+class _Message(NamedTuple):
+    """A message; content: as the stream has it."""
+
+    number: int
+    plant: str
+    content: bytes
+
+
+class Hub:
+    """Takes messages and hands them to clients; all of it on the loop, but `publish_soon`."""
+
+    def __init__(self, clients: int = 500, messages: int = 2000) -> None:
+        self._most_clients, self._most = clients, messages
+        self._number = time.time_ns() // 1000  # larger than any of an earlier program
+        self._kept: deque[_Message] = deque(maxlen=_KEPT)
+        self._clients: set[_Client] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.dropped = 0
+        self._closed = False
+
+    def start(self) -> None:
+        """From now on messages may come from other threads."""
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    @property
+    def clients(self) -> int:
+        return len(self._clients)
+
+    def publish_soon(self, messages: Iterable[tuple[str, str, Any]]) -> None:
+        """The same from another thread."""
+        if (found := list(messages)) and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.publish, found)
+
+    def publish(self, messages: Iterable[tuple[str, str, Any]]) -> None:
+        """Send messages: kind, plant and a document each."""
+        new = []
+        for kind, plant, document in messages:
+            self._number += 1
+            text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+            new.append(_Message(self._number, plant, f"id: {self._number}\nevent: {kind}\ndata: {text}\n\n".encode()))
+        self._kept.extend(new)
+        for client in self._clients:
+            client.put(new)
+
+    def close(self) -> None:
+        self._closed = True
+        for client in self._clients:
+            client.awake.set()
+
+    @contextmanager
+    def listen(self, plant: str | None = None, after: int | None = None) -> Iterator[AsyncIterator[bytes]]:
+        """The stream of one client, which has its place for the length of a `with`; refused if there is none left.
+
+        plant: of this one only; after: the last message that it had.
+        """
+        if len(self._clients) >= self._most_clients:
+            raise Busy(f"{self._most_clients} pages are open already: close one", 10.0)
+        client = _Client(plant, self._most)
+        if after is not None:
+            self._catch_up(client, after)
+        self._clients.add(client)
+        try:
+            yield self._stream(client)
+        finally:
+            self._clients.discard(client)
+
+    async def _stream(self, client: _Client) -> AsyncIterator[bytes]:
+        yield b"retry: 1000\n\n" + _beat()
+        while not self._closed:
+            try:
+                await asyncio.wait_for(client.awake.wait(), _BEAT)
+            except TimeoutError:
+                yield _beat()
+                continue
+            if chunk := self._chunk(client):
+                yield chunk
+            await asyncio.sleep(_TICK)
+
+    def _catch_up(self, client: _Client, after: int) -> None:
+        if after > self._number or (after < self._number and (not self._kept or self._kept[0].number > after + 1)):
+            client.lost = True
+            client.awake.set()
+            return
+        client.put(list(islice(self._kept, max(len(self._kept) - (self._number - after), 0), None)))
+
+    def _chunk(self, client: _Client) -> bytes:
+        parts, lost = client.take()
+        if lost:
+            self.dropped += 1
+            return f"id: {self._number}\nevent: resync\ndata: {{}}\n\n".encode()
+        return b"".join(parts)
+
+
+class _Client:
+    def __init__(self, plant: str | None, most: int) -> None:
+        self.plant, self.most = plant, most
+        self.waiting: list[bytes] = []
+        self.lost = False
+        self.awake = asyncio.Event()
+
+    def put(self, messages: list[_Message]) -> None:
+        mine = [each.content for each in messages if self.plant in (None, each.plant) or not each.plant]
+        if not mine:
+            return
+        self.waiting += mine
+        if len(self.waiting) > self.most:
+            self.waiting, self.lost = [], True
+        self.awake.set()
+
+    def take(self) -> tuple[list[bytes], bool]:
+        waiting, lost = self.waiting, self.lost
+        self.waiting, self.lost = [], False
+        self.awake.clear()
+        return waiting, lost
+
+
+def _beat() -> bytes:
+    return f"event: heartbeat\ndata: {int(time.time())}\n\n".encode()
