@@ -9,14 +9,14 @@ SMOKE := tests/test_import.py tests/streams/run/test_loop.py tests/streams/polic
 	tests/cli/test_reproduce.py tests/cli/test_report.py
 
 .DEFAULT_GOAL := check
-.PHONY: check demo live reproduce test test-haswell test-oldest test-slow lint format bench build docs picture clean
+.PHONY: check demo live reproduce test test-haswell test-oldest test-slow lint format bench build docs reference picture clean
 
 check: test lint            ## before every commit
 
-demo: $(VENV)/.all          ## from a plant's CSV files to its wrong sensors, then a search to watch; output in demo/
-	$(VENV)/bin/eccaht example --out demo
-	$(VENV)/bin/eccaht calibrate demo/history.csv --exclude 'P-101 mode' --out demo/plant.model
-	$(VENV)/bin/eccaht diagnose demo/plant.model --html demo/diagnosis.html
+demo: $(VENV)/.all          ## from a plant's CSV files to its replayed sensor, then a search to watch; output in demo/
+	$(VENV)/bin/eccaht example --kind replay --out demo
+	$(VENV)/bin/eccaht calibrate demo/history.csv --exclude 'P-101 mode' --out demo/plant.model \
+		--report demo/calibration.html
 	$(VENV)/bin/eccaht identify --model demo/plant.model --data demo/incident.csv \
 		--plot demo/incident.png --html demo/incident.html
 	cat demo/truth.json
@@ -40,11 +40,12 @@ test-oldest: $(OLDEST)/.done ## a search, a calibration, a reproduction and a re
 test-slow: $(VENV)/.test    ## the long statistical checks
 	$(RUN) pytest -n auto --dist worksteal -m slow
 
-lint: $(VENV)/.lint         ## style, types, import layers
+lint: $(VENV)/.lint         ## style, types, import layers, spelling
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/codespell src tests benchmarks docs deploy *.md
 
 format: $(VENV)/.lint
 	$(RUN) ruff check --fix .
@@ -69,7 +70,10 @@ docs: $(VENV)/.docs         ## the site, in site/
 	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	@echo "open site/index.html, or with its search: python3 -m http.server --directory site"
 
-picture: $(VENV)/.all       ## the pictures of README and docs, drawn again
+reference: $(VENV)/.live    ## the generated parts of docs/reference, made again from the code
+	$(RUN) docs.generate
+
+picture: $(VENV)/.all       ## the pictures of docs, drawn again
 	$(VENV)/bin/python docs/pictures.py
 
 clean:

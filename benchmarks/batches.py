@@ -1,4 +1,4 @@
-"""`python -m benchmarks.batches needed|stopped|lost|errors [--runs N] [--policy NAME]`: docs/batches.md.
+"""`python -m benchmarks.batches needed|stopped|lost|errors [--runs N] [--policy NAME]`: docs/measured/searches.md.
 
 What it costs to ask for several measurements at once, and to lose some of their results. Searches are paired: one at a
 time and in batches they face the same anomalies.

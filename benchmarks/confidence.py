@@ -1,6 +1,6 @@
 """Are stopping rules as often wrong as they say? Searches counted over noises, rules and what is left open.
 
-No part of the default run: 400 searches a line take about an hour on two cores. `docs/confidence.md` shows the tables.
+No part of the default run: 400 searches a line take an hour on two cores. docs/measured/searches.md has the tables.
 """
 
 from __future__ import annotations

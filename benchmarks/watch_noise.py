@@ -18,7 +18,7 @@ from benchmarks.tables import Column, Table, thousands, three_digits
 from eccaht import families
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import rng_for
-from eccaht.streams.watch.detector import Detector
+from eccaht.streams.watch.detector import StepDetector
 from eccaht.streams.watch.thresholds import GAUSSIAN, Calibration, SimulatedNoise, calibrated
 
 EVERY = 500  # windows to a false alarm that are asked for
@@ -63,7 +63,7 @@ class Watched(NamedTuple):
     precision: Array
     calibration: Calibration
 
-    def passes(self, detector: Detector, windows: Array) -> NDArray[np.bool_]:
+    def passes(self, detector: StepDetector, windows: Array) -> NDArray[np.bool_]:
         """Which plants raise an alarm with their next window, (P,)."""
         return np.asarray(self.calibration.log_time(detector.update(windows - self.mean)) >= np.log(EVERY))
 
@@ -119,7 +119,7 @@ def _root(case: Case) -> Array:
 
 def _alarms(case: Case, watch: Watched, runs: int, rng: np.random.Generator) -> Array:
     """False alarms of each run."""
-    detector, found = Detector(watch.precision, plants=runs), np.zeros(runs)
+    detector, found = StepDetector(watch.precision, plants=runs), np.zeros(runs)
     for _ in range(WINDOWS):
         over = watch.passes(detector, _windows(case, runs, rng))
         found += over
@@ -132,7 +132,7 @@ def _delays(case: Case, watch: Watched, runs: int, rng: np.random.Generator) -> 
     shifts = np.zeros((runs, case.streams))
     for row in shifts:
         row[rng.choice(case.streams, SHIFTED, replace=False)] = 1.0
-    detector, found = Detector(watch.precision, plants=runs), np.full(runs, float(MOST))
+    detector, found = StepDetector(watch.precision, plants=runs), np.full(runs, float(MOST))
     for t in range(1, MOST):
         over = watch.passes(detector, _windows(case, runs, rng) + shifts)
         found[over] = np.minimum(found[over], t)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.streams.watch.detector import Detector
+from eccaht.streams.watch.detector import StepDetector
 from eccaht.streams.watch.thresholds import calibrated
 
 LONGEST = 200  # windows that Xie & Siegmund's rule and the largest GLR look back
@@ -250,7 +250,7 @@ class Ours:
 
     def start(self, replicas: int) -> None:
         """Forget everything."""
-        self._detector = Detector(self._precision, plants=replicas, dtype=np.float32)
+        self._detector = StepDetector(self._precision, plants=replicas, dtype=np.float32)
         self._running = np.arange(replicas)
 
     def update(self, X: Array) -> Array:

@@ -1,15 +1,20 @@
-"""The outputs that docs/engineers.md and README show, made again by its own commands: `python docs/outputs.py`."""
+"""The outputs that README and pages for engineers show, made again by their commands: `python docs/outputs.py`."""
 
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "engineers.md"
-README = PAGE.parents[1] / "README.md"
-QUOTED = re.compile(r"(?<=```text\n).*?(?=```)", re.DOTALL)
+DOCS = Path(__file__).parent
+PAGES = [
+    DOCS / "tutorials" / "wrong-sensors.md",
+    DOCS / "how-to" / "every-reading-costs.md",
+    DOCS / "how-to" / "watch.md",
+]
+README = DOCS.parent / "README.md"
 PARAGRAPH = re.compile(r"^\S.*\n(?: +.*\n)*", re.MULTILINE)  # a line and what is indented under it
 SHOWN = re.compile(r"```sh\n(?P<commands>.*?)```(?P<between>\n*)(?P<text>```text\n(?P<output>.*?)```)?", re.DOTALL)
 CUT = "..."  # a block that begins with it shows the end of the output
@@ -19,7 +24,7 @@ def printed(commands: str, directory: Path) -> str:
     """What the last of these commands prints, without the names of files that were saved."""
     output = ""
     for line in commands.splitlines():
-        name, *arguments = shlex.split(line)
+        name, *arguments = shlex.split(line, comments=True)
         if name == "eccaht":
             print(line, file=sys.stderr)
             done = subprocess.run(
@@ -40,29 +45,31 @@ def shortened(output: str, shown: str) -> str:
     return "".join([f"{CUT}\n", *lines[start:]])
 
 
-def quoted(page: str, shown: str) -> str:
-    """The paragraphs that README shows, as the page has them: those that begin with the same word."""
-    known = {text.split()[0]: text for text in reversed(PARAGRAPH.findall(page))}
+def quoted(output: str, shown: str) -> str:
+    """The paragraphs that README shows, as they are printed: those that begin with the same word."""
+    known = {text.split()[0]: text for text in reversed(PARAGRAPH.findall(output))}
     return "".join(known.get(text.split()[0], text) for text in PARAGRAPH.findall(shown))
+
+
+def rewrite(page: Path, cut: Callable[[str, str], str], directory: Path) -> None:
+    """Put the outputs of its commands, cut to what it shows, into a page."""
+
+    def again(found: re.Match[str]) -> str:
+        output = printed(found["commands"], directory)
+        if found["text"] is None:
+            return found[0]
+        return f"```sh\n{found['commands']}```{found['between']}```text\n{cut(output, found['output'])}```"
+
+    page.write_text(SHOWN.sub(again, page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def main() -> None:
     """Write the pages again."""
-    page = PAGE.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as home:
-
-        def again(found: re.Match[str]) -> str:
-            output = printed(found["commands"], Path(home))
-            if found["text"] is None:
-                return found[0]
-            text = shortened(output, found["output"])
-            return f"```sh\n{found['commands']}```{found['between']}```text\n{text}```"
-
-        page = SHOWN.sub(again, page)
-    PAGE.write_text(page, encoding="utf-8")
-    identified = page.partition("## 3. Identify")[2]
-    text = README.read_text(encoding="utf-8")
-    README.write_text(QUOTED.sub(lambda found: quoted(identified, found[0]), text), encoding="utf-8")
+        for page in PAGES:
+            rewrite(page, shortened, Path(home))
+    with tempfile.TemporaryDirectory() as home:
+        rewrite(README, quoted, Path(home))
 
 
 if __name__ == "__main__":

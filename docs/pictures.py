@@ -1,4 +1,4 @@
-"""The pictures of README and docs, made by the commands that users type: `make picture`."""
+"""The pictures of docs but those of the page, made by the commands that users type: `make picture`."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def main() -> None:
         shrink(here / "drill.png", "drill.png", 1000)
         data = ("--model", "plant.model", "--data", "incident.csv")
         eccaht("identify", *data, "--plot", "incident.png", directory=here)
-        shrink(here / "incident.png", "incident.png", 900, colours=64)  # README shows it
+        shrink(here / "incident.png", "incident.png", 900, colours=64)
         eccaht("identify", *data, *QUESTION, "--plot", "evidence.png", directory=here)
         shrink(here / "evidence.png", "evidence.png", 1000)
 

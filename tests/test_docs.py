@@ -1,7 +1,9 @@
-"""The code in README and docs runs as printed, and what they name is there."""
+"""The code in docs runs as printed, and what they name is there."""
 
 import importlib
+import json
 import re
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 import eccaht
 from eccaht import Problem
+from eccaht.plants.example import write_example
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.streams.policies import CATALOGUE, Policy
 
@@ -20,7 +23,8 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "REA
 ROOMS: tuple[str, ...] = ("checks", "plants.data", "plants.diagnose", "plants.model")
 ROOMS += tuple(f"streams.{room}" for room in ("covariance", "designs", "limits", "measurements", "policies"))
 ROOMS += ("streams.posterior", "streams.run")
-LESSON = "policies/exploring.py"  # which docs/adding-a-policy.md lets the reader write
+LESSON = "policies/exploring.py"  # which docs/how-to/own-policy.md lets the reader write
+HOW_TO = ("batches", "choose-a-policy", "count-errors", "instruments", "own-posterior", "run-a-search")
 
 
 def code_of(page: str) -> str:
@@ -29,7 +33,7 @@ def code_of(page: str) -> str:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/guide.md", "docs/batches.md", "docs/confidence.md", "docs/joint.md", "docs/instruments.md"],
+    [f"docs/how-to/{name}.md" for name in HOW_TO],
 )
 def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -38,28 +42,47 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     exec(compile(code, page, "exec"), {"__name__": "__main__"})
 
 
-def test_the_policy_of_adding_a_policy_passes_the_suite(
+def test_the_page_on_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(eccaht, "calibrate", partial(eccaht.calibrate, drills=24), raising=False)  # defaults otherwise
+    _, _, truth = write_example(tmp_path)
+    page: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code_of("docs/how-to/python.md"), "docs/how-to/python.md", "exec"), page)
+    assert sorted(page["incident"].named) == sorted(json.loads(truth.read_text())["anomalies"])
+    assert page["alarms"][210:].all()
+    assert not page["alarms"][:190].any()
+    assert page["named"] == page["detector"].model_.names[2:3]
+
+
+def test_pages_are_short() -> None:
+    """But for tables of the reference and of what was measured."""
+    shelves = [path for path in PAGES if path.relative_to(ROOT / "docs").parts[0] not in ("reference", "measured")]
+    long = {path.name: len(TEXTS[path].split()) for path in shelves if path.name != "changelog.md"}
+    assert {name: words for name, words in long.items() if words > 2000} == {}
+
+
+def test_the_policy_of_own_policy_passes_the_suite(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = code_of("docs/adding-a-policy.md")
+    code = code_of("docs/how-to/own-policy.md")
     part, checked = code.split("from eccaht.checks import check_policy")
     assert len([line for line in part.splitlines() if line.strip()]) < 40
     assert 'check_policy("exploring")' in checked
     code = code.replace("from __future__ import annotations\n", "")
     monkeypatch.setattr("eccaht.streams.policies.catalogue.CATALOGUE", dict(CATALOGUE))
-    page: dict[str, Any] = {"__name__": "adding_a_policy"}
-    exec(compile(code, "docs/adding-a-policy.md", "exec"), page)
+    page: dict[str, Any] = {"__name__": "own_policy"}
+    exec(compile(code, "docs/how-to/own-policy.md", "exec"), page)
     assert capsys.readouterr().out.startswith("{'saving': 'only policies built by make_policy can be saved: ")
     assert isinstance(page["build"](Problem(np.eye(4), shift=2.0, n_anomalies=1, budget=1.0), 0), Policy)
 
 
 def test_texts_cite_what_a_reader_has() -> None:
     """The paper and docs/, not the notes from which the program was written."""
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *PAGES]
     code = [path for folder in ("src", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     assert len(code) > 100
     assert [path.name for path in (*pages, *code) if re.search(r"\bSPEC\b", path.read_text(encoding="utf-8"))] == []
-    cited = {page for path in code for page in re.findall(r"docs/[a-z-]+\.md", path.read_text(encoding="utf-8"))}
+    cited = {page for path in code for page in re.findall(r"docs/[a-z/-]+\.md", path.read_text(encoding="utf-8"))}
     assert sorted(page for page in cited if not (ROOT / page).is_file()) == []
 
 
@@ -98,9 +121,10 @@ def _is_there(name: str) -> bool:
 
 
 def test_pages_count_the_experiments_as_the_catalogue_does() -> None:
-    assert f"({len(EXPERIMENTS)} experiments," in TEXTS[ROOT / "docs" / "reproduction.md"]
+    paper = ROOT / "docs" / "paper"
+    assert f"({len(EXPERIMENTS)} experiments," in TEXTS[paper / "claims.md"]
     listed = re.findall(
-        r"^\| (\w+) \|.*`eccaht reproduce \1 --out results` \|$", TEXTS[ROOT / "docs" / "figures.md"], re.MULTILINE
+        r"^\| (\w+) \|.*`eccaht reproduce \1 --out results` \|$", TEXTS[paper / "figures.md"], re.MULTILINE
     )
     assert sorted(listed) == sorted(EXPERIMENTS)
 
@@ -115,32 +139,9 @@ def test_the_site_has_every_page_and_the_reference_every_public_name() -> None:
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r"[\w/-]+\.md", settings))
     assert listed == {path.relative_to(ROOT / "docs").as_posix() for path in PAGES}
-    reference = "".join(text for path, text in TEXTS.items() if path.parent.name == "api")
+    reference = "".join(text for path, text in TEXTS.items() if path.parent.name in ("python", "reference"))
     assert [name for name in eccaht.__all__ if f"`{name}`" not in reference] == []
     shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", reference, re.MULTILINE))
     rooms = [importlib.import_module(f"eccaht.{room}") for room in ROOMS]
     public = {name for room in rooms for name in room.__all__ if isinstance(getattr(room, name), type | FunctionType)}
     assert sorted(public - shown - {"Belief", "Capabilities"} - BETWEEN_FLOORS) == []  # two are among parts of a policy
-
-
-def test_the_readme_shows_one_small_picture() -> None:
-    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", TEXTS[ROOT / "README.md"])
-    assert (ROOT / picture).stat().st_size < 150_000
-
-
-def test_the_readme_quotes_the_guide_for_engineers() -> None:
-    """Whose commands and outputs are tested; `python docs/outputs.py` writes both."""
-    (quoted,) = re.findall(r"```text\n(.*?)```", TEXTS[ROOT / "README.md"], re.DOTALL)
-    guide = TEXTS[ROOT / "docs" / "engineers.md"]
-    assert quoted.startswith("3 of 24 sensors are wrong")
-    assert [part for part in quoted.split("...\n") if part not in guide] == []
-
-
-def test_the_demo_and_the_readme_need_nothing_to_guess() -> None:
-    """Both identify with a model and data alone."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n\t\t", "")
-    for text in (makefile, TEXTS[ROOT / "README.md"]):
-        lines = [line for line in text.splitlines() if "eccaht identify --model" in line]
-        assert lines
-        for line in lines:
-            assert set(re.findall(r"--[a-z]+", line)) <= {"--model", "--data", "--plot", "--html"}

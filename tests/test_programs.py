@@ -1,4 +1,4 @@
-"""The programs of docs/instrument-programs.md find the right streams of their simulators, and print what it shows."""
+"""The programs of docs/how-to/program-*.md find the right streams of their simulators, and print what is shown."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "docs" / "instrument-programs.md").read_text(encoding="utf-8")
+HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
 PROGRAM = re.compile(r"^```python\n(.*?)^```\n+```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-NAMES = ("multiplexer", "bluesky_plan", "pooled_tests", "network_paths", "agents")
-PROGRAMS = dict(zip(NAMES, PROGRAM.findall(PAGE), strict=True))
+PAGES = {path.stem.removeprefix("program-"): path.read_text(encoding="utf-8") for path in HOW_TO.glob("program-*.md")}
+PROGRAMS = {name: PROGRAM.findall(page)[0] for name, page in PAGES.items()}
 NEEDS = {
-    "multiplexer": ("pymeasure",),
-    "bluesky_plan": ("bluesky", "ophyd"),
+    "switch-matrix": ("pymeasure",),
+    "bluesky": ("bluesky", "ophyd"),
     "agents": ("bluesky", "ophyd", "bluesky_adaptive"),
 }
 
@@ -27,7 +27,7 @@ def output_of(name: str, directory: Path, then: str = "") -> str:
     for package in NEEDS.get(name, ()):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}, which the extra [test] installs")
-    file = directory / f"{name}.py"
+    file = directory / "program.py"  # never the name of a package that it imports
     file.write_text(PROGRAMS[name][0] + then, encoding="utf-8")
     alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, cwd=directory, check=False, env=alone)
@@ -35,8 +35,10 @@ def output_of(name: str, directory: Path, then: str = "") -> str:
     return done.stdout
 
 
-def test_every_block_of_the_page_is_a_program_or_its_output() -> None:
-    assert PAGE.count("```") == 4 * len(PROGRAMS)
+def test_a_page_is_listed_and_has_one_program_and_its_output() -> None:
+    index = (HOW_TO / "instrument-programs.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\(program-([a-z-]+)\.md\)", index)) == set(PAGES)
+    assert {page.count("```") for page in PAGES.values()} == {4}
 
 
 UNCUT = """
@@ -73,20 +75,20 @@ for defer in (True, False):
 """
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {"pooled_tests", "bluesky_plan"}))
+@pytest.mark.parametrize("name", sorted({*PROGRAMS} - {"pooled-tests", "bluesky"}))
 def test_a_program_prints_what_the_page_shows(name: str, tmp_path: Path) -> None:
     assert output_of(name, tmp_path) == PROGRAMS[name][1]
 
 
 def test_a_power_cut_changes_nothing(tmp_path: Path) -> None:
     """The beliefs are those of a laboratory whose power never failed, to the last bit."""
-    shown = PROGRAMS["pooled_tests"][1]
-    assert output_of("pooled_tests", tmp_path, UNCUT) == f"{shown}beginning with 0 wells pending\nTrue\n"
+    shown = PROGRAMS["pooled-tests"][1]
+    assert output_of("pooled-tests", tmp_path, UNCUT) == f"{shown}beginning with 0 wells pending\nTrue\n"
 
 
 def test_a_paused_plan_goes_on(tmp_path: Path) -> None:
     """A deferred pause waits for the checkpoint; an immediate one repeats the measurement since the last one."""
-    printed = output_of("bluesky_plan", tmp_path, PAUSED)
-    assert printed.startswith(PROGRAMS["bluesky_plan"][1])
+    printed = output_of("bluesky", tmp_path, PAUSED)
+    assert printed.startswith(PROGRAMS["bluesky"][1])
     assert "deferred 5 5\n" in printed
     assert "immediate 5 6\n" in printed

@@ -28,13 +28,13 @@ def faults(kind: str, count: int, seed: int) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("kind", "count"), [("policies", 80), ("models", 30)])
+@pytest.mark.parametrize(("kind", "count"), [("policies", 80), ("models", 30), ("watches", 30)])
 def test_hostile_files(kind: str, count: int) -> None:
     assert faults(kind, count, seed=0) == ""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "count"), [("policies", 8000), ("models", 4000)])
+@pytest.mark.parametrize(("kind", "count"), [("policies", 8000), ("models", 4000), ("watches", 4000)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_hostile_files(kind: str, count: int, seed: int) -> None:
     assert faults(kind, count, seed) == ""

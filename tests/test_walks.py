@@ -14,7 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import eccaht
 from eccaht.cli.main import load, run
+from eccaht.plants.incident.words import lines
 from tests import walks
 from tests.service import plants
 from tests.service.service import PLANT, Service, running
@@ -32,6 +34,19 @@ def of_command(command: str, **options: Any) -> list[str]:
         with walks.traced() as entered:
             load(command)(**options)
     return [file for file in walks.walked(entered) if file != "cli/main.py"]
+
+
+def of_identify(model: str, data: str) -> list[str]:
+    """The files of what `eccaht identify` calls: a model from its file, an answer, and the answer in words."""
+
+    def identify() -> None:
+        answer = eccaht.load_model(model).identify(data)
+        assert lines(answer, answer.clock)[0].startswith("3 of 24 sensors")
+
+    identify()
+    with walks.traced() as entered:
+        identify()
+    return walks.walked(entered)
 
 
 def of_a_row(folder: Path) -> list[str]:
@@ -65,7 +80,7 @@ def all_walks(folder: Path) -> dict[str, list[str]]:
         assert run(["calibrate", str(folder / "history.csv"), *drills]) == 0
     options = {"model": Path(model), "data": [folder / "incident.csv"]}
     return {
-        "identify": of_command("identify", **options),
+        "identify": of_identify(model, str(folder / "incident.csv")),
         "watch": of_command("watch", **options),
         "a row into the service": of_a_row(folder / "service"),
     }

@@ -19,7 +19,8 @@ import numpy as np
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
 from eccaht.checks.policy import require_sound
 from eccaht.plants.diagnose import diagnose
-from eccaht.plants.incident.answer import kept
+from eccaht.plants.front import calibrate, load_watch
+from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import drill_history, keeping
 from eccaht.plants.incident.naming import name_sensors
 from eccaht.plants.model.calibration import calibrate_with_windows
@@ -93,6 +94,20 @@ def models(folder: Path) -> Iterator[bytes]:
         model, windows = calibrate_with_windows(folder / "h.csv", estimator=estimator)
         keeping(model, drill_history(model, windows, runs=150)).save(folder / "sound")
         yield (folder / "sound").read_bytes()
+
+
+def watches(folder: Path) -> Iterator[bytes]:
+    """Files of watches of rows: in the middle of a window, and with doubted rows."""
+    history(folder / "h.csv")
+    watch = calibrate(folder / "h.csv", drills=0).watch()
+    for k in range(40):
+        minute = np.datetime64("2024-05-01T08:00", "us") + np.timedelta64(20 * k, "s")
+        watch.update(np.full(len(watch.model.names), 0.1 * k), minute)
+    watch.save(folder / "sound")
+    yield (folder / "sound").read_bytes()
+    watch.update(np.zeros(len(watch.model.names)), np.datetime64("2024-06-01", "us"))
+    watch.save(folder / "sound")
+    yield (folder / "sound").read_bytes()
 
 
 # -- how they are damaged ------------------------------------------------------------------------------
@@ -228,6 +243,15 @@ def use_model(path: Path) -> None:
     model.prepare(path.parent / "h.csv")
 
 
+def use_watch(path: Path) -> None:
+    """Load a watch and give it rows, if it can be loaded."""
+    watch = load_watch(path)
+    for k in range(60, 70):
+        minute = np.datetime64("2024-05-01T08:00", "us") + np.timedelta64(20 * k, "s")
+        watch.update(np.full(len(watch.model.names), 0.1 * k), minute)
+    watch.save(path)
+
+
 def attempt(use: Callable[[Path], None], path: Path) -> str:
     """ "refused" in one line, "taken" and soundly used, or what went wrong."""
     try:
@@ -241,8 +265,8 @@ def attempt(use: Callable[[Path], None], path: Path) -> str:
 
 def trials(kind: str, count: int, seed: int, folder: Path) -> Iterator[str]:
     """What is wrong with each of so many hostile files that something is wrong with."""
-    sound = list({"policies": policies, "models": models}[kind](folder))
-    use = {"policies": use_policy, "models": use_model}[kind]
+    sound = list({"policies": policies, "models": models, "watches": watches}[kind](folder))
+    use = {"policies": use_policy, "models": use_model, "watches": use_watch}[kind]
     rng, path = np.random.default_rng(seed), folder / "hostile"
     for data in sound:
         path.write_bytes(data)

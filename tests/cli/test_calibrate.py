@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from eccaht.cli.main import run
-from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.counts import kept
 from eccaht.plants.model.model import load_model
 from tests.plants.model.histories import clock, history, signals, write_csv
 
@@ -87,16 +87,15 @@ def test_drills_and_the_default_rate_are_in_the_last_lines(tmp_path: Path, capsy
     assert run(["calibrate", str(path), "--out", str(out), "--drills", "70"]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    drills, rate, saved = said.out.splitlines()[-3:]
-    assert re.match(
-        r"On your own history: \d\d faults drilled, .* in 10 hours without a fault \(0.33 expected\)", drills
-    )
-    assert rate == "Default false-alarm rate: one in 30 hours, which is what a history of this length can carry"
+    *drills, rate, saved = said.out.splitlines()[-5:]
+    assert re.match(r"On your own history: \d\d of \d\d injected faults were found, \d+ with exactly the", drills[0])
+    assert re.match(r"Without a fault: \d+ false alarms? in 10 hours \(0.33 expected\)", drills[2])
+    assert rate == "Default false-alarm rate: one in 30 hours, which is what a history of this length can carry."
     assert saved == f"Saved {out}"
     drilled = kept(load_model(out))
     assert drilled is not None
     assert 50 < drilled.counts.drills <= 70
-    assert drilled.counts.line(60.0) == drills
+    assert drilled.counts.line(60.0) == " ".join(drills)
 
 
 def test_long_histories_carry_one_false_alarm_a_month(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,3 +256,50 @@ def test_an_old_model_stays_if_the_new_one_fails(tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_bytes(b"")
     assert run(["calibrate", str(tmp_path / "h.csv"), "--out", str(tmp_path / "m")]) == 2
     assert (tmp_path / "m").read_bytes() == before
+
+
+def test_a_model_is_brought_up_to_date_and_written_only_if_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new, model = history(tmp_path / "h.csv", rows=600, step=60), tmp_path / "n.csv", tmp_path / "m"
+    header, *rows = old.read_text().splitlines(keepends=True)
+    old.write_text("".join([header, *rows[:450]]))
+    new.write_text("".join([header, *rows[450:]]))
+    assert run(["calibrate", str(old), "--out", str(model), "--no-drill"]) == 0
+    capsys.readouterr()
+    update = ["calibrate", "--update", str(model), str(old), "--data", str(new), "--drills", "20"]
+    assert run(update) == 0
+    out = capsys.readouterr().out
+    assert "The new model: 150 windows of the new data; 300 of the old history were kept and 150 dropped" in out
+    assert "Both models on the new windows, with the same faults injected:" in out
+    assert out.splitlines()[-1] == "Nothing was written: --out MODEL writes the new model."
+    assert max(map(len, out.splitlines())) <= 100
+    later = tmp_path / "later"
+    assert run([*update[:-2], "--no-drill", "--out", str(later), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["model"], document["n_windows"]) == (str(later), 450)
+    assert document["update"]["better"] is None
+    assert load_model(later).n_windows == 450
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--update", "m"], "give --data FILE, the new rows"),
+        (["--data", "m"], "give --update MODEL"),
+        (["--update", "m", "--data", "m", "--window", "5s"], "--window is settled by the model"),
+        ([], "give FILE..., a history to calibrate on"),
+        (["m"], "give --out MODEL"),
+    ],
+)
+def test_what_lacks_or_is_too_much_is_said_in_one_line(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m").write_text("")
+    assert run(["calibrate", *arguments]) == 2
+    assert message in capsys.readouterr().err

@@ -51,6 +51,32 @@ def test_the_files_have_what_real_ones_have(tmp_path: Path, capsys: pytest.Captu
         assert moved == pytest.approx(1.349 * BIAS if tag in wrong else 0.0, abs=0.35)
 
 
+@pytest.mark.parametrize(("kind", "raised", "replayed"), [("replay", 0, 1), ("concealed", 1, 2)])
+def test_a_replayed_sensor_shows_the_two_hours_before_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, raised: int, replayed: int
+) -> None:
+    assert run(["example", "--kind", kind, "--out", str(tmp_path), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    truth, (_, incident, _) = printed["truth"], printed["files"]
+    assert [len(truth["bias"]), len(truth["replayed"])] == [raised, replayed]
+    assert truth["anomalies"] == [*truth["bias"], *truth["replayed"]]
+    assert any(set(truth["anomalies"]) <= set(section) for section in SECTIONS.values())
+    table = pl.read_csv(incident, try_parse_dates=True)
+    both = table.join(table.with_columns(pl.col("time") + pl.duration(hours=2)), on="time", suffix=" before")
+    assert both.height > 700
+    for tag in TAGS:
+        pairs = both.select(tag, f"{tag} before").drop_nulls()
+        again = (pairs[tag] == pairs[f"{tag} before"]).mean()
+        assert again == (1.0 if tag in truth["replayed"] else pytest.approx(0.0, abs=0.05))
+
+
+def test_another_kind_is_refused_with_those_that_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["example", "--kind", "drift", "--out", str(tmp_path)]) == 2
+    assert "concealed" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="unknown kind of incident 'drift': use step, replay, concealed"):
+        write_example(tmp_path, kind="drift")
+
+
 def test_a_directory_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert run(["example", "--out", str(tmp_path / "file")]) == 2

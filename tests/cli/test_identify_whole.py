@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -49,9 +47,8 @@ class Asked:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    stand_in, module = Asked(), ModuleType("eccaht.plants.incident.investigate")
-    module.investigate_incident = stand_in  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    stand_in = Asked()
+    monkeypatch.setattr("eccaht.plants.front.model.investigate_incident", stand_in)
     return stand_in
 
 

@@ -146,7 +146,7 @@ def test_without_drills_there_is_a_caution_and_no_confidence(plant: Path, capsys
     assert any("drill the model" in caution for caution in document["cautions"])
 
 
-def test_how_the_data_differ_from_the_history_is_printed_before_the_answer(
+def test_how_the_data_differ_from_the_history_is_printed_with_the_answer(
     plant: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [line.split(",") for line in (plant / "incident.csv").read_text().splitlines()]
@@ -156,5 +156,5 @@ def test_how_the_data_differ_from_the_history_is_printed_before_the_answer(
     capsys.readouterr()
     assert run(["identify", "--model", str(plant / "plant.model"), "--data", str(coarse)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("CAUTION: the new data are rounded more than the history (T-1, T-2, T-3")
+    assert "\nCAUTION: the new data are rounded more than the history (T-1, T-2, T-3" in out
     assert "2 of 6 sensors " in out

@@ -64,7 +64,7 @@ def test_the_overview_counts_the_windows(service: Service) -> None:
     whole = get(service, BASE)
     assert whole["sensors"] == list(plants.NAMES)
     rate = "at most one false alarm in 66.7 minutes in the mean"
-    assert whole["promise"] == f"{rate}, estimated on 700 windows of the history"
+    assert whole["false_alarm_rate"] == f"{rate}, estimated on 700 windows of the history"
     assert whole["still"] == row["still"] == {"stuck": [], "silent": [], "range": []}
 
 

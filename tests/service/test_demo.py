@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import sqlalchemy as sa
 
-from eccaht.plants.example import TAGS
 from eccaht.service import demo
 from eccaht.service.rows import Rows
 from eccaht.service.runtime.engine import Runtime
@@ -35,7 +34,7 @@ def test_faults_are_found_with_the_right_sensors_and_nothing_else_is(tmp_path: P
         digest, _ = await engine.add_model(demo.calibrated(0).to_bytes(), demo.MODEL, "test")
         await engine.put_plant(demo.PLANT, digest, PlantOptions(false_alarms=demo.FALSE_ALARMS), "test")
         for k in range(0, len(rows), 100):
-            await engine.submit(demo.PLANT, Rows(times[k : k + 100], TAGS, rows[k : k + 100]), source="test")
+            await engine.submit(demo.PLANT, Rows(times[k : k + 100], demo.NAMES, rows[k : k + 100]), source="test")
         await engine.stop()
 
     asyncio.run(run())
@@ -49,9 +48,14 @@ def test_faults_are_found_with_the_right_sensors_and_nothing_else_is(tmp_path: P
     for fault in faults:
         mine = [row for row in events if fault.first <= second[row.number] < fault.last]
         assert second[mine[0].number] - fault.first < (_DRIFTED if fault.kind == "drift" else _SOON)
-        wrong, named = {TAGS[k] for k in fault.sensors}, {name for row in mine for name in row.document["sensors"]}
+        wrong, named = (
+            {demo.NAMES[k] for k in fault.sensors},
+            {name for row in mine for name in row.document["sensors"]},
+        )
         assert wrong <= named
         exact += wrong == named
         begun = [number for number in begun if not fault.first <= second[number] < fault.last]
     assert exact >= 0.75 * _FAULTS
     assert begun == []  # nothing begins while nothing is wrong
+    alarms = [row.document for row in events if row.kind == "alarm" and "stuck" not in row.document["kinds"]]
+    assert all(alarm["confidence"] is not None for alarm in alarms)  # the model was drilled

@@ -53,6 +53,10 @@ def row_of(page: Page, plant: str) -> Locator:
     return page.locator(f'tr[data-key="{plant}"]')
 
 
+def sensor_row(page: Page, sensor: str) -> Locator:
+    return page.get_by_role("region", name="Sensors", exact=True).get_by_role("row").filter(has_text=sensor)
+
+
 def until(page: Page, condition: Callable[[], bool]) -> None:
     """Wait for what routes of a page report."""
     for _ in range(1000):
@@ -110,9 +114,9 @@ def test_an_alarm_arrives_while_one_looks(service: Service, pages: Pages, operat
     service.plant("watched")
     page = pages.open(operator)
     row = row_of(page, "watched")
-    expect(row.locator('[data-kind="quiet"]')).to_have_text("quiet")
+    expect(row.locator('[data-kind="quiet"]')).to_have_text("normal")
     service.send("watched", 10, ("TT-101",))
-    expect(row.locator('[data-kind="alarm"]')).to_have_text("alarm")
+    expect(row.locator('[data-kind="alarm"]')).to_have_text("in alarm")
     expect(row).to_contain_text("TT-101")
     expect(page.locator("#alarms")).to_have_text(re.compile("^New alarm in watched: .*TT-101"))
     expect(page).to_have_title(re.compile("alarm"))
@@ -133,10 +137,11 @@ def test_operators_acknowledge_shelve_and_take_back(service: Service, pages: Pag
     dialog.get_by_label("Sensor", exact=True).select_option(HOSTILE)
     dialog.get_by_label("For", exact=True).select_option("30 minutes")
     dialog.get_by_role("button", name="Shelve").click()
-    expect(page.locator(".shelved")).to_contain_text(HOSTILE)
-    page.get_by_role("button", name="Take back").click()
-    page.get_by_role("dialog").get_by_role("button", name="Take back").click()
-    expect(page.locator(".shelved")).to_have_count(0)
+    row = sensor_row(page, HOSTILE)
+    expect(row).to_contain_text(re.compile("shelved.*until 2026-03-01 08:30"))
+    row.get_by_role("button", name="Unshelve").click()
+    page.get_by_role("dialog").get_by_role("button", name="Unshelve").click()
+    expect(row.locator('[data-kind="normal"]')).to_be_visible()
 
 
 def test_the_present_state_becomes_the_new_normal(service: Service, pages: Pages, operator: str) -> None:
@@ -149,8 +154,12 @@ def test_the_present_state_becomes_the_new_normal(service: Service, pages: Pages
     expect(dialog).to_have_count(0)
     service.send("changed", 60, ("TT-101",))
     expect(page.locator(".alarm-box")).to_have_count(0)
-    expect(page.locator(".plant-head")).to_contain_text("quiet")
-    expect(page.locator("section", has_text="Incidents").first).to_contain_text("over")
+    expect(page.locator(".plant-head")).to_contain_text("normal")
+    expect(page.locator("section", has_text="Incidents").first).to_contain_text("returned to normal, not acknowledged")
+    page.locator("section", has_text="Incidents").get_by_role("link").first.click()
+    expect(page.locator(".over-box li")).to_have_text(
+        re.compile(r"^TT-101 read 1\d(\.\d)? higher than the other sensors predicted, from .* to 2026-03-01 08:0.*\.$")
+    )
 
 
 def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages, operator: str, tmp_path: Path) -> None:
@@ -185,7 +194,7 @@ def test_a_stretch_without_rows_of_a_source_is_shown(
 def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, operator: str) -> None:
     service.plant("blind")
     page = pages.open(operator, "#/plant/blind")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("quiet")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("normal")
     service.skip("blind", 200)
     service.send("blind", 3)
     service.skip("blind", -150)
@@ -485,7 +494,7 @@ def test_a_plant_without_times_is_shown_by_its_rows(service: Service, pages: Pag
     service.counted_plant("counted")
     service.send("counted", 10, ("TT-101",))
     page = pages.open(operator, "#/plant/counted")
-    expect(page.locator(".alarm-box")).to_contain_text(re.compile(r"Wrong since row 3\d.*raised at row 3\d"))
+    expect(page.locator(".alarm-box")).to_contain_text(re.compile(r"Onset row 3\d.*raised at row 3\d"))
     expect(page.locator(".plant-head")).to_contain_text("39 of 1 row")
     ticks = page.locator(".plot .xtick text")
     expect(ticks.first).to_have_text(re.compile("^row "))
@@ -495,12 +504,105 @@ def test_a_plant_without_times_is_shown_by_its_rows(service: Service, pages: Pag
     page.get_by_role("button", name="Back to now").click()
     service.send("counted", 60)
     expect(page.locator(".plant-head")).to_contain_text("row 99")
-    expect(page.locator("section", has_text="Incidents").first).to_contain_text(re.compile(r"over.*\d rows"))
+    expect(page.locator("section", has_text="Incidents").first).to_contain_text(
+        re.compile(r"returned to normal.*\d rows")
+    )
     page.get_by_role("button", name="Shelve a sensor").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Sensor", exact=True).select_option("PT-102")
     dialog.get_by_label("For").select_option("100 rows")
     dialog.get_by_role("button", name="Shelve").click()
-    expect(page.locator(".shelved")).to_contain_text("PT-102 until row 200")
+    expect(sensor_row(page, "PT-102")).to_contain_text("until row 200")
     page.locator("section", has_text="Incidents").get_by_role("link").first.click()
     expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("^From row "))
+
+
+def test_sensors_are_listed_with_their_state_filtered_and_drawn(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "listed", "TT-101")
+    page = pages.open(operator, "#/plant/listed")
+    row = sensor_row(page, "TT-101")
+    expect(row.locator('[data-kind="alarm"]')).to_have_text("in alarm")
+    expect(row).to_contain_text(re.compile(r"reads 1\d(\.\d)? higher than the other sensors predict, since 2026-03-01"))
+    expect(row).to_contain_text("2026-03-01 08:00:38")
+    expect(row.locator(".spark-line")).to_have_attribute("d", re.compile("^M0"))
+    listed = page.get_by_role("region", name="Sensors", exact=True)
+    names = listed.locator("td.sensor-cell button")
+    expect(names).to_have_count(len(SENSORS))
+    expect(names.first).to_have_text("TT-101")  # what needs an operator comes first
+    listed.get_by_role("button", name=f"{len(SENSORS) - 1} normal").click()
+    expect(names).to_have_count(len(SENSORS) - 1)
+    listed.get_by_label("Find a sensor").fill("pt-")
+    expect(names).to_have_text(["PT-101", "PT-102"])
+    listed.get_by_role("columnheader", name="Sensor").get_by_role("button").dblclick()
+    expect(names).to_have_text(["PT-102", "PT-101"])
+    names.first.click()
+    expect(page.get_by_role("button", name="Do not draw PT-102")).to_be_visible()
+    expect(page.locator(".plot .annotation-text", has_text="PT-102")).to_have_count(1)
+
+
+def test_of_many_sensors_a_few_are_shown_until_one_asks_for_all(service: Service, pages: Pages, operator: str) -> None:
+    service.plant("many")
+    page = pages.open(operator, None)
+
+    def answer(route: Route) -> None:
+        row = {"since": None, "until": None, "kind": None, "size": None, "value": 1.0, "heard": "2026-03-01T08:00:00Z"}
+        found = [{**row, "sensor": f"T{k} [°C]", "state": "normal", "recent": [1.0, None, 2.0]} for k in range(200)]
+        route.fulfill(json={"sensors": [*found, {**found[0], "sensor": "late", "state": "silent"}]})
+
+    page.route("**/api/plants/many/sensors", answer)
+    page.goto("/#/plant/many")
+    names = page.locator("td.sensor-cell button:visible")
+    expect(names).to_have_count(12)
+    assert names.all_inner_texts()[:3] == ["late", "T0", "T1"]
+    expect(sensor_row(page, "T3").first).to_contain_text("1\u00a0°C")
+    page.get_by_role("button", name="Show all 201").click()
+    expect(names).to_have_count(201)
+
+
+def test_an_alarm_is_a_sentence_with_severity_and_confidence(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "told")
+    page = pages.open(operator, "#/plant/told")
+    box = page.locator(".alarm-box")
+    expect(box.locator("li")).to_have_text(
+        re.compile(r"^TT-101 reads 1\d(\.\d)? higher than the other sensors predict, since 2026-03-01 08:00:3\d\.$")
+    )
+    expect(box).to_contain_text("Confidence: not estimated, since the model was not drilled.")
+    expect(box.locator(".severity")).to_have_text("severity high")
+    expect(page.get_by_text("high from 3 sensors")).to_be_hidden()
+    box.get_by_text("Severity:").click()
+    expect(page.get_by_text("high from 3 sensors")).to_be_visible()
+
+
+def test_confidence_is_shown_wherever_it_was_estimated(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "sure")
+    page = pages.open(operator, None)
+
+    def changed(url: str, **more: object) -> None:
+        page.route(url, lambda route: route.fulfill(json={**route.fetch().json(), **more}))
+
+    changed("**/api/plants/sure", drilled=True)  # at the alarm there was none
+    changed("**/api/plants/sure/incidents/*", confidence=0.63)
+    page.goto("/#/plant/sure")
+    expect(page.locator(".alarm-box")).to_contain_text("faulty: 63 % by all windows of the incident")
+    page.get_by_role("link", name="Open the incident").click()
+    expect(page.locator(".alarm-box")).to_contain_text("faulty: 63 % by all windows of the incident")
+
+
+def test_units_are_read_from_the_names_of_sensors(pages: Pages, operator: str) -> None:
+    page = pages.open(operator)
+    shown = """async names => {
+        const { label, withUnit } = await import("/static/units.js");
+        return names.map(name => [label(name), withUnit("1", name)]);
+    }"""
+    units = {
+        "Temp [°C]": ("Temp", "1\u00a0°C"),
+        "flow (m3/h)": ("flow", "1\u00a0m3/h"),
+        "flow (kg/s)": ("flow", "1\u00a0kg/s"),
+        "load [W/m^2]": ("load", "1\u00a0W/m^2"),
+        "level (%)": ("level", "1\u00a0%"),
+        "Valve (spare)": ("Valve (spare)", "1"),
+        "T [1]": ("T [1]", "1"),
+        "TT-301": ("TT-301", "1"),
+        "[bar]": ("[bar]", "1"),
+    }
+    assert page.evaluate(shown, list(units)) == [list(parts) for parts in units.values()]

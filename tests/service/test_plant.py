@@ -22,7 +22,8 @@ from eccaht.plants.watch.session import Session
 from eccaht.service.rows import Rows
 from eccaht.service.runtime import past
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.views import PlantView
+from eccaht.service.runtime.sensors import RECENT, sensor_rows
+from eccaht.service.runtime.views import PlantView, severity, severity_now
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store
 from eccaht.service.store.history import Span
@@ -121,9 +122,44 @@ def test_a_sensor_out_of_range_is_an_alarm_of_its_own(store: Store) -> None:
     values[20 * plants.ROWS :, 3] += 60.0
     view = served(store, split(times, values))
     assert view.state == "alarm"
-    assert view.still == {"stuck": (), "silent": (), "range": ("d",)}
+    assert {kind: list(names) for kind, names in view.still.items()} == {"stuck": [], "silent": [], "range": ["d"]}
     assert view.suspects[0]["sensor"] == "d"
     assert view.suspects[0]["kind"] == "range"
+
+
+def test_the_list_of_sensors_has_state_and_last_reading_of_each(store: Store) -> None:
+    times, values = plants.recording(80)
+    values = columns(values)
+    values[70 * plants.ROWS :, 1] += 5.0
+    values[60 * plants.ROWS :, 2] = 10.5
+    values[10 * plants.ROWS :, 3] = np.nan
+    view = served(store, split(times, values))
+    with store.read() as connection:
+        rows = {row["sensor"]: row for row in sensor_rows(connection, view)}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "a": "normal", "b": "alarm", "c": "stuck", "d": "silent", "e": "normal"
+    }  # fmt: skip
+    assert rows["a"]["heard"] == rows["b"]["heard"] == "2026-03-01T08:02:36+00:00"  # the last window waits for more
+    assert rows["a"]["value"] == pytest.approx(values[78 * plants.ROWS : 79 * plants.ROWS, 0].mean(), abs=0.1)
+    assert rows["b"]["since"] == "2026-03-01T08:02:20+00:00"
+    assert rows["b"]["size"] == pytest.approx(5.0, abs=1.5)
+    assert rows["c"]["value"] == pytest.approx(10.5)
+    assert rows["d"]["value"] is None
+    assert rows["d"]["heard"] == "2026-03-01T08:00:18+00:00"  # longer ago than the windows that are listed
+    assert all(len(row["recent"]) == RECENT for row in rows.values())
+    assert severity_now(view) == "high"  # three sensors
+
+
+def test_severity_grows_with_sensors_and_evidence_and_survives_a_restart(store: Store) -> None:
+    assert [severity(*of) for of in ((1, 2.0), (1, 100.0), (2, 2.0), (1, 1e6), (3, 2.0))] == [
+        "low", "medium", "medium", "high", "high"
+    ]  # fmt: skip
+    times, values = plants.recording(30, wrong=slice(20, 30))
+    parts = split(times, columns(values))
+    peak = served(store, parts).peak
+    emptied(store)
+    assert peak > 1.0
+    assert served(store, parts, killed=True).peak == peak
 
 
 def test_a_sensor_that_is_back_in_range_is_reported(store: Store) -> None:
@@ -131,7 +167,7 @@ def test_a_sensor_that_is_back_in_range_is_reported(store: Store) -> None:
     values = columns(values)
     values[20 * plants.ROWS : 30 * plants.ROWS, 3] += 60.0
     view = served(store, split(times, values))
-    assert view.still["range"] == ()
+    assert not view.still["range"]
     kinds = [(document["event"], tuple(document["sensors"])) for _, _, document in kept(store)[1]]
     for kind in ("range", "alarm", "in range", "over"):
         assert (kind, ("d",)) in kinds
@@ -146,7 +182,7 @@ def test_a_sensor_that_is_stuck_predicts_nothing(store: Store) -> None:
         values[20 * plants.ROWS :, 3] = reading
         emptied(store)
         view = served(store, split(times, values))
-        assert view.still["stuck" if reading > 0 else "silent"] == ("d",)
+        assert list(view.still["stuck" if reading > 0 else "silent"]) == ["d"]
         with store.read() as connection:
             span = Span(microseconds(plants.START), 1 << 60)
             found = past.series(connection, view, ["a", "d"], span, 1 << 40)["series"]

@@ -68,6 +68,8 @@ def test_every_endpoint_has_the_scope_of_the_table(service: Service) -> None:
             wanted = "ingest"
         elif path in ("/audit", "/outbox") or method in ("PUT", "DELETE") or (method, path) == ("POST", "/models"):
             wanted = "admin"
+        elif "/retraining" in path:
+            wanted = "read" if (method, path) == ("GET", f"/plants/{PLANT}/retraining") else "admin"
         else:
             wanted = "read" if method == "GET" else "operate"
         assert scope == wanted, (method, path)

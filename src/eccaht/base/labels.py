@@ -34,7 +34,7 @@ def by_name(value: Any, names: Sequence[str] | None, what: str, *, absent: float
     >>> by_name({"b": 2.0, "a": 1.0}, ["a", "b"], "shift"), by_name(3.0, None, "shift")
     ([1.0, 2.0], 3.0)
     """
-    given = _mapping(value)
+    given = named_values(value)
     if given is None:
         return value
     if names is None:
@@ -49,7 +49,7 @@ def by_name(value: Any, names: Sequence[str] | None, what: str, *, absent: float
     return [absent if (entry := given.get(name, absent)) is None else entry for name in names]
 
 
-def _mapping(value: Any) -> Mapping[Any, Any] | None:
+def named_values(value: Any) -> Mapping[Any, Any] | None:
     """A dict as it is, a series with an index of names as a dict."""
     if isinstance(value, Mapping):
         return value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,32 +14,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from eccaht.base.files import replacing
 from eccaht.base.presentation.text import counted, lasting
-from eccaht.cli.output import (
-    Bar,
-    DecimalComma,
-    Json,
-    check_outputs,
-    deliver,
-    note,
-    option,
-    saved,
-    show_lines,
-    shown_progress,
-)
-from eccaht.plants import ColumnReport, Model, Windows, usual_rate
-from eccaht.plants import model as models
-from eccaht.plants.incident.answer import kept
+from eccaht.cli.output import PAGES, DecimalComma, Inputs, Json, check_outputs, deliver, note, option, saved, show_lines
+from eccaht.plants import Model, Notation, usual_rate
+from eccaht.plants.data.cleaning import HEADINGS
+from eccaht.plants.front import calibrate as calibrate_history
+from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import RUNS
-from eccaht.plants.incident.trials import FEWEST_WINDOWS
-
-_HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
-_SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
 
 
 def calibrate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, gzipped CSV or Parquet.")],
-    out: Annotated[Path, option("MODEL", "Where the model goes.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE...", help="CSV, gzipped CSV or Parquet.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, option("MODEL", "Where the model goes; without it --update only compares.")] = None,
     columns: Annotated[list[str] | None, option("NAMES", "Only these, as a,b or 1_*. [default: all]")] = None,
     exclude: Annotated[list[str] | None, option("NAMES", "All but these.")] = None,
     time_column: Annotated[str | None, option("NAME", "Or Date,Time for two. [default: found by itself]")] = None,
@@ -59,6 +50,9 @@ def calibrate(
     no_drill: Annotated[bool, option(None, "Do not estimate how well faults would be found.", "--no-drill")] = False,
     start: Annotated[str | None, option("TIME", "Leave out rows before then, as 2017-09-25T18:00.")] = None,
     stop: Annotated[str | None, option("TIME", "Leave out rows from then on.")] = None,
+    report: Annotated[Path | None, option("PAGE", "Write a page of columns, drills and diagnosis.")] = None,
+    update: Annotated[Path | None, option("MODEL", "Bring this model up to date with --data.")] = None,
+    data: Annotated[list[Path] | None, option("FILE", "With --update: new rows; repeat it for several files.")] = None,
     as_json: Json = False,
 ) -> None:
     """Turn a history of normal operation into a model.
@@ -70,46 +64,71 @@ def calibrate(
     What each sensor should read follows from all others now and all sensors in the window before; how rare a deviation
     is, is counted on halves of the history by fits to the other half. Then faults are put into stretches of the history
     and searched for, so that 'eccaht identify' can say how often such an answer is right.
+
+    --update MODEL HISTORY... --data NEW drops the oldest windows of the history and adds the new ones, without the
+    incidents that the model finds there. Both models are then drilled on the new windows, and it says which is better;
+    --out writes the new one. A model file holds no rows: without HISTORY the new model knows the new rows alone.
     """
-    check_outputs({"--out": out}, {"FILE": files})
-    with shown_progress("reading", 1.0) as bar:
-        model, windows = models.calibrate_with_windows(
-            files,
-            columns=columns,
-            exclude=exclude or (),
-            time_column=time_column,
-            row_interval=row_interval,
-            timezone=timezone,
-            decimal_comma=decimal_comma,
-            header=not no_header,
-            window=window,
-            estimator=estimator,
-            ridge=ridge,
-            start=start,
-            stop=stop,
-            progress=lambda share, stage: bar.stage(stage, share),
+    inputs: Inputs = {"FILE": files or [], "--update": update, "--data": data or []}
+    check_outputs({"--out": out, "--report": report}, inputs, {"--report": PAGES})
+    if report is not None:
+        find_spec("matplotlib")  # if it is missing, that is reported before the work starts
+    if update is not None or data:
+        from eccaht.cli.update import update_calibration
+
+        fixed: dict[str, object] = {
+            "--columns": columns,
+            "--exclude": exclude,
+            "--time-column": time_column,
+            "--window": window,
+        }
+        fixed |= {"--row-interval": row_interval, "--ridge": ridge, "--start": start, "--stop": stop}
+        update_calibration(
+            update,
+            files or [],
+            data or [],
+            fixed,
+            notation=Notation(timezone, decimal_comma, False if no_header else None),
+            drills=0 if no_drill else drills,
+            out=out,
+            report=report,
+            as_json=as_json,
         )
-        if not no_drill:
-            model = _drilled(model, windows, drills, bar)
+        return
+    if not files or out is None:
+        raise ValueError(f"give {'--out MODEL, the file to write' if files else 'FILE..., a history to calibrate on'}")
+    model = calibrate_history(
+        files,
+        columns=columns,
+        exclude=exclude or (),
+        time_column=time_column,
+        row_interval=row_interval,
+        timezone=timezone,
+        decimal_comma=decimal_comma,
+        header=not no_header,
+        window=window,
+        estimator=estimator,
+        ridge=ridge,
+        drills=0 if no_drill else drills,
+        start=start,
+        stop=stop,
+        note=note,
+    )
     deliver(
-        [saved(out, model.save)],
-        show=lambda: _print(model),
-        document=lambda written: document(model, *written),
+        [saved(out, model.save), saved(report, lambda page: save_report(model, out, page))],
+        show=lambda: print_model(model),
+        document=lambda written: document(model, str(out) if str(out) in written else None),
         as_json=as_json,
     )
 
 
-def _drilled(model: Model, windows: Windows, runs: int, bar: Bar) -> Model:
-    """The model with what was counted on faults in its own history; without, and a note, where it is too short."""
-    from eccaht.plants import drill_history
-    from eccaht.plants.incident.drill import keeping
+def save_report(model: Model, out: Path | None, page: Path) -> None:
+    """Write the page about a calibration."""
+    from eccaht.plants.incident.calibration_page import write_calibration
 
-    if len(windows.values) < FEWEST_WINDOWS:
-        many = f"the history has {len(windows.values)} windows, and drills need {FEWEST_WINDOWS}"
-        note(f"not drilled: {many}; 'eccaht identify' cannot say how often its answers are right")
-        return model
-    bar.total(runs, "drilling")
-    return keeping(model, drill_history(model, windows, runs=runs, progress=bar.advance))
+    text = write_calibration(model, "a model" if out is None else out.name)
+    with replacing(page) as file:
+        file.write(text.encode("utf-8", errors="backslashreplace"))
 
 
 def document(model: Model, out: str | None = None) -> dict[str, Any]:
@@ -132,12 +151,13 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
     }
 
 
-def _print(model: Model) -> None:
-    rows = [_cells(column) for column in model.columns]
+def print_model(model: Model) -> None:
+    """What became of each column, what the model was fitted to, and what drills found."""
+    rows = [column.cells for column in model.columns]
     if sys.stdout.isatty():
         _print_rich(rows)
     else:  # aligned text, so that other programs can search and cut
-        show_lines([_HEADINGS, *rows])
+        show_lines([HEADINGS, *rows])
         typer.echo()
     dropped, clock = len(rows) - len(model.names), model.clock
     typer.echo(
@@ -149,25 +169,22 @@ def _print(model: Model) -> None:
         typer.echo(f"Note: {text}")
     seconds = None if clock.counted else model.seconds
     if (found := kept(model)) is not None:
-        typer.echo(found.counts.line(seconds))
+        for sentence in found.counts.sentences(seconds):
+            typer.echo(sentence)
+        if found.counts.caution:
+            typer.echo(textwrap.fill(f"CAUTION: {found.counts.caution}.", 100, subsequent_indent="    "))
     typer.echo(_rate(usual_rate(model.n_windows, seconds), seconds))
 
 
 def _rate(every: float, seconds: float | None) -> str:
     """The false-alarm rate that is used unless another is asked for."""
     length = counted(round(every), "window") if seconds is None else lasting(every * seconds)
-    return f"Default false-alarm rate: one in {length}, which is what a history of this length can carry"
-
-
-def _cells(column: ColumnReport) -> tuple[str, ...]:
-    imputed = f"{100 * column.imputed:.2f} %" if column.imputed else ("0" if column.kind else "")
-    kept = "yes" if column.kept else "no"
-    return column.name, kept, column.kind, imputed, _SCALES[column.scaled_by], column.reason
+    return f"Default false-alarm rate: one in {length}, which is what a history of this length can carry."
 
 
 def _print_rich(rows: list[tuple[str, ...]]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in _HEADINGS:
+    for heading in HEADINGS:
         table.add_column(heading, justify="right" if heading == "imputed" else "left")
     for row in rows:
         table.add_row(*map(Text, row), style=None if row[1] == "yes" else "dim")

@@ -1,8 +1,9 @@
-"""`eccaht diagnose`: is this model fit for use?"""
+"""`eccaht diagnose`: is this model fit for searches by weighted sums?"""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -32,11 +33,13 @@ def diagnose(
     html: Annotated[Path | None, option("PAGE", "Write a page with pictures.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check whether a model can carry a search, and what to do.
+    """Check whether a model can carry a search by sums, and what to do.
 
-    Each check has a number and a verdict: ok, caution or not fit; docs/diagnosis.md explains them. With --anomalies and
-    --shift, searches are simulated with the model's covariance: how many measurements they take, and how often they
-    end wrong. The exit code is 0 whatever the verdict.
+    Answers about whole windows are judged by drills instead: see 'eccaht drill'.
+
+    Each check has a number and a verdict: ok, caution or not fit; docs/explanation/diagnosis.md explains them. With
+    --anomalies and --shift, searches are simulated with the model's covariance: how many measurements they take, and
+    how often they end wrong. The exit code is 0 whatever the verdict.
     """
     search = given(n_anomalies=anomalies, shift=shift, budget=budget, runs=runs, horizon=horizon, seed=seed)
     if search and (anomalies is None or shift is None):
@@ -68,7 +71,9 @@ def _save(diagnosis: Diagnosis, model: Path, page: Path) -> None:
 
 
 def _show(diagnosis: Diagnosis) -> None:
-    """Every check in a line, then what to do about those that are not ok."""
+    """What is judged, every check in a line, then what to do about those that are not ok."""
+    for line in textwrap.wrap(checks.PURPOSE, 100):
+        typer.echo(line)
     if sys.stdout.isatty():
         _print_rich(diagnosis)
     else:

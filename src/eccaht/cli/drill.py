@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,10 @@ from eccaht.base.arrays import check_alpha
 from eccaht.base.presentation.text import counted, percent
 from eccaht.base.statistics import clopper_pearson
 from eccaht.cli.noise import given
-from eccaht.cli.output import PLOTS, Json, check_outputs, deliver, note, option, saved, show_lines, shown_progress
-from eccaht.plants import Counts, Drilled, Model, Windows, drill_trials, false_alarm_every, load_model
-from eccaht.plants.incident.answer import kept
-from eccaht.plants.incident.drill import ALPHA, AT_ALARM, HEADINGS, RUNS, keeping, rows
-from eccaht.plants.incident.trials import Trial
+from eccaht.cli.output import PLOTS, Json, check_outputs, deliver, note, option, saved, show_lines
+from eccaht.plants import Counts, Windows, false_alarm_every
+from eccaht.plants.front import Drills, load_model
+from eccaht.plants.incident.drill import ALPHA, AT_ALARM, HEADINGS, RUNS, rows
 
 _SHOWN = 10  # alarms in quiet data that are listed
 
@@ -54,69 +53,37 @@ def drill(
     check_outputs({"--plot": plot, "--out": out}, {"--data": data}, {"--plot": PLOTS})
     check_outputs({"--plot": plot}, {"MODEL": model})  # --out may be MODEL itself: it is replaced once it is complete
     calibrated = load_model(model)
-    windows: Windows | None = None
-    trials: Sequence[Trial] = ()
-    notes: tuple[str, ...] = ()
-    settings: dict[str, Any] = {}
     if data:
-        settings = {"runs": RUNS, "seed": 0, "alpha": ALPHA} | options
-        settings["every"] = false_alarm_every(false_alarms, calibrated)
-        with shown_progress("reading the data") as bar:
-            windows = calibrated.prepare(data, bad="skip")
-            bar.total(settings["runs"], "drills")
-            result, trials = drill_trials(calibrated, windows, **settings, unseen=True, progress=bar.advance)
-        notes = (*windows.notes, *_seen(calibrated, windows))
-        calibrated = keeping(calibrated, result)
-    elif (found := kept(calibrated)) is None:
-        raise ValueError(f"{model} has no drills: give --data QUIET, or calibrate it without --no-drill")
+        false_alarm_every(false_alarms, calibrated)  # so that a message calls it by the name of the option
+        drills = calibrated.drill(data, **options, false_alarms=false_alarms)
+    elif calibrated.drilled is None:
+        raise ValueError(f"{model} has no drills: give --data QUIET, or calibrate with drills on at least 100 windows")
     else:
-        result = found
-    for text in notes:
+        drills = calibrated.drill()
+    for text in drills.notes:
         note(text)
-    counts, seconds = result.counts, None if calibrated.clock.counted else calibrated.seconds
     deliver(
-        [saved(plot, lambda path: _draw(counts, seconds, path)), saved(out, calibrated.save)],
-        show=lambda: _print(counts, seconds, windows, watch=watch),
+        [saved(plot, drills.plot), saved(out, calibrated.with_drills(drills).save)],
+        show=lambda: _print(drills, watch=watch),
         document=lambda files: {
             "model": str(model),
-            "settings": {"data": [str(path) for path in data or ()], **settings},
-            **document(result, seconds),
-            "quiet_alarms": _begun(counts, windows),
-            "trials": [_trial(trial, calibrated.names) for trial in trials],
-            "notes": list(notes),
+            "settings": {"data": [str(path) for path in data or ()], **drills.settings},
+            **drills.to_dict(),
             "files": files,
         },
         as_json=as_json,
     )
 
 
-def _seen(model: Model, windows: Windows) -> Iterator[str]:
-    """Drills in windows that the model was fitted to are easier than life."""
-    if model.clock.row_interval is not None:  # rows are counted from the first: their numbers say nothing about time
-        return
-    seen = int(((windows.starts >= model.first) & (windows.starts <= model.last)).sum())
-    if seen:
-        yield (
-            f"{seen} of the {len(windows.starts)} windows lie in the time of the history that the model was calibrated "
-            "on: counts on data that it has seen may be too good"
-        )
-
-
-def _draw(counts: Counts, seconds: float | None, path: Path) -> None:
-    from eccaht.base.presentation.style import save_picture
-    from eccaht.plants.incident.drill_picture import draw  # as late as the picture, which alone needs matplotlib
-
-    save_picture(draw(counts, line=counts.line(seconds)), path)
-
-
 # -- for people ----------------------------------------------------------------------------------------
 
 
-def _print(counts: Counts, seconds: float | None, windows: Windows | None, *, watch: bool) -> None:
-    typer.echo(f"{counts.line(seconds)}\n")
+def _print(drills: Drills, *, watch: bool) -> None:
+    counts = drills.counts
+    typer.echo("\n".join([*counts.sentences(drills.seconds), ""]))
     show_lines([(*HEADINGS, AT_ALARM) if watch else HEADINGS, *rows(counts, at_alarm=watch)])
     typer.echo("")
-    for line in (*_remarks(counts, seconds), *_listed(counts, windows)):
+    for line in (*_remarks(counts, drills.seconds), *_listed(counts, drills.windows)):
         typer.echo(line)
 
 
@@ -150,60 +117,3 @@ def _listed(counts: Counts, windows: Windows | None) -> Iterator[str]:
         yield from (f"  {clock.show(windows.starts[t])}" for t in begun[:_SHOWN])
         if len(begun) > _SHOWN:
             yield f"  and {len(begun) - _SHOWN} more, which --json lists"
-
-
-# -- for programs --------------------------------------------------------------------------------------
-
-
-def document(drilled: Drilled, seconds: float | None) -> dict[str, Any]:
-    """What a program may want to know of drills."""
-    counts = drilled.counts
-    sure, wrong = counts.sure
-    alarms, expected = counts.false_alarms
-    names = {"found": "found", "right": "sets_right", "at_alarm": "sets_right_at_alarm", "onset": "onset_within_2"}
-    names |= {"end": "end_within_5", "sensors": "sensors_faulty", "named": "sensors_found"}
-    return {
-        "line": counts.line(seconds),
-        "alpha": counts.alpha,
-        "faults": counts.drills,
-        **{key: counts.total(name) for name, key in names.items()},
-        "sure": sure,
-        "sure_and_wrong": wrong,
-        "sure_and_wrong_interval": clopper_pearson(wrong, sure) if sure else None,
-        "confidence_holds": counts.holds,
-        "quiet_windows": counts.quiet.windows,
-        "quiet_hours": None if seconds is None else counts.quiet.windows * seconds / 3600.0,
-        "false_alarm_every": counts.every,
-        "alarms": alarms,
-        "alarms_expected": expected,
-        "time_in_alarm": counts.share_in_alarm,
-        "kinds": [
-            {
-                "kind": cell.kind,
-                "sizes": [cell.low, cell.high] if cell.high else None,
-                "faults": cell.drills,
-                **{key: getattr(cell, name) for name, key in names.items()},
-                "sure": cell.sure,
-                "sure_and_wrong": cell.wrong,
-                "delay": cell.delay if cell.found else None,
-                "share": cell.share,
-                "interval": cell.interval,
-            }
-            for cell in counts.cells
-        ],
-        "confidence": {name: part for name, part in drilled.header().items() if name != "counts"},
-    }
-
-
-def _begun(counts: Counts, windows: Windows | None) -> list[str]:
-    if windows is None:
-        return []
-    return [windows.clock.exact(windows.starts[t]) for t in counts.quiet.begun]
-
-
-def _trial(trial: Trial, names: Sequence[str]) -> dict[str, Any]:
-    sets = {"sensors": trial.truth, "named": trial.named, "named_at_alarm": trial.raised}
-    numbers = ("kind", "size", "lasted", "found", "delay", "onset_error", "end_error", "right", "right_at_alarm")
-    return {name: getattr(trial, name) for name in numbers} | {
-        key: [names[k] for k in places] for key, places in sets.items()
-    }

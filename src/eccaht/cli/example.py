@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,16 +14,19 @@ from eccaht.plants.example import FILES, write_example
 
 def example(
     out: Annotated[Path, option("DIR", "Where the files go.")] = Path("example"),
+    kind: Annotated[Literal["step", "replay", "concealed"], option("KIND", "What is wrong in the incident.")] = "step",
     seed: Annotated[int, option("N", "Another seed is another plant.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
     """Write sensor data of a small simulated plant, to try with.
 
     Made for calibrate, diagnose and identify. DIR/history.csv holds two days of normal operation of 24 sensors,
-    DIR/incident.csv four hours in which three of them read too high from the third hour on, DIR/truth.json says which.
+    DIR/incident.csv four hours in which some of them are wrong from the third hour on, DIR/truth.json says which.
+    --kind step: three sensors read too high. replay: one shows its recording of the two hours before, so that its own
+    readings look normal. concealed: one reads too high, and two of its neighbours that would show it are replayed.
     The same seed gives the same files.
     """
-    files = write_example(writable_directory(out, files=FILES), seed)
+    files = write_example(writable_directory(out, files=FILES), seed, kind)
     if as_json:
         truth = json.loads(files[-1].read_text(encoding="utf-8"))
         typer.echo(json.dumps({"files": [str(file) for file in files], "truth": truth}))

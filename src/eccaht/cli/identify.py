@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from eccaht.base.arrays import as_positive, check_alpha
 from eccaht.base.clock import Clock
-from eccaht.base.files import replacing
 from eccaht.cli.output import (
     PLOTS,
     DecimalComma,
@@ -28,17 +26,14 @@ from eccaht.cli.output import (
     note,
     option,
     saved,
-    shown_progress,
 )
 from eccaht.cli.parsing import parse_number
-from eccaht.plants import Answer, Model, Notation, Windows, as_document, load_model
-from eccaht.plants.data.recorded import between, check_limits
+from eccaht.plants import Answer, Notation, as_document
+from eccaht.plants.front import load_model
 from eccaht.plants.incident.words import lines
 
 _BUDGET, _POLICY = 5.0, "joint"  # of a search, whose modules are loaded for it alone
-_OF_SEARCHES = ("policy", "budget", "per_window", "vectors", "readout_noise", "stopping", "outliers", "seed")
 _PAGES = (".html", ".htm")
-_READ = 0.4  # share of the time that reading takes, about
 
 
 def identify(
@@ -169,41 +164,25 @@ def _identify_whole(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Look at whole windows and print which sensors are wrong; reading: the options of `_read`."""
+    """Look at whole windows and print which sensors are wrong; reading: how and between which times to read."""
     inputs: Inputs = {"--model": model, "--data": data}
     check_outputs({"--plot": plot, "--html": html}, inputs, {"--plot": PLOTS, "--html": _PAGES})
     if html is not None:
         find_spec("matplotlib")  # if it is missing, that is reported before the work starts
-    options: dict[str, Any] = {"alpha": check_alpha(alpha)}
-    options |= {} if least is None else {"least": as_positive(least, "--least")}
-    options |= {} if anomalies is None else {"number": parse_number(anomalies)}
-    from eccaht.plants.incident.investigate import investigate_incident
-
-    with shown_progress("reading the data", 1.0) as bar:
-        calibrated, windows, first = _read(model, data, **reading)
-        sensors = len(windows.names)
-        _check_number(options.get("number"), sensors)
-        bar.stage(f"looking for incidents of {sensors} sensors", _READ)
-        moved = windows.moved(reading["start"])
-        answer = investigate_incident(calibrated, windows, start=first, moved=moved, **options)
-    clock, notes = windows.clock, list(dict.fromkeys([*windows.notes, *answer.notes]))
-    for text in notes:
+    answer = load_model(model).identify(
+        data,
+        **{name: reading[name] for name in ("start", "stop", "missing")},
+        **asdict(reading["notation"]),
+        anomalies=None if anomalies is None else parse_number(anomalies),
+        least=None if least is None else as_positive(least, "--least"),
+        alpha=check_alpha(alpha),
+    )
+    for text in answer.notes:
         note(text)
-    settings = {name: reading[name] for name in ("start", "stop", "missing")} | dict.fromkeys(_OF_SEARCHES)
-    settings |= {"anomalies": options.get("number"), "least": least, "alpha": alpha, "sensors": sensors}
-
-    def write_page(path: Path) -> None:
-        from eccaht.plants.incident import page
-
-        files = ", ".join(file.name for file in data)
-        about = [f"Model: {model.name}", f"Data: {files}", f"Windows of {clock.length(windows.seconds)}"]
-        text = page.write(replace(answer, notes=tuple(notes)), clock=clock, about=about)
-        with replacing(path) as file:
-            file.write(text.encode("utf-8", errors="backslashreplace"))
-
-    more = {"settings": settings, "timezone": clock.zone, "notes": notes}
-    writes = [drawn(answer, clock, plot), saved(html, write_page)]
-    deliver_answer(answer, clock, more, writes, as_json=as_json)
+    answer = replace(answer, about=(f"Model: {model.name}", *answer.about))
+    more = {"settings": answer.settings, "timezone": answer.clock.zone, "notes": list(answer.notes)}
+    writes = [drawn(answer, answer.clock, plot), saved(html, answer.html)]
+    deliver_answer(answer, answer.clock, more, writes, as_json=as_json)
 
 
 def drawn(answer: Answer, clock: Clock, plot: Path | None) -> Iterator[Path]:
@@ -237,39 +216,3 @@ def deliver_answer(
             note(text)
 
     deliver(writes, show=show, document=document, as_json=as_json)
-
-
-def _read(
-    path: Path,
-    data: list[Path],
-    *,
-    start: str | None,
-    stop: str | None,
-    missing: Literal["refuse", "allow"],
-    notation: Notation,
-) -> tuple[Model, Windows, int | None]:
-    """The model, windows of its sensors that the data have, and the first one to look at.
-
-    The windows before `start` are read too: they say what was normal just before.
-    """
-    check_limits(start, stop)
-    model = load_model(path)
-    source = notation.recorded(model, data)
-    windows = model.prepare(source, stop=stop, missing=missing, bad="skip", notation=notation)
-    notes = list(windows.notes)
-    if absent := [name for name in model.names if source.lacks(name)]:
-        notes.append(f"not looked at, because the data do not have them: {', '.join(absent)}")
-        windows = windows.of([name for name in model.names if name not in absent])
-    if unknown := model.unknown_columns(source):
-        notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
-    since, _ = between(windows.clock, start, stop)
-    first = 0 if since is None else int(np.searchsorted(windows.starts, since))
-    if first >= len(windows.starts):
-        raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
-    return model, replace(windows, notes=tuple(notes)), None if since is None else first
-
-
-def _check_number(number: int | tuple[int, int] | None, sensors: int) -> None:
-    most = number[1] if isinstance(number, tuple) else number
-    if most is not None and sensors <= most:
-        raise ValueError(f"--anomalies {most} needs more than the {sensors} sensors that are there")

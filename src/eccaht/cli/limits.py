@@ -58,8 +58,8 @@ def limits(
 ) -> None:
     """Say how few measurements any search could need.
 
-    The limits follow from covariance, shift and number of anomalies alone; docs/limits.md gives the mathematics. Rates
-    depend on which streams are anomalous: they are given for some random sets, from the lowest to the highest.
+    The limits follow from covariance, shift and number of anomalies alone (docs/explanation/limits.md). Rates depend on
+    which streams are anomalous: they are given for some random sets, from the lowest to the highest.
     """
     if model is None:
         check_streams(streams or STREAMS)

@@ -31,7 +31,7 @@ COMMANDS = {
     "reproduce": "Run the paper's experiments and draw their figures.",
     "report": "Write the report on the results in DIR.",
     "calibrate": "Turn a history of normal operation into a model.",
-    "diagnose": "Check whether a model can carry a search, and what to do.",
+    "diagnose": "Check whether a model can carry a search by sums, and what to do.",
     "drill": "Estimate how well faults would be found, on your own quiet data.",
     "limits": "Say how few measurements any search could need.",
     "count-errors": "Count how often a stopping rule errs on your problem.",

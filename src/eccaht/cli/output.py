@@ -16,13 +16,13 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import typer
-from rich import progress
-from rich.console import Console
 from rich.table import Table
 
 from eccaht.base.arrays import as_positive
 from eccaht.base.files import NotWritten, destination
+from eccaht.base.presentation.text import Bar as Bar  # commands get all that they show with from here
 from eccaht.base.presentation.text import columns
+from eccaht.base.presentation.text import shown_progress as shown_progress
 from eccaht.base.statistics import Delay, Estimate
 
 # family -> the options that shape it
@@ -33,6 +33,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "identity": (),
 }
 STREAMS = 128
+PAGES = (".html", ".htm")
 PLOTS = (".png", ".pdf", ".svg")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -162,41 +163,6 @@ def note(text: str) -> None:
 
 
 # -- at work -------------------------------------------------------------------------------------------
-
-
-class Bar:
-    """What is done now and how much of it; silent unless it is given a bar to update."""
-
-    def __init__(self, update: Callable[..., object] = lambda **_: None) -> None:
-        self._update = update
-
-    def stage(self, name: str, share: float | None = None) -> None:
-        """Show the present stage and the share of all work that is done."""
-        self._update(description=name, **({} if share is None else {"completed": share}))
-
-    def total(self, many: int, what: str = "searches") -> None:
-        self._update(total=many, completed=0, description=what)
-
-    def advance(self, finished: int = 1) -> None:
-        """Count those that were finished since the last call."""
-        self._update(advance=finished)
-
-
-@contextmanager
-def shown_progress(stage: str = "reading", total: float | None = None) -> Iterator[Bar]:
-    """A bar with the time left on a terminal, in percent if the total is 1.0; nothing where errors go to a file."""
-    if not sys.stderr.isatty():
-        yield Bar()
-        return
-    counted = progress.TaskProgressColumn() if total == 1.0 else progress.MofNCompleteColumn()
-    stage_now = progress.TextColumn("{task.description}, time left")
-    columns = (progress.BarColumn(), counted, stage_now, progress.TimeRemainingColumn())
-    options: dict[str, Any] = {"console": Console(stderr=True), "transient": True}
-    options["redirect_stdout"] = sys.stdout.isatty()  # what goes to a file meanwhile must arrive there
-    # pieces of work may differ in length: with a short memory of the speed the time left would swing
-    with progress.Progress(*columns, **options, speed_estimate_period=120) as bar:
-        task = bar.add_task(stage, total=total)
-        yield Bar(lambda **now: bar.update(task, **now))
 
 
 @contextmanager

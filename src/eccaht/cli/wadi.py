@@ -66,7 +66,7 @@ def wadi(
     """Name the attacked points of the WaDi testbed.
 
     As figures 4a and 4b of the paper. DIR holds WADI_14days.csv and WADI_attackdata.csv, or WADI_14days_new.csv and
-    WADI_attackdataLABLE.csv. They are not ours to give: docs/real-data.md says where to ask for them.
+    WADI_attackdataLABLE.csv. They are not ours to give: docs/paper/real-data.md says where to ask for them.
     """
     check_estimator(estimator)
     settings = WadiSettings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)

@@ -157,7 +157,7 @@ def resumed(path: Path | None, model: Model, digest: str, every: float) -> Sessi
     if abs(before - every) > 1e-9 * every:
         raise ValueError(
             f"--state {path} was begun with a false alarm in {before:g} windows, not in {every:g}: "
-            "give the same --false-alarms, or another file to begin anew"
+            f"go on at that rate with --false-alarms 1/{before:.0f}w, or give another file to begin anew"
         )
     return session
 

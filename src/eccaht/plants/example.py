@@ -3,6 +3,9 @@
 Four sections of six sensors. Within a section all sensors follow the same disturbances, so that the noise of a sensor
 can be cancelled with its neighbours. Files have what real ones have: a text status, a setpoint that never moves,
 blank cells, a sensor that drops out for a while, minutes without any row.
+
+In the incident sensors read too high ("step"), or one shows an earlier recording of itself while the load of its
+section goes on changing ("replay"), or one reads too high while two of its neighbours do so ("concealed").
 """
 
 from __future__ import annotations
@@ -61,39 +64,66 @@ STATUS, SETPOINT = "P-101 mode", "SP-301"
 STEP = np.timedelta64(10, "s")
 HISTORY_START, INCIDENT_START = np.datetime64("2024-03-04T00:00:00"), np.datetime64("2024-03-07T06:00:00")
 HISTORY_ROWS, INCIDENT_ROWS, ONSET_ROW = 2 * 8640, 4 * 360, 2 * 360  # two days; four hours, wrong from the third on
-N_ANOMALIES, BIAS = 3, 1.0  # the bias is in units of a sensor's interquartile range
+N_ANOMALIES, BIAS = 3, 1.0  # the bias is in units of a sensor's interquartile range without load
+LOAD, LOAD_MEMORY = 3.0, 1.0 - 1.0 / 360  # in units of the quick disturbances; an hour of rows
 SHARED = (0.45, 0.65)  # share of a sensor's variance that its section has in common
+ONSET = show_time(INCIDENT_START + ONSET_ROW * STEP)
+KINDS = ("step", "replay", "concealed")
 FILES = ("history.csv", "incident.csv", "truth.json")
 IQR = 1.3489795  # interquartile range of a standard normal
 
 
-def write_example(directory: Path, seed: Seed = 0) -> list[Path]:
+def write_example(directory: Path, seed: Seed = 0, kind: str = "step") -> list[Path]:
     """Write history.csv, incident.csv and truth.json, the same bytes for the same seed; return their paths.
 
-    The anomalous sensors are in different sections.
+    kind: what is wrong in the incident, one of `KINDS`. Plants with a replay have a load that changes within hours:
+    in one that never moves a recording of another time would be as good as the reading.
     """
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind of incident {kind!r}: use {', '.join(KINDS)}")
     rng = rng_for(seed, "example", "plant")
     loadings = np.sqrt(rng.uniform(*SHARED, size=len(TAGS)))
-    sections = sorted(rng.choice(len(SECTIONS), N_ANOMALIES, replace=False).tolist())
-    tags = [list(section) for section in SECTIONS.values()]
-    anomalies = [str(rng.choice(tags[k])) for k in sections]
     history = disturbed(rng_for(seed, "example", "history"), loadings, HISTORY_ROWS)
     incident = disturbed(rng_for(seed, "example", "incident"), loadings, INCIDENT_ROWS)
-    wrong = [TAGS.index(tag) for tag in anomalies]
-    incident[ONSET_ROW:, wrong] += BIAS * IQR
-    onset = INCIDENT_START + ONSET_ROW * STEP
-    truth: dict[str, Any] = {
-        "anomalies": anomalies,
-        "onset": show_time(onset),
-        "bias": {tag: round(BIAS * IQR * DEVIATION[k], 4) for tag, k in zip(anomalies, wrong, strict=True)},
-        "bias_in_robust_units": BIAS,
-        "seed": seed,
-    }
+    if kind == "step":
+        truth = _step(incident, rng)
+    else:
+        history += LOAD * loadings * _load(rng_for(seed, "example", "history", "load"), HISTORY_ROWS)
+        incident += LOAD * loadings * _load(rng_for(seed, "example", "incident", "load"), INCIDENT_ROWS)
+        truth = _replay(incident, rng_for(seed, "example", kind), concealing=kind == "concealed")
     return [
         _write_csv(directory / FILES[0], seed, HISTORY_START, USUAL + DEVIATION * history),
         _write_csv(directory / FILES[1], seed, INCIDENT_START, USUAL + DEVIATION * incident),
-        _write(directory / FILES[2], json.dumps(truth, indent=2) + "\n"),
+        _write(directory / FILES[2], json.dumps(truth | {"seed": seed}, indent=2) + "\n"),
     ]
+
+
+def _step(incident: Array, rng: np.random.Generator) -> dict[str, Any]:
+    """Three sensors of different sections read too high; what truth.json says of it."""
+    sections = sorted(rng.choice(len(SECTIONS), N_ANOMALIES, replace=False).tolist())
+    tags = [list(section) for section in SECTIONS.values()]
+    anomalies = [str(rng.choice(tags[k])) for k in sections]
+    bias = _raise(incident, anomalies)
+    return {"anomalies": anomalies, "onset": ONSET, "bias": bias, "bias_in_robust_units": BIAS}
+
+
+def _replay(incident: Array, rng: np.random.Generator, *, concealing: bool) -> dict[str, Any]:
+    """One sensor shows the two hours before the onset again; or one reads too high and two neighbours do that."""
+    section = list(SECTIONS)[int(rng.integers(len(SECTIONS)))]
+    first, *others = rng.choice(list(SECTIONS[section]), N_ANOMALIES, replace=False).tolist()
+    raised, replayed = ([first], others) if concealing else ([], [first])
+    bias = _raise(incident, raised)
+    shown = [TAGS.index(tag) for tag in replayed]
+    incident[ONSET_ROW:, shown] = incident[:ONSET_ROW, shown]
+    truth = {"anomalies": [*raised, *replayed], "onset": ONSET, "bias": bias}
+    return truth | {"replayed": replayed, "replayed_from": show_time(INCIDENT_START)}
+
+
+def _raise(incident: Array, tags: list[str]) -> dict[str, float]:
+    """Let sensors read too high from the onset on; by how much."""
+    places = [TAGS.index(tag) for tag in tags]
+    incident[ONSET_ROW:, places] += BIAS * IQR
+    return {tag: round(BIAS * IQR * DEVIATION[k], 4) for tag, k in zip(tags, places, strict=True)}
 
 
 def disturbed(rng: np.random.Generator, loadings: Array, rows: int) -> Array:
@@ -101,6 +131,11 @@ def disturbed(rng: np.random.Generator, loadings: Array, rows: int) -> Array:
     shared = np.repeat(_noise(rng, rows, len(SECTIONS), memory=0.35), len(TAGS) // len(SECTIONS), axis=1)
     own = _noise(rng, rows, len(TAGS), memory=0.2)
     return loadings * shared + np.sqrt(1.0 - loadings**2) * own
+
+
+def _load(rng: np.random.Generator, rows: int) -> Array:
+    """The load of each section, which changes within hours, for each of its sensors, (rows, K)."""
+    return np.repeat(_noise(rng, rows, len(SECTIONS), LOAD_MEMORY), len(TAGS) // len(SECTIONS), axis=1)
 
 
 def _noise(rng: np.random.Generator, rows: int, columns: int, memory: float) -> Array:

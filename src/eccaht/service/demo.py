@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from time import time
 
 import numpy as np
 
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import rng_for
-from eccaht.plants import Arrays, Model, calibrate
+from eccaht.plants import Arrays, Model, calibrate, drill_history, false_alarm_every
 from eccaht.plants.example import DEVIATION, SHARED, TAGS, USUAL, disturbed
+from eccaht.plants.model import calibrate_with_windows
 from eccaht.service.rows import Busy, Rows, SourceState
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions
 
 PLANT, MODEL, SOURCE = "demo", "demo.model", "simulation"
 FALSE_ALARMS = "1/1d"
+_UNITS = {"FT": "m³/h", "PT": "bar", "DP": "bar", "LT": "%", "TT": "°C", "TB": "NTU", "AT": "mg/L"}
+NAMES = tuple(f"{tag} [{_UNITS[tag[:2]]}]" for tag in TAGS)
+DRILLS = Path(__file__).with_name("demo_drills.json")  # which take longer than anyone waits for a demo
 _HISTORY = 3600  # rows of normal operation, one a second
 PAST = 600  # rows that are there at once, so that the page has something to show
 _QUIET, _LASTS = (40, 80), (50, 80)  # seconds between faults, and of a fault
@@ -68,11 +74,24 @@ def loadings(seed: int) -> Array:
     return np.sqrt(rng_for(seed, "demo", "plant").uniform(*SHARED, size=len(TAGS)))
 
 
-def calibrated(seed: int) -> Model:
-    """The model of an hour of normal operation."""
+def _history(seed: int) -> Arrays:
+    """An hour of normal operation."""
     rows = disturbed(rng_for(seed, "demo", "history"), loadings(seed), _HISTORY)
     times = np.datetime64("2026-01-01", "us") + np.arange(_HISTORY) * np.timedelta64(1, "s")
-    return calibrate(Arrays(USUAL + DEVIATION * rows, times, TAGS, zone="UTC"), window="1s")
+    return Arrays(USUAL + DEVIATION * rows, times, NAMES, zone="UTC")
+
+
+def calibrated(seed: int) -> Model:
+    """The model of an hour of normal operation, with the drills that were run once for seed 0."""
+    return replace(calibrate(_history(seed), window="1s"), drilled=json.loads(DRILLS.read_text(encoding="utf-8")))
+
+
+def write_drills() -> None:
+    """Drill the model of seed 0 and keep what was counted: `python -c "from eccaht.service import demo;
+    demo.write_drills()"`."""
+    model, windows = calibrate_with_windows(_history(0), window="1s")
+    counted = drill_history(model, windows, every=false_alarm_every(FALSE_ALARMS, model, "false_alarms"))
+    DRILLS.write_text(json.dumps(counted.header(), indent=1) + "\n", encoding="utf-8")
 
 
 def readings(seed: int) -> Iterator[Array]:
@@ -114,7 +133,7 @@ async def _submit(engine: Runtime, second: int, rows: list[Array]) -> None:
     times = (np.array([second * 1_000_000]) + np.arange(len(rows)) * 1_000_000).astype("datetime64[us]")
     while True:
         try:
-            await engine.submit(PLANT, Rows(times, TAGS, np.array(rows)), source=SOURCE)
+            await engine.submit(PLANT, Rows(times, NAMES, np.array(rows)), source=SOURCE)
             return
         except Busy as error:
             await asyncio.sleep(error.after)

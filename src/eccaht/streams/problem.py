@@ -44,7 +44,7 @@ class Problem:
     """K streams of known covariance, `n_anomalies` of which have their mean moved by their `shift`.
 
     A measurement c gives y ~ N(c'mean + sum over anomalous k of shift_k c_k, c'S c), with |c|_1 <= budget or another
-    constraint (paper, section 3.1; docs/mathematics.md). Immutable and checked when it is made.
+    constraint (paper, section 3.1; docs/explanation/search.md). Immutable and checked when it is made.
 
     covariance: a (K, K) matrix, a frame of pandas or polars, whose columns give the names, or an operator of
         `eccaht.streams.covariance`.

@@ -1,8 +1,8 @@
 """When to stop, and what each rule guarantees.
 
 A rule looks at what separates the decision from its rivals and at the number of readings. `posterior` and `glr`
-(docs/confidence.md) need the log-odds against every other set, any number of changes away; the posterior of the joint
-policies gives them, the pseudo-likelihood cannot.
+(docs/explanation/confidence.md) need the log-odds against every other set, any number of changes away; the posterior
+of the joint policies gives them, the pseudo-likelihood cannot.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Gap:
     Bound: if l(i) - l(j) were the log-likelihood ratio of the swap, a given single-swap rival of the true set would
     ever pass the threshold with probability at most alpha / N. The pseudo-likelihood is that ratio only where no
     other anomalous stream carries weight in the measurements. So the error of the decision is NOT bounded by
-    alpha: docs/stopping.md gives the errors counted, which are far larger on strongly correlated noise.
+    alpha, and measured errors are far larger on strongly correlated noise (docs/explanation/confidence.md).
     """
 
     alpha: float
@@ -60,7 +60,7 @@ class PosteriorProbability:
     Guarantee: over anomalous sets drawn from the prior (all possible sizes equally likely, all sets of a size equally
     likely), and shifts drawn from theirs where they are unknown, the MAP set is wrong in at most a share
     alpha of all searches. Where all sets are enumerated this is a theorem; else the probability is an estimate,
-    and docs/confidence.md gives the errors counted.
+    and docs/explanation/confidence.md says what protects it.
 
     It never stops on a set that its readings refute: there the model does not hold, nor does any probability in it.
 

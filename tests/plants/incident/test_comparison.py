@@ -38,7 +38,7 @@ def test_fewer_decimals_than_in_the_history_are_said_and_taken_as_usual() -> Non
     assert (normal.unit > model.normal.unit).all()  # rounding is noise
     answer = investigate_incident(model, model.prepare(frame))
     assert answer.verdict == "nothing"
-    assert lines(answer)[0].startswith("CAUTION: the new data are rounded more")
+    assert "\nCAUTION: the new data are rounded more" in "\n".join(lines(answer))
 
 
 def test_rows_at_another_interval_are_said() -> None:

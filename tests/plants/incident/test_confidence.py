@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.answer import Drilled
+from eccaht.plants.incident.counts import Drilled
 from eccaht.plants.incident.drill import FEWEST, drilled_of, fitted
 from eccaht.plants.incident.naming import LONGEST_DRILL, DrilledConfidence, set_belief
 from eccaht.plants.incident.trials import DrilledAnswer, Trial, halves_of, quiet_of, run_trials
@@ -117,7 +117,7 @@ def confidence(found: Drilled, answer: DrilledAnswer) -> float:
     return 0.0 if part is None else part.counted(answer.clarity)
 
 
-@pytest.mark.parametrize(("sensors", "windows"), [(8, 800), (12, 1500)])
+@pytest.mark.parametrize(("sensors", "windows"), [(8, 800), pytest.param(12, 1500, marks=pytest.mark.slow)])
 def test_confident_answers_are_right_in_drills_with_other_seeds(sensors: int, windows: int) -> None:
     sure = []
     for seed, other in ((0, 1), (1, 0)):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from eccaht.plants.incident.answer import BANDS, Cell, Counts, Quiet
+from eccaht.plants.incident.counts import BANDS, Cell, Counts, Quiet
 from eccaht.plants.incident.drill import AT_ALARM, HEADINGS, count, rows
 from eccaht.plants.incident.faults import KINDS
 from eccaht.plants.incident.trials import DrilledAnswer, Trial
@@ -78,12 +79,19 @@ def test_false_alarms_stand_beside_what_was_asked_for(counts: Counts) -> None:
 
 
 def test_the_line_says_what_was_counted(counts: Counts) -> None:
-    start = (
-        "On your own history: 7 faults drilled, 5 found, 3 sets right, 2 of 4 confident answers wrong; 2 false alarms"
-    )
-    end = "without a fault (0.33 expected), 1 % of the time in alarm"
+    found = "On your own history: 5 of 7 injected faults were found, 3 with exactly the right sensors."
+    start = f"{found} 2 of 4 answers with a confidence of 95 % were wrong. Without a fault: 2 false alarms"
+    end = "(0.33 expected), 1 % of the time in alarm."
     assert counts.line(60.0) == f"{start} in 48 hours {end}"  # of history, however many stretches were drilled
     assert counts.line(None) == f"{start} in 2880 windows {end}"
+    assert counts.line(60.0) == " ".join(counts.sentences(60.0))
+
+
+def test_false_alarms_beyond_chance_are_a_caution_with_what_to_do(counts: Counts) -> None:
+    assert counts.caution == ""  # two where a third was expected happen in one history of twenty
+    many = replace(counts, quiet=Quiet(2880, 10, 900))
+    assert many.caution.startswith("10 false alarms where 0.33 were expected")
+    assert "calibrate on a longer history" in many.caution
 
 
 def test_without_drills_there_is_no_share() -> None:
@@ -91,7 +99,8 @@ def test_without_drills_there_is_no_share() -> None:
     assert empty.found_share is None
     assert empty.holds
     assert list(rows(empty)) == []
-    assert "0 faults drilled, 0 found, 0 sets right, no answer confident; 0 false alarms" in empty.line(60.0)
+    assert "0 of 0 injected faults were found, 0 with exactly the right sensors." in empty.line(60.0)
+    assert "No answer reached a confidence of 95 %." in empty.line(60.0)
 
 
 def test_the_table_has_a_row_for_each_kind_and_size(counts: Counts) -> None:

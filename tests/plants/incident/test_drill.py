@@ -10,7 +10,7 @@ import pytest
 
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.incident import drill
-from eccaht.plants.incident.answer import Drilled, Quiet, kept
+from eccaht.plants.incident.counts import Drilled, Quiet, kept
 from eccaht.plants.incident.drill import drill_history, drill_trials, drilled_of, keeping
 from eccaht.plants.incident.investigate import investigate_incident, usual_rate
 from eccaht.plants.incident.trials import DrilledAnswer, Trial
@@ -31,7 +31,7 @@ def drilled(calibrated: tuple[Model, Windows]) -> Drilled:
 def test_quiet_windows_are_those_of_the_history_once(calibrated: tuple[Model, Windows], drilled: Drilled) -> None:
     assert drilled.counts.quiet.windows == len(calibrated[1].values) == 1500
     assert drilled.counts.every == usual_rate(1500, 60.0) == 4500.0
-    assert "in 25 hours without a fault" in drilled.counts.line(60.0)
+    assert "in 25 hours (" in drilled.counts.line(60.0)
     assert 350 < drilled.counts.drills <= 400
 
 

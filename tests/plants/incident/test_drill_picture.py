@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose
 
 from eccaht.base.presentation.style import figure_style
-from eccaht.plants.incident.answer import BANDS, Cell, Counts, Quiet
+from eccaht.plants.incident.counts import BANDS, Cell, Counts, Quiet
 from eccaht.plants.incident.drill_picture import LOOKS, draw
 from eccaht.plants.incident.faults import KINDS, SIZED
 from tests.plants.incident.test_search_picture import overlapping

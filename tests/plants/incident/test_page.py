@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from eccaht.plants.incident.answer import disagreements
 from eccaht.plants.incident.page import write
-from eccaht.plants.incident.words import confidence, disagreements, headline, reasons
+from eccaht.plants.incident.words import confidence, headline, reasons
 from tests.plants.incident.example_answers import MINUTE, START, answer_of, with_incidents
 from tests.research.paper.test_report import Page
 
@@ -57,6 +58,7 @@ def test_several_incidents_are_listed_in_order_of_time() -> None:
 
 def test_an_undecided_page_does_not_say_that_nothing_is_wrong() -> None:
     page = Page(write(answer_of((), windows=70, verdict="undecided", doubts=("PT-101 may be wrong",), quiet=None)))
-    assert "Undecided: PT-101 may be wrong." in page.text
+    assert "Undecided: 40 windows" in page.text
+    assert "Why: PT-101 may be wrong." in page.text
     assert "othing is wrong" not in page.text
     assert "nothing wrong" not in page.text

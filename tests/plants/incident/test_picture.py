@@ -124,4 +124,4 @@ def test_hardly_any_window_is_drawn_all_the_same(windows: slice) -> None:
     shown: dict[str, Any] = {"starts": incident.starts[windows], "evidence_course": incident.evidence_course[windows]}
     figure = draw(replace(answer, incidents=(replace(incident, courses=tuple(courses), **shown),)))
     figure.draw_without_rendering()
-    assert figure.axes[-1].get_title(loc="right") == "summed since the onset, nats"
+    assert figure.axes[-1].get_title(loc="right") == "summed since the onset"

@@ -97,7 +97,7 @@ def test_a_model_that_is_not_fit_claims_no_error_rate(tmp_path: Path, capsys: py
     slow = calibrated(tmp_path, memory=0.99)
     finding = look(slow, tmp_path, incident(360, 1)[0])
     assert finding.refuted
-    assert finding.cautions[0].startswith("the model is not fit for use: independent windows")
+    assert finding.cautions[0].startswith("the model is not fit for a search by sums: independent windows")
     slow.save(tmp_path / "plant.model")
     data = ["--model", str(tmp_path / "plant.model"), "--data", str(tmp_path / "new.csv")]
     assert run(["identify", *data, "--anomalies", "2", "--shift", "1", "--json"]) == 0
@@ -107,7 +107,7 @@ def test_a_model_that_is_not_fit_claims_no_error_rate(tmp_path: Path, capsys: py
     assert printed["model_verdict"]["error"] > 0.5 > printed["model_verdict"]["promised_error"]
     assert run(["identify", *data, "--anomalies", "2", "--shift", "1"]) == 0
     lines = " ".join(capsys.readouterr().out.split())
-    assert "CAUTION: the model is not fit for use" in lines
+    assert "CAUTION: the model is not fit for a search by sums" in lines
     assert "only if the model held, which its own history refutes" in lines
     assert run(["diagnose", str(tmp_path / "plant.model"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["error"] == printed["model_verdict"]["error"]

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from eccaht.base.clock import Clock
-from eccaht.plants.incident.answer import Answer, Interval, Reason, Suspect
+from eccaht.plants.incident.answer import Answer, Interval, Reason, Suspect, disagreements
 from eccaht.plants.incident.words import (
     WIDTH,
     confidence,
-    disagreements,
     headline,
     lines,
     outside,
@@ -110,7 +109,7 @@ def test_times_are_those_of_the_clock() -> None:
 def test_nothing_is_wrong_is_said_with_the_evidence_that_is_lacking() -> None:
     quiet = printed(answer_of(()))
     assert quiet.startswith("Nothing is wrong: 120 windows from 2024-03-07 07:30 to 09:29")
-    assert "Evidence: 1.9 nats below the threshold of one false alarm in 8600 windows." in quiet
+    assert "Evidence: 1.9 below the threshold of one false alarm in 8600 windows." in quiet
     assert "Closest to being named: LT-101" in quiet
     assert "Why" not in quiet
     assert headline(answer_of((), quiet=0.9)).startswith("Nothing is wrong, as far as these windows show: ")
@@ -119,16 +118,47 @@ def test_nothing_is_wrong_is_said_with_the_evidence_that_is_lacking() -> None:
 def test_undecided_says_why_and_never_that_nothing_is_wrong() -> None:
     answer = answer_of((), verdict="undecided", quiet=None, doubts=("a detector came close", "PT-101 may be wrong"))
     text = printed(answer)
-    assert text.startswith("Undecided: a detector came close; PT-101 may be wrong.")
+    assert text.startswith(
+        "Undecided: 120 windows from 2024-03-07 07:30 to 09:29 do not show whether a sensor is wrong."
+    )
+    assert "Why: a detector came close. Why: PT-101 may be wrong." in text
     assert "othing is wrong" not in text
-    assert "Confidence: none, since it is undecided" in text
+    assert "Confidence: none, because the answer is undecided." in text
 
 
-def test_how_the_data_differ_from_the_history_is_said_before_the_answer() -> None:
+def test_a_plant_where_the_history_never_was_is_undecided_and_says_what_to_do() -> None:
+    doubt = "which sensors are wrong: 20 of 24 read outside of everything in the history from the first window on"
+    answer = answer_of(("range",) * 20, verdict="undecided", confidence=None, sure=False, doubts=(doubt,))
+    text = lines(answer)
+    assert text[0].startswith("Undecided: the plant has changed, or runs at an operating point")
+    assert "Known: these read otherwise than in the history since" in text[1]
+    assert f"Not known: {doubt}." in printed(answer)
+    assert "    eccaht calibrate DATA --stop T --out NEW.model" in text
+    assert "Confidence: none, because the answer is undecided." in text
+    assert not any("%" in line and line.startswith("Confidence") for line in text)
+
+
+def test_evidence_is_explained_once_and_has_no_other_name() -> None:
+    text = printed(answer_of())
+    assert text.count("2.3 more is ten times rarer") == 1
+    assert "nats" not in text
+
+
+def test_the_answer_comes_first_then_how_the_data_differ_from_the_history() -> None:
     text = lines(answer_of(cautions=("rounded more", "no drills"), compared=("rounded more",)))
-    assert text[0] == "CAUTION: rounded more"
-    assert text[1].startswith("3 of 24 sensors are wrong")
-    assert [line for line in text[2:] if line.startswith("CAUTION")] == ["CAUTION: no drills"]
+    assert text[0].startswith("3 of 24 sensors are wrong")
+    first, last = [k for k, line in enumerate(text) if line.startswith("CAUTION")]
+    assert (text[first], text[last]) == ("CAUTION: rounded more", "CAUTION: no drills")
+    assert first < text.index("") < last
+
+
+def test_names_are_shortened_only_where_they_do_not_fit_and_never_alike() -> None:
+    names = [f"Vibration of pump {k} (mm/s)" for k in range(24)]
+    shown = [row[1] for row in table(answer_of(("step",) * 3, names=names), others=21)[1:]]
+    assert len(set(shown)) == 24
+    assert max(map(len, lines(answer_of(("step",) * 3, names=names)))) <= WIDTH
+    short = [f"Accelerometer {k} RMS" for k in range(24)]
+    assert [row[1] for row in table(answer_of(("step",) * 3, names=short))[1:]] == short[:7]
 
 
 @pytest.mark.parametrize("kinds", [(), ("step",), KINDS, ("free",) * 30])
@@ -198,11 +228,11 @@ def test_a_constant_that_moved_is_reported_and_has_no_place_in_rankings() -> Non
 def test_why_distinguishes_a_hidden_fault_from_an_open_one() -> None:
     answer, suspect = with_reason(answer_of(("step",)), z_alone=0.8, z_given=5.3, read=75.2, expected=72.1)
     assert why(answer.largest, suspect) == (
-        "LT-101 looks normal by itself (0.8 deviations); given PT-101 and FT-402 it should read 3.100 lower "
-        "(72.100, not 75.200: 5.3 deviations)."
+        "LT-101 looks normal by itself (0.8 standard deviations); given PT-101 and FT-402 it should read 3.100 lower "
+        "(72.100, not 75.200: 5.3 standard deviations)."
     )
     answer, suspect = with_reason(answer, z_alone=-9.0, read=70.0)
-    assert "left its usual range (9.0 deviations below its level before)" in why(answer.largest, suspect)
+    assert "left its usual range (9.0 standard deviations below its level before)" in why(answer.largest, suspect)
     assert "2.100 higher" in why(answer.largest, suspect)
     answer, suspect = with_reason(answer, predictors=())
     assert "by its level before it should read" in why(answer.largest, suspect)
@@ -281,7 +311,7 @@ def test_what_all_names_have_in_common_is_cut_once_and_everywhere() -> None:
 @pytest.mark.parametrize(
     ("kinds", "evidence", "words"),
     [
-        (("step",), 2.0, "evidence of 2.0 nats, where 6.5 are needed."),
+        (("step",), 2.0, "evidence 2.0, where 6.5 are needed."),
         (("step",), 9.0, "more than the 6.5 that are needed, but it comes after one that lacks them."),
         ((), 9.0, "more than the 6.5 that are needed, but no detector reaches its threshold."),
     ],

@@ -86,7 +86,7 @@ def test_a_label_in_new_data_is_neither_unknown_nor_a_constant_that_moved(tmp_pa
 def test_a_label_is_kept_if_it_is_named(tmp_path: Path) -> None:
     path = labelled(tmp_path / "h.csv", "ATT_FLAG", [k // 60 % 2 for k in range(ROWS)])
     assert calibrate(path, window="10s").reading["notes"] == [
-        "left out, because it looks like a label: ATT_FLAG; to keep it, name it, as in --columns '*,ATT_FLAG'"
+        "left out, because it looks like a label: ATT_FLAG; to keep it, name it among the columns, as '*,ATT_FLAG'"
     ]
     for columns in (["*,ATT_FLAG"], ["*", "ATT_FLAG"], ["a", "b", "ATT_FLAG"]):
         model = calibrate(path, columns=columns, window="10s")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import drill_history, keeping
 from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
 from eccaht.plants.model.model import Model, load_model

@@ -1,4 +1,4 @@
-"""The catalogue is the table of docs/figures.md."""
+"""The catalogue is the table of docs/paper/figures.md."""
 
 from __future__ import annotations
 

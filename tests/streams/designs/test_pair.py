@@ -87,7 +87,7 @@ def test_closed_form_where_the_limit_does_not_bind() -> None:
 def test_the_limit_activates_where_the_closed_form_exceeds_it() -> None:
     cov = families.toeplitz(50, 0.8)
     _, most = budget_range(cov.dense(), contrast(np.full(50, 3.0), 10, 30))
-    assert 0.6 < most < 0.7  # at shift 3 the limit stops binding near 0.63: docs/reproduction.md
+    assert 0.6 < most < 0.7  # at shift 3 the limit stops binding near 0.63: docs/paper/claims.md
     for budget, active in ((most * 0.99, True), (most * 1.01, False)):
         assert pair_design(Problem(cov, shift=3.0, n_anomalies=2, budget=budget), 10, 30).budget_active is active
 

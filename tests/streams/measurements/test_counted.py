@@ -1,4 +1,4 @@
-"""What docs/instruments.md counts: readings that a design for readout noise saves, and errors under constraints.
+"""What docs/how-to/instruments.md cites: readings that a design for readout noise saves, and errors under constraints.
 
 `python -m tests.streams.measurements.test_counted` prints the numbers of the page.
 """

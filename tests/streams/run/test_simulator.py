@@ -1,4 +1,4 @@
-"""The simulator draws from the distribution of docs/mathematics.md."""
+"""The simulator draws from the distribution of docs/explanation/search.md."""
 
 import numpy as np
 import pytest

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.streams.watch.detector import Detector, components, window_lengths
+from eccaht.streams.watch.detector import StepDetector, components, window_lengths
 from tests.streams.watch.worlds import inverse, quiet, toeplitz
 
 SIZE, LONGEST = 6, 30
@@ -57,7 +57,7 @@ def test_streams_that_move_the_same_way_count_together() -> None:
 def test_incremental_components_are_those_of_the_definition() -> None:
     rows = windows(100)
     rows[50:, 2] += 2.0
-    detector = Detector(inverse(noise()), longest=LONGEST)
+    detector = StepDetector(inverse(noise()), longest=LONGEST)
     for t in range(len(rows)):
         found = detector.update(rows[t])
         if t in (0, 3, 29, 30, 31, 55, 62, 99):
@@ -69,7 +69,7 @@ def test_silent_streams_are_integrated_out() -> None:
     rng = np.random.default_rng(1)
     rows[20:][rng.random((60, SIZE)) < 0.3] = np.nan
     rows[40] = np.nan
-    detector = Detector(inverse(noise()), longest=LONGEST)
+    detector = StepDetector(inverse(noise()), longest=LONGEST)
     for t in range(len(rows)):
         found = detector.update(rows[t])
         if t in (19, 20, 35, 40, 41, 79):
@@ -78,8 +78,8 @@ def test_silent_streams_are_integrated_out() -> None:
 
 def test_a_stream_that_never_speaks_leaves_the_problem_of_the_others() -> None:
     rows = windows(40)
-    whole = Detector(inverse(noise()), longest=LONGEST)
-    others = Detector(inverse(noise()[1:, 1:]), longest=LONGEST)
+    whole = StepDetector(inverse(noise()), longest=LONGEST)
+    others = StepDetector(inverse(noise()[1:, 1:]), longest=LONGEST)
     for row in rows:
         expected = others.update(row[1:])
         found = whole.update(np.append(np.nan, row[1:]))
@@ -93,8 +93,8 @@ def test_plants_side_by_side_are_plants_alone(each: bool) -> None:
     precisions = inverse(matrices)
     rows = np.stack([windows(70, seed) for seed in range(plants)], axis=1)
     rows[30, 1, 2] = np.nan
-    fleet = Detector(precisions if each else precisions[0], plants=plants, longest=LONGEST)
-    alone = [Detector(precision, longest=LONGEST) for precision in precisions]
+    fleet = StepDetector(precisions if each else precisions[0], plants=plants, longest=LONGEST)
+    alone = [StepDetector(precision, longest=LONGEST) for precision in precisions]
     for x in rows:
         np.testing.assert_allclose(
             fleet.update(x).T, [one.update(row) for one, row in zip(alone, x, strict=True)], rtol=1e-9
@@ -104,8 +104,8 @@ def test_plants_side_by_side_are_plants_alone(each: bool) -> None:
 def test_single_precision_stays_close_over_many_windows() -> None:
     rows = windows(2000)
     rows[500:600, 1] += 50.0
-    double = Detector(inverse(noise()), longest=LONGEST)
-    single = Detector(inverse(noise()), longest=LONGEST, dtype=np.float32)
+    double = StepDetector(inverse(noise()), longest=LONGEST)
+    single = StepDetector(inverse(noise()), longest=LONGEST, dtype=np.float32)
     for row in rows:
         exact, rounded = double.update(row), single.update(row)
     np.testing.assert_allclose(rounded, exact, rtol=1e-3)
@@ -114,7 +114,7 @@ def test_single_precision_stays_close_over_many_windows() -> None:
 def test_reset_forgets() -> None:
     rows = windows(50)
     rows[10, 0] = np.nan
-    detector, fresh = (Detector(inverse(noise()), longest=LONGEST) for _ in range(2))
+    detector, fresh = (StepDetector(inverse(noise()), longest=LONGEST) for _ in range(2))
     for row in rows[:40]:
         detector.update(row)
     detector.reset()
@@ -125,7 +125,7 @@ def test_reset_forgets() -> None:
 def test_state_goes_on_bit_for_bit_and_is_checked() -> None:
     rows = windows(60)
     rows[15, 2] = np.nan
-    first, second = (Detector(inverse(noise()), longest=LONGEST) for _ in range(2))
+    first, second = (StepDetector(inverse(noise()), longest=LONGEST) for _ in range(2))
     for row in rows[:40]:
         first.update(row)
     second.restore({name: array.copy() for name, array in first.state().items()})

@@ -8,7 +8,7 @@ from scipy.stats import f, kstest, t
 
 from eccaht.base.arrays import Array
 from eccaht.streams.watch import thresholds
-from eccaht.streams.watch.detector import Detector
+from eccaht.streams.watch.detector import StepDetector
 from eccaht.streams.watch.thresholds import GAUSSIAN, Calibration, SimulatedNoise, calibrated, quiet_scores
 from tests.streams.watch.worlds import inverse, toeplitz
 
@@ -93,7 +93,7 @@ def mean_time(
             covariance, mean = np.cov(history.T), history.mean(axis=0)
         precision = inverse(covariance)
         calibration = calibrated(precision, 0, given, windows=40_000, longest=LONGEST)
-        detector = Detector(precision, plants=runs, longest=LONGEST)
+        detector = StepDetector(precision, plants=runs, longest=LONGEST)
         for _ in range(count):
             over = calibration.log_time(detector.update(_draw(rng, runs, noise) - mean)) >= np.log(100.0)
             alarms += int(over.sum())

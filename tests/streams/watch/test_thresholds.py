@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eccaht.streams.watch.detector import Detector, EDetector
+from eccaht.streams.watch.detector import EDetector, StepDetector
 from eccaht.streams.watch.thresholds import Calibration, Tail, calibrated
 from tests.streams.watch.worlds import inverse, quiet, toeplitz
 
@@ -34,7 +34,7 @@ def test_calibration_is_cached_and_depends_on_the_seed() -> None:
 
 
 def alarms(calibration: Calibration, every: float, count: int, runs: int, seed: int) -> int:
-    detector = Detector(PRECISION, plants=runs, longest=LONGEST)
+    detector = StepDetector(PRECISION, plants=runs, longest=LONGEST)
     found = 0
     for x in quiet(NOISE, count, runs, seed=seed):
         over = calibration.log_time(detector.update(x)) >= np.log(every)

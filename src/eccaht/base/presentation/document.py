@@ -247,3 +247,8 @@ def _markdown_piece(piece: Piece) -> str:
         case Badge():
             return f"**{piece.text}**"
     return piece.replace("*", "\\*").replace("<", "&lt;").replace("\n", "<br>")
+
+
+def framed(page: str, height: int = 640) -> str:
+    """A whole page as a part of another one, which keeps its own style: how a notebook shows it."""
+    return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: {height}px; border: 0"></iframe>'

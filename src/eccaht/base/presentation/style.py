@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
 from io import BytesIO
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,6 +92,17 @@ def save_picture(figure: Figure, path: Path) -> Path:
     with figure_style(), replacing(path) as file:
         figure.savefig(file, format=suffix, metadata=_METADATA.get(suffix, {}))
     return path
+
+
+def for_notebooks(figure: Figure, path: str | PathLike[str] | None = None) -> Figure:
+    """The figure, which notebooks show although pyplot does not know it; path: also saved there."""
+    if path is not None:
+        known = figure.canvas.get_supported_filetypes()
+        if Path(path).suffix[1:] not in known:
+            raise ValueError(f"{path} must end in .png, .pdf, .svg or another of: {', '.join(sorted(known))}")
+        save_picture(figure, Path(path))
+    figure._repr_png_ = lambda: embedded_png(figure)  # type: ignore[attr-defined]
+    return figure
 
 
 def embedded_png(figure: Figure) -> bytes:

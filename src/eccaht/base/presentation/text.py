@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
+from typing import Any
 
 _PLAIN = 1e-4, 1e7  # numbers between are written without an exponent
 _DIGITS = 1e-4  # of a number is all that is shown of it
@@ -153,12 +157,28 @@ def joined(names: Sequence[str]) -> str:
 
 
 def shortened(name: str, most: int) -> str:
-    """The end of a long name, which is where names differ.
+    """The beginning and the end of a long name; names of one plant differ in their ends more often.
 
-    >>> shortened("PLANT/AREA 5/LT-101", 8)
-    '…/LT-101'
+    >>> shortened("PLANT/AREA 5/LT-101", 9), shortened("Pressure", 9)
+    ('PLA…T-101', 'Pressure')
     """
-    return name if len(name) <= most else f"…{name[1 - most :]}"
+    if len(name) <= most:
+        return name
+    head = (most - 1) * 2 // 5
+    return f"{name[:head]}…{name[len(name) - (most - 1 - head) :]}"
+
+
+def all_shortened(names: Sequence[str], most: int) -> list[str]:
+    """Names of at most so many characters, longer where two would look the same.
+
+    >>> all_shortened(["Pressure of pump 11 (bar)", "Pressure of pump 12 (bar)", "Flow"], 9)
+    ['Pres…1 (bar)', 'Pres…2 (bar)', 'Flow']
+    """
+    for length in range(most, max(map(len, names), default=0) + 1):
+        shown = [shortened(name, length) for name in names]
+        if len(set(shown)) == len(set(names)):
+            return shown
+    return list(names)
 
 
 def common_part(names: Sequence[str]) -> str:
@@ -214,3 +234,41 @@ def unknown(name: object, known: Iterable[str], what: str, *, cutoff: float = 0.
     known = list(known)
     hint = did_you_mean(name, known, otherwise=":", cutoff=cutoff)
     return ValueError(f"unknown {what} {name!r}{hint} known: {', '.join(known)}")
+
+
+class Bar:
+    """What is done now and how much of it; silent unless it is given a bar to update."""
+
+    def __init__(self, update: Callable[..., object] = lambda **_: None) -> None:
+        self._update = update
+
+    def stage(self, name: str, share: float | None = None) -> None:
+        """Show the present stage and the share of all work that is done."""
+        self._update(description=name, **({} if share is None else {"completed": share}))
+
+    def total(self, many: int, what: str = "searches") -> None:
+        self._update(total=many, completed=0, description=what)
+
+    def advance(self, finished: int = 1) -> None:
+        """Count those that were finished since the last call."""
+        self._update(advance=finished)
+
+
+@contextmanager
+def shown_progress(stage: str = "reading", total: float | None = None, *, shown: bool = True) -> Iterator[Bar]:
+    """A bar with the time left on a terminal, in percent if the total is 1.0; nothing where errors go to a file."""
+    if not shown or not sys.stderr.isatty() or find_spec("rich") is None:
+        yield Bar()
+        return
+    from rich import progress
+    from rich.console import Console
+
+    counted = progress.TaskProgressColumn() if total == 1.0 else progress.MofNCompleteColumn()
+    stage_now = progress.TextColumn("{task.description}, time left")
+    columns = (progress.BarColumn(), counted, stage_now, progress.TimeRemainingColumn())
+    options: dict[str, Any] = {"console": Console(stderr=True), "transient": True}
+    options["redirect_stdout"] = sys.stdout.isatty()  # what goes to a file meanwhile must arrive there
+    # pieces of work may differ in length: with a short memory of the speed the time left would swing
+    with progress.Progress(*columns, **options, speed_estimate_period=120) as bar:
+        task = bar.add_task(stage, total=total)
+        yield Bar(lambda **now: bar.update(task, **now))

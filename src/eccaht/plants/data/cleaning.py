@@ -24,6 +24,8 @@ _LABEL_NUMBERS = frozenset({-999.0, -1.0, 0.0, 1.0})  # BATADAL has -999 where i
 _LABEL_TEXTS = frozenset({"true", "false", "normal", "attack"})
 
 Kind = Literal["continuous", "status", ""]
+HEADINGS = ("column", "kept", "type", "imputed", "scaled by", "why dropped")
+_SCALES = {"iqr": "IQR", "std": "std (IQR is 0)", "": ""}
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ class ColumnReport:
     imputed: float = 0.0
     scaled_by: Literal["iqr", "std", ""] = ""
     constant: float | None = None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """For people, below HEADINGS."""
+        imputed = f"{100 * self.imputed:.2f} %" if self.imputed else ("0" if self.kind else "")
+        return self.name, "yes" if self.kept else "no", self.kind, imputed, _SCALES[self.scaled_by], self.reason
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; the value of a constant only where there is one."""

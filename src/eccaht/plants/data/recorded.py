@@ -133,7 +133,11 @@ class Expected:
             absent = [name for name in self.names if layout.place(name) is None]
             if absent and (missing == "refuse" or len(absent) == len(self.names)):
                 some = ", ".join(map(repr, absent[:5])) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
-                hint = "" if len(absent) == len(self.names) else "; add --missing allow to search the others"
+                hint = (
+                    ""
+                    if len(absent) == len(self.names)
+                    else '; add --missing allow (in Python missing="allow") to search the others'
+                )
                 raise ValueError(f"{layout.path} has no column for {len(absent)} of the model's sensors: {some}{hint}")
         return [name for name in self.names if any(layout.place(name) is not None for layout in layouts)]
 

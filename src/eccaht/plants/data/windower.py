@@ -6,19 +6,22 @@ One row with a wrong time must not close the windows of all the others.
 from __future__ import annotations
 
 import time as clocks
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array
-from eccaht.base.clock import PLAIN, Clock
+from eccaht.base.arrays import Array, as_count, check_bounded
+from eccaht.base.clock import PLAIN, Clock, from_microseconds, microseconds
+from eccaht.base.files import check_keys
 from eccaht.plants.data.windows import Batch, Cut, Times, Windows, rows_that_count
 
 TOLERANCE = 600.0  # seconds that the clock of a source may be ahead of this machine's
 _OFFSETS = 14 * 3600.0  # the most that local times are ahead of UTC
 REACH = 2  # windows by which a row may be ahead of all before it and be believed at once
 _KEPT = 32  # doubted times that further ones are compared with
+LARGEST_READING = 1e8  # robust units: beyond, a value in a file of rows is no reading
 Moments = NDArray[np.int64]
 
 
@@ -154,6 +157,37 @@ class Windower:
         n = len(self._times) - self._horizon.ahead(self._times.astype(np.int64))
         doubted, self._times, self._values = self._times[n:], self._times[:n], self._values[:n]
         return doubted
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """The rows that wait and how far times are believed, as values of JSON and arrays."""
+        horizon = self._horizon
+        header = {
+            "last": None if self._last is None else microseconds(self._last),
+            "late": self.n_late,
+            "believed": horizon.time,
+            "usual": horizon.usual,
+            "doubted": list(horizon.doubted),
+        }
+        return header, {"times": self._times.astype(np.int64), "values": np.ascontiguousarray(self._values)}
+
+    def restore(self, header: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `parts` gave, by way of an untrusted file."""
+        check_keys(header, {"last", "late", "believed", "usual", "doubted"}, "rows")
+        check_keys(dict(arrays), {"times", "values"}, "rows")
+        times, values, doubted = arrays["times"], arrays["values"], header["doubted"]
+        good = times.dtype == np.int64 and values.dtype == np.float64 and times.ndim == 1
+        good = good and values.shape == (len(times), len(self.names)) and not np.isinf(values).any()
+        if not good or (times[1:] < times[:-1]).any() or not isinstance(doubted, list) or len(doubted) > _KEPT:
+            raise ValueError("its rows are damaged")
+        ends = times[[0, -1]].tolist() if len(times) else []
+        moments = [header["last"], header["believed"], *doubted, *ends]
+        checked = [None if moment is None else from_microseconds(moment) for moment in moments]
+        usual = as_count(header["usual"], "the time between rows", least=self._horizon.step)
+        check_bounded(np.nan_to_num(values), "rows", LARGEST_READING)
+        from_microseconds(usual)
+        self._last, self.n_late = checked[0], as_count(header["late"], "late rows", least=0)
+        self._horizon.time, self._horizon.usual, self._horizon.doubted = header["believed"], usual, tuple(doubted)
+        self._times, self._values = times.astype("datetime64[us]"), values
 
     def _starts(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.clock.floor(times, round(self.seconds * 1e6))

@@ -1,6 +1,6 @@
-"""Is a calibrated model fit for use? Checks with a number, a verdict and what to do."""
+"""Is a calibrated model fit for searches by weighted sums? Checks with a number, a verdict and what to do."""
 
-from eccaht.plants.diagnose.report import Diagnosis, Expectation, diagnose, expect
+from eccaht.plants.diagnose.report import PURPOSE, Diagnosis, Expectation, diagnose, expect
 from eccaht.plants.diagnose.view import Check, Verdict
 
-__all__ = ["Check", "Diagnosis", "Expectation", "Verdict", "diagnose", "expect"]
+__all__ = ["PURPOSE", "Check", "Diagnosis", "Expectation", "Verdict", "diagnose", "expect"]

@@ -1,4 +1,4 @@
-"""The checks of a model, in the order in which they are read; docs/diagnosis.md has the reasons for the limits."""
+"""The checks of a model, in reading order; docs/explanation/diagnosis.md has the reasons for the limits."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ from eccaht.base.presentation.document import (
     html,
 )
 from eccaht.base.presentation.style import NEUTRAL, PALETTE, embedded_png, figure_style
-from eccaht.plants.diagnose.report import Diagnosis
+from eccaht.base.presentation.text import shortened
+from eccaht.plants.diagnose.report import PURPOSE, Diagnosis
 from eccaht.plants.diagnose.view import ModelView, Verdict
 from eccaht.plants.model.model_file import PROBABILITIES
 from eccaht.version import __version__
@@ -176,18 +177,17 @@ def _spread(view: ModelView) -> Array:
 
 
 def _short(name: str, most: int = 24) -> str:
-    """The end of a long name, which distinguishes sensors, safe from being read as a formula."""
-    shown = name if len(name) <= most else f"…{name[1 - most :]}"
-    return shown.replace("$", r"\$")
+    """A name that fits, safe from being read as a formula."""
+    return shortened(name, most).replace("$", r"\$")
 
 
 # -- the page ------------------------------------------------------------------------------------------
 
 _KINDS: dict[Verdict, str] = {"ok": "yes", "caution": "partly", "not fit": "no"}
 _SAYS: dict[Verdict, str] = {
-    "ok": "The model is fit for use.",
-    "caution": "The model can be used with care: see what to do.",
-    "not fit": "The model is not fit for use as it is: see what to do.",
+    "ok": "The model is fit for searches by sums.",
+    "caution": "The model can carry searches by sums, with care: see what to do.",
+    "not fit": "The model is not fit for searches by sums as it is: see what to do.",
 }
 
 _PICTURES = (
@@ -229,12 +229,13 @@ _PICTURES = (
 
 
 def write(diagnosis: Diagnosis, title: str) -> str:
-    return html(f"Diagnosis of {title}", _blocks(diagnosis))
+    about = [Paragraph(PURPOSE), Paragraph(f"{diagnosis.about}. eccaht {__version__}.")]
+    return html(f"Diagnosis of {title}", [*about, *blocks(diagnosis)])
 
 
-def _blocks(diagnosis: Diagnosis) -> Iterator[Block]:
-    yield Paragraph(f"{diagnosis.about}. eccaht {__version__}.")
-    yield Heading("Verdict", "verdict")
+def blocks(diagnosis: Diagnosis) -> Iterator[Block]:
+    """The checks and their pictures, also as a part of the report on a calibration."""
+    yield Heading("Verdict on searches by sums", "verdict")
     yield Paragraph([_badge(diagnosis.verdict), f" {_SAYS[diagnosis.verdict]}"])
     rows: list[list[Text]] = [
         [

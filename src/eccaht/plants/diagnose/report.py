@@ -154,6 +154,12 @@ def impossible(reason: str) -> Check:
     return Check("expected measurements", None, "none", "not fit", limits, f"{reason[:1].upper()}{reason[1:]}.", action)
 
 
+PURPOSE = (
+    "These checks judge searches by weighted sums of sensors ('eccaht identify --sums'). Answers about whole windows "
+    "are judged by drills ('eccaht drill')."
+)
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """The checks of a model and, if a search was described, what it would take."""
@@ -172,7 +178,7 @@ class Diagnosis:
         if self.verdict == "ok":
             return ""
         reasons = [f"{check.name} ({check.shown})" for check in self.checks if check.verdict == self.verdict]
-        state = "not fit for use" if self.verdict == "not fit" else "to be used with care"
+        state = "not fit for a search by sums" if self.verdict == "not fit" else "to be used with care"
         text = f"the model is {state}: {', '.join(reasons)}."
         if self.verdict == "not fit" and self.error > ALPHA:
             text += f" A search with a nominal error rate of {percent(ALPHA)} errs in {percent(self.error)} or more."

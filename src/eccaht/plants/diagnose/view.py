@@ -1,6 +1,6 @@
 """What checks and pictures derive from a model, what a check answers, and which remedies would help.
 
-The limits of all verdicts are here, once; docs/diagnosis.md gives the reasons for them.
+The limits of all verdicts are here, once; docs/explanation/diagnosis.md gives the reasons for them.
 """
 
 from __future__ import annotations

@@ -1,35 +1,29 @@
-"""What `identify` answers, as numbers, and how often drills on the history found such an answer right.
-
-Words, pictures and pages are made of an `Answer` elsewhere. Its confidence is an estimate: a set is as clear as its
-least certain sensor allows (`naming.clarity`), and in drills, sorted by that, the share of right sets says what it is
-worth (`drill.fitted`).
-"""
+"""What `identify` answers, as numbers. Words, tables, pictures and pages are made of an `Answer` elsewhere."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, as_count, as_number
-from eccaht.base.files import check_keys
-from eccaht.base.presentation.text import counted, percent
-from eccaht.base.statistics import clopper_pearson
-from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
-from eccaht.plants.incident.naming import DrilledConfidence, Found, clarity
-from eccaht.plants.model.model import Model
+from eccaht.base.arrays import Array
+from eccaht.base.clock import PLAIN, Clock
+from eccaht.base.presentation.text import deviations, joined, listed, ordinal, percent
 from eccaht.streams import Kind
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from eccaht.plants.incident.search import Search
 
+
 Verdict = Literal["wrong", "nothing", "undecided"]
-BANDS = ((SMALLEST, 2.0), (2.0, 5.0), (5.0, LARGEST))  # of sizes, in robust units
-MOST = 10**9  # drills or windows that a file may hold
-_PARTS = ("afterwards", "standing", "at_alarm")
 
 
 class Interval(NamedTuple):
@@ -60,7 +54,7 @@ NO_INTERVAL = Interval(math.nan, math.nan)
 UNKNOWN = Reason(math.nan, math.nan, (), math.nan, math.nan)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suspect:
     """One sensor in the light of an incident.
 
@@ -90,8 +84,12 @@ class Suspect:
     shift: float = math.nan
     shift_spread: float = math.nan
 
+    def __repr__(self) -> str:
+        what = f"{self.kind}, size {self.size_raw:.4g}" if self.named else "not named"
+        return f"Suspect({self.sensor}: {what}, belief {self.belief:.3g}, evidence {self.evidence:.3g} nats)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Course:
     """The readings of one sensor beside the band that the others predict, all in raw units, (T,)."""
 
@@ -102,8 +100,11 @@ class Course:
     low: Array  # the 95 % band around what is expected
     high: Array
 
+    def __repr__(self) -> str:
+        return f"Course({self.sensor}, {len(self.starts)} windows from {self.starts[0]})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Incident:
     """One incident of a recording.
 
@@ -128,6 +129,10 @@ class Incident:
     evidence_course: Array  # (T,), cumulated since the onset
     courses: tuple[Course, ...] = ()  # of the named sensors and the runner-up
 
+    def __repr__(self) -> str:
+        dates = f"since {self.onset}" if self.end is None else f"{self.onset} to {self.end}"
+        return f"Incident({listed(self.named) or 'no sensor'}, {dates}{_confident(self.confidence)})"
+
     @property
     def named(self) -> tuple[str, ...]:
         """The sensors that are wrong, the most suspect first."""
@@ -143,18 +148,26 @@ class Incident:
         return next((suspect.sensor for suspect in self.sensors if not suspect.named), None)
 
 
-@dataclass(frozen=True)
+def _confident(confidence: float | None) -> str:
+    return "" if confidence is None else f", confidence {percent(confidence)}"
+
+
+@dataclass(frozen=True, repr=False)
 class Answer:
     """Which sensors are wrong in a recording.
 
-    verdict: "wrong", "nothing" or "undecided"; doubts: why it is undecided. incidents: in order of time. looked_at: the
+    verdict: "wrong", "nothing" or "undecided"; doubts: why it is undecided. incidents: in order of time; an undecided
+    answer has them where most sensors read what the history never had. looked_at: the
     stretch as a whole, in which no sensor is named: what `largest` is where there is no incident. first, last: the
     stretch that was looked at; n_windows of it. evidence: the largest value of a detector beyond its threshold, in
     nats: above 0 there is an alarm. alpha: 1 less the confidence that makes an answer sure. every: windows to a false
     alarm. quiet: the share of drilled faults that were found where nothing is wrong, None where it is not known.
     cautions: what a user should know; compared: those of them that compare the data with the history.
     drill: one line that says what drills on the history found, "" without. search: what only a search by weighted sums
-    has, None for whole windows; `evidence` and `every` are NaN there.
+    has, None for whole windows; `evidence` and `every` are NaN there. clock: what its times mean, which are UTC where
+    it has a zone. settings: what was asked, as values of JSON; about: the same for people, a line each.
+
+    A notebook shows it as its page.
     """
 
     verdict: Verdict
@@ -173,6 +186,54 @@ class Answer:
     drill: str = ""
     notes: tuple[str, ...] = ()
     search: Search | None = None
+    clock: Clock = PLAIN
+    settings: dict[str, Any] = field(default_factory=dict)
+    about: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        since = "" if self.onset is None else f" since {self.clock.show(self.onset)}"
+        named = f": {listed(self.named)}{since}" if self.named else ""
+        many = f", the largest of {len(self.incidents)} incidents" if len(self.incidents) > 1 else ""
+        return f"Answer({self.verdict}{named}{_confident(self.confidence)}{many})"
+
+    def _repr_html_(self) -> str:
+        from eccaht.base.presentation.document import framed
+
+        return framed(self.html())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `eccaht identify --json` prints."""
+        from eccaht.plants.incident.document import as_document
+
+        beside = {"timezone": self.clock.zone, "notes": list(self.notes), "files": []}
+        return {"settings": self.settings, **as_document(self, self.clock), **beside}
+
+    def to_frame(self) -> Any:
+        """One row a sensor of the largest incident, the most suspect first; pandas if it is installed, else polars.
+
+        The columns are those of `sensors` in `to_dict`, without the predictors.
+        """
+        from eccaht.plants.incident.document import sensors_frame
+
+        return sensors_frame(self, self.clock)
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the readings and the evidence; path: also save it there, as .png, .pdf or .svg."""
+        from eccaht.base.presentation.style import for_notebooks
+        from eccaht.plants.incident.picture import draw
+
+        return for_notebooks(draw(self, clock=self.clock), path)
+
+    def html(self, path: str | PathLike[str] | None = None) -> str:
+        """The page with everything on it; path: also write it there."""
+        from eccaht.base.files import replacing
+        from eccaht.plants.incident.page import write
+
+        text = write(self, clock=self.clock, about=self.about)
+        if path is not None:
+            with replacing(Path(path)) as file:
+                file.write(text.encode("utf-8", errors="backslashreplace"))
+        return text
 
     @property
     def largest(self) -> Incident:
@@ -212,177 +273,66 @@ class Answer:
         return self.quiet is not None and self.quiet >= 1.0 - self.alpha
 
 
-# -- what drills found ------------------------------------------------------------------------------------
+RANKINGS = {"z_local": "z-score against the hour before", "mahalanobis": "Mahalanobis contribution"}
+USUAL = 3.0  # deviations: a mean that deviates less looks normal
+_SAME = "the same sensors come first."
+_MOST = 3  # sensors that a line names for one reason
 
 
-@dataclass(frozen=True)
-class Quiet:
-    """Windows without a fault: how many, alarms in them, windows in alarm. begun: those with which alarms began."""
-
-    windows: int
-    alarms: int
-    in_alarm: int
-    begun: tuple[int, ...] = ()
+def disagreements(incident: Incident) -> list[str]:
+    """The sensors that each plain ranking would have named instead, and why; one line where all agree."""
+    found = [(RANKINGS[name], _disagreement(incident, name)) for name in RANKINGS if incident.rankings.get(name)]
+    if len(found) > 1 and all(text == _SAME for _, text in found):
+        return [f"By {' and by '.join(ranking for ranking, _ in found)} {_SAME}"]
+    return [f"By {ranking} {text}" for ranking, text in found]
 
 
-class Cell(NamedTuple):
-    """Drills of one kind and band of sizes: counts, and the median delay in windows of those found.
-
-    right, at_alarm: those whose set was exactly right, with hindsight and at the alarm. onset, end: those that were
-    dated within NEAR_ONSET and NEAR_END windows. named: faulty sensors that were named, of `sensors`. sure, wrong:
-    confident answers, of all incidents that were reported, and how many of them were not right.
-    """
-
-    kind: str
-    low: float
-    high: float
-    drills: int
-    found: int
-    right: int
-    at_alarm: int
-    onset: int
-    end: int
-    sensors: int
-    named: int
-    sure: int
-    wrong: int
-    delay: float
-
-    @property
-    def share(self) -> float:
-        return self.found / self.drills if self.drills else 0.0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return clopper_pearson(self.found, self.drills) if self.drills else (0.0, 1.0)
+def _disagreement(incident: Incident, name: str) -> str:
+    place = places(incident)[name]
+    named = [sensor for sensor in incident.named if sensor in place]  # what was constant in the history has no place
+    first = [sensor for sensor, _ in incident.rankings[name]][: max(len(named), 1)]
+    if not named:
+        return f"{first[0]} comes first; some sensor always does."
+    missed, taken = [k for k in named if k not in first], [k for k in first if k not in named]
+    if not missed and not taken:
+        return _SAME
+    suspects = {suspect.sensor: suspect for suspect in incident.sensors}
+    misses = _grouped((k, place[k], *_missed(suspects[k], name)) for k in missed)
+    takes = _grouped((k, place[k], *_taken(suspects[k])) for k in taken if k in suspects)
+    return f"one would miss {misses}" + (f"; and name {takes}." if takes else ".")
 
 
-@dataclass(frozen=True)
-class Counts:
-    """All drills of a history. quiet: its windows without a fault. every: windows to a false alarm, as asked for."""
-
-    cells: tuple[Cell, ...]
-    quiet: Quiet
-    every: float
-    alpha: float
-
-    def total(self, name: str) -> int:
-        """The sum of a count over all cells."""
-        return sum(int(getattr(cell, name)) for cell in self.cells)
-
-    @property
-    def drills(self) -> int:
-        return self.total("drills")
-
-    @property
-    def found_share(self) -> float | None:
-        """Of all faults that were found, None without drills."""
-        return self.total("found") / self.drills if self.drills else None
-
-    @property
-    def sure(self) -> tuple[int, int]:
-        """Confident answers, and how many of them were wrong."""
-        return self.total("sure"), self.total("wrong")
-
-    @property
-    def holds(self) -> bool:
-        """Whether confident answers were wrong no more often than alpha says, but for chance."""
-        sure, wrong = self.sure
-        return not sure or clopper_pearson(wrong, sure)[0] <= self.alpha
-
-    @property
-    def false_alarms(self) -> tuple[int, float]:
-        """Alarms in the history, and how many were asked for at most."""
-        return self.quiet.alarms, self.quiet.windows / self.every
-
-    def of_kind(self, kind: str) -> tuple[Cell, ...]:
-        """The cells of a kind, small sizes first."""
-        return tuple(cell for cell in self.cells if cell.kind == kind)
-
-    @property
-    def share_in_alarm(self) -> float:
-        return self.quiet.in_alarm / self.quiet.windows if self.quiet.windows else 0.0
-
-    def line(self, seconds: float | None) -> str:
-        """One line for people; seconds: length of a window, None where rows have no times."""
-        sure, wrong = self.sure
-        alarms, asked = self.false_alarms
-        hours = "" if seconds is None else f"{self.quiet.windows * seconds / 3600.0:.3g} hours"
-        said = f"{wrong} of {sure} confident answers wrong" if sure else "no answer confident"
-        return (
-            f"On your own history: {self.drills} faults drilled, {self.total('found')} found, {self.total('right')} "
-            f"sets right, {said}; {counted(alarms, 'false alarm')} in {hours or counted(self.quiet.windows, 'window')} "
-            f"without a fault ({asked:.2g} expected), {percent(self.share_in_alarm)} of the time in alarm"
-        )
-
-    def header(self) -> dict[str, Any]:
-        quiet = [self.quiet.windows, self.quiet.alarms, self.quiet.in_alarm]
-        return {"cells": [list(cell) for cell in self.cells], "quiet": quiet, "every": self.every, "alpha": self.alpha}
-
-    @staticmethod
-    def build(header: Any) -> Counts:
-        """From what `header` gave; whatever is not counts is refused."""
-        check_keys(header, {"cells", "quiet", "every", "alpha"}, "counts of drills")
-        cells, quiet = header["cells"], header["quiet"]
-        if not isinstance(cells, list) or not isinstance(quiet, list) or len(quiet) != 3:
-            raise ValueError("its counts of drills are damaged")
-        windows, alarms, on = (as_count(number, "a count of quiet windows", least=0) for number in quiet)
-        every, alpha = (as_number(header[name], f"{name} in the counts of drills") for name in ("every", "alpha"))
-        built = tuple(map(_built, cells))
-        good = max(alarms, on) <= windows <= MOST and 1.0 <= every <= 1e15 and 0.0 < alpha < 1.0
-        if not good or len({cell[:2] for cell in built}) != len(built):
-            raise ValueError("its counts of drills are damaged")
-        return Counts(built, Quiet(windows, alarms, on), every, alpha)
+def _missed(suspect: Suspect, ranking: str) -> tuple[str, str]:
+    """A number beside a sensor that a ranking misses, and why it does."""
+    if not math.isfinite(suspect.reason.z_alone):
+        return "", "without readings"
+    if ranking == "mahalanobis":
+        return "", "its deviation shared out among correlated sensors"
+    alone = f"{deviations(suspect.reason.z_alone)} alone"
+    return alone, "looking normal alone" if abs(suspect.reason.z_alone) < USUAL else "behind larger single deviations"
 
 
-def _built(numbers: Any) -> Cell:
-    if not isinstance(numbers, list) or len(numbers) != len(Cell._fields):
-        raise ValueError("its counts of drills are damaged")
-    kind, low, high, *counts, delay = numbers
-    sizes = [as_number(size, "a size in the counts of drills") for size in (low, high)]
-    whole = [as_count(count, "a count of drills", least=0) for count in counts]
-    cell = Cell._make([kind, *sizes, *whole, as_number(delay, "a delay in the counts of drills")])
-    known = kind in KINDS and ((low, high) in BANDS if kind in SIZED else not any(sizes))
-    good = cell.found <= cell.drills <= MOST and max(cell.right, cell.at_alarm, cell.onset, cell.end) <= cell.found
-    good = good and cell.wrong <= cell.sure <= MOST and cell.named <= cell.sensors <= MOST
-    if not known or not good or not 0.0 <= cell.delay <= MOST:
-        raise ValueError("its counts of drills are damaged")
-    return cell
+def _taken(suspect: Suspect) -> tuple[str, str]:
+    """A number beside a sensor that a ranking wrongly takes, and why it is not named."""
+    if abs(suspect.reason.z_given) < USUAL:
+        return f"{deviations(suspect.reason.z_given)} given the others", "doing what the others predict"
+    return f"evidence {suspect.evidence:.1f}", "adding too little evidence"
 
 
-@dataclass(frozen=True)
-class Drilled:
-    """What drills counted, and how often sets are right by their clarity.
-
-    afterwards: with hindsight; standing: of these, sets with sensors that are stuck, silent or out of range, which are
-    wrong by themselves; at_alarm: as a watch names them. None where there were too few drills.
-    """
-
-    counts: Counts
-    afterwards: DrilledConfidence | None
-    standing: DrilledConfidence | None
-    at_alarm: DrilledConfidence | None
-
-    def confidence(self, found: Found, stop: int | None = None) -> float | None:
-        """How often such an answer was exactly right in drills; None where no drill says.
-
-        stop: the first window after the recording, for incidents that go on.
-        """
-        part = self.standing if found.wrong else self.afterwards
-        return None if part is None else part.counted(clarity(found, found.dates.last + 1 if stop is None else stop))
-
-    def header(self) -> dict[str, Any]:
-        parts = {name: getattr(self, name) for name in _PARTS}
-        return {"counts": self.counts.header()} | {
-            name: None if part is None else part.header() for name, part in parts.items()
-        }
+def _grouped(found: Iterable[tuple[str, int, str, str]]) -> str:
+    """Sensors with their places and numbers, those with the same reason together."""
+    groups: dict[str, list[str]] = {}
+    for sensor, place, number, reason in found:
+        beside = ", ".join(filter(None, (ordinal(place), number)))
+        groups.setdefault(reason, []).append(f"{sensor} ({beside})")
+    for reason, sensors in groups.items():
+        if len(sensors) > _MOST:
+            groups[reason] = [*sensors[:_MOST], f"{len(sensors) - _MOST} more"]
+    return "; ".join(f"{joined(sensors)}, {reason}" for reason, sensors in groups.items())
 
 
-def kept(model: Model) -> Drilled | None:
-    """What drills of a model counted, None if there were none; checked, since the file may come from anywhere."""
-    if model.drilled is None:
-        return None
-    header = model.drilled
-    check_keys(header, {"counts", *_PARTS}, "drills")
-    parts = {name: DrilledConfidence.build(header[name]) for name in _PARTS}
-    return Drilled(Counts.build(header["counts"]), **parts)
+def places(incident: Incident) -> dict[str, dict[str, int]]:
+    return {
+        name: {sensor: place for place, (sensor, _) in enumerate(ranking, 1)}
+        for name, ranking in incident.rankings.items()
+    }

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from eccaht.base.clock import PLAIN, Clock
-from eccaht.plants.incident.answer import Answer, Incident, Suspect
-from eccaht.plants.incident.words import disagreements, headline, why
+from eccaht.base.frames import frame_of
+from eccaht.plants.incident.answer import Answer, Incident, Suspect, disagreements
+from eccaht.plants.incident.words import headline, why
 
 # of a search, at the top too, where they were before there was one document; null for whole windows
 FORMERLY_AT_THE_TOP = (
@@ -59,6 +60,15 @@ def as_document(answer: Answer, clock: Clock = PLAIN) -> dict[str, Any]:
         "search": search,
         **{key: None if search is None else search[key] for key in FORMERLY_AT_THE_TOP},
     }
+
+
+def sensors_frame(answer: Answer, clock: Clock = PLAIN) -> Any:
+    """The sensors of the largest incident, a row each; times are UTC where the clock has a zone."""
+    rows = as_document(answer, clock)["sensors"]
+    columns = {name: [row[name] for row in rows] for name in rows[0] if name != "predictors"}
+    if clock.row_interval is None:
+        columns["since"] = [suspect.since for suspect in answer.sensors]
+    return frame_of(columns, zone=None if clock.zone is None else "UTC")
 
 
 def _incident(incident: Incident, reasons: dict[str, str] | None, clock: Clock) -> dict[str, Any]:

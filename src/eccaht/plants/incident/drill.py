@@ -13,7 +13,7 @@ import numpy as np
 
 from eccaht.base.arrays import as_count, check_alpha
 from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.answer import BANDS, MOST, Cell, Counts, Drilled, Quiet
+from eccaht.plants.incident.counts import BANDS, MOST, Cell, Counts, Drilled, Quiet
 from eccaht.plants.incident.describe import gaps_before
 from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED
 from eccaht.plants.incident.investigate import compare, usual_rate

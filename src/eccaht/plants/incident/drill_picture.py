@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from eccaht.base.presentation.style import PALETTE, TEXT_WIDTH, figure_style
-from eccaht.plants.incident.answer import BANDS, Cell, Counts
+from eccaht.plants.incident.counts import BANDS, Cell, Counts
 from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
 
 _UNSIZED = tuple(kind for kind in KINDS if kind not in SIZED)
@@ -64,8 +64,8 @@ def draw(counts: Counts, *, line: str = "", width: float = TEXT_WIDTH) -> Figure
 
 
 def broken(line: str, most: int) -> list[str]:
-    """The line as several, each of at most so many letters, broken after a semicolon if need be."""
-    parts = [line] if len(line) <= most else line.replace("; ", ";\n").split("\n")
+    """The line as several, each of at most so many letters, broken after a sentence if need be."""
+    parts = [line] if len(line) <= most else line.replace(". ", ".\n").split("\n")
     return [short for part in parts for short in textwrap.wrap(part, most)]
 
 

@@ -11,22 +11,104 @@ from eccaht.base.arrays import Array, check_alpha
 from eccaht.base.presentation.text import listed, percent
 from eccaht.plants.data.windows import Moved, Windows, coarser
 from eccaht.plants.incident.alarms import Run, run_engine
-from eccaht.plants.incident.answer import Answer, Drilled, Incident, Interval, Reason, Suspect, Verdict, kept
+from eccaht.plants.incident.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
+from eccaht.plants.incident.counts import Drilled, kept
 from eccaht.plants.incident.describe import SEEN, Case, gaps_before, incident_of
 from eccaht.plants.incident.naming import Found, incidents_of, stretch_of, unnamed
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import Normal
 
+MANY = 0.5  # share of the sensors; where more are named, it may be the plant that changed
+_FASTER, _SLOWER = 0.67, 1.5  # of the history's interval between rows
+_OUTSIDE = 0.5  # share of the windows outside of everything in the history that is another operating point
+_MORE_GAPS = 0.05  # of the readings, beyond what the history had
+OUTSIDE = "lie outside of everything in the history"
+_SHOWN = 5  # names in a line
+
+
+def compare(model: Model, windows: Windows, first: int = 0, last: int | None = None) -> tuple[Normal, list[str]]:
+    """Normal operation for data like these, and one line for each way in which they are unlike the history."""
+    assert model.normal is not None
+    normal, found = resolved(model, windows.decimals)
+    return normal, [*found, *_unlike(model, windows, windows.values[first:last])]
+
+
+def resolved(model: Model, decimals: dict[str, int | None] | None) -> tuple[Normal, list[str]]:
+    """Normal operation of readings with so many decimals, and what to say of it; decimals: by sensor."""
+    assert model.normal is not None
+    history = model.reading.get("decimals") or {}
+    if not decimals or not history:
+        return model.normal, []
+    known = {name: history[name] for name in model.names if name in history and name in decimals}
+    compared = coarser(
+        known, {name: decimals[name] for name in known}, dict(zip(model.names, model.scale, strict=True))
+    )
+    if not compared.coarser:
+        return model.normal, []
+    steps = np.zeros(len(model.names))
+    for name in compared.coarser:
+        places = decimals[name]
+        k = model.names.index(name)
+        steps[k] = 0.0 if places is None else 10.0**-places / model.scale[k]
+    rows = max(float(model.summary.row_counts[0]), 1.0)  # means of many rows are rounded less
+    line = (
+        f"the new data are rounded more than the history ({listed(compared.coarser, _SHOWN)}): what rounding adds is "
+        "taken as usual; calibrate on a history with the same decimals to be exact"
+    )
+    return model.normal.rounded(steps / np.sqrt(rows)), [line]
+
+
+def _unlike(model: Model, windows: Windows, values: Array) -> Iterator[str]:
+    """How the interval between rows, the range and the gaps of these windows, (T, K), differ from the history."""
+    usual, now, counted = float(model.reading.get("interval") or 0.0), windows.interval, model.clock.counted
+    if now is not None and usual and not counted and not _FASTER < now / usual < _SLOWER:
+        length = model.clock.length
+        yield (
+            f"rows are {length(now)} apart, in the history {length(usual)}: means of windows vary "
+            "otherwise than in the history; calibrate on rows of the same interval"
+        )
+    if away := outside_of(model, values):
+        yield (
+            f"most readings of {listed(away, _SHOWN)} {OUTSIDE}: a fault, or an operating point that the history does "
+            "not have; in that case add these rows to it ('eccaht calibrate --update')"
+        )
+    missing = np.isnan(values).mean(axis=0)
+    imputed = np.array([column.imputed for column in model.columns if column.kept])
+    more = [name for name, share, was in zip(model.names, missing, imputed, strict=True) if share > was + _MORE_GAPS]
+    if more:
+        yield f"more readings are missing than in the history ({listed(more, _SHOWN)}): what is missing is not judged"
+
+
+def outside_of(model: Model, values: Array) -> list[str]:
+    """Sensors whose readings, (T, K), lie outside of everything in the history most of the time."""
+    assert model.normal is not None
+    low, high = model.normal.low, model.normal.high
+    outside = ((values < low) | (values > high)).sum(axis=0)  # never for NaN
+    present = np.maximum((~np.isnan(values)).sum(axis=0), 1)
+    return [name for name, share in zip(model.names, outside / present, strict=True) if share > _OUTSIDE]
+
+
+def elsewhere_of(model: Model, incidents: Sequence[Incident], windows: Windows, first: int, last: int) -> str:
+    """Why most of the sensors are named: the plant is where the history never was, from the first window on.
+
+    Drills put faults into a few sensors of a plant that runs as in the history, so they say nothing of this. "" where
+    the data begin as the history was, or fewer sensors are named.
+    """
+    sensors, away = len(model.names), outside_of(model, windows.values[first:last])
+    begun = [each for each in incidents if each.onset_interval[0] <= windows.starts[0]]
+    if not begun or len(away) <= MANY * sensors or max(len(each.named) for each in begun) <= MANY * sensors:
+        return ""
+    return (
+        f"which sensors are wrong: {len(away)} of {sensors} read outside of everything in the history from the first "
+        "window on, and no drill was like that"
+    )
+
+
 SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
-_MANY = 0.5  # share of the sensors; where more are named, it may be the plant that changed
 _SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
 _EMPTY = 0.2  # share of windows without any reading
 _LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
 Number = int | tuple[int, int] | None
-_FASTER, _SLOWER = 0.67, 1.5  # of the history's interval between rows
-_OUTSIDE = 0.5  # share of the windows outside of everything in the history that is another operating point
-_MORE_GAPS = 0.05  # of the readings, beyond what the history had
-_SHOWN = 5  # names in a line
 
 
 def usual_rate(windows: float, seconds: float | None) -> float:
@@ -72,7 +154,10 @@ def investigate_incident(
     whole, model = model, _of_windows(model, windows)
     first, last = start or 0, len(windows.values) if stop is None else min(stop, len(windows.values))
     if last <= first:
-        raise ValueError("there is no window to look at: move the start or the stop")
+        limited = start is not None or stop is not None
+        raise ValueError(
+            f"there is no window to look at: {'move the start or the stop' if limited else 'the data have no rows'}"
+        )
     seconds = None if model.clock.counted else model.seconds
     every = usual_rate(model.n_windows, seconds) if every is None else every
     lacking = tuple(name for name in whole.names if name not in model.names)
@@ -91,8 +176,13 @@ def investigate_incident(
         incidents = _with_moved(incidents, moved, looked_at)
     evidence = float(run.passed[first:last].max())
     expected = _alarm_rate(every, drilled) * (last - first) * float(np.exp(-evidence))
-    doubts = [] if found or incidents else list(_doubts(model, run.values[first:], evidence, expected, looked_at))
-    verdict: Verdict = "wrong" if incidents else "undecided" if doubts else "nothing"
+    if elsewhere := elsewhere_of(model, incidents, windows, first, last):
+        incidents = [replace(each, confidence=None, sure=False) for each in incidents]  # no drill was like this
+        doubts = [elsewhere]
+    else:
+        quiet_so_far = not found and not incidents
+        doubts = list(_doubts(model, run.values[first:], evidence, expected, looked_at)) if quiet_so_far else []
+    verdict: Verdict = "undecided" if doubts else "wrong" if incidents else "nothing"
     return Answer(
         verdict=verdict,
         incidents=tuple(incidents),
@@ -105,7 +195,7 @@ def investigate_incident(
         every=every,
         quiet=None if drills is None or verdict != "nothing" else drills.counts.found_share,
         doubts=tuple(doubts),
-        cautions=(*compared, *uncounted, *_cautions(incidents, drills is not None, len(model.names))),
+        cautions=(*compared, *uncounted, *_cautions(incidents, drills is not None, len(model.names), elsewhere)),
         compared=tuple(compared),
         drill="" if drilled is None else drilled.counts.line(seconds),
     )
@@ -223,8 +313,8 @@ def _doubts(model: Model, values: Array, evidence: float, expected: float, looke
     """
     if expected < _SUSPICIOUS:
         yield (
-            f"a detector came within {max(-evidence, 0.0):.1f} nats of its threshold, which {percent(expected)} of "
-            "quiet stretches as long show; a longer recording would decide"
+            f"a detector came within an evidence of {max(-evidence, 0.0):.1f} of its threshold, which "
+            f"{percent(expected)} of quiet stretches as long show; a longer recording would decide"
         )
     empty = float(np.isnan(values).all(axis=1).mean())
     if empty > _EMPTY:
@@ -263,77 +353,14 @@ def _uncounted(drilled: Drilled | None, asked: _Asked, model: Model) -> Iterator
         yield f"drills were run without a given number or smallest size, with which {none}"
 
 
-def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int) -> Iterator[str]:
+def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int, elsewhere: str) -> Iterator[str]:
+    if elsewhere:
+        return  # which says more
     largest = max(incidents, key=lambda incident: incident.evidence, default=None)
     if drilled and largest is not None and largest.confidence is None:
         yield "drills have too few answers of this kind, so no confidence was estimated"
     for incident in incidents:
-        if len(incident.named) > _MANY * sensors:
+        if len(incident.named) > MANY * sensors:
             many = f"{len(incident.named)} of {sensors} sensors are named"
             yield f"{many}: it may be the plant that changed, not its sensors"
             return
-
-
-# -- the data beside the history -----------------------------------------------------------------------
-
-
-def compare(model: Model, windows: Windows, first: int = 0, last: int | None = None) -> tuple[Normal, list[str]]:
-    """Normal operation for data like these, and one line for each way in which they are unlike the history."""
-    assert model.normal is not None
-    normal, found = resolved(model, windows.decimals)
-    return normal, [*found, *_unlike(model, windows, windows.values[first:last])]
-
-
-def resolved(model: Model, decimals: dict[str, int | None] | None) -> tuple[Normal, list[str]]:
-    """Normal operation of readings with so many decimals, and what to say of it; decimals: by sensor."""
-    assert model.normal is not None
-    history = model.reading.get("decimals") or {}
-    if not decimals or not history:
-        return model.normal, []
-    known = {name: history[name] for name in model.names if name in history and name in decimals}
-    compared = coarser(
-        known, {name: decimals[name] for name in known}, dict(zip(model.names, model.scale, strict=True))
-    )
-    if not compared.coarser:
-        return model.normal, []
-    steps = np.zeros(len(model.names))
-    for name in compared.coarser:
-        places = decimals[name]
-        k = model.names.index(name)
-        steps[k] = 0.0 if places is None else 10.0**-places / model.scale[k]
-    rows = max(float(model.summary.row_counts[0]), 1.0)  # means of many rows are rounded less
-    line = (
-        f"the new data are rounded more than the history ({listed(compared.coarser, _SHOWN)}): what rounding adds is "
-        "taken as usual; calibrate on a history with the same decimals to be exact"
-    )
-    return model.normal.rounded(steps / np.sqrt(rows)), [line]
-
-
-def _unlike(model: Model, windows: Windows, values: Array) -> Iterator[str]:
-    """How the interval between rows, the range and the gaps of these windows, (T, K), differ from the history."""
-    usual, now, counted = float(model.reading.get("interval") or 0.0), windows.interval, model.clock.counted
-    if now is not None and usual and not counted and not _FASTER < now / usual < _SLOWER:
-        length = model.clock.length
-        yield (
-            f"rows are {length(now)} apart, in the history {length(usual)}: means of windows vary "
-            "otherwise than in the history; calibrate on rows of the same interval"
-        )
-    if away := outside_of(model, values):
-        yield (
-            f"most readings of {listed(away, _SHOWN)} lie outside of everything in the history: a fault, or an "
-            "operating point that the history does not have; in that case calibrate on one that has it"
-        )
-    missing = np.isnan(values).mean(axis=0)
-    imputed = np.array([column.imputed for column in model.columns if column.kept])
-    more = [name for name, share, was in zip(model.names, missing, imputed, strict=True) if share > was + _MORE_GAPS]
-    if more:
-        yield f"more readings are missing than in the history ({listed(more, _SHOWN)}): what is missing is not judged"
-
-
-def outside_of(model: Model, values: Array) -> list[str]:
-    """Sensors whose readings, (T, K), lie outside of everything in the history most of the time."""
-    assert model.normal is not None
-    low, high = model.normal.low, model.normal.high
-    outside = ((values < low) | (values > high)).sum(axis=0)  # never for NaN
-    present = np.maximum((~np.isnan(values)).sum(axis=0), 1)
-    return [name for name, share in zip(model.names, outside / present, strict=True) if share > _OUTSIDE]

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from eccaht.base.clock import PLAIN, Clock
-from eccaht.base.presentation.document import Badge, Block, Drawing, Grid, Heading, Items, Paragraph, Text, html
+from eccaht.base.presentation.document import Badge, Block, Code, Drawing, Grid, Heading, Items, Paragraph, Text, html
 from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
 from eccaht.plants.incident import picture
-from eccaht.plants.incident.answer import Answer
+from eccaht.plants.incident.answer import Answer, disagreements
+from eccaht.plants.incident.investigate import OUTSIDE
 from eccaht.plants.incident.words import (
     LEGEND,
+    PLACES,
+    WHAT_TO_DO,
+    changed_plant,
     confidence,
-    disagreements,
     evidence,
     headline,
     incidents,
     reasons,
+    reminder,
     runner_up,
     shown_briefly,
     table,
+    undecided,
 )
 from eccaht.version import __version__
 
@@ -52,7 +57,11 @@ def write(answer: Answer, *, clock: Clock = PLAIN, about: Sequence[str] = ()) ->
 
 def _blocks(answer: Answer, clock: Clock, about: Sequence[str]) -> Iterator[Block]:
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
-    for caution in answer.cautions:
+    yield from map(Paragraph, undecided(answer, clock))
+    if changed_plant(answer):
+        yield from (Paragraph([Code(line.strip())] if line.startswith(" ") else line) for line in WHAT_TO_DO)
+    yield from map(Paragraph, reminder(answer))
+    for caution in (text for text in answer.cautions if not changed_plant(answer) or OUTSIDE not in text):
         yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
     if several := incidents(answer, clock):
         yield Heading("Incidents", "incidents")
@@ -66,12 +75,12 @@ def _blocks(answer: Answer, clock: Clock, about: Sequence[str]) -> Iterator[Bloc
     yield Heading("Sensors", "sensors")
     yield from map(Paragraph, filter(None, (evidence(answer, clock), runner_up(answer))))
     header, *rows = table(answer, others=_OTHERS, width=_WIDEST)
-    yield Grid(" ".join(LEGEND), ["sensor", "named", *header[2:]], [_row(row) for row in rows])
+    yield Grid(" ".join((*LEGEND, PLACES)), ["sensor", "named", *header[2:]], [_row(row) for row in rows])
     yield Heading("Beside plain rankings", "rankings")
     yield Items(disagreements(answer.largest))
     yield _rankings(answer)
     yield Heading("Drills on the history", "drills")
-    yield Paragraph(f"{answer.drill}." if answer.drill else "None: no fault was injected into this history so far.")
+    yield Paragraph(answer.drill or "None: no fault was injected into this history so far.")
     yield Heading("About", "about")
     yield Items([*about, *answer.notes, f"eccaht {__version__}"])
 

@@ -145,7 +145,7 @@ def _draw_evidence(axes: Axes, incident: Incident, clock: Clock, width: float) -
     axes.set_ylim(min(float(np.nanmin(course, initial=0.0)), 0.0) - 0.05 * top, 1.15 * top)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
     axes.set_title("evidence", fontweight="bold")
-    axes.set_title("summed since the onset, nats", loc="right")
+    axes.set_title("summed since the onset", loc="right")
 
 
 def _draw_dates(axes: Axes, incident: Incident, clock: Clock) -> None:

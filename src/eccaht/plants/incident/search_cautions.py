@@ -56,7 +56,7 @@ def _sign(problem: Problem, others: _OtherSigns) -> str:
     if others.turned.size == others.members.size and abs(np.sign(turned).sum()) == turned.size:
         way = f"--shift {'-' if turned[0] > 0 else ''}{size:g} or {way}"
     return (
-        f"the readings prefer shifts of the other sign in {names} (log-odds {others.log_odds:.1f} over any set of the "
+        f"the readings prefer shifts of the other sign in {names} (evidence {others.log_odds:.1f} over any set of the "
         f"assumed sign): try {way}."
     )
 

@@ -23,7 +23,7 @@ from eccaht.streams.run.evidence import EMPTY, Change, name_of
 
 _OTHERS = 4  # sensors shown below the named ones
 _PARTS = 3  # weights that a line names
-_WIDTH = 110
+_WIDTH = 100
 _ADVICE = {
     "stopped": "measure on (another --stopping)",
     "data_ended": "give more data, or take more from each window (--per-window, --vectors)",
@@ -141,7 +141,7 @@ def search_headline(answer: Answer, clock: Clock = PLAIN) -> str:
     since = f"unchanged since measurement {finding.settled} ({clock.show(finding.settled_time)})"
     failed = (f"{name} ({kind})" for name, kind, _ in (*search.failed, *finding.culprits))
     names = ", ".join(dict.fromkeys([*failed, *finding.names]))
-    what = f"Named {names}" if names else "Nothing is wrong" if search.sure else "No sensor is named"
+    what = f"Named {names}" if names else "Nothing is wrong" if search.sure else "Undecided, no sensor is named"
     return f"{what}: {end}{passed}. This is {since}."
 
 
@@ -187,7 +187,7 @@ def _sureness(search: Search) -> str:
     """The probability of the set, or where the policy knows none, the exact log-odds against single swaps."""
     finding, rival, confidence = search.finding, search.finding.rival, search.finding.confidence
     other = _changed(search.problem, rival)
-    behind = f"best rival {other}, {rival.log_odds:.2f} behind in log-odds"
+    behind = f"best rival {other}, evidence {rival.log_odds:.2f} behind (2.3 more: ten times less likely)"
     advice = f"To settle it, {_ADVICE[finding.reason]}."
     if confidence is None:
         if rival.log_odds <= 0:

@@ -17,7 +17,7 @@ import numpy as np
 from eccaht.base.arrays import Array, Index
 from eccaht.base.randomness import rng_for
 from eccaht.plants.incident.alarms import EARLIER, Engine, Run, runs_of
-from eccaht.plants.incident.answer import Quiet
+from eccaht.plants.incident.counts import Quiet
 from eccaht.plants.incident.faults import (
     KINDS,
     REPLAYED,

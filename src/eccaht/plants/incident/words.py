@@ -11,6 +11,7 @@ import numpy as np
 
 from eccaht.base.clock import PLAIN, Clock
 from eccaht.base.presentation.text import (
+    all_shortened,
     amount,
     belief,
     columns,
@@ -21,47 +22,83 @@ from eccaht.base.presentation.text import (
     in_digits,
     joined,
     listed,
-    ordinal,
     percent,
-    shortened,
     sized,
 )
-from eccaht.plants.incident.answer import Answer, Course, Incident, Suspect
+from eccaht.plants.incident.answer import USUAL, Answer, Course, Incident, Suspect, disagreements, places
+from eccaht.plants.incident.investigate import OUTSIDE
+
+
+def shown_briefly(answer: Answer) -> tuple[Answer, str]:
+    """The same answer about shorter names, and what was cut off all of them."""
+    part = common_part([suspect.sensor for suspect in answer.sensors])
+    if not part:
+        return answer, ""
+    incidents = tuple(_cut(incident, part) for incident in answer.incidents)
+    return replace(answer, incidents=incidents, looked_at=_cut(answer.looked_at, part)), part
+
+
+def _cut(incident: Incident, part: str) -> Incident:
+    """The same incident without the common part of all names."""
+
+    def cut(ranking: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+        return tuple((name.removeprefix(part), number) for name, number in ranking)
+
+    suspects = []
+    for suspect in incident.sensors:
+        reason = replace(suspect.reason, predictors=cut(suspect.reason.predictors))
+        suspects.append(replace(suspect, sensor=suspect.sensor.removeprefix(part), reason=reason))
+    return replace(
+        incident,
+        sensors=tuple(suspects),
+        courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
+        rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
+    )
+
 
 SIGNED = ("step", "drift", "moved")  # kinds with a direction
 _WORDS = {"noise": "noisy", "replay": "as if replayed", "range": "out of range", "free": "own course"}
-USUAL = 3.0  # deviations: a mean that deviates less looks normal
-RANKINGS = {"z_local": "z-score against the hour before", "mahalanobis": "Mahalanobis contribution"}
-_SAME = "the same sensors come first."
 _PREDICTORS = 2  # sensors that a line names
-_MOST = 3  # sensors that a line names for one reason
 _OUTSIDE = 0.05  # share of windows outside a 95 % band in normal operation
 WIDTH = 100
 LEGEND = (
-    "alone: deviations from its own level before; given: from what the other sensors predict;",
-    "by z, by M: place by z-score against the hour before, by Mahalanobis contribution.",
+    "belief: probability that the sensor is wrong; size: beside what the other sensors predict;",
+    "alone: standard deviations from its own level before; given: from what the others predict.",
 )
+WHAT_TO_DO = (  # a line that begins with a space is a command
+    "What to do: if all was well until some time T of these data, take the rows before T as the history:",
+    "    eccaht calibrate DATA --stop T --out NEW.model",
+    "    eccaht identify --model NEW.model --data DATA --start T",
+    "If the plant stays like this, add these rows to the history:",
+    "    eccaht calibrate --update MODEL HISTORY... --data DATA --out NEW.model",
+)
+PLACES = "by z, by M: place by z-score against the hour before, by Mahalanobis contribution."
+SCALE = "Evidence says how rare readings are in normal operation: 2.3 more is ten times rarer."
 _HEADER = ("", "sensor", "belief", "kind", "size (95 %)", "alone", "given", "by z", "by M")
 _NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and sensors whose reasons are given
+_PLAIN_PLACES = 2  # columns of places in plain rankings
 _LISTED = 6  # names in the headline
 _INCIDENTS = 20  # lines of incidents
 
 
 def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
-    """Everything that a person should know: how the data differ from the history, then the answer in short and long."""
+    """Everything that a person should know: the answer in short, how the data differ from the history, the answer."""
     if answer.search is not None:
         from eccaht.plants.incident.search_words import search_lines  # which loads all of a search
 
         return search_lines(answer, clock)
     answer, cut = shown_briefly(answer)
     others = [text for text in answer.cautions if text not in answer.compared]
+    shown = table(answer)
     return [
-        *_wrapped(f"CAUTION: {text}" for text in answer.compared),
-        *_wrapped([headline(answer, clock)]),
+        *_wrapped([headline(answer, clock), *undecided(answer, clock)]),
+        *(WHAT_TO_DO if changed_plant(answer) else ()),
+        *_wrapped(f"CAUTION: {text}" for text in answer.compared if not changed_plant(answer) or OUTSIDE not in text),
         *incidents(answer, clock),
         "",
-        *columns(table(answer)),
+        *columns(shown),
         *LEGEND,
+        *([PLACES] if len(shown[0]) == len(_HEADER) else []),
         *_wrapped([f"Names are shown without {cut}"] if cut else []),
         "",
         *_wrapped([confidence(answer), evidence(answer, clock), runner_up(answer)]),
@@ -69,6 +106,7 @@ def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
         *([f"Why {len(answer.named) - _REASONS} more: see --json or --html"] if len(answer.named) > _REASONS else []),
         *_wrapped(disagreements(answer.largest)),
         *_wrapped(f"CAUTION: {text}" for text in others),
+        *_wrapped(reminder(answer)),
         *_wrapped([answer.drill] if answer.drill else []),
     ]
 
@@ -79,8 +117,10 @@ def headline(answer: Answer, clock: Clock = PLAIN) -> str:
         from eccaht.plants.incident.search_words import search_headline
 
         return search_headline(answer, clock)
+    if changed_plant(answer):
+        return "Undecided: the plant has changed, or runs at an operating point that the history does not have."
     if answer.verdict == "undecided":
-        return f"Undecided: {'; '.join(answer.doubts) or 'the data cannot show whether a sensor is wrong'}."
+        return f"Undecided: {_stretch(answer, clock)} do not show whether a sensor is wrong."
     if not answer.incidents:
         what = "Nothing is wrong" + ("" if answer.sure else ", as far as these windows show")
         return f"{what}: {_stretch(answer, clock)}, and no detector reaches its threshold."
@@ -88,6 +128,30 @@ def headline(answer: Answer, clock: Clock = PLAIN) -> str:
     many = f"; the largest of {len(answer.incidents)} incidents" if len(answer.incidents) > 1 else ""
     verdict = f"{n} of {counted(len(answer.sensors), 'sensor')} {_is_wrong(largest)} {when(largest, clock)}"
     return f"{verdict}: {_suspects(largest)}{many}"
+
+
+def undecided(answer: Answer, clock: Clock = PLAIN) -> list[str]:
+    """What is known and what is not; nothing where the answer is decided."""
+    if answer.verdict != "undecided":
+        return []
+    if not changed_plant(answer):
+        return [f"Why: {doubt}." for doubt in answer.doubts]
+    known = (
+        f"Known: these read otherwise than in the history {when(answer.largest, clock)}: {_suspects(answer.largest)}."
+    )
+    return [known, *(f"Not known: {doubt}." for doubt in answer.doubts)]
+
+
+def reminder(answer: Answer) -> list[str]:
+    """That a model can be brought up to date, where the plant has changed for good."""
+    if not any(each.changed for each in answer.incidents) or changed_plant(answer):
+        return []
+    return [f"Part of this lasts. If it is normal from now on, bring the model up to date: {WHAT_TO_DO[-1].strip()}"]
+
+
+def changed_plant(answer: Answer) -> bool:
+    """Is it undecided because most sensors read what the history never had?"""
+    return answer.verdict == "undecided" and bool(answer.incidents)
 
 
 def incidents(answer: Answer, clock: Clock = PLAIN) -> list[str]:
@@ -117,7 +181,10 @@ def when(incident: Incident, clock: Clock = PLAIN) -> str:
 
 
 def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[list[str]]:
-    """Header and rows: the named sensors, then the next ones; names are shortened until a line fits the width."""
+    """Header and rows: the named sensors, then the next ones.
+
+    Where a line would not fit the width, the places in plain rankings are left out, then names are shortened.
+    """
     ranks, named = places(answer.largest), answer.named
     rows = [list(_HEADER)]
     for place, suspect in enumerate(answer.sensors, 1):
@@ -125,16 +192,17 @@ def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[lis
             rows.append([f"{place} {'named' if suspect.named else '-'}", *_cells(suspect, ranks)])
     if len(named) > _NAMED:
         rows.insert(_NAMED + 1, ["...", f"{len(named) - _NAMED} more named", *[""] * (len(_HEADER) - 2)])
+    if max(map(len, columns(rows))) > width:
+        rows = [row[:-_PLAIN_PLACES] for row in rows]  # the sentences below say where plain rankings differ
     taken = sum(max(map(len, column)) + 2 for k, column in enumerate(zip(*rows, strict=True)) if k != 1)
-    for row in rows[1:]:
-        row[1] = shortened(row[1], max(8, width - taken))
-    return rows
+    shown = all_shortened([row[1] for row in rows], max(8, width - taken))
+    return [[row[0], name, *row[2:]] for row, name in zip(rows, shown, strict=True)]
 
 
 def confidence(answer: Answer) -> str:
     """How confident the answer is, or that no drill says."""
     if answer.verdict == "undecided":
-        return "Confidence: none, since it is undecided whether anything is wrong."
+        return "Confidence: none, because the answer is undecided."
     if answer.confidence is None:
         return "Confidence: none was estimated (see the cautions)."
     asked = confident(1.0 - answer.alpha)
@@ -153,9 +221,11 @@ def confidence(answer: Answer) -> str:
 
 def evidence(answer: Answer, clock: Clock = PLAIN) -> str:
     """By how much the detectors pass their thresholds, and what was looked at."""
-    beyond = f"{amount(abs(answer.evidence))} nats {'beyond' if answer.evidence > 0.0 else 'below'} the threshold"
+    passed = answer.evidence > 0.0
+    beyond = f"{amount(abs(answer.evidence))} {'above' if passed else 'below'} the threshold"
     rate = f"of one false alarm in {counted(round(answer.every), 'window')}"
-    return f"Evidence: {beyond} {rate}. Looked at: {_stretch(answer, clock)}{clock.said}."
+    alone = "" if passed or not answer.incidents else " (a sensor that is wrong by itself needs no detector)"
+    return f"Evidence: {beyond} {rate}{alone}. Looked at: {_stretch(answer, clock)}{clock.said}. {SCALE}"
 
 
 def runner_up(answer: Answer) -> str:
@@ -164,8 +234,8 @@ def runner_up(answer: Answer) -> str:
     if found is None:
         return ""
     title = "Runner-up" if answer.named else "Closest to being named"
-    given = f"{deviations(found.reason.z_given)} deviations given the others"
-    shown = f"evidence of {amount(found.evidence)} nats"
+    given = f"{deviations(found.reason.z_given)} standard deviations given the others"
+    shown = f"evidence {amount(found.evidence)}"
     enough = f"where {amount(found.needed)} are needed"
     if found.evidence > found.needed:
         enough = f"more than the {amount(found.needed)} that are needed, but " + (
@@ -246,8 +316,9 @@ def _alone(suspect: Suspect) -> str:
     if not math.isfinite(z):
         return "cannot be judged by itself"
     if abs(z) < USUAL:
-        return f"looks normal by itself ({deviations(z)} deviations)"
-    return f"left its usual range ({deviations(z)} deviations {'above' if z > 0 else 'below'} its level before)"
+        return f"looks normal by itself ({deviations(z)} standard deviations)"
+    where = "above" if z > 0 else "below"
+    return f"left its usual range ({deviations(z)} standard deviations {where} its level before)"
 
 
 def _given(incident: Incident, suspect: Suspect) -> str:
@@ -259,7 +330,7 @@ def _given(incident: Incident, suspect: Suspect) -> str:
         by = f"{in_digits(abs(lack), unit)} {'higher' if lack > 0 else 'lower'}"
         beside = f"{in_digits(reason.expected, unit)}, not {in_digits(reason.read, unit)}"
         given = f"given {joined(known)}" if known else "by its level before"
-        return f"{given} it should read {by} ({beside}: {deviations(reason.z_given)} deviations)"
+        return f"{given} it should read {by} ({beside}: {deviations(reason.z_given)} standard deviations)"
     band = f"the band that {joined(known)} predict{'s' if len(known) == 1 else ''}" if known else "its band"
     course = next((each for each in incident.courses if each.sensor == suspect.sensor), None)
     count, windows = (0, 0) if course is None else outside(incident, course)
@@ -286,68 +357,6 @@ def unit_of(suspect: Suspect) -> float:
     return next((abs(unit) for unit in units if math.isfinite(unit) and unit), 1.0)
 
 
-# -- where plain rankings would have named others ------------------------------------------------------
-
-
-def disagreements(incident: Incident) -> list[str]:
-    """The sensors that each plain ranking would have named instead, and why; one line where all agree."""
-    found = [(RANKINGS[name], _disagreement(incident, name)) for name in RANKINGS if incident.rankings.get(name)]
-    if len(found) > 1 and all(text == _SAME for _, text in found):
-        return [f"By {' and by '.join(ranking for ranking, _ in found)} {_SAME}"]
-    return [f"By {ranking} {text}" for ranking, text in found]
-
-
-def _disagreement(incident: Incident, name: str) -> str:
-    place = places(incident)[name]
-    named = [sensor for sensor in incident.named if sensor in place]  # what was constant in the history has no place
-    first = [sensor for sensor, _ in incident.rankings[name]][: max(len(named), 1)]
-    if not named:
-        return f"{first[0]} comes first; some sensor always does."
-    missed, taken = [k for k in named if k not in first], [k for k in first if k not in named]
-    if not missed and not taken:
-        return _SAME
-    suspects = {suspect.sensor: suspect for suspect in incident.sensors}
-    misses = _grouped((k, place[k], *_missed(suspects[k], name)) for k in missed)
-    takes = _grouped((k, place[k], *_taken(suspects[k])) for k in taken if k in suspects)
-    return f"one would miss {misses}" + (f"; and name {takes}." if takes else ".")
-
-
-def _missed(suspect: Suspect, ranking: str) -> tuple[str, str]:
-    """A number beside a sensor that a ranking misses, and why it does."""
-    if not math.isfinite(suspect.reason.z_alone):
-        return "", "without readings"
-    if ranking == "mahalanobis":
-        return "", "its deviation shared out among correlated sensors"
-    alone = f"{deviations(suspect.reason.z_alone)} alone"
-    return alone, "looking normal alone" if abs(suspect.reason.z_alone) < USUAL else "behind larger single deviations"
-
-
-def _taken(suspect: Suspect) -> tuple[str, str]:
-    """A number beside a sensor that a ranking wrongly takes, and why it is not named."""
-    if abs(suspect.reason.z_given) < USUAL:
-        return f"{deviations(suspect.reason.z_given)} given the others", "doing what the others predict"
-    return f"{suspect.evidence:+.1f} evidence", "adding too little evidence"
-
-
-def _grouped(found: Iterable[tuple[str, int, str, str]]) -> str:
-    """Sensors with their places and numbers, those with the same reason together."""
-    groups: dict[str, list[str]] = {}
-    for sensor, place, number, reason in found:
-        beside = ", ".join(filter(None, (ordinal(place), number)))
-        groups.setdefault(reason, []).append(f"{sensor} ({beside})")
-    for reason, sensors in groups.items():
-        if len(sensors) > _MOST:
-            groups[reason] = [*sensors[:_MOST], f"{len(sensors) - _MOST} more"]
-    return "; ".join(f"{joined(sensors)}, {reason}" for reason, sensors in groups.items())
-
-
-def places(incident: Incident) -> dict[str, dict[str, int]]:
-    return {
-        name: {sensor: place for place, (sensor, _) in enumerate(ranking, 1)}
-        for name, ranking in incident.rankings.items()
-    }
-
-
 # -- kinds, sizes, names -------------------------------------------------------------------------------
 
 
@@ -359,30 +368,3 @@ def kind_of(suspect: Suspect) -> str:
     if suspect.kind in SIGNED and suspect.size_raw and math.isfinite(suspect.size_raw):
         return f"{word} {'up' if suspect.size_raw > 0 else 'down'}"
     return word
-
-
-def shown_briefly(answer: Answer) -> tuple[Answer, str]:
-    """The same answer about shorter names, and what was cut off all of them."""
-    part = common_part([suspect.sensor for suspect in answer.sensors])
-    if not part:
-        return answer, ""
-    incidents = tuple(_cut(incident, part) for incident in answer.incidents)
-    return replace(answer, incidents=incidents, looked_at=_cut(answer.looked_at, part)), part
-
-
-def _cut(incident: Incident, part: str) -> Incident:
-    """The same incident without the common part of all names."""
-
-    def cut(ranking: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-        return tuple((name.removeprefix(part), number) for name, number in ranking)
-
-    suspects = []
-    for suspect in incident.sensors:
-        reason = replace(suspect.reason, predictors=cut(suspect.reason.predictors))
-        suspects.append(replace(suspect, sensor=suspect.sensor.removeprefix(part), reason=reason))
-    return replace(
-        incident,
-        sensors=tuple(suspects),
-        courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
-        rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
-    )

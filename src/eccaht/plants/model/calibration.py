@@ -182,7 +182,7 @@ def _left_out(reports: Sequence[ColumnReport]) -> list[str]:
     if not labels:
         return []
     what, which = ("it looks like a label", "it") if len(labels) == 1 else ("they look like labels", "one of them")
-    keep = f"to keep {which}, name it, as in --columns '*,{labels[0]}'"
+    keep = f"to keep {which}, name it among the columns, as '*,{labels[0]}'"
     return [f"left out, because {what}: {listed(labels, 5)}; {keep}"]
 
 

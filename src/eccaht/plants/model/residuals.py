@@ -59,7 +59,7 @@ class Residuals(NamedTuple):
     distance: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Normal:
     """What normal windows of K sensors do, in robust units.
 
@@ -93,6 +93,9 @@ class Normal:
         if self.local is not None and len(self.local.middle) != K:
             raise ValueError(f"its levels do not fit {K} sensors")
         check_precision(self.precision)
+
+    def __repr__(self) -> str:
+        return f"Normal({self.size} sensors, {self.peaks.windows:.0f} windows)"
 
     @property
     def size(self) -> int:

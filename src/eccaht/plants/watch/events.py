@@ -110,7 +110,7 @@ class Reported:
         return Reported(**parts, waiting=waiting, late=header["late"], thin=as_count(header["thin"], "thin", least=0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Event:
     """Something that people or programs should know.
 
@@ -133,6 +133,9 @@ class Event:
     confidence: float | None = None
     sensors: tuple[str, ...] = ()
     count: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Event({self.time}: {self.text})"
 
     def document(self) -> dict[str, Any]:
         """As values of JSON."""
@@ -300,7 +303,7 @@ def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
     if still:
         text = f"{text}; now {listed(still)} {'stands' if len(still) == 1 else 'stand'} still"
     elif now.changed:
-        text = f"{text}; what is left of it lasts as a small change"
+        text = f"{text}; what is left of it lasts as a small change, which 'eccaht calibrate --update' would learn"
     return Event(
         "over",
         iso(clock, now.time),

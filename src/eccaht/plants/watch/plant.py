@@ -18,7 +18,7 @@ from eccaht.base.clock import microseconds, parse_duration
 from eccaht.base.labels import by_name
 from eccaht.plants.data.windows import MOST_DECIMALS
 from eccaht.plants.incident.alarms import EARLIER, HOLD, Engine, date
-from eccaht.plants.incident.answer import kept
+from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.describe import SPREADS, Predictions, kind_of
 from eccaht.plants.incident.investigate import resolved
 from eccaht.plants.incident.naming import LONGEST, STANDING, DrilledConfidence, Naming, name_sensors, set_belief

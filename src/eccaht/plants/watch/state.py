@@ -77,7 +77,9 @@ def built_plant(model: Model, header: Any, arrays: dict[str, NDArray[Any]]) -> P
         watch.standing[place] = (kind, window)
     watch._follow = _followed(watch, header["follow"], part_of(arrays, "follow"))
     watch.alarm, watch.past = built_alarms(header, arrays, model.names, dated=watch._recent.dated)
-    if (watch.alarm is None) != (watch._follow is None):
+    seen = watch._recent.count or watch.alarm is not None or watch.past is not None
+    undated = seen and watch._recent.dated != (watch.start is not None)
+    if undated or (watch.alarm is None) != (watch._follow is None):
         raise ValueError("its alarms are damaged")
     return watch
 

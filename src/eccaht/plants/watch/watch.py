@@ -24,7 +24,7 @@ class Watch:
     subject: a problem, whose covariance, mean and names say what is normal: windows are independent draws, and steps of
     any size and sign in any stream are looked for (see `steps.StepWatch`). The false-alarm rate then holds for Gaussian
     noise of exactly that covariance; give the problem `degrees_of_freedom` for heavy tails and `estimated_from` for a
-    covariance that was estimated. Or a model, as `eccaht calibrate` writes it and `plants.model.load_model` reads it:
+    covariance that was estimated. Or a model, as `eccaht calibrate` writes it and `eccaht.load_model` reads it:
     memory and heavy tails are normal, faults of any course are looked for, and the thresholds were counted on its
     history (see `plant.PlantWatch`).
     false_alarm_every: the mean time to a false alarm, at least, in windows; with a model also a length of time, "30d".
@@ -61,9 +61,7 @@ class Watch:
                 raise ValueError("false_alarm_every is a number of windows: a problem does not say how long they are")
             self.engine = StepWatch(subject, false_alarm_every=false_alarm_every, threshold=threshold, seed=seed)
         else:
-            raise ValueError(
-                f"Watch takes a Problem or a Model (see eccaht.plants.model.load_model), not {subject!r:.40}"
-            )
+            raise ValueError(f"Watch takes a Problem or a Model (see eccaht.load_model), not {subject!r:.40}")
 
     @property
     def false_alarm_every(self) -> float:

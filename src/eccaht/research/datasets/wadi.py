@@ -1,6 +1,6 @@
 r"""WaDi, the water distribution testbed of iTrust (SUTD): where its files are, what was attacked when, and names.
 
-The files are only given out on request (docs/real-data.md), under two sets of names. Those of 2017 call a column
+The files are only given out on request (docs/paper/real-data.md), under two sets of names. Those of 2017 call a column
 `\\WIN-...\LOG_DATA\1_AIT_001_PV`, those of 2019 `1_AIT_001_PV`, and the list of attacks `1_AIT_001`.
 """
 
@@ -60,7 +60,7 @@ def find_files(directory: Path) -> WadiFiles:
             if len(found) == len(names):
                 return WadiFiles(edition, *found)
     wanted = " or ".join(" with ".join(names) for names in EDITIONS.values())
-    raise ValueError(f"no WaDi data in {directory}: it needs {wanted} (see docs/real-data.md for where to get them)")
+    raise ValueError(f"no WaDi data in {directory}: it needs {wanted} (docs/paper/real-data.md: where to get them)")
 
 
 @dataclass(frozen=True)

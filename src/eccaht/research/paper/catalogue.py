@@ -1,7 +1,7 @@
 """Every experiment of the paper as data: problems, policies, a horizon and the kind of figure or table.
 
-The entries read like the table of docs/figures.md (WaDi is elsewhere). What ran is stored beside the results, so that a
-changed entry is noticed.
+The entries read like the table of docs/paper/figures.md (WaDi is elsewhere). What ran is stored beside the results, so
+that a changed entry is noticed.
 """
 
 from __future__ import annotations

@@ -129,7 +129,8 @@ CLAIMS = (
         "Section 5.4, Figure 3a",
         ("fig3a",),
         "Fewer measurements than HDS, the interval of the difference above 0. HDS takes five readings at every node, "
-        "which reproduces its published delay; with fewer near the leaves it is much faster (docs/algorithms.md).",
+        "which reproduces its published delay; with fewer near the leaves it is much faster "
+        "(docs/explanation/algorithms.md).",
         criteria.ahead("fig3a", "hds"),
         "HDS adds up the streams of a node, so it needs few readings where the shift is large against the noise of a "
         "sum.",
@@ -205,7 +206,8 @@ CLAIMS = (
         criteria.stopping,
         "The rule treats the difference of two scores as the log-likelihood ratio of a swap. It is that only where no "
         "other anomalous stream has weight in the measurement; noise-cancelling measurements give weight to "
-        "neighbours, and the rule stops early, with sets that merely look like the right one (docs/stopping.md).",
+        "neighbours, and the rule stops early, with sets that merely look like the right one "
+        "(docs/explanation/confidence.md).",
     ),
     Claim(
         "asymptotics",
@@ -214,7 +216,7 @@ CLAIMS = (
         ("asymptotics",),
         "Searches of ECC-AHT with the gap rule on K = 100, n = 3, shift 5, B = 4: measurements from alpha = "
         "1e-20 to 1e-80 for each nat of log(1/alpha), times Gamma* of the true set, the rate of the best single "
-        f"measurement (docs/limits.md); the interval within {CLOSE:.0%} of 1 in each setting.",
+        f"measurement (docs/explanation/limits.md); the interval within {CLOSE:.0%} of 1 in each setting.",
         criteria.asymptotics,
         "A reading of champion against challenger carries the noise of both. Gamma* is reached by measuring all "
         "anomalous streams against all the others at once, whose noise averages out; on independent streams that is a "

@@ -151,7 +151,7 @@ def stopping_times(problem: Problem, name: str, horizon: int, seed: tuple[int, i
     """Measurements until the gap rule is met at the larger and at the smaller alpha, and Gamma* of the true set.
 
     A search that the horizon cuts off leaves NaN. Gamma* is the best single measurement with all anomalous streams on
-    one side of the others (docs/limits.md), a proven lower bound.
+    one side of the others (docs/explanation/limits.md), a proven lower bound.
     """
     world = Simulator(problem, seed=seed, names=[name])
     policy = make_policy(name, problem, seed=seed, stopping=None)

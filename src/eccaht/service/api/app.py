@@ -17,17 +17,27 @@ from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
 from eccaht.service.alerts.sender import make_sender
-from eccaht.service.api import files, health, past, plants, shapes
+from eccaht.service.api import explore, files, health, past, plants, retrain, sensors, shapes
 from eccaht.service.rows import Busy
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.feeds import Feeds
+from eccaht.service.runtime.retraining import Retrainings
 from eccaht.service.security import login
 from eccaht.service.settings import Settings
 from eccaht.service.store import Store
 from eccaht.version import __version__
 
 _LOG = logging.getLogger("eccaht.service")
-_ROUTERS = (plants.router, plants.rows_router, past.router, plants.stream_router, health.router)
+_ROUTERS = (
+    plants.router,
+    sensors.router,
+    plants.rows_router,
+    past.router,
+    explore.router,
+    retrain.router,
+    plants.stream_router,
+    health.router,
+)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": shapes.ProblemShape} for code in (400, 401, 403, 404, 413, 415, 422, 429, 503)
 }
@@ -54,6 +64,7 @@ def make_app(settings: Settings) -> FastAPI:
             if simulation is not None:
                 simulation.cancel()
                 await asyncio.gather(simulation, return_exceptions=True)
+            await app.state.retrainings.stop()
             await app.state.feeds.stop()
             await engine.stop()
             await sender.stop()
@@ -70,6 +81,7 @@ def make_app(settings: Settings) -> FastAPI:
     )
     app.state.engine, app.state.settings, app.state.store = engine, settings, store
     app.state.probe = health.Probe(store)
+    app.state.retrainings = Retrainings(engine)
     limits = settings.limits
     login.install(app, settings.security, store, body=limits.body, model=limits.model)
     for router in _ROUTERS:

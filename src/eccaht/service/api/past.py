@@ -29,14 +29,16 @@ _PLACE = Annotated[str | None, Query(pattern=r"^-?[0-9]{1,19}(\.[0-9]{1,19}\.[A-
 
 
 @contextmanager
-def _reading(request: Request, plant: str) -> Iterator[tuple[sa.Connection, PlantView]]:
+def reading(request: Request, plant: str) -> Iterator[tuple[sa.Connection, PlantView]]:
     engine = engine_of(request)
     view = engine.view(plant)
     with engine.store.read() as connection:
         yield connection, view
 
 
-def _span(connection: sa.Connection, view: PlantView, start: str | None, stop: str | None) -> history.Span | None:
+def span_between(
+    connection: sa.Connection, view: PlantView, start: str | None, stop: str | None
+) -> history.Span | None:
     """The windows that were asked for; None if there are none."""
     first, last = (_microseconds(view, text, name) for text, name in ((start, "start"), (stop, "stop")))
     if first is not None and last is not None and first >= last:
@@ -59,8 +61,8 @@ def evidence(
     request: Request, plant: PlantName, start: Moment = None, stop: Moment = None, points: Points = 600
 ) -> shapes.EvidenceShape:
     """How unusual the windows are: the largest evidence and the worst state of each bin."""
-    with _reading(request, plant) as (connection, view):
-        span = _span(connection, view, start, stop)
+    with reading(request, plant) as (connection, view):
+        span = span_between(connection, view, start, stop)
         rows = [] if span is None else history.evidence(connection, plant, span, points)
     return shapes.EvidenceShape(
         time=[stamp(view.model.clock, row[0]) or "" for row in rows],
@@ -80,9 +82,9 @@ def series(
     points: Points = 600,
 ) -> shapes.Series:
     """Sensors over time, with the band that the other sensors predict."""
-    with _reading(request, plant) as (connection, view):
-        _known(view, sensor)
-        span = _span(connection, view, start, stop)
+    with reading(request, plant) as (connection, view):
+        check_sensors(view, sensor)
+        span = span_between(connection, view, start, stop)
         return shapes.Series(**past.series(connection, view, list(dict.fromkeys(sensor)), span, points))
 
 
@@ -90,7 +92,7 @@ def series(
 def correlation(request: Request, plant: PlantName, sensor: Sensors) -> shapes.Correlation:
     """What sensors share in normal operation."""
     view = engine_of(request).view(plant)
-    _known(view, sensor)
+    check_sensors(view, sensor)
     chosen = list(dict.fromkeys(sensor))
     return shapes.Correlation(sensors=chosen, matrix=past.correlation(view.model, chosen))
 
@@ -100,7 +102,7 @@ def events(
     request: Request, plant: PlantName, before: Before = None, limit: Limit = 100, kind: _KIND = None
 ) -> shapes.Events:
     """Events of a plant, the newest first; before: the number of an event, as `next` has it."""
-    with _reading(request, plant) as (connection, _):
+    with reading(request, plant) as (connection, _):
         found, more = history.list_events(connection, plant, before, limit, () if kind is None else (kind,))
     return _events(found, str(found[-1]["number"]) if more else None)
 
@@ -120,7 +122,7 @@ def all_events(request: Request, before: _PLACE = None, limit: Limit = 100, kind
 @router.get("/plants/{plant}/incidents", dependencies=[READ])
 def list_incidents(request: Request, plant: PlantName, before: Before = None, limit: Limit = 100) -> shapes.Incidents:
     """Alarms of a plant, the newest first; before: the number of one."""
-    with _reading(request, plant) as (connection, _):
+    with reading(request, plant) as (connection, _):
         found, more = past.incident_rows(connection, plant, before, limit)
     return shapes.Incidents(incidents=[shapes.IncidentRow(**row) for row in found], more=more)
 
@@ -128,16 +130,16 @@ def list_incidents(request: Request, plant: PlantName, before: Before = None, li
 @router.get("/plants/{plant}/incidents/{number}", dependencies=[READ])
 def incident(request: Request, plant: PlantName, number: Number) -> shapes.IncidentShape:
     """All of an alarm."""
-    with _reading(request, plant) as (connection, view):
+    with reading(request, plant) as (connection, view):
         return shapes.IncidentShape(**past.incident_document(connection, view, number))
 
 
 @router.get("/plants/{plant}/incidents/{number}/report", dependencies=[READ], response_class=HTMLResponse)
 def report(request: Request, plant: PlantName, number: Number) -> Response:
     """The report of an alarm, a page to keep."""
-    with _reading(request, plant) as (connection, view):
+    with reading(request, plant) as (connection, view):
         text = past.report(connection, view, number)
-    return HTMLResponse(text, headers=_attachment(f"{plant}-{number}.html"))
+    return HTMLResponse(text, headers=attachment(f"{plant}-{number}.html"))
 
 
 @router.get(
@@ -148,9 +150,9 @@ def report(request: Request, plant: PlantName, number: Number) -> Response:
 )
 def ledger(request: Request, plant: PlantName, number: Number) -> Response:
     """All that was reported and done about an alarm, a document a line."""
-    with _reading(request, plant) as (connection, view):
+    with reading(request, plant) as (connection, view):
         text = past.ledger(connection, view, number)
-    return Response(text, media_type="application/x-ndjson", headers=_attachment(f"{plant}-{number}.jsonl"))
+    return Response(text, media_type="application/x-ndjson", headers=attachment(f"{plant}-{number}.jsonl"))
 
 
 @router.get("/audit", dependencies=[ADMIN])
@@ -171,7 +173,7 @@ def outbox(request: Request, before: Before = None, limit: Limit = 100) -> shape
     return shapes.Outbox(outbox=[shapes.Alert(**row) for row in found], more=more)
 
 
-def _known(view: PlantView, sensors: list[str]) -> None:
+def check_sensors(view: PlantView, sensors: list[str]) -> None:
     try:
         view.model.places(sensors)
     except ValueError as error:
@@ -193,5 +195,5 @@ def _events(found: list[dict[str, Any]], following: str | None) -> shapes.Events
     return shapes.Events(events=rows, more=following is not None, next=following)
 
 
-def _attachment(name: str) -> dict[str, str]:
+def attachment(name: str) -> dict[str, str]:
     return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}

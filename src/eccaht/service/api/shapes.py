@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from eccaht.plants.model.model_file import LONGEST_TEXT
 from eccaht.service.parts import Line, Text, readable
+from eccaht.service.runtime.views import Severity
 from eccaht.service.settings import PlantOptions
 from eccaht.streams import State
 
@@ -52,6 +53,7 @@ class PlantNow(BaseModel):
     name: str
     state: State
     evidence: float | None
+    severity: Severity | None
     acknowledged: bool
     position: str | None
     windows: int
@@ -107,8 +109,10 @@ class PlantShape(PlantNow):
     row_seconds: float | None
     sensors: list[str]
     threshold_every: float
-    promise: str
+    false_alarm_rate: str
+    drilled: bool
     fault: FaultNow | None
+    still_since: dict[str, str]
     suspects: list[SuspectNow]
     late: int
     duplicate: int
@@ -304,10 +308,12 @@ class ActionShape(BaseModel):
 
 
 class IncidentShape(BaseModel):
-    """All of an alarm."""
+    """All of an alarm; confidence: of the set with hindsight."""
 
     alarm: EventDocument
     course: list[EventDocument]
+    severity: Severity
+    confidence: float | None
     why: list[str]
     similar: list[Similar]
     comments: list[CommentRow]

@@ -5,6 +5,7 @@ import { plantPath } from "./api.js";
 import { h } from "./dom.js";
 import { counted, listed } from "./format.js";
 import { ask } from "./parts.js";
+import { label } from "./units.js";
 
 /** @typedef {import("./parts.js").Context} Context */
 /** @typedef {import("./types.js").Plant} Plant */
@@ -35,7 +36,10 @@ function times({ row_seconds }) {
 export function acknowledge(context, plant) {
   ask({
     title: "Acknowledge the alarm",
-    body: [h("p", {}, `The alarm of ${plant} goes on. All users see that it is acknowledged.`)],
+    body: [
+      h("p", {}, `The alarm of ${plant} stays active until the readings return to normal.`),
+      h("p", {}, "All users see that it is acknowledged."),
+    ],
     submit: "Acknowledge",
     done: async () => {
       await context.api.post(plantPath(plant, "acknowledge"));
@@ -87,7 +91,7 @@ export function shelve(context, plant, chosen) {
       h(
         "p",
         { class: "faint" },
-        "A shelved sensor bears no evidence until its time is over, for example while it is being calibrated.",
+        "A shelved sensor raises no alarm until its time is over, for example while it is being calibrated.",
       ),
       h("label", { for: "shelve-sensor" }, "Sensor"),
       h(
@@ -107,25 +111,25 @@ export function shelve(context, plant, chosen) {
       const sensor = String(data.get("sensor"));
       const duration = String(data.get("duration"));
       await context.api.post(plantPath(plant.name, "shelve"), { sensor, duration });
-      context.say(`${sensor} is shelved for ${choices.find(([value]) => value === duration)?.[1]}.`);
+      context.say(`${label(sensor)} is shelved for ${choices.find(([value]) => value === duration)?.[1]}.`);
     },
   });
 }
 
 /**
- * Take a shelved sensor back.
+ * Watch a shelved sensor again.
  * @param {Context} context
  * @param {string} plant
  * @param {string} sensor
  */
 export function unshelve(context, plant, sensor) {
   ask({
-    title: "Take the sensor back",
-    body: [h("p", {}, `${sensor} bears evidence again from the next window on.`)],
-    submit: "Take back",
+    title: "Unshelve the sensor",
+    body: [h("p", {}, `${label(sensor)} is watched again from the next window on.`)],
+    submit: "Unshelve",
     done: async () => {
       await context.api.post(plantPath(plant, "unshelve"), { sensor });
-      context.say(`${sensor} is watched again.`);
+      context.say(`${label(sensor)} is watched again.`);
     },
   });
 }

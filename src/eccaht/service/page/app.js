@@ -4,6 +4,7 @@
 import { Api, ApiError } from "./api.js";
 import { Board } from "./board.js";
 import { byId, fill, h } from "./dom.js";
+import { exploreView } from "./explore.js";
 import { duration, listed } from "./format.js";
 import { incidentView } from "./incident.js";
 import { loginView } from "./login.js";
@@ -11,6 +12,7 @@ import { mark } from "./marks.js";
 import { overview } from "./overview.js";
 import { errorPage, link, skeleton } from "./parts.js";
 import { plantView } from "./plant.js";
+import { retrainView } from "./retrain.js";
 import { Stream } from "./stream.js";
 
 /** @typedef {import("./parts.js").Context} Context */
@@ -57,9 +59,11 @@ function route() {
   document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
   if (me === null) return;
   main.removeAttribute("aria-busy");
-  const plant = /^#\/plant\/([^/]+)(?:\/incident\/(\d+))?$/.exec(hash);
+  const plant = /^#\/plant\/([^/]+)(?:\/incident\/(\d+)|\/(explore|retrain)(?:\?(.*))?)?$/.exec(hash);
   const name = plant && decoded(plant[1]);
   if (name && plant[2]) close = incidentView(main, context, name, Number(plant[2]));
+  else if (name && plant[3] === "explore") close = exploreView(main, context, name, plant[4] ?? "");
+  else if (name && plant[3]) close = retrainView(main, context, name);
   else if (name) close = plantView(main, context, name);
   else if (hash === "" || hash === "#/") close = overview(main, context);
   else fill(main, errorPage(new ApiError(404, "there is no such page"), "This address", route));

@@ -125,6 +125,15 @@ export class Courses {
     void this.chart.close();
   }
 
+  /**
+   * Draw a sensor.
+   * @param {string} sensor
+   */
+  draw(sensor) {
+    this.#choose(sensor);
+    this.element.scrollIntoView({ behavior: "smooth", block: "nearest" });
+  }
+
   /** The sensors that are drawn. */
   lines() {
     return [...new Set([...this.suspects.map((suspect) => suspect.sensor), ...this.chosen])].slice(0, MOST_LINES);

@@ -130,6 +130,7 @@ export function figure(picture, colour, width) {
     ...(picture.evidence ? threshold(colour) : []),
     ...picture.marks.map((mark) => ({
       ...upright,
+      layer: "below", // a spike at the onset of an alarm is not hidden by its mark
       x0: place(mark.time),
       x1: place(mark.time),
       line: { color: colour.mark, width: 1.5, dash: "dot" },
@@ -328,6 +329,6 @@ function ribbon(x, low, high) {
 export function lineTitle(suspect, sensor) {
   if (!suspect) return sensor;
   const size = suspect.size === null ? "" : ` ${sized(suspect)}`;
-  const belief = suspect.belief === null ? "" : `, belief ${probability(suspect.belief)}`;
+  const belief = suspect.belief === null ? "" : ` (${probability(suspect.belief)})`;
   return `${sensor}: ${suspect.kind ? word(suspect.kind) : "suspected"}${size}${belief}`;
 }

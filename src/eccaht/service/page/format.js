@@ -1,6 +1,8 @@
 // @ts-check
 /** Numbers and times as people read them. Times stay on the clock of the plant: the browser's zone plays no part but for `local`. */
 
+import { label, withUnit } from "./units.js";
+
 const UNITS = /** @type {[number, string][]} */ ([
   [86400, "d"],
   [3600, "h"],
@@ -140,28 +142,29 @@ const SPREADS = new Set(["noise", "replay"]); // kinds whose size is a spread
 
 /**
  * The size of what is wrong with a sensor, with its sign where it has one.
- * @param {{size: number | null, kind: string | null}} suspect
+ * @param {{sensor: string, size: number | null, kind: string | null}} suspect
  */
-export function sized({ size, kind }) {
+export function sized({ sensor, size, kind }) {
   if (size === null) return "–";
   const sign = size > 0 && !SPREADS.has(kind ?? "") ? "+" : "";
-  return `${sign}${number(size).replace("-", "−")}`;
+  return withUnit(`${sign}${number(size).replace("-", "−")}`, sensor);
 }
 
 /**
- * A probability; never a round 1 or 0 for what is not certain.
+ * A probability in percent; never a round 100 or 0 for what is not certain.
  * @param {number | null | undefined} value
  */
 export function probability(value) {
   if (value === null || value === undefined) return "–";
-  if (value >= 0.995) return "> 0.99";
-  return value < 0.005 ? "< 0.01" : value.toFixed(2);
+  if (value >= 0.995) return "> 99 %";
+  return value < 0.005 ? "< 1 %" : `${(value * 100).toFixed(0)} %`;
 }
 
 const WORDS = /** @type {Record<string, string>} */ ({
   range: "out of range",
   "in range": "back in range",
-  back: "back to normal",
+  back: "change undone",
+  over: "returned to normal",
   moved: "constant moved",
   free: "own course",
   "new-normal": "new normal",
@@ -185,11 +188,11 @@ export function counted(count, noun) {
 }
 
 /**
- * Names in a sentence; of many, the first few and how many more.
+ * Sensors in a sentence, without their units; of many, the first few and how many more.
  * @param {readonly string[]} names
  * @param {number} [most]
  */
 export function listed(names, most = 6) {
-  const shown = names.slice(0, most).join(", ");
+  const shown = names.slice(0, most).map(label).join(", ");
   return names.length > most ? `${shown} and ${names.length - most} more` : shown;
 }

@@ -71,8 +71,8 @@ class Page {
         h(
           "div",
           {},
-          section("Set over time", [this.sets, this.course.element]),
-          section("Course", [this.courses.element]),
+          section("Sensors in alarm over time", [this.sets, this.course.element]),
+          section("Trend", [this.courses.element]),
         ),
         h(
           "div",
@@ -92,8 +92,9 @@ class Page {
     const over = overAt(incident);
     const acknowledged = course.some((one) => one.event === "acknowledged") || (over === null && now.acknowledged);
     const named = course.findLast((one) => one.named.length > 0)?.named ?? alarm.named;
-    once(this.head, [alarm, over, acknowledged, named], () =>
-      incidentHead(this.context, this.plant, incident, { acknowledged, named }),
+    const shown = [alarm, over, acknowledged, named, incident.severity, incident.confidence];
+    once(this.head, shown, () =>
+      incidentHead(this.context, this.plant, incident, { acknowledged, named, drilled: now.drilled }),
     );
     const end = over ?? now.position ?? alarm.time;
     once(this.sets, [course, end], () =>
@@ -109,7 +110,8 @@ class Page {
     once(this.why, why, () => whyList(why));
     this.similar.update(similar);
     once(this.people, [comments, actions], () => peopleList(incident));
-    const marks = [{ time: alarm.onset ?? alarm.time, text: "onset" }, ...(over ? [{ time: over, text: "over" }] : [])];
+    const marks = [{ time: alarm.onset ?? alarm.time, text: "onset" }];
+    if (over) marks.push({ time: over, text: "returned to normal" });
     this.courses.update({ sensors: now.sensors, suspects: everNamed(incident), marks });
   }
 

@@ -4,9 +4,10 @@
 import { acknowledge, callNormal } from "./actions.js";
 import { plantPath } from "./api.js";
 import { h } from "./dom.js";
-import { between, interval, listed, local, milliseconds, number, probability, time, word } from "./format.js";
-import { mark } from "./marks.js";
+import { between, interval, listed, local, milliseconds, number, time, word } from "./format.js";
+import { mark, severityBadge } from "./marks.js";
 import { link } from "./parts.js";
+import { confidenceText, HINDSIGHT, sentenceList } from "./sentences.js";
 import { Table } from "./table.js";
 
 /** @typedef {import("./parts.js").Context} Context */
@@ -27,21 +28,22 @@ export function overAt(incident) {
  * @param {Context} context
  * @param {string} plant
  * @param {Incident} incident
- * @param {{acknowledged: boolean, named: string[]}} now
+ * @param {{acknowledged: boolean, named: string[], drilled: boolean}} now
  */
-export function incidentHead(context, plant, incident, { acknowledged, named }) {
+export function incidentHead(context, plant, incident, { acknowledged, named, drilled }) {
   const { alarm } = incident;
   const over = overAt(incident);
   const onset = alarm.onset ?? alarm.time;
   const may = context.may("operate") && over === null;
-  const sentence = [
-    `Wrong since ${time(onset)}${interval(alarm.onset_interval)}, raised at ${time(alarm.time)}, `,
-    over ? `over at ${time(over)} after ${between(onset, over)}.` : "goes on.",
-    alarm.confidence === null ? "" : ` Confidence in the whole set at the alarm: ${probability(alarm.confidence)}.`,
-  ];
+  const ended = over ? `returned to normal at ${time(over)} after ${between(onset, over)}. ` : "active. ";
+  const known = new Map(everNamed(incident).map((one) => [one.sensor, one]));
+  const wrong = named.map((sensor) => {
+    const { kind = null, size = null } = known.get(sensor) ?? {};
+    return { sensor, kind, size, since: onset, to: over };
+  });
   const word = over
-    ? h("span", { class: "mark" }, acknowledged ? "Over, acknowledged:" : "Over:")
-    : mark(acknowledged ? "acknowledged" : "alarm", acknowledged ? "Alarm, acknowledged:" : "Alarm:");
+    ? h("span", { class: "mark" }, acknowledged ? "Returned to normal:" : "Returned to normal, not acknowledged:")
+    : mark(acknowledged ? "acknowledged" : "active", acknowledged ? "Alarm, acknowledged:" : "Active alarm:");
   const file = (/** @type {string} */ what) => {
     const href = `/api${plantPath(plant, "incidents", alarm.number ?? 0, what)}`;
     return h("a", { class: "button", download: true, href }, `Download the ${what}`);
@@ -49,8 +51,15 @@ export function incidentHead(context, plant, incident, { acknowledged, named }) 
   return h(
     "div",
     { class: over ? "box over-box" : "box alarm-box" },
-    h("h1", {}, word, " ", listed(named, 8)),
-    h("p", {}, sentence.join("")),
+    h("h1", {}, word, ` ${listed(named, 8)}`),
+    sentenceList(wrong),
+    h(
+      "p",
+      {},
+      `Onset ${time(onset)}${interval(alarm.onset_interval)}, alarm raised at ${time(alarm.time)}, ${ended}`,
+      confidenceText([[alarm.confidence, "at the alarm"], [incident.confidence, HINDSIGHT]], drilled),
+    ),
+    h("p", {}, "Severity: ", severityBadge(incident.severity)),
     h(
       "p",
       { class: "buttons" },
@@ -143,7 +152,7 @@ export function similarTable(plant) {
         order: (row) => -row.number,
       },
       { label: "Likeness", class: "number-cell", value: (row) => number(row.likeness), order: (row) => -row.likeness },
-      { label: "Wrong", class: "rest-cell", value: (row) => listed(row.named), cell: (row) => listed(row.named) },
+      { label: "Sensors in alarm", class: "rest-cell", value: (row) => listed(row.named) },
     ],
   });
 }
@@ -151,12 +160,12 @@ export function similarTable(plant) {
 /** @returns {Table<EventDocument>} */
 export function courseTable() {
   return new Table({
-    caption: "How the set changed",
+    caption: "Events of this alarm",
     key: (row) => String(row.number),
     empty: "",
     columns: [
       { label: "Time", class: "time-cell", value: (row) => time(row.time) },
-      { label: "Event", value: (row) => word(row.event) },
+      { label: "Event", class: "time-cell", value: (row) => word(row.event) },
       { label: "What", class: "rest-cell", value: (row) => row.text },
     ],
   });

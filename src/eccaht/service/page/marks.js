@@ -3,8 +3,11 @@
 
 import { h, s } from "./dom.js";
 import { milliseconds, time } from "./format.js";
+import { SEVERITY_RULE } from "./sentences.js";
+import { label } from "./units.js";
 
 /** @typedef {import("./types.js").PlantState} PlantState */
+/** @typedef {import("./types.js").Severity} Severity */
 
 const SHAPES = /** @type {Record<string, string>} */ ({
   circle: "M8 2.5a5.5 5.5 0 1 1 0 11a5.5 5.5 0 1 1 0-11z",
@@ -17,11 +20,17 @@ const SHAPES = /** @type {Record<string, string>} */ ({
 
 /** @type {Record<string, {shape: string, tone: string, hollow?: boolean, word?: string}>} */
 const KINDS = {
-  quiet: { shape: "circle", tone: "quiet" },
+  quiet: { shape: "circle", tone: "quiet", word: "normal" },
+  normal: { shape: "circle", tone: "quiet" },
   suspicious: { shape: "triangle", tone: "suspicious" },
-  alarm: { shape: "square", tone: "alarm" },
+  alarm: { shape: "square", tone: "alarm", word: "in alarm" },
+  active: { shape: "square", tone: "alarm" },
+  silent: { shape: "cross", tone: "alarm", hollow: true },
+  stuck: { shape: "diamond", tone: "suspicious" },
+  range: { shape: "diamond", tone: "alarm", word: "out of range" },
+  shelved: { shape: "bars", tone: "dim" },
   "no data": { shape: "cross", tone: "alarm", hollow: true },
-  acknowledged: { shape: "square", tone: "alarm", hollow: true, word: "alarm, acknowledged" },
+  acknowledged: { shape: "square", tone: "alarm", hollow: true, word: "in alarm, acknowledged" },
   running: { shape: "circle", tone: "quiet" },
   connecting: { shape: "circle", tone: "dim", hollow: true },
   waiting: { shape: "bars", tone: "dim" },
@@ -55,11 +64,18 @@ export function plantState(plant) {
 }
 
 /**
- * The mark of a plant.
- * @param {{state: PlantState, acknowledged: boolean, no_data: string | null}} plant
+ * The mark of a plant, with the severity of its alarm.
+ * @param {{state: PlantState, acknowledged: boolean, no_data: string | null, severity: Severity | null}} plant
  */
 export function plantMark(plant) {
-  return mark(plant.state === "alarm" && plant.acknowledged ? "acknowledged" : plantState(plant));
+  const kind = plant.state === "alarm" && plant.acknowledged ? "acknowledged" : plantState(plant);
+  return h("span", { class: "marks" }, mark(kind), plant.severity && severityBadge(plant.severity));
+}
+
+/** @param {Severity} severity */
+export function severityBadge(severity) {
+  const word = h("span", { class: "hidden-text" }, "severity ");
+  return h("span", { class: `severity ${severity}`, title: SEVERITY_RULE }, word, severity);
 }
 
 /**
@@ -95,6 +111,27 @@ export function sparkline(values) {
 }
 
 /**
+ * The last readings of a sensor from their least to their largest; nothing where there is none.
+ * @param {readonly (number | null)[]} values
+ */
+export function trend(values) {
+  const known = values.filter((value) => value !== null);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const step = WIDE / Math.max(values.length - 1, 1);
+  let path = "";
+  for (const [k, value] of values.entries()) {
+    if (value === null) continue;
+    const y = high > low ? HIGH * (1 - (value - low) / (high - low)) : HIGH / 2;
+    path += `${k > 0 && values[k - 1] !== null ? "L" : "M"}${(k * step).toFixed(1)} ${y.toFixed(1)}`;
+  }
+  return s(
+    "svg",
+    { viewBox: `0 -1 ${WIDE} ${HIGH + 2}`, class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" },
+    s("path", { d: path, class: "spark-line" }),
+  );
+}
+
+/**
  * When each sensor belonged to an alarm: one bar a sensor, with the onset and the alarm.
  * @param {{sensor: string, from: string, to: string}[]} spans
  * @param {{onset: string | null, interval: [string, string] | null, raised: string, end: string, over: boolean}} times
@@ -108,7 +145,7 @@ export function timeline(spans, { onset, interval, raised, end, over }) {
   const rows = [...new Set(spans.map((span) => span.sensor))].map((sensor) => {
     const bars = spans.filter((span) => span.sensor === sensor);
     return [
-      h("div", { class: "timeline-name" }, sensor),
+      h("div", { class: "timeline-name" }, label(sensor)),
       h(
         "div",
         { class: "timeline-track" },
@@ -130,12 +167,12 @@ export function timeline(spans, { onset, interval, raised, end, over }) {
       "div",
       { class: "timeline-ends" },
       h("span", {}, time(first)),
-      h("span", {}, over ? time(end) : `${time(end)}, goes on`),
+      h("span", {}, over ? time(end) : `${time(end)}, active`),
     ),
     h(
       "div",
       { class: "legend timeline-legend" },
-      key("key-set", "in the set"),
+      key("key-set", "in alarm"),
       key("key-onset", "onset"),
       key("key-interval", "its interval of 95 %"),
       key("key-raised", "alarm raised"),

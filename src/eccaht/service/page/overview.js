@@ -3,6 +3,7 @@
 
 import { plantPath } from "./api.js";
 import { fill, h, throttled } from "./dom.js";
+import { fillFilters } from "./filters.js";
 import { evidenceText, listed, recent } from "./format.js";
 import { mark, plantMark, plantState, sparkline } from "./marks.js";
 import { errorPage, link, section, skeleton } from "./parts.js";
@@ -11,8 +12,15 @@ import { Table } from "./table.js";
 /** @typedef {import("./parts.js").Context} Context */
 /** @typedef {import("./types.js").PlantRow} PlantRow */
 
-const FEW = 24; // plants whose sparklines are loaded; those of more fill as windows come
+const FEW = 40; // plants whose sparklines are loaded; those of more fill as windows come
+const STATES = /** @type {["alarm" | "no data" | "suspicious" | "quiet", string][]} */ ([
+  ["alarm", "in alarm"],
+  ["no data", "without data"],
+  ["suspicious", "suspicious"],
+  ["quiet", "normal"],
+]);
 const RANK = /** @type {Record<string, number>} */ ({ alarm: 0, "no data": 2, suspicious: 3, quiet: 4 });
+const SEVERE = ["high", "medium", "low"];
 const SEARCHED = 8; // more plants than this get a field to search for one
 
 /**
@@ -68,7 +76,8 @@ export function overview(root, context) {
     }
     const counts = board.counts();
     if (state && !counts[/** @type {keyof typeof counts} */ (state)]) state = "";
-    fillFilters(filters, counts, state, (chosen) => {
+    const choices = STATES.map(([kind, word]) => /** @type {[string, number, string]} */ ([kind, counts[kind], word]));
+    fillFilters(filters, choices, state, (chosen) => {
       state = state === chosen ? "" : chosen;
       show();
     });
@@ -100,31 +109,6 @@ export function overview(root, context) {
 }
 
 /**
- * @param {HTMLElement} filters
- * @param {Record<string, number>} counts
- * @param {string} state
- * @param {(state: string) => void} choose
- */
-function fillFilters(filters, counts, state, choose) {
-  const shown = JSON.stringify([counts, state]);
-  if (filters.dataset.shown === shown) return;
-  filters.dataset.shown = shown;
-  const focused = [...filters.children].indexOf(/** @type {Element} */ (document.activeElement));
-  fill(
-    filters,
-    ["alarm", "no data", "suspicious", "quiet"].map((kind) =>
-      h(
-        "button",
-        { type: "button", "aria-pressed": String(kind === state), disabled: !counts[kind], click: () => choose(kind) },
-        mark(kind, `${counts[kind]} ${{ alarm: "in alarm", "no data": "without data" }[kind] ?? kind}`),
-      ),
-    ),
-  );
-  const again = filters.children[focused];
-  if (again instanceof HTMLElement) again.focus();
-}
-
-/**
  * The last windows of a few plants, so that their sparklines do not start empty.
  * @param {Context} context
  * @param {PlantRow[]} rows
@@ -148,10 +132,12 @@ async function history({ api, board }, rows) {
  * @returns {import("./table.js").Column<PlantRow>[]}
  */
 function columns({ board }) {
-  const rank = (/** @type {PlantRow} */ row) =>
-    `${(RANK[plantState(row)] ?? 5) + (row.state === "alarm" && row.acknowledged ? 1 : 0)}${row.name}`;
+  const rank = (/** @type {PlantRow} */ row) => {
+    const state = (RANK[plantState(row)] ?? 5) + (row.state === "alarm" && row.acknowledged ? 1 : 0);
+    return `${state}${SEVERE.indexOf(row.severity ?? "") + 1}${row.name}`;
+  };
   return [
-    { label: "State", value: (row) => [plantState(row), row.acknowledged], cell: plantMark, order: rank },
+    { label: "State", value: (row) => [plantState(row), row.acknowledged, row.severity], cell: plantMark, order: rank },
     {
       label: "Plant",
       class: "name-cell",
@@ -170,7 +156,7 @@ function columns({ board }) {
       order: (row) => -(row.evidence ?? 0),
     },
     {
-      label: "Wrong",
+      label: "Sensors in alarm",
       class: "rest-cell",
       value: (row) => row.named,
       cell: (row) => (row.named.length ? listed(row.named, 4) : none()),
@@ -185,11 +171,11 @@ function columns({ board }) {
       bare: (row) => row.onset === null,
     },
     {
-      label: "Out of service",
+      label: "Bad signals",
       value: (row) => row.still,
       cell: stillText,
-      order: (row) => -outOfService(row),
-      bare: (row) => outOfService(row) === 0,
+      order: (row) => -badSignals(row),
+      bare: (row) => badSignals(row) === 0,
     },
     {
       label: "Sources",
@@ -215,7 +201,7 @@ const STILL = /** @type {[keyof import("./types.js").Still, string][]} */ ([
 ]);
 
 /** @param {PlantRow} row */
-function outOfService({ still }) {
+function badSignals({ still }) {
   return STILL.reduce((sum, [kind]) => sum + still[kind].length, 0);
 }
 

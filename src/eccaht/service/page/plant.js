@@ -1,15 +1,17 @@
 // @ts-check
 /** One plant: is something wrong, since when, which sensors, and what may be done. */
 
-import { shelve } from "./actions.js";
+import { shelve, unshelve } from "./actions.js";
 import { plantPath } from "./api.js";
 import { correlationMap } from "./correlation.js";
 import { Courses } from "./courses.js";
 import { fill, h } from "./dom.js";
+import { viewLinks } from "./explore.js";
 import { counted, milliseconds, moment } from "./format.js";
 import { once, reason, section } from "./parts.js";
-import { alarmBox, outOfService, plantHead, sourcesTable, suspectsTable } from "./plant_parts.js";
+import { alarmBox, plantHead, sourcesTable, suspectsTable } from "./plant_parts.js";
 import { eventsTable, incidentsTable, Pages } from "./records.js";
+import { SensorList } from "./sensors.js";
 import { keepUp } from "./view.js";
 
 /** @typedef {import("./parts.js").Context} Context */
@@ -25,7 +27,7 @@ const SPANS = /** @type {[number, string][]} */ ([
 ]);
 const WINDOWS_AT_FIRST = 240;
 const AGAIN = 2000;
-const LISTED = 0.01; // belief of a suspect that is worth a line
+const LISTED = 0.05; // belief of a suspect that is worth a line
 
 /**
  * @param {HTMLElement} root
@@ -84,7 +86,13 @@ class Page {
     this.map = h("div", {});
     /** @type {string | null} */
     this.mapped = null;
-    this.aside = h("div", {});
+    this.list = new SensorList(context, plant.name, {
+      draw: (sensor) => this.courses.draw(sensor),
+      shelve: shelveOne,
+      unshelve: (sensor) => unshelve(context, plant.name, sensor),
+    });
+    /** Of the active alarm: its number and sensors, and the confidence by all its windows. */
+    this.hindsight = { key: "", confidence: /** @type {number | null} */ (null) };
     this.sources = sourcesTable();
     const path = (/** @type {string} */ what) => plantPath(plant.name, what);
     this.incidents = new Pages(context, path("incidents"), "incidents", incidentsTable(plant.name));
@@ -102,16 +110,16 @@ class Page {
       h(
         "div",
         { class: "columns" },
-        h("div", {}, section("Course", [this.courses.element])),
+        h("div", {}, section("Trend", [this.courses.element], viewLinks(context, plant.name))),
         h(
           "div",
           {},
-          section("Suspects", [this.suspects.element], shelving),
+          section("Suspected sensors", [this.suspects.element], shelving),
           section("Correlation", [this.map]),
-          section("Out of service", [this.aside]),
           section("Sources", [this.sources.element]),
         ),
       ),
+      section("Sensors", [this.list.element]),
       section("Incidents", [this.incidents.element]),
       section("Events", [this.events.element]),
     );
@@ -125,7 +133,7 @@ class Page {
     this.#showAlarm();
     this.suspects.update(plant.suspects.filter((one) => (one.belief ?? 1) >= LISTED));
     this.sources.update(Object.entries(plant.sources).map(([name, source]) => ({ name, ...source })));
-    once(this.aside, [plant.still, plant.shelved, plant.no_data], () => outOfService(this.context, plant));
+    this.list.load();
     const marks = plant.fault ? [{ time: plant.fault.onset, text: "onset" }] : [];
     this.courses.update({ sensors: plant.sensors, suspects: plant.suspects, marks });
     void this.#showMap();
@@ -134,7 +142,26 @@ class Page {
   #showAlarm() {
     const { plant } = this;
     const open = this.incidents.rows.find((row) => row.over === null)?.number ?? null;
-    once(this.alarm, [plant.fault, plant.acknowledged, plant.state, open], () => alarmBox(this.context, plant, open));
+    void this.#lookBack(open);
+    const { confidence } = this.hindsight;
+    const shown = [plant.fault, plant.acknowledged, plant.state, plant.severity, plant.still, open, confidence];
+    once(this.alarm, shown, () => alarmBox(this.context, plant, open, confidence));
+  }
+
+  /**
+   * Ask for the confidence with hindsight where none was estimated at the alarm, once for each set of sensors.
+   * @param {number | null} open
+   */
+  async #lookBack(open) {
+    const { fault, drilled, name } = this.plant;
+    const key = fault && drilled && fault.confidence === null && open !== null ? `${open} ${fault.named}` : "";
+    if (key === this.hindsight.key) return;
+    this.hindsight = { key, confidence: null };
+    if (!key) return;
+    const incident = await this.context.api.get(plantPath(name, "incidents", open ?? 0)).catch(() => null);
+    if (key !== this.hindsight.key || incident === null) return;
+    this.hindsight.confidence = incident.confidence;
+    this.#showAlarm();
   }
 
   /**
@@ -153,6 +180,7 @@ class Page {
   }
 
   close() {
+    this.list.close();
     this.courses.close();
   }
 

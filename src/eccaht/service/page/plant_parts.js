@@ -1,7 +1,7 @@
 // @ts-check
 /** The parts of a plant's page, each a function of what the service says. */
 
-import { acknowledge, callNormal, unshelve } from "./actions.js";
+import { acknowledge, callNormal } from "./actions.js";
 import { h } from "./dom.js";
 import {
   counted,
@@ -16,9 +16,11 @@ import {
   time,
   word,
 } from "./format.js";
-import { bar, mark, plantMark } from "./marks.js";
+import { bar, mark, plantMark, severityBadge } from "./marks.js";
 import { link } from "./parts.js";
+import { confidenceText, HINDSIGHT, SEVERITY_RULE, sentenceList } from "./sentences.js";
 import { Table } from "./table.js";
+import { label } from "./units.js";
 
 /** @typedef {import("./parts.js").Context} Context */
 /** @typedef {import("./types.js").Plant} Plant */
@@ -49,10 +51,10 @@ export function plantHead(plant) {
     ["Sensors", String(plant.sensors.length)],
     ["Rows left out", left.join(", ") || "none"],
     ["Model", `${plant.model} (${plant.model_digest.slice(0, 8)})`],
-    ["False alarms", plant.promise],
+    ["False-alarm rate", plant.false_alarm_rate],
   ];
   return [
-    h("h1", {}, plant.name, " ", plantMark(plant)),
+    h("h1", {}, plant.name, " ", plantMark({ ...plant, severity: null })),
     plant.no_data && h("div", { class: "box alarm-box" }, mark("no data", "No data:"), h("p", {}, plant.no_data)),
     h(
       "dl",
@@ -66,42 +68,52 @@ export function plantHead(plant) {
  * What is wrong now and what may be done about it.
  * @param {Context} context
  * @param {Plant} plant
- * @param {number | null} open the number of the alarm that goes on
+ * @param {number | null} open the number of the alarm that is active
+ * @param {number | null} hindsight the confidence by all windows of it so far
  */
-export function alarmBox(context, plant, open) {
-  const { fault, acknowledged, name } = plant;
-  if (!fault) {
+export function alarmBox(context, plant, open, hindsight) {
+  const { fault, acknowledged, name, severity } = plant;
+  const wrong = wrongSensors(plant);
+  if (!wrong.length) {
     if (plant.state !== "suspicious") return null;
     const text = "The last windows are unusual, but too little for an alarm at this false-alarm rate.";
     return h("div", { class: "box suspicious-box" }, mark("suspicious", "Suspicious"), h("p", {}, text));
   }
   const may = context.may("operate");
-  const sure =
-    fault.confidence === null
-      ? "No confidence in the whole set was estimated."
-      : `Confidence in the whole set: ${probability(fault.confidence)}.`;
   return h(
     "div",
     { class: "box alarm-box" },
     h(
       "h2",
       {},
-      mark(acknowledged ? "acknowledged" : "alarm", acknowledged ? "Alarm, acknowledged:" : "Alarm:"),
-      " ",
-      listed(fault.named, 8),
+      mark(acknowledged ? "acknowledged" : "active", acknowledged ? "Alarm, acknowledged:" : "Active alarm:"),
+      ` ${listed([...new Set(wrong.map((one) => one.sensor))], 8)}`,
     ),
-    h(
-      "p",
-      {},
-      `Wrong since ${time(fault.onset)}${interval(fault.onset_interval)}, raised at ${time(fault.raised)}. ${sure}`,
-    ),
+    sentenceList(wrong),
+    fault &&
+      h(
+        "p",
+        {},
+        `Onset ${time(fault.onset)}${interval(fault.onset_interval)}, alarm raised at ${time(fault.raised)}. `,
+        confidenceText([[fault.confidence, "by the last windows"], [hindsight, HINDSIGHT]], plant.drilled),
+      ),
+    severity &&
+      h(
+        "details",
+        {},
+        h("summary", {}, "Severity: ", severityBadge(severity)),
+        h("p", { class: "faint" }, SEVERITY_RULE),
+      ),
     h(
       "p",
       { class: "buttons" },
       may &&
+        fault &&
         !acknowledged &&
         h("button", { type: "button", class: "primary", click: () => acknowledge(context, name) }, "Acknowledge"),
-      may && h("button", { type: "button", click: () => callNormal(context, name, fault.named) }, "New normal"),
+      may &&
+        fault &&
+        h("button", { type: "button", click: () => callNormal(context, name, fault.named) }, "New normal"),
       open !== null && h("a", { class: "button", href: link(name, open) }, "Open the incident"),
       !may && h("span", { class: "faint" }, "You may look only: actions need a token with the scope operate."),
     ),
@@ -109,38 +121,19 @@ export function alarmBox(context, plant, open) {
 }
 
 /**
- * Sensors that bear no evidence now.
- * @param {Context} context
+ * The sensors in alarm: those that the evidence names, and those that deliver no signal of use.
  * @param {Plant} plant
+ * @returns {import("./sentences.js").Wrong[]}
  */
-export function outOfService(context, plant) {
-  const { stuck, silent, range } = plant.still;
-  const shelved = Object.entries(plant.shelved);
-  if (!stuck.length && !silent.length && !range.length && !shelved.length) {
-    const text = plant.no_data
-      ? "Not known: the plant has no data."
-      : "Every sensor delivers, moves, is in range and is watched.";
-    return h("p", { class: "nothing" }, text);
-  }
-  const line = (/** @type {string} */ word, /** @type {string[]} */ names) =>
-    names.length > 0 && h("p", {}, h("strong", {}, `${word}: `), listed(names, 12));
-  const back = (/** @type {string} */ sensor) =>
-    h("button", { type: "button", class: "small", click: () => unshelve(context, plant.name, sensor) }, "Take back");
-  return h(
-    "div",
-    {},
-    line("Stuck", stuck),
-    line("Silent", silent),
-    line("Out of range", range),
-    shelved.length > 0 && h("strong", {}, `${counted(shelved.length, "sensor")} shelved:`),
-    h(
-      "ul",
-      { class: "shelved" },
-      shelved.map(([sensor, until]) =>
-        h("li", {}, `${sensor} until ${time(until)} `, context.may("operate") && back(sensor)),
-      ),
-    ),
-  );
+function wrongSensors({ fault, still, still_since }) {
+  const kinds = /** @type {(keyof typeof still)[]} */ (["silent", "stuck", "range"]);
+  const standing = new Map(kinds.flatMap((kind) => still[kind].map((sensor) => [sensor, kind])));
+  const named = (fault?.named ?? []).map((sensor, k) => {
+    const kind = standing.get(sensor) ?? fault?.kinds[k] ?? null;
+    return { sensor, kind, size: fault?.sizes[k] ?? null, since: fault?.onset ?? null };
+  });
+  const others = [...standing].filter(([sensor]) => !fault?.named.includes(sensor));
+  return [...named, ...others.map(([sensor, kind]) => ({ sensor, kind, size: null, since: still_since[sensor] }))];
 }
 
 /**
@@ -152,14 +145,14 @@ export function suspectsTable(may, shelved) {
   const button = (/** @type {Suspect} */ { sensor }) =>
     h(
       "button",
-      { type: "button", class: "small", "aria-label": `Shelve ${sensor}`, click: () => shelved(sensor) },
+      { type: "button", class: "small", "aria-label": `Shelve ${label(sensor)}`, click: () => shelved(sensor) },
       "Shelve",
     );
   /** @type {import("./table.js").Column<Suspect>[]} */
   const columns = [
-    { label: "Sensor", class: "rest-cell short", value: (row) => row.sensor, order: (row) => row.sensor },
+    { label: "Sensor", class: "rest-cell short", value: (row) => label(row.sensor), order: (row) => row.sensor },
     {
-      label: "Belief",
+      label: "Probability",
       value: (row) => probability(row.belief),
       cell: (row) => bar(row.belief, probability(row.belief)),
       order: (row) => -(row.belief ?? 0),

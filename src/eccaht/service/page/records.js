@@ -95,20 +95,21 @@ export function incidentsTable(plant) {
       },
       {
         label: "State",
+        class: "time-cell",
         value: (row) => [row.over, row.acknowledged],
         cell: (row) => {
-          if (row.over) return row.acknowledged ? "over, acknowledged" : "over";
-          return mark(row.acknowledged ? "acknowledged" : "alarm");
+          if (row.over) return row.acknowledged ? "returned to normal" : "returned to normal, not acknowledged";
+          return row.acknowledged ? mark("acknowledged", "active, acknowledged") : mark("active");
         },
         order: (row) => row.over ?? "",
       },
       {
         label: "Lasted",
         class: "time-cell",
-        value: (row) => (row.over ? between(row.onset ?? row.time, row.over) : "goes on"),
+        value: (row) => (row.over ? between(row.onset ?? row.time, row.over) : "–"),
       },
       {
-        label: "Wrong",
+        label: "Sensors in alarm",
         class: "rest-cell",
         value: (row) => row.named,
         cell: (row) => listed(row.named),
@@ -139,6 +140,7 @@ export function eventsTable(plant) {
       { label: "Time", class: "time-cell", value: (row) => time(row.time), order: (row) => -(row.number ?? 0) },
       {
         label: "Event",
+        class: "time-cell",
         value: (row) => row.event,
         cell: (row) => (row.event === "alarm" ? h("a", { href: link(plant, row.number) }, "alarm") : word(row.event)),
         order: (row) => word(row.event),

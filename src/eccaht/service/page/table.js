@@ -25,12 +25,14 @@ export class Table {
    * @param {(row: R) => string} options.key
    * @param {Child} options.empty shown where there is no row
    * @param {number} [options.sorted] the column that sorts at first; without it the order is that of the rows
+   * @param {number} [options.most] rows that are shown until the user asks for all
    */
-  constructor({ caption, columns, key, empty, sorted }) {
+  constructor({ caption, columns, key, empty, sorted, most }) {
     this.columns = columns;
     this.key = key;
     this.sorted = sorted ?? null;
     this.falling = false;
+    this.most = most ?? Infinity;
     /** @type {R[]} */
     this.rows = [];
     /** @type {Map<string, {element: HTMLTableRowElement, cells: HTMLTableCellElement[], shown: string[]}>} */
@@ -45,7 +47,8 @@ export class Table {
       this.body,
     );
     this.nothing = h("div", { class: "nothing", hidden: true }, empty);
-    this.element = h("div", { class: "table" }, this.table, this.nothing);
+    this.all = h("button", { type: "button", hidden: true, click: () => this.#showAll() });
+    this.element = h("div", { class: "table" }, this.table, this.nothing, h("p", { class: "all" }, this.all));
     this.#say();
     new ResizeObserver(() => this.#fit(true)).observe(this.element);
   }
@@ -114,6 +117,9 @@ export class Table {
       rows.sort((one, other) => way * compare(order(one), order(other)));
     }
     const wanted = rows.map((row) => this.made.get(this.key(row))?.element).filter((element) => element !== undefined);
+    for (const [k, element] of wanted.entries()) element.hidden = k >= this.most;
+    this.all.hidden = wanted.length <= this.most;
+    this.all.textContent = `Show all ${wanted.length}`;
     if (wanted.every((element, k) => this.body.children[k] === element)) return;
     const focus = document.activeElement;
     this.body.append(...wanted);
@@ -131,6 +137,12 @@ export class Table {
       ? h("button", { type: "button", class: "sort", click: () => this.#sort(k) }, column.label)
       : column.label;
     return h("th", { role: "columnheader", scope: "col", class: column.class ?? null }, label);
+  }
+
+  #showAll() {
+    this.most = Infinity;
+    this.#arrange();
+    this.#fit(false);
   }
 
   /** @param {number} k */

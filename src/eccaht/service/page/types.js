@@ -3,6 +3,7 @@
  * What the service answers. Times are ISO 8601 on the clock of the plant.
  *
  * @typedef {"quiet" | "suspicious" | "alarm"} PlantState
+ * @typedef {"low" | "medium" | "high"} Severity
  * @typedef {{seconds: number, until: string}} Gap a stretch without rows, until the first row after it
  * @typedef {object} SourceState
  * @property {string} state
@@ -18,6 +19,7 @@
  * @property {string} name
  * @property {PlantState} state
  * @property {number | null} evidence 1 raises an alarm
+ * @property {Severity | null} severity of the alarm
  * @property {boolean} acknowledged
  * @property {string | null} position start of the last window
  * @property {number} windows
@@ -38,23 +40,37 @@
  * @property {number[]} beliefs
  * @property {number | null} confidence
  *
+ * @typedef {object} Sensor
+ * @property {string} sensor
+ * @property {"alarm" | "silent" | "stuck" | "range" | "shelved" | "normal"} state
+ * @property {string | null} since when it went wrong
+ * @property {string | null} until when it is no longer shelved
+ * @property {string | null} kind
+ * @property {number | null} size
+ * @property {number | null} value of the last window that has one
+ * @property {string | null} heard the start of that window
+ * @property {(number | null)[]} recent
+ *
  * @typedef {{sensor: string, belief: number | null, kind: string | null, size: number | null}} Suspect
  *
  * @typedef {object} Plant
  * @property {string} name
  * @property {PlantState} state
  * @property {number | null} evidence
+ * @property {Severity | null} severity of the alarm
  * @property {boolean} acknowledged
  * @property {string | null} position
  * @property {number} windows
  * @property {string | null} no_data why the plant has no data; null while it has
  * @property {Still} still
  * @property {Record<string, string>} shelved until when, by sensor
+ * @property {Record<string, string>} still_since since when a sensor is stuck, silent or out of range
  * @property {Record<string, SourceState>} sources
  * @property {string[]} sensors
  * @property {Suspect[]} suspects
  * @property {Fault | null} fault
- * @property {string} promise
+ * @property {string} false_alarm_rate
+ * @property {boolean} drilled whether the model can say how confident it is
  * @property {string} model
  * @property {string} model_digest
  * @property {string | null} timezone
@@ -101,6 +117,8 @@
  * @typedef {object} Incident
  * @property {EventDocument} alarm
  * @property {EventDocument[]} course
+ * @property {Severity} severity
+ * @property {number | null} confidence in the sensors of the alarm, by all its windows
  * @property {string[]} why
  * @property {Similar[]} similar
  * @property {Comment[]} comments

@@ -23,7 +23,7 @@ from eccaht.plants import Answer, Model, Windows, investigate_incident, parse_mo
 from eccaht.plants.incident.describe import SHOWN_BEFORE, Predictions
 from eccaht.plants.incident.naming import LONGEST
 from eccaht.plants.incident.words import confidence, reasons
-from eccaht.service.runtime.views import PlantView, action_document, moment, stamp
+from eccaht.service.runtime.views import PlantView, action_document, moment, severity, stamp
 from eccaht.service.store import history
 from eccaht.service.store.history import Past, Span
 
@@ -190,10 +190,15 @@ def incident_document(connection: sa.Connection, view: PlantView, number: int) -
     end = _end(course, times)
     done, _ = history.actions(connection, view.name, None, _ACTIONS)
     numbers = {number, *(event["number"] for event in course)}
+    why, hindsight = _why(connection, view, alarm, at, end)
+    ever = {name for event in (alarm, *course) for name in event["named"]}
+    peak = history.peak(connection, view.name, at, end)
     return {
         "alarm": alarm,
         "course": course,
-        "why": list(_why(connection, view, alarm, at, end)),
+        "severity": severity(len(ever), peak),
+        "confidence": hindsight,
+        "why": why,
         "similar": list(_similar(connection, view.name, alarm)),
         "comments": [
             {"at": moment(row["at"]), "who": row["who"], "text": row["text"]}
@@ -232,18 +237,22 @@ def _end(course: list[dict[str, Any]], times: list[int]) -> int | None:
     return next((time for event, time in zip(course, times, strict=True) if event["event"] == "over"), None)
 
 
-def _why(connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None) -> Iterator[str]:
+def _why(
+    connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None
+) -> tuple[list[str], float | None]:
+    """The reasons for an alarm, and the confidence in its set with hindsight."""
     try:
         answer, model, _ = _answer(connection, view, alarm, at, end)
     except LookupError as error:
-        yield f"{error}."
-        return
-    yield from reasons(answer, model.clock)
-    if set(answer.named) != set(alarm["named"]):
+        return [f"{error}."], None
+    lines = list(reasons(answer, model.clock))
+    same = set(answer.named) == set(alarm["named"])
+    if not same:
         named = listed(answer.named) or "nothing"
-        yield f"Looked at as a whole afterwards, {named} would be named; the alarm named {listed(alarm['named'])}."
-    yield confidence(answer)
-    yield from (f"Caution: {text}" for text in answer.cautions)
+        lines.append(f"With hindsight {named} would be named; the alarm named {listed(alarm['named'])}.")
+    lines += [confidence(answer)] if answer.confidence is not None else []  # else the alarm's own stands alone
+    lines += [*(f"Caution: {text}" for text in answer.cautions)]
+    return lines, answer.confidence if same else None
 
 
 def _answer(

@@ -50,6 +50,7 @@ class LivePlant:
         self._number = 0  # of the next pending rows
         self._offset = crc32(name.encode()) % EVERY  # plants do not all write their checkpoints at once
         self._rate_line = rate_line(session.watch)
+        self.peak = 0.0  # the largest evidence of the alarm that goes on
         self._look()
 
     @staticmethod
@@ -83,6 +84,9 @@ class LivePlant:
             plant.hearing.took(window.late, window.rows)
         if session.position is not None:
             plant.buffer.position = microseconds(session.position)
+        if isinstance(raised := getattr(session.watch.alarm, "time", None), np.datetime64):
+            since = taken.with_only_columns(sa.func.max(windows.c.evidence))
+            plant.peak = connection.execute(since.where(windows.c.start >= microseconds(raised))).scalar() or 0.0
         plant._restore_rows(connection)
         plant._look()
         return plant
@@ -224,6 +228,7 @@ class LivePlant:
     def _look(self) -> None:
         """Where the watch stands, which takes a while to compute, once a window."""
         self.evidence, self.state = self.session.watch.evidence, self.session.watch.state
+        self.peak = 0.0 if self.session.watch.alarm is None else max(self.peak, self.evidence)
 
     def _scaled(self, rows: Rows) -> tuple[Readings, tuple[str, ...]]:
         """The readings of the model's sensors in robust units, its constants, and the columns that it does not have."""
@@ -256,8 +261,9 @@ class LivePlant:
             position=self.session.position,
             windows=self.session.windows,
             alarm=alarm,
+            peak=self.peak,
             acknowledged=alarm is not None and bool(operator.acknowledged == alarm.time),
-            still={kind: tuple(watch.still(kind)) for kind in STANDING},
+            still={kind: watch.still(kind) for kind in STANDING},
             shelved=dict(operator.shelved),
             suspects=self._suspects(alarm),
             late=self.counts["late"],

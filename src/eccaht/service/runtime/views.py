@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,9 @@ class PlantView:
     position: np.datetime64 | None
     windows: int
     alarm: Alarm | None
+    peak: float  # the largest evidence of the alarm so far
     acknowledged: bool
-    still: Mapping[str, tuple[str, ...]]
+    still: Mapping[str, Mapping[str, np.datetime64]]  # by kind, sensors that are stuck, silent or out of range
     shelved: Mapping[str, np.datetime64]
     suspects: tuple[dict[str, Any], ...]
     late: int
@@ -74,6 +75,26 @@ class PlantView:
     @property
     def sensors(self) -> tuple[str, ...]:
         return self.model.names
+
+
+Severity = Literal["low", "medium", "high"]
+
+
+def severity(sensors: int, peak: float) -> Severity:
+    """How severe an alarm is, by its number of sensors and its largest evidence; 1 raised it.
+
+    High: three sensors or more, or a million times the threshold. Medium: two sensors, or a hundred times.
+    """
+    if sensors >= 3 or peak >= 1e6:
+        return "high"
+    return "medium" if sensors == 2 or peak >= 100.0 else "low"
+
+
+def severity_now(view: PlantView) -> Severity | None:
+    """The severity of a plant in alarm; None of any other."""
+    wrong = {name for names in view.still.values() for name in names}
+    wrong |= set() if view.alarm is None else set(view.alarm.names)
+    return severity(len(wrong), view.peak) if wrong else None
 
 
 def stamp(clock: Clock, time: Any) -> str | None:
@@ -130,6 +151,7 @@ def overview(view: PlantView) -> dict[str, Any]:
         "name": view.name,
         "state": view.state,
         "evidence": finite(view.evidence),
+        "severity": severity_now(view),
         "acknowledged": view.acknowledged,
         "position": stamp(clock, view.position),
         "windows": view.windows,
@@ -166,8 +188,10 @@ def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
         "row_seconds": clock.row_interval,
         "sensors": list(view.sensors),
         "threshold_every": view.threshold_every,
-        "promise": view.rate_line,
+        "false_alarm_rate": view.rate_line,
+        "drilled": view.model.drilled is not None,
         "fault": None if view.alarm is None else _alarm_document(view.alarm, clock),
+        "still_since": {name: stamp(clock, time) for names in view.still.values() for name, time in names.items()},
         "suspects": list(view.suspects),
         "late": view.late,
         "duplicate": view.duplicate,

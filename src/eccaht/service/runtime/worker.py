@@ -24,7 +24,7 @@ from eccaht.plants import Event, Model, parse_model
 from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
 from eccaht.service.runtime import eras
 from eccaht.service.runtime.plant import LivePlant
-from eccaht.service.runtime.views import Hub, PlantView, event_message, overview, window_document
+from eccaht.service.runtime.views import Hub, PlantView, event_message, overview, severity_now, window_document
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store, schema
 from eccaht.service.store.store import Outgoing, StoredStep, audit_row, upsert, write_steps
@@ -302,7 +302,8 @@ class Worker:
         self.views[plant.name] = view
         named = None if view.alarm is None else (view.alarm.names, view.alarm.onset)
         sources = {name: source.state for name, source in view.sources.items()}
-        shown = (view.state, view.acknowledged, view.still, view.shelved, view.no_data, named, sources)
+        state = (view.state, severity_now(view), view.acknowledged)
+        shown = (*state, view.still, view.shelved, view.no_data, named, sources)
         if self._published.get(plant.name) == shown:
             return []
         self._published[plant.name] = shown

@@ -1,6 +1,7 @@
 """Sources over the network and growing files, which feed plants.
 
-`settings.AnySettings` lists the kinds, `make_feed` makes the `Feed` of one; docs/live-sources.md says how to add one.
+`settings.AnySettings` lists the kinds, `make_feed` makes the `Feed` of one;
+docs/how-to/own-source.md says how to add one.
 """
 
 from eccaht.service.sources.feed import Feed, Positions, Shared, Sink, Target, make_feed

@@ -67,6 +67,21 @@ def past(connection: sa.Connection, plant: str, era: int, span: Span, size: int,
     return Past(starts, values), step
 
 
+def newest(connection: sa.Connection, plant: str, era: int, size: int, most: int) -> Past:
+    """The last windows of a plant, at most so many; size: values of each."""
+    chosen = sa.select(windows.c.start, windows.c["values"]).where(windows.c.plant == plant, windows.c.era == era)
+    rows = connection.execute(chosen.order_by(windows.c.start.desc()).limit(most)).all()[::-1]
+    starts = np.array([row[0] for row in rows], dtype=np.int64)
+    values = np.frombuffer(b"".join(row[1] for row in rows), "<f8").astype(np.float64).reshape(len(rows), size)
+    return Past(starts, values)
+
+
+def peak(connection: sa.Connection, plant: str, start: int, stop: int | None) -> float:
+    """The largest evidence of the windows of a stretch; 0 if none is kept."""
+    found = sa.select(sa.func.max(windows.c.evidence)).where(*_inside(plant, start, stop))
+    return connection.execute(found).scalar() or 0.0
+
+
 class Place(NamedTuple):
     """A place among the events of all plants: a time in microseconds, and which event of that time; none: all."""
 

@@ -1,4 +1,4 @@
-"""Information limits: how few measurements any search could need (docs/limits.md)."""
+"""Information limits: how few measurements any search could need (docs/explanation/limits.md)."""
 
 from eccaht.streams.limits.rates import (
     Rate,

@@ -1,4 +1,4 @@
-"""How fast any search can separate the anomalous set from its rivals (paper, eq. 5; docs/limits.md).
+"""How fast any search can separate the anomalous set from its rivals (paper, eq. 5; docs/explanation/limits.md).
 
 `gamma_star` solves for it. `swap_rate` is a bound that single swaps give, for any number of streams: looser, and far
 cheaper.

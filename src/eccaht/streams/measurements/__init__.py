@@ -1,4 +1,4 @@
-"""What weights a measurement may have, and the best allowed ones for a contrast (docs/instruments.md).
+"""What weights a measurement may have, and the best allowed ones for a contrast (docs/how-to/instruments.md).
 
 A constraint is part of a `Problem`, which knows nothing of designs: the contrast to measure next is `streams.designs`.
 

@@ -37,6 +37,10 @@ class Design(NamedTuple):
     cost: float = 1.0
     ceiling: float | None = None
 
+    def __repr__(self) -> str:
+        used, size = int((self.weights != 0).sum()), len(self.weights)
+        return f"Design({used} of {size} weights, information {self.information:.4g} nats)"
+
     @property
     def information(self) -> float:
         """Nats that one reading gives between means that differ by D: (c'D)^2 / (2 c'S c) (paper, eq. 1).

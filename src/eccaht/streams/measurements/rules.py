@@ -1,4 +1,4 @@
-"""The constraints that combine by `&`, each of which narrows a `Region` (docs/instruments.md).
+"""The constraints that combine by `&`, each of which narrows a `Region` (docs/how-to/instruments.md).
 
 Limits on signs and sizes, and the noise of the instrument, leave a convex set of weights: convex.py solves for a
 contrast. Which streams, which levels, which measurements, at what cost do not: selection.py chooses streams, grid.py

@@ -1,4 +1,4 @@
-"""Every algorithm by name, with its source and what it is made of; docs/algorithms.md is the table of them."""
+"""Every algorithm by name, with its source and its parts; docs/explanation/algorithms.md is the table of them."""
 
 from __future__ import annotations
 
@@ -160,21 +160,21 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "joint-pair": Entry(
         "exact likelihood of whole sets, best set by local search, its weakest swap, optimal pair design",
-        "eccaht, docs/joint.md",
+        "eccaht, docs/explanation/joint.md",
         compose_joint_pair,
         LocalSearch.can,
         constraints=True,
     ),
     "joint": Entry(
         "exact likelihood of whole sets, posterior by a tempered population, most informative measurement",
-        "eccaht, docs/joint.md",
+        "eccaht, docs/explanation/joint.md",
         compose_joint,
         Population.can,
         constraints=True,
     ),
     "exact": Entry(
         "joint with all sets enumerated (up to 200,000 of them)",
-        "eccaht, docs/joint.md",
+        "eccaht, docs/explanation/joint.md",
         compose_exact,
         Enumeration.can,
         constraints=True,

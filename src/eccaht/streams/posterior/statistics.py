@@ -1,4 +1,4 @@
-"""All that the readings say about every set of streams (docs/joint.md).
+"""All that the readings say about every set of streams (docs/explanation/joint.md).
 
 With h = shift*c, r = y - c'mean and v = c'S c, a reading adds h r / v to b and h h' / v to M. The log-likelihood of a
 set with indicator z, against the empty set, is then b'z - z'M z / 2, exact for any measurements. Where shifts

@@ -231,7 +231,7 @@ class Identification:
     shifts: ShiftEstimates | None = None
 
 
-def identify(
+def search(
     policy: Policy,
     measure: Callable[[Array], float | None],
     max_measurements: int | None = None,
@@ -250,7 +250,7 @@ def identify(
     >>> from eccaht import Problem, Simulator, families, make_policy
     >>> problem = Problem(families.toeplitz(20, 0.5), shift=5.0, n_anomalies=1, budget=2.0)
     >>> world = Simulator(problem, anomalies=[7])
-    >>> identify(make_policy("ecc-aht", problem), world.measure, max_measurements=200).anomalies
+    >>> search(make_policy("ecc-aht", problem), world.measure, max_measurements=200).anomalies
     array([7])
     """
     if max_measurements is not None:
@@ -267,6 +267,23 @@ def identify(
         fit=policy.fit,
         shifts=estimated_shifts(policy) if policy.problem.unknown_shift else None,
     )
+
+
+def identify(
+    policy: Policy,
+    measure: Callable[[Array], float | None] | None = None,
+    max_measurements: int | None = None,
+    *,
+    workers: int | None = None,
+    **options: object,
+) -> Identification:
+    """The former name of `search`; it has no options."""
+    if not hasattr(policy, "ask") or measure is None or options:
+        raise TypeError(
+            "eccaht.identify runs the search of a policy, now called eccaht.search; for data call "
+            "model.identify(data), with model = eccaht.calibrate(history) or eccaht.load_model(path)"
+        )
+    return search(policy, measure, max_measurements, workers=workers)
 
 
 def estimated_shifts(policy: Policy, level: float = 0.95) -> ShiftEstimates | None:

@@ -110,6 +110,9 @@ class Simulator:
         self._means[self.anomalies] += self.shifts
         self._noise = rng_for(seed, "noise", *names)
 
+    def __repr__(self) -> str:
+        return f"Simulator({self.problem!r}, anomalies={self.anomalies.tolist()})"
+
     def measure(self, c: ArrayLike) -> float:
         """Return one reading of the measurement c."""
         weights = as_floats(c, "measurement")

@@ -29,7 +29,7 @@ _KEYS = {*_TIMES, "over", "kinds", "confidence", "cautions"}
 _ARRAYS = ("decision", "sizes", "beliefs")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Alarm:
     """What a watch says at an alarm, and of it as it goes on.
 
@@ -54,6 +54,12 @@ class Alarm:
     confidence: float | None = None
     over: Time | None = None
     cautions: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        each = ", ".join(f"{name} ({kind})" for name, kind in zip(self.names, self.kinds, strict=True))
+        confidence = "" if self.confidence is None else f", confidence {self.confidence:.2f}"
+        over = "" if self.over is None else f", over at {self.over}"
+        return f"Alarm({each} since {self.onset}, raised at {self.time}{confidence}{over})"
 
 
 def number_of(time: Time) -> int:

@@ -139,14 +139,14 @@ def components(z: Floating, axis: int = -1) -> Floating:
     return np.stack([one, (several + np.abs(difference)) * u.dtype.type(0.5), several])
 
 
-class Detector:
+class StepDetector:
     """The components of one plant, or of `plants` independent ones side by side; memory and time a window are constant.
 
     precision: Q, (K, K), of all plants, or of each, (P, K, K). Windows before the first count as if all streams had
     shown their mean. Sums are kept as differences of running sums, which start again from 0 each time the ring of
     windows is full, so that rounding does not grow.
 
-    >>> detector = Detector(np.eye(3))
+    >>> detector = StepDetector(np.eye(3))
     >>> detector.update(np.array([0.0, 4.0, np.nan])).round(2)
     array([8.  , 4.92, 4.92])
     """

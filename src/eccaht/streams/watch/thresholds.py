@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import Seed, check_seed, rng_for
 from eccaht.streams.problem import Problem
-from eccaht.streams.watch.detector import COMPONENTS, LONGEST, Detector, Floating
+from eccaht.streams.watch.detector import COMPONENTS, LONGEST, Floating, StepDetector
 
 SHARES = (0.3, 0.5, 0.2)  # of the false alarms, by component
 _NUMBERS, _FEWEST, _MOST = 2e7, 40_000, 400_000  # windows that are simulated: so many numbers, within limits
@@ -271,7 +271,7 @@ def _simulated(correlation: Array, seed: tuple[int, ...], noise: SimulatedNoise,
     """Components of independent runs while nothing is wrong, (3, T, P), from scores of this correlation."""
     runs = -(-windows // (_BLOCK * _BLOCKS))
     scores = quiet_scores(correlation, noise, runs, rng_for(seed, "watch", "calibration"))
-    detector = Detector(np.eye(len(correlation)), plants=runs, longest=longest, dtype=np.float32)
+    detector = StepDetector(np.eye(len(correlation)), plants=runs, longest=longest, dtype=np.float32)
     found = np.empty((len(COMPONENTS), _BLOCK * _BLOCKS, runs))
     for t in range(-_WARM, found.shape[1]):
         values = detector.advance(next(scores))
@@ -285,7 +285,7 @@ class Calibrated:
 
     def __init__(self, precision: Array, calibration: Calibration) -> None:
         self.calibration = calibration
-        self._detector = Detector(precision)
+        self._detector = StepDetector(precision)
 
     def update(self, deviations: Array) -> float:
         """Take a window; return the logarithm of the mean time between windows as unusual as this one."""

@@ -1,0 +1,45 @@
+"""Tables for users as frames of the library that they have: pandas if it is installed, else polars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], *, zone: str | None = None) -> Any:
+    """A frame of columns of the same length, None where there is no value; zone: of the times among them, if known.
+
+    >>> list(frame_of({"sensor": ["a", "b"], "belief": [0.9, None]}).columns)
+    ['sensor', 'belief']
+    """
+    if find_spec("pandas") is None:
+        return _of_polars(columns, zone)
+    import pandas as pd
+
+    series = {name: pd.Series(_plain(values), name=name) for name, values in columns.items()}
+    if zone is not None:
+        series = {name: each.dt.tz_localize(zone) if each.dtype.kind == "M" else each for name, each in series.items()}
+    return pd.DataFrame(series)
+
+
+def _of_polars(columns: Mapping[str, Sequence[Any]], zone: str | None) -> Any:
+    import polars as pl
+
+    read = {name: pl.Series(name, _plain(values)) for name, values in columns.items()}
+    if zone is not None:
+        times = [name for name, each in read.items() if each.dtype == pl.Datetime]
+        read |= {name: read[name].dt.replace_time_zone(zone) for name in times}
+    return pl.DataFrame(list(read.values()))
+
+
+def _plain(values: Sequence[Any]) -> Any:
+    """Numbers and times as arrays; a column without any value has none of a kind to guess."""
+    present = [value for value in values if value is not None]
+    if present and all(isinstance(value, np.datetime64) for value in present):
+        return np.array([np.datetime64("NaT") if value is None else value for value in values], "datetime64[us]")
+    if present and all(isinstance(value, float) for value in present):
+        return np.array([np.nan if value is None else value for value in values])
+    return list(values)

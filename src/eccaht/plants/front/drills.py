@@ -1,0 +1,150 @@
+"""What drills found, for users: a line, a table, a picture, a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from eccaht.base.frames import frame_of
+from eccaht.base.statistics import clopper_pearson
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.counts import Counts, Drilled
+from eccaht.plants.incident.trials import Trial
+from eccaht.plants.model.model import Model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# a count of a cell, and its key in documents
+_KEYS = {
+    "found": "found",
+    "right": "sets_right",
+    "at_alarm": "sets_right_at_alarm",
+    "onset": "onset_within_2",
+    "end": "end_within_5",
+    "sensors": "sensors_faulty",
+    "named": "sensors_found",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Drills:
+    """Faults that were injected into quiet data of a plant, and what was made of them.
+
+    drilled: the counts. settings, windows, trials, notes: of new drills; those that a model keeps have none.
+    """
+
+    model: Model
+    drilled: Drilled
+    settings: dict[str, Any] = field(default_factory=dict)
+    windows: Windows | None = None
+    trials: tuple[Trial, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> Counts:
+        return self.drilled.counts
+
+    @property
+    def seconds(self) -> float | None:
+        """The length of a window, None where rows have no times."""
+        return None if self.model.clock.counted else self.model.seconds
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return self.counts.line(self.seconds)
+
+    def __repr__(self) -> str:
+        return f"Drills({self.line})"
+
+    def to_frame(self) -> Any:
+        """One row for each kind and range of sizes of faults; pandas if it is installed, else polars."""
+        rows = [_cell_row(cell) for cell in self.to_dict()["kinds"]]
+        return frame_of({name: [row[name] for row in rows] for name in rows[0]} if rows else {})
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the share of faults found and the delay; path: also save it there, as .png, .pdf or .svg."""
+        from eccaht.base.presentation.style import for_notebooks
+        from eccaht.plants.incident.drill_picture import draw
+
+        return for_notebooks(draw(self.counts, line=self.line), path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `eccaht drill --json` prints, without the names of files."""
+        begun = self.counts.quiet.begun
+        starts = () if self.windows is None else self.windows.starts[list(begun)]
+        clock = self.model.clock if self.windows is None else self.windows.clock
+        return {
+            **_document(self.drilled, self.seconds),
+            "quiet_alarms": [clock.exact(start) for start in starts],
+            "trials": [_trial(trial, self.model.names) for trial in self.trials],
+            "notes": list(self.notes),
+        }
+
+
+def seen_before(model: Model, windows: Windows) -> Iterator[str]:
+    """Drills in windows that the model was fitted to are easier than life."""
+    if model.clock.row_interval is not None:  # rows are counted from the first: their numbers say nothing about time
+        return
+    seen = int(((windows.starts >= model.first) & (windows.starts <= model.last)).sum())
+    if seen:
+        yield (
+            f"{seen} of the {len(windows.starts)} windows lie in the time of the history that the model was calibrated "
+            "on: counts on data that it has seen may be too good"
+        )
+
+
+def _document(drilled: Drilled, seconds: float | None) -> dict[str, Any]:
+    counts = drilled.counts
+    sure, wrong = counts.sure
+    alarms, expected = counts.false_alarms
+    return {
+        "line": counts.line(seconds),
+        "alpha": counts.alpha,
+        "faults": counts.drills,
+        **{key: counts.total(name) for name, key in _KEYS.items()},
+        "sure": sure,
+        "sure_and_wrong": wrong,
+        "sure_and_wrong_interval": clopper_pearson(wrong, sure) if sure else None,
+        "confidence_holds": counts.holds,
+        "quiet_windows": counts.quiet.windows,
+        "quiet_hours": None if seconds is None else counts.quiet.windows * seconds / 3600.0,
+        "false_alarm_every": counts.every,
+        "alarms": alarms,
+        "alarms_expected": expected,
+        "time_in_alarm": counts.share_in_alarm,
+        "kinds": [
+            {
+                "kind": cell.kind,
+                "sizes": [cell.low, cell.high] if cell.high else None,
+                "faults": cell.drills,
+                **{key: getattr(cell, name) for name, key in _KEYS.items()},
+                "sure": cell.sure,
+                "sure_and_wrong": cell.wrong,
+                "delay": cell.delay if cell.found else None,
+                "share": cell.share,
+                "interval": cell.interval,
+            }
+            for cell in counts.cells
+        ],
+        "confidence": {name: part for name, part in drilled.header().items() if name != "counts"},
+    }
+
+
+def _cell_row(cell: dict[str, Any]) -> dict[str, Any]:
+    """A cell of the document without lists: both ends of an interval are columns."""
+    sizes, interval = cell["sizes"] or (None, None), cell["interval"]
+    rest = {name: value for name, value in cell.items() if name not in ("kind", "sizes", "interval")}
+    ends = {"share_low": float(interval[0]), "share_high": float(interval[1])}
+    return {"kind": cell["kind"], "size_from": sizes[0], "size_to": sizes[1], **rest, **ends}
+
+
+def _trial(trial: Trial, names: Sequence[str]) -> dict[str, Any]:
+    sets = {"sensors": trial.truth, "named": trial.named, "named_at_alarm": trial.raised}
+    numbers = ("kind", "size", "lasted", "found", "delay", "onset_error", "end_error", "right", "right_at_alarm")
+    return {name: getattr(trial, name) for name in numbers} | {
+        key: [names[k] for k in places] for key, places in sets.items()
+    }

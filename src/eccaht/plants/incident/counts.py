@@ -1,0 +1,221 @@
+"""What drills on the history counted, and how often they found an answer as clear as this one right.
+
+Words, tables and pictures are made of `Counts` elsewhere. A confidence is an estimate: a set is as clear as its least
+certain sensor allows (`naming.clarity`), and in drills, sorted by that, the share of right sets says what it is worth
+(`drill.fitted`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from scipy.special import gammainc
+
+from eccaht.base.arrays import as_count, as_number
+from eccaht.base.files import check_keys
+from eccaht.base.presentation.text import confident, counted, percent
+from eccaht.base.statistics import clopper_pearson
+from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
+from eccaht.plants.incident.naming import DrilledConfidence, Found, clarity
+from eccaht.plants.model.model import Model
+
+BANDS = ((SMALLEST, 2.0), (2.0, 5.0), (5.0, LARGEST))  # of sizes, in robust units
+_CHANCE = 0.001  # of so many false alarms, below which they are not put down to chance
+MOST = 10**9  # drills or windows that a file may hold
+_PARTS = ("afterwards", "standing", "at_alarm")
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Windows without a fault: how many, alarms in them, windows in alarm. begun: those with which alarms began."""
+
+    windows: int
+    alarms: int
+    in_alarm: int
+    begun: tuple[int, ...] = ()
+
+
+class Cell(NamedTuple):
+    """Drills of one kind and band of sizes: counts, and the median delay in windows of those found.
+
+    right, at_alarm: those whose set was exactly right, with hindsight and at the alarm. onset, end: those that were
+    dated within NEAR_ONSET and NEAR_END windows. named: faulty sensors that were named, of `sensors`. sure, wrong:
+    confident answers, of all incidents that were reported, and how many of them were not right.
+    """
+
+    kind: str
+    low: float
+    high: float
+    drills: int
+    found: int
+    right: int
+    at_alarm: int
+    onset: int
+    end: int
+    sensors: int
+    named: int
+    sure: int
+    wrong: int
+    delay: float
+
+    @property
+    def share(self) -> float:
+        return self.found / self.drills if self.drills else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return clopper_pearson(self.found, self.drills) if self.drills else (0.0, 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Counts:
+    """All drills of a history. quiet: its windows without a fault. every: windows to a false alarm, as asked for."""
+
+    cells: tuple[Cell, ...]
+    quiet: Quiet
+    every: float
+    alpha: float
+
+    def __repr__(self) -> str:
+        return f"Counts({self.line(None)})"
+
+    def total(self, name: str) -> int:
+        """The sum of a count over all cells."""
+        return sum(int(getattr(cell, name)) for cell in self.cells)
+
+    @property
+    def drills(self) -> int:
+        return self.total("drills")
+
+    @property
+    def found_share(self) -> float | None:
+        """Of all faults that were found, None without drills."""
+        return self.total("found") / self.drills if self.drills else None
+
+    @property
+    def sure(self) -> tuple[int, int]:
+        """Confident answers, and how many of them were wrong."""
+        return self.total("sure"), self.total("wrong")
+
+    @property
+    def holds(self) -> bool:
+        """Whether confident answers were wrong no more often than alpha says, but for chance."""
+        sure, wrong = self.sure
+        return not sure or clopper_pearson(wrong, sure)[0] <= self.alpha
+
+    @property
+    def false_alarms(self) -> tuple[int, float]:
+        """Alarms in the history, and how many were asked for at most."""
+        return self.quiet.alarms, self.quiet.windows / self.every
+
+    def of_kind(self, kind: str) -> tuple[Cell, ...]:
+        """The cells of a kind, small sizes first."""
+        return tuple(cell for cell in self.cells if cell.kind == kind)
+
+    @property
+    def share_in_alarm(self) -> float:
+        return self.quiet.in_alarm / self.quiet.windows if self.quiet.windows else 0.0
+
+    def line(self, seconds: float | None) -> str:
+        """The sentences as one line."""
+        return " ".join(self.sentences(seconds))
+
+    def sentences(self, seconds: float | None) -> tuple[str, str, str]:
+        """For people; seconds: length of a window, None where rows have no times."""
+        sure, wrong = self.sure
+        alarms, asked = self.false_alarms
+        hours = "" if seconds is None else f"{self.quiet.windows * seconds / 3600.0:.3g} hours"
+        level = confident(1.0 - self.alpha)
+        said = f"{wrong} of {sure} answers with a confidence of {level} were wrong"
+        return (
+            f"On your own history: {self.total('found')} of {counted(self.drills, 'injected fault')} were found, "
+            f"{self.total('right')} with exactly the right sensors.",
+            f"{said if sure else f'No answer reached a confidence of {level}'}.",
+            f"Without a fault: {counted(alarms, 'false alarm')} in {hours or counted(self.quiet.windows, 'window')} "
+            f"({asked:.2g} expected), {percent(self.share_in_alarm)} of the time in alarm.",
+        )
+
+    @property
+    def caution(self) -> str:
+        """What to do where there were far more false alarms than chance allows at the rate asked for, else ""."""
+        alarms, asked = self.false_alarms
+        if not alarms or gammainc(alarms, asked) >= _CHANCE:  # P(at least so many), Poisson
+            return ""
+        return (
+            f"{counted(alarms, 'false alarm')} where {asked:.2g} were expected: each half of the history does what the "
+            "other half never did, so alarms will be false more often than asked for. Leave out what was not normal "
+            "operation, or calibrate on a longer history that has all operating points"
+        )
+
+    def header(self) -> dict[str, Any]:
+        quiet = [self.quiet.windows, self.quiet.alarms, self.quiet.in_alarm]
+        return {"cells": [list(cell) for cell in self.cells], "quiet": quiet, "every": self.every, "alpha": self.alpha}
+
+    @staticmethod
+    def build(header: Any) -> Counts:
+        """From what `header` gave; whatever is not counts is refused."""
+        check_keys(header, {"cells", "quiet", "every", "alpha"}, "counts of drills")
+        cells, quiet = header["cells"], header["quiet"]
+        if not isinstance(cells, list) or not isinstance(quiet, list) or len(quiet) != 3:
+            raise ValueError("its counts of drills are damaged")
+        windows, alarms, on = (as_count(number, "a count of quiet windows", least=0) for number in quiet)
+        every, alpha = (as_number(header[name], f"{name} in the counts of drills") for name in ("every", "alpha"))
+        built = tuple(map(_built, cells))
+        good = max(alarms, on) <= windows <= MOST and 1.0 <= every <= 1e15 and 0.0 < alpha < 1.0
+        if not good or len({cell[:2] for cell in built}) != len(built):
+            raise ValueError("its counts of drills are damaged")
+        return Counts(built, Quiet(windows, alarms, on), every, alpha)
+
+
+def _built(numbers: Any) -> Cell:
+    if not isinstance(numbers, list) or len(numbers) != len(Cell._fields):
+        raise ValueError("its counts of drills are damaged")
+    kind, low, high, *counts, delay = numbers
+    sizes = [as_number(size, "a size in the counts of drills") for size in (low, high)]
+    whole = [as_count(count, "a count of drills", least=0) for count in counts]
+    cell = Cell._make([kind, *sizes, *whole, as_number(delay, "a delay in the counts of drills")])
+    known = kind in KINDS and ((low, high) in BANDS if kind in SIZED else not any(sizes))
+    good = cell.found <= cell.drills <= MOST and max(cell.right, cell.at_alarm, cell.onset, cell.end) <= cell.found
+    good = good and cell.wrong <= cell.sure <= MOST and cell.named <= cell.sensors <= MOST
+    if not known or not good or not 0.0 <= cell.delay <= MOST:
+        raise ValueError("its counts of drills are damaged")
+    return cell
+
+
+@dataclass(frozen=True)
+class Drilled:
+    """What drills counted, and how often sets are right by their clarity.
+
+    afterwards: with hindsight; standing: of these, sets with sensors that are stuck, silent or out of range, which are
+    wrong by themselves; at_alarm: as a watch names them. None where there were too few drills.
+    """
+
+    counts: Counts
+    afterwards: DrilledConfidence | None
+    standing: DrilledConfidence | None
+    at_alarm: DrilledConfidence | None
+
+    def confidence(self, found: Found, stop: int | None = None) -> float | None:
+        """How often such an answer was exactly right in drills; None where no drill says.
+
+        stop: the first window after the recording, for incidents that go on.
+        """
+        part = self.standing if found.wrong else self.afterwards
+        return None if part is None else part.counted(clarity(found, found.dates.last + 1 if stop is None else stop))
+
+    def header(self) -> dict[str, Any]:
+        parts = {name: getattr(self, name) for name in _PARTS}
+        return {"counts": self.counts.header()} | {
+            name: None if part is None else part.header() for name, part in parts.items()
+        }
+
+
+def kept(model: Model) -> Drilled | None:
+    """What drills of a model counted, None if there were none; checked, since the file may come from anywhere."""
+    if model.drilled is None:
+        return None
+    header = model.drilled
+    check_keys(header, {"counts", *_PARTS}, "drills")
+    parts = {name: DrilledConfidence.build(header[name]) for name in _PARTS}
+    return Drilled(Counts.build(header["counts"]), **parts)

@@ -1,0 +1,206 @@
+"""A model brought up to date: the oldest windows dropped, new ones added, and both models drilled on the new ones.
+
+A model file holds no rows, so the old history has to be given again; without it the new model knows the new data alone.
+Units and windows stay those of the old model (`recalibrate`), so that both models judge the very same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import as_count
+from eccaht.base.presentation.text import counted, listed, percent
+from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.comparison import Better, Comparison
+from eccaht.plants.incident.counts import Counts
+from eccaht.plants.incident.describe import gaps_before
+from eccaht.plants.incident.drill import ALPHA, RUNS, drill_history, drilled_of, keeping
+from eccaht.plants.incident.investigate import investigate_incident, usual_rate
+from eccaht.plants.incident.trials import FEWEST_WINDOWS, Judge, quiet_of, run_trials
+from eccaht.plants.incident.words import changed_plant, when
+from eccaht.plants.model.fitting import fit_normal
+from eccaht.plants.model.model import Model, Notation
+from eccaht.plants.model.recalibration import recalibrate
+
+Progress = Callable[[int], object]
+
+
+@dataclass(frozen=True, repr=False)
+class Update:
+    """A model brought up to date, and what was counted for it.
+
+    model: the new one, drilled on its own history. added, kept, dropped: windows of the new data, and of the old
+    history. left_out: the incidents of the new data that the old model found, a line each; n_left_out: their windows.
+    changed: all new data differ from the history as if the plant had changed, so that nothing was left out.
+    comparison: both models on the new windows, None where there are too few of them.
+    """
+
+    model: Model
+    added: int
+    kept: int
+    dropped: int
+    left_out: tuple[str, ...]
+    n_left_out: int
+    changed: bool
+    comparison: Comparison | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def better(self) -> Better | None:
+        """Which model is better on the new windows, beyond chance; None where that was not counted."""
+        return None if self.comparison is None else self.comparison.better
+
+    def __repr__(self) -> str:
+        counts = f"{self.added} windows added, {self.kept} kept, {self.dropped} dropped, {self.n_left_out} left out"
+        return f"Update({counts}; better: {self.better or 'not compared'})"
+
+    def sentences(self) -> list[str]:
+        """For people: what the new model was made of, and which of the two is better by what."""
+        old = f"{self.kept} of the old history were kept and {self.dropped} dropped, the oldest first"
+        if not self.kept and not self.dropped:
+            old = "of the old history none, because its rows were not given and a model file does not hold them"
+        made = [f"The new model: {counted(self.added, 'window')} of the new data; {old}."]
+        if self.changed:
+            made.append("Most sensors read otherwise than ever in the history: taken as normal from now on.")
+        elif self.left_out:
+            made.append(f"Left out of the new data, {counted(self.n_left_out, 'window')} in all:")
+            made += [f"  {line}" for line in self.left_out]
+        else:
+            made.append("The old model found no incident in the new data, so nothing was left out.")
+        if self.comparison is None:
+            return [*made, f"Not compared: drills need {FEWEST_WINDOWS} new windows without an incident."]
+        rows = [(name, getattr(self.comparison, name).counts) for name in ("old", "new")]
+        made.append("Both models on the new windows, with the same faults injected:")
+        made += [f"  {name}: {_in_short(counts)}" for name, counts in rows]
+        return [*made, _VERDICTS[self.comparison.better]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for programs."""
+        from eccaht.plants.incident.comparison import counted as numbers
+
+        both = self.comparison
+        return {
+            "added": self.added,
+            "kept": self.kept,
+            "dropped": self.dropped,
+            "left_out": list(self.left_out),
+            "left_out_windows": self.n_left_out,
+            "plant_changed": self.changed,
+            "better": self.better,
+            "old": None if both is None else numbers(both.old),
+            "new": None if both is None else numbers(both.new),
+        }
+
+
+_VERDICTS: dict[Better, str] = {
+    "new": "The new model is better, by more than chance.",
+    "old": "The old model is better, by more than chance: look at the new data before you use the new model.",
+    "neither": "Neither model is better by more than chance.",
+}
+
+
+def update_model(
+    model: Model,
+    new: Any,
+    *,
+    history: Any = None,
+    drills: int = RUNS,
+    notation: Notation | None = None,
+    stage: Callable[[str, int], object] = lambda what, total: None,  # noqa: ARG005
+    progress: Progress = lambda done: None,  # noqa: ARG005
+) -> Update:
+    """Bring a model up to date with new rows of normal operation.
+
+    new: data as `Model.prepare` takes them; incidents that the model finds there are left out. history: the rows that
+    the model was calibrated on, if they are still there. As many windows are kept as the old history had, the latest
+    ones, and all of the new data. drills: faults for each of the two models and for the confidence of the new one; 0:
+    none. stage, progress: are called with what is done, of how much, and how much is done.
+    """
+    as_count(drills, "drills", least=0)
+    fresh = _full(model.prepare(new, bad="skip", notation=notation))
+    answer = investigate_incident(model, fresh, moved=fresh.moved())
+    changed = changed_plant(answer)
+    wrong = np.zeros(len(fresh.starts), dtype=bool)
+    for incident in () if changed else answer.incidents:
+        wrong |= (fresh.starts >= incident.onset) & (fresh.starts < (incident.end or fresh.starts[-1] + 1))
+    added = _only(fresh, ~wrong)
+    if not len(added.starts):
+        raise ValueError("the old model finds an incident in all of the new data: give data of normal operation")
+    kept, dropped = _kept(model, history, added, notation)
+    fitted, windows = recalibrate(model, Windows.joined([kept, added]))
+    windows = replace(windows, clock=model.clock)
+    comparison = None
+    if drills and len(added.starts) >= FEWEST_WINDOWS:
+        stage("drilling both", 2 * drills)
+        comparison = _compared(model.of(fitted.names), fitted, windows, len(kept.starts), drills, progress)
+    if drills and len(windows.starts) >= FEWEST_WINDOWS:
+        stage("drilling the new model", drills)
+        fitted = keeping(fitted, drill_history(fitted, windows, runs=drills, progress=progress))
+    lines = () if changed else tuple(f"{when(each, fresh.clock)}: {listed(each.named)}" for each in answer.incidents)
+    counts = (len(added.starts), len(kept.starts), dropped)
+    return Update(fitted, *counts, lines, int(wrong.sum()), changed, comparison, fresh.notes)
+
+
+def _kept(model: Model, history: Any, added: Windows, notation: Notation | None) -> tuple[Windows, int]:
+    """The latest windows of the old history, so many that there are as many in all as before, and how many are not."""
+    if history is None:
+        return _only(added, np.zeros(len(added.starts), dtype=bool)), 0
+    old = _full(model.prepare(history, bad="skip", notation=notation))
+    if not model.reading["time_columns"]:  # rows of both are counted from the same beginning: the old ones were before
+        step = np.timedelta64(round(model.seconds * 1e6), "us")
+        old = replace(old, starts=old.starts - (old.starts[-1] - added.starts[0] + step))
+    old = _only(old, old.starts < added.starts[0])
+    room = max(max(model.n_windows, len(old.starts)) - len(added.starts), 0)
+    dropped = max(len(old.starts) - room, 0)
+    return _only(old, np.arange(len(old.starts)) >= dropped), dropped
+
+
+def _full(windows: Windows) -> Windows:
+    """Those windows that have at least half of the usual rows, as in a calibration."""
+    if windows.rows is None:
+        return windows
+    rows = windows.rows.max(axis=1)
+    return _only(windows, 2 * rows >= np.median(rows))
+
+
+def _only(windows: Windows, chosen: NDArray[np.bool_]) -> Windows:
+    parts: dict[str, Any] = {name: getattr(windows, name) for name in ("starts", "values", "rows", "flat")}
+    picked: dict[str, Any] = {name: None if part is None else part[chosen] for name, part in parts.items()}
+    return replace(windows, **picked)
+
+
+def _compared(old: Model, new: Model, windows: Windows, first: int, runs: int, progress: Progress) -> Comparison:
+    """Both models on the windows from `first` on, each half of which the new fit has not seen; the old saw none."""
+    assert old.normal is not None
+    every = usual_rate(new.n_windows, None if new.clock.counted else new.seconds)
+    values, missing = np.ascontiguousarray(windows.values), gaps_before(windows)
+    middle, T = first + (len(values) - first) // 2, len(values)
+    judges = []
+    for held in (slice(first, middle), slice(middle, T)):
+        others = np.r_[0 : held.start, held.stop : T]
+        follows = (missing[others][1:] == 0) & (np.diff(others) == 1)
+        normal = fit_normal(np.ascontiguousarray(values[others]), follows)
+        before = np.concatenate([[0], missing[held][1:]])
+        judges.append(Judge(normal, values[held], before, new.summary.gaps * new.n_windows, held.start))
+    drilled = []
+    for each in (
+        [replace(judge, normal=old.normal, gaps=old.summary.gaps * old.n_windows) for judge in judges],
+        judges,
+    ):
+        trials = run_trials(each, every, runs, 0, progress)
+        drilled.append(drilled_of(trials, quiet_of(each, every), every, ALPHA))
+    return Comparison(*drilled)
+
+
+def _in_short(counts: Counts) -> str:
+    alarms, expected = counts.false_alarms
+    drills = f"{counts.total('found')} of {counts.drills} faults found, {counts.total('right')} with the right sensors"
+    if not counts.drills:
+        drills = "no fault could be injected, because it was in alarm already"
+    share = f"{percent(counts.share_in_alarm)} of the time in alarm"
+    return f"{drills}; {counted(alarms, 'false alarm')} ({expected:.2g} expected), {share}"

@@ -1,0 +1,253 @@
+"""A new model of a plant from windows that the store has: fitted and drilled by a program of its own, compared with
+the model of the plant, and taken by it only when an administrator says so.
+
+What is found stays in memory: after a restart of the service it has to be made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array
+from eccaht.base.clock import microseconds
+from eccaht.service.runtime.engine import Runtime
+from eccaht.service.runtime.trends import model_of_era
+from eccaht.service.runtime.views import PlantView, moment
+from eccaht.service.store import history, stretches
+from eccaht.service.store.history import Span
+from eccaht.service.store.store import now, record
+
+_MOST_CELLS = 20_000_000  # windows times sensors that are learned from
+_FEWEST_ROWS = 0.5  # of the usual rows of a window, as in calibration
+_STANDING = {"stuck": "moving", "range": "in range"}  # events of one sensor, and of their end
+_FOR_EVER = 1 << 62
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_AGAIN = " retrained to "
+State = Literal["running", "done", "failed", "cancelled", "switched"]
+
+
+@dataclass(eq=False)
+class Retraining:
+    """One attempt. asked: start, stop, drills and keep_alarms, as the request had them; digest: of the model before;
+    left_out: windows of the period that were not learned from, by reason; content: the new model."""
+
+    plant: str
+    digest: str
+    asked: dict[str, Any]
+    by: str
+    begun: int
+    state: State = "running"
+    stage: str = "reading"
+    share: float = 0.0
+    detail: str = ""
+    windows: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    found: dict[str, Any] | None = None
+    content: bytes | None = None
+    name: str = ""
+    task: asyncio.Task[None] | None = None
+
+    def document(self) -> dict[str, Any]:
+        names = ("state", "stage", "share", "detail", "by", "windows", "left_out", "name", "found")
+        return {name: getattr(self, name) for name in names} | self.asked | {"begun": moment(self.begun)}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Windows of a period in the units of the plant's model."""
+
+    starts: NDArray[np.int64]
+    values: Array
+    rows: NDArray[np.int64]
+    left_out: dict[str, int]
+
+
+class Retrainings:
+    """The last attempt of each plant; one runs at a time. Its methods are called on the loop of the service."""
+
+    def __init__(self, engine: Runtime) -> None:
+        self._engine = engine
+        self._known: dict[str, Retraining] = {}
+
+    def get(self, plant: str) -> Retraining | None:
+        self._engine.check(plant)
+        return self._known.get(plant)
+
+    async def start(self, plant: str, asked: dict[str, Any], span: Span, who: str) -> None:
+        """Begin; asked: start, stop, drills and keep_alarms; span: the period in microseconds."""
+        view = self._engine.view(plant)
+        if busy := next((one.plant for one in self._known.values() if one.state == "running"), None):
+            raise ValueError(f"plant {busy} is being retrained: wait until that is done, or cancel it")
+        made = Retraining(plant, view.model_digest, asked, who, now())
+        self._known[plant] = made
+        made.task = asyncio.create_task(self._run(made, view, span))
+        await self._note(made, who, "retrain", asked)
+
+    async def cancel(self, plant: str, who: str) -> None:
+        found = self._of(plant, "running", "done")
+        await self._end(found)
+        found.state, found.content = "cancelled", None
+        await self._note(found, who, "retrain cancelled", {})
+
+    async def switch(self, plant: str, who: str) -> None:
+        """Give the plant the new model, as `put_plant` does: a new era begins."""
+        found, view = self._of(plant, "done"), self._engine.view(plant)
+        if view.model_digest != found.digest:
+            raise ValueError(f"plant {plant} has had another model since: retrain again")
+        assert found.content is not None
+        digest, _ = await self._engine.add_model(found.content, found.name, who)
+        await self._engine.put_plant(plant, digest, view.options, who)
+        found.state, found.content = "switched", None
+
+    async def stop(self) -> None:
+        for found in self._known.values():
+            await self._end(found)
+
+    def _of(self, plant: str, *states: State) -> Retraining:
+        found = self.get(plant)
+        if found is None or found.state not in states:
+            raise ValueError(f"plant {plant} has no new model {'to switch to' if states == ('done',) else 'to cancel'}")
+        return found
+
+    async def _end(self, found: Retraining) -> None:
+        if found.task is not None and not found.task.done():
+            found.task.cancel()
+            await asyncio.gather(found.task, return_exceptions=True)
+
+    async def _note(self, found: Retraining, who: str, action: str, document: dict[str, Any]) -> None:
+        def write() -> None:
+            with self._engine.store.begin() as connection:
+                record(connection, who, action, found.plant, document)
+
+        await asyncio.to_thread(write)
+
+    async def _run(self, made: Retraining, view: PlantView, span: Span) -> None:
+        try:
+            with TemporaryDirectory(prefix="eccaht-retrain-") as name:
+                folder = Path(name)
+                await asyncio.to_thread(self._prepare, made, view, span, folder)
+                await _work(made, folder)
+                made.found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+                made.content = (folder / "new.model").read_bytes()
+            made.state, made.stage, made.share = "done", "done", 1.0
+        except asyncio.CancelledError:
+            made.state = "cancelled"
+            raise
+        except Exception as error:  # whatever it is, the service goes on, and people see what it was
+            made.state, made.detail = "failed", " ".join(str(error).split())[:500] or type(error).__name__
+
+    def _prepare(self, made: Retraining, view: PlantView, span: Span, folder: Path) -> None:
+        with self._engine.store.read() as connection:
+            chosen = chosen_windows(connection, view, span, keep_alarms=made.asked["keep_alarms"])
+            (folder / "old.model").write_bytes(history.model_content(connection, view.model_digest))
+            before = history.model_name(connection, view.model_digest)
+        made.windows, made.left_out = len(chosen.starts), chosen.left_out
+        last = view.model.clock.show(np.datetime64(int(chosen.starts[-1]), "us")) if len(chosen.starts) else ""
+        made.name = f"{before.partition(_AGAIN)[0][:60]}{_AGAIN}{last}"
+        np.savez(folder / "windows.npz", starts=chosen.starts, values=chosen.values, rows=chosen.rows)
+        asked = {"every": view.threshold_every, "runs": made.asked["drills"]}
+        (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
+
+
+async def _work(made: Retraining, folder: Path) -> None:
+    """Run the program, follow its progress, and end it if this is cancelled."""
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "eccaht.service.runtime.retrainer", str(folder)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **_ONE_THREAD},
+    )
+    assert program.stdout is not None
+    assert program.stderr is not None
+    try:
+        async for line in program.stdout:
+            progress = json.loads(line)
+            made.stage, made.share = progress["stage"], progress["share"]
+        problem = (await program.stderr.read()).decode(errors="replace").strip()
+        if await program.wait():
+            raise ValueError(problem.splitlines()[-1] if problem else "the program that retrains ended early")
+    finally:
+        if program.returncode is None:
+            with suppress(ProcessLookupError):
+                program.kill()
+            await program.wait()
+
+
+def chosen_windows(connection: sa.Connection, view: PlantView, span: Span, *, keep_alarms: bool = False) -> Chosen:
+    """The windows of a period that a model may learn from: not those of alarms, nor those with few rows.
+
+    A sensor that was stuck or out of range is silent meanwhile. Windows of another length, of an earlier model, are
+    left out.
+    """
+    model, left_out = view.model, dict.fromkeys(("alarm", "few rows", "other length"), 0)
+    count = stretches.count_in(connection, view.name, span)
+    if count * len(model.names) > _MOST_CELLS:
+        most = _MOST_CELLS // len(model.names)
+        raise ValueError(
+            f"the period has {count} windows, and at most {most} can be learned from: choose a shorter one"
+        )
+    starts, values, rows = [np.empty(0, np.int64)], [np.empty((0, len(model.names)))], [np.empty(0, np.int64)]
+    for era, digest in stretches.eras_in(connection, view.name, span):
+        other = model_of_era(connection, view, digest)
+        found = stretches.whole_stretch(connection, view.name, era, span, len(other.names))
+        if other.seconds != model.seconds:
+            left_out["other length"] += len(found.starts)
+            continue
+        known = [name for name in model.names if name in other.names]
+        mine, theirs = model.places(known), other.places(known)
+        read = np.full((len(found.starts), len(model.names)), np.nan)
+        read[:, mine] = model.scaled(other.raw(found.values[:, theirs], theirs), mine)
+        starts.append(found.starts)
+        values.append(read)
+        rows.append(found.rows)
+    at, scaled, rows_of = np.concatenate(starts), np.concatenate(values), np.concatenate(rows)
+    good = np.ones(len(at), dtype=bool)
+    for onset, over, names in _wrong(connection, view, span):
+        inside = (at >= onset) & (at < over)
+        if names is None:
+            good &= keep_alarms | ~inside
+        else:
+            scaled[np.ix_(inside, model.places([name for name in names if name in model.names]))] = np.nan
+    left_out["alarm"] = int((~good).sum())
+    few = good & (rows_of < _FEWEST_ROWS * np.median(rows_of)) if len(at) else good
+    left_out["few rows"] = int(few.sum())
+    good &= ~few
+    return Chosen(at[good], scaled[good], rows_of[good], left_out)
+
+
+def _wrong(connection: sa.Connection, view: PlantView, span: Span) -> list[tuple[int, int, tuple[str, ...] | None]]:
+    """When something was wrong, [onset, over) in microseconds: everything (None) in an alarm, else these sensors."""
+    kinds = ("alarm", "over", *_STANDING, *_STANDING.values())
+    found, begun = list[tuple[int, int, tuple[str, ...] | None]](), dict[tuple[str, str | None], int]()
+
+    def close(key: tuple[str, str | None], over: int) -> None:
+        onset = begun.pop(key, None)
+        if onset is not None and onset < span.stop and over > span.start:
+            found.append((onset, over, None if key[1] is None else (key[1],)))
+
+    for event, at in stretches.reported(connection, view.name, kinds):
+        kind = event["event"]
+        if kind == "over":
+            close(("alarm", None), at)
+        elif kind == "alarm" or kind in _STANDING:
+            onset = at if event["onset"] is None else microseconds(view.model.clock.parse(event["onset"]))
+            for name in (None,) if kind == "alarm" else event["sensors"]:
+                begun.setdefault((kind, name), onset)
+        else:
+            for name in event["sensors"]:
+                close((next(one for one, ended in _STANDING.items() if ended == kind), name), at)
+    for key in list(begun):
+        close(key, _FOR_EVER)
+    return found
