@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 OLDEST := .venv-oldest
+# one more than there are cores: tests of servers and browsers wait more than they compute
+WORKERS := $(shell expr $$(nproc 2> /dev/null || sysctl -n hw.ncpu 2> /dev/null || echo 2) + 1)
 ALONE := .venv-alone
 SMOKE := tests/test_import.py tests/streams/run/test_loop.py tests/streams/policies/test_storage.py tests/plants/model/test_model.py \
 	tests/plants/data/test_reading.py tests/cli/test_main.py tests/cli/test_calibrate.py tests/cli/test_identify.py \
@@ -29,16 +31,16 @@ reproduce: $(VENV)/.all     ## every experiment of the paper; tables and figures
 	$(VENV)/bin/eccaht reproduce all --out results
 
 test: $(VENV)/.test         ## all tests except the long statistical ones
-	$(RUN) pytest -n auto --dist worksteal
+	$(RUN) pytest -n $(WORKERS) --dist worksteal
 
 test-haswell: $(VENV)/.test ## the same with the arithmetic of processors without AVX-512
-	OPENBLAS_CORETYPE=Haswell $(RUN) pytest -n auto --dist worksteal
+	OPENBLAS_CORETYPE=Haswell $(RUN) pytest -n $(WORKERS) --dist worksteal
 
 test-oldest: $(OLDEST)/.done ## a search, a calibration, a reproduction and a report with the oldest versions we allow
 	$(OLDEST)/bin/python -m pytest -W default $(SMOKE)  # old versions warn of their newer neighbours
 
 test-slow: $(VENV)/.test    ## the long statistical checks
-	$(RUN) pytest -n auto --dist worksteal -m slow
+	$(RUN) pytest -n $(WORKERS) --dist worksteal -m slow
 
 lint: $(VENV)/.lint         ## style, types, import layers, spelling
 	$(RUN) ruff check .
