@@ -12,6 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+_LONG = 4096  # a vector this long is worth compressing to its nonzero entries first
+SMALLEST, LARGEST = 1e-30, 1e30  # of what has a unit: deviations, shifts, weights
+_WEAKEST, _STRONGEST = 1e-15, 1e15  # shifts in noise deviations
+_FARTHEST = 1e15  # noise deviations of a reading from its mean
+_ROUNDING = 1e-6  # of a noise deviation that may be lost beside a mean
+_UNITS = "use other units"
+_FAR = f"is more than {_FARTHEST:g} noise deviations from its mean: check its unit, or leave it out"
+LARGEST_SUM = 1e150  # of sums over readings: their squares are still finite
 
 
 def as_floats(value: ArrayLike, what: str) -> Array:
@@ -119,9 +127,6 @@ def support_of(c: Array) -> Index:
     return (c != 0.0).nonzero()[0]
 
 
-_LONG = 4096  # a vector this long is worth compressing to its nonzero entries first
-
-
 def inner(c: Array, x: Array) -> float:
     """Return c'x for a c that may be sparse."""
     if c.size <= _LONG:
@@ -157,14 +162,6 @@ def frozen(array: Array) -> Array:
     """Mark an array read-only and return it."""
     array.setflags(write=False)
     return array
-
-
-SMALLEST, LARGEST = 1e-30, 1e30  # of what has a unit: deviations, shifts, weights
-_WEAKEST, _STRONGEST = 1e-15, 1e15  # shifts in noise deviations
-_FARTHEST = 1e15  # noise deviations of a reading from its mean
-_ROUNDING = 1e-6  # of a noise deviation that may be lost beside a mean
-_UNITS = "use other units"
-_FAR = f"is more than {_FARTHEST:g} noise deviations from its mean: check its unit, or leave it out"
 
 
 def check_size(value: float, what: str) -> None:
@@ -224,9 +221,6 @@ def _check_each(values: Array, least: float, most: float, what: str, remedy: str
         k = int(good.argmin())
         bound = f"below {least:g}" if values[k] < least else f"above {most:g}"
         raise ValueError(f"{what} of stream {k} is {float(values[k]):.3g}, {bound}: {remedy}")
-
-
-LARGEST_SUM = 1e150  # of sums over readings: their squares are still finite
 
 
 def whole_numbers(values: Array, what: str, *, least: int = 0, most: float = 2.0**53) -> Index:

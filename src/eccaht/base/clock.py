@@ -24,6 +24,13 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0,
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
 _ROWS = re.compile(r"\s*([1-9]\d{0,8})\s*rows?\s*")
 _LONGEST = 366 * 86400.0
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
+_ROW = re.compile(r"(?:row\s*)?([1-9]\d*)", re.IGNORECASE)
+_LONGEST_NUMBER = 18  # digits of a row's
+_DAY = 86_400_000_000
+_SECOND, _WEEK, _EPOCH = 1_000_000, timedelta(days=7), datetime(1970, 1, 1, tzinfo=UTC)
+DIFFERENT = "different offsets"  # in place of the zone of a file
+_YEARS = (1900, 2200)  # outside these years the offset at the nearer end is used
 
 
 def parse_duration(text: str | float, what: str = "duration") -> float:
@@ -79,13 +86,6 @@ def show_time(time: np.datetime64) -> str:
 Microseconds = NDArray[np.int64]
 Array = NDArray[Any]
 Times = NDArray[np.datetime64]
-_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
-_ROW = re.compile(r"(?:row\s*)?([1-9]\d*)", re.IGNORECASE)
-_LONGEST_NUMBER = 18  # digits of a row's
-_DAY = 86_400_000_000
-_SECOND, _WEEK, _EPOCH = 1_000_000, timedelta(days=7), datetime(1970, 1, 1, tzinfo=UTC)
-DIFFERENT = "different offsets"  # in place of the zone of a file
-_YEARS = (1900, 2200)  # outside these years the offset at the nearer end is used
 
 
 def as_zone(text: str) -> str:
@@ -301,6 +301,22 @@ class Clock:
 
 
 PLAIN = Clock()
+
+
+def check_limits(start: Any, stop: Any) -> None:
+    """Refuse limits that are no times or row numbers, before any file is read."""
+    for limit, what in ((start, "start"), (stop, "stop")):
+        if limit is not None and not str(limit).strip().lower().removeprefix("row").strip().isdigit():
+            Clock("UTC").parse(limit, what)
+
+
+def between(clock: Clock, start: Any, stop: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+    """The times between which rows are read; None is no limit."""
+    first = None if start is None else clock.parse(start, "start")
+    last = None if stop is None else clock.parse(stop, "stop")
+    if first is not None and last is not None and last <= first:
+        raise ValueError(f"stop {clock.show(last)} must be later than start {clock.show(first)}")
+    return first, last
 
 
 def common_zone(zones: Sequence[str | None]) -> tuple[str | None, list[str]]:

@@ -45,6 +45,13 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+_MAGIC = b"eccaht\x01\n"
+_DIGEST, _LENGTH = 32, 8
+_FRONT = len(_MAGIC) + _DIGEST + _LENGTH
+_TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
+_LARGEST_HEADER = 1 << 24  # bytes
+_DEEPEST = 64  # levels of lists and objects in a header
+_VALUES, _BYTES_PER_VALUE = 10_000, 16  # most values in a header: 10,000, and one more per 16 bytes of the file
 
 
 class NotWritten(OSError):
@@ -129,14 +136,6 @@ def regular_file(path: str | os.PathLike[str], what: str) -> BinaryIO:
 
 
 Built = TypeVar("Built")
-
-_MAGIC = b"eccaht\x01\n"
-_DIGEST, _LENGTH = 32, 8
-_FRONT = len(_MAGIC) + _DIGEST + _LENGTH
-_TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
-_LARGEST_HEADER = 1 << 24  # bytes
-_DEEPEST = 64  # levels of lists and objects in a header
-_VALUES, _BYTES_PER_VALUE = 10_000, 16  # most values in a header: 10,000, and one more per 16 bytes of the file
 
 
 def write_archive(

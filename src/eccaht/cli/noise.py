@@ -19,6 +19,11 @@ from eccaht.plants import load_model
 from eccaht.streams import CATALOGUE, Covariance, Problem, as_covariance, families
 
 _RHO, _KRONECKER = 0.8, 8
+DENSE = ("rbf", "graph")  # families whose operators hold matrices of all streams by all streams
+# numbers of 8 bytes held at once, counted with peak resident sizes and rounded up
+_DENSE_MATRICES, _JOINT_MATRICES, _VECTORS = 6, 3, 20
+_RECORD = 16  # bytes: what is kept and computed of one measurement
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -83,13 +88,6 @@ def read_covariance(path: Path) -> Covariance:
         raise ValueError(f"cannot read --covariance {path}: {error.strerror or error}") from None
     except (ValueError, EOFError, UserWarning) as error:
         raise ValueError(f"cannot use --covariance {path}: {error}") from None
-
-
-DENSE = ("rbf", "graph")  # families whose operators hold matrices of all streams by all streams
-# numbers of 8 bytes held at once, counted with peak resident sizes and rounded up
-_DENSE_MATRICES, _JOINT_MATRICES, _VECTORS = 6, 3, 20
-_RECORD = 16  # bytes: what is kept and computed of one measurement
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def check_memory(family: str, streams: int, policies: Iterable[str], *, processes: int = 1, records: int = 0) -> None:

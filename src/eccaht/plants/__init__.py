@@ -2,7 +2,8 @@
 
 From below: `data` turns files, frames and growing files into rows and windows; `model` learns normal operation from a
 history; `incident` is the one engine (alarms, dates, names, drills, answers); `watch` runs it window by window and
-makes events. `replay` and `diagnose` serve searches by weighted sums of sensors on the same data.
+makes events. `replay` and `diagnose` serve searches by weighted sums of sensors on the same data; `retrain` renews a
+model. `front`, on top, is what users call: `eccaht` itself exports it.
 """
 
 from eccaht.base.doors import open_rooms

@@ -64,6 +64,7 @@ STYLE: dict[Any, Any] = {
 _METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 _PAIR = ("pdf", "png")
 _COORDINATE = re.compile(r"(\.\d\d)\d+")  # hundredths of a point are fine enough
+_LINE = 0.125  # inches that a label takes
 
 
 @contextmanager
@@ -130,9 +131,6 @@ def embedded_svg(figure: Figure, name: str, colours: Mapping[str, str]) -> str:
     for colour, shown in colours.items():
         svg = re.sub(rf"(?<=[ :\"]){colour}\b", shown, svg, flags=re.IGNORECASE)
     return svg
-
-
-_LINE = 0.125  # inches that a label takes
 
 
 class End(NamedTuple):

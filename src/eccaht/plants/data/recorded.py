@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.base.clock import Clock, common_zone
+from eccaht.base.clock import Clock, between, common_zone
 from eccaht.plants.data.cleaning import kind_of
 from eccaht.plants.data.layout import Layout, is_number, layout_of_frame, shortened, sniff
 from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, number_of, read_times
@@ -249,22 +249,6 @@ def ordered(
         _levels=levels or {},
         _rows=order,
     )
-
-
-def check_limits(start: Any, stop: Any) -> None:
-    """Refuse limits that are no times or row numbers, before any file is read."""
-    for limit, what in ((start, "start"), (stop, "stop")):
-        if limit is not None and not str(limit).strip().lower().removeprefix("row").strip().isdigit():
-            Clock("UTC").parse(limit, what)
-
-
-def between(clock: Clock, start: Any, stop: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-    """The times between which rows are read; None is no limit."""
-    first = None if start is None else clock.parse(start, "start")
-    last = None if stop is None else clock.parse(stop, "stop")
-    if first is not None and last is not None and last <= first:
-        raise ValueError(f"stop {clock.show(last)} must be later than start {clock.show(first)}")
-    return first, last
 
 
 def _on_one_clock(

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eccaht.base.arrays import Array, as_floats
-from eccaht.base.clock import Clock, as_zone, parse_duration
+from eccaht.base.clock import Clock, as_zone, check_limits, parse_duration
 from eccaht.plants.data.layout import Layout, as_text, encoding_of, lines_of, sniff_lines
 from eccaht.plants.data.lines import good_lines
 from eccaht.plants.data.reading import Levels, Stamps, TimeRule, counted_stamps
-from eccaht.plants.data.recorded import Expected, Faults, Limits, NoRows, assemble, check_limits, ordered, recorded_of
+from eccaht.plants.data.recorded import Expected, Faults, Limits, NoRows, assemble, ordered, recorded_of
 from eccaht.plants.data.windows import Batch, Table
 
 if TYPE_CHECKING:

@@ -33,6 +33,10 @@ from eccaht.streams import (
 
 RUNS, HORIZON, BUDGET = 20, 500, 5.0
 _SETS = 5  # anomalous sets that the bound is averaged over
+PURPOSE = (
+    "These checks judge searches by weighted sums of sensors ('eccaht identify --sums'). Answers about whole windows "
+    "are judged by drills ('eccaht drill')."
+)
 
 
 @dataclass(frozen=True)
@@ -152,12 +156,6 @@ def impossible(reason: str) -> Check:
     limits = "not fit if no measurement can be designed"
     action = "Calibrate with `--ridge 0.01`, or leave near-duplicate sensors out (`--exclude`)."
     return Check("expected measurements", None, "none", "not fit", limits, f"{reason[:1].upper()}{reason[1:]}.", action)
-
-
-PURPOSE = (
-    "These checks judge searches by weighted sums of sensors ('eccaht identify --sums'). Answers about whole windows "
-    "are judged by drills ('eccaht drill')."
-)
 
 
 @dataclass(frozen=True)

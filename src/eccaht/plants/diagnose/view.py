@@ -24,6 +24,17 @@ from eccaht.plants.model.model_file import PROBABILITIES
 from eccaht.streams import Dense, Diagonal, effective_rank
 
 _TINY = np.finfo(float).tiny
+VERDICTS: tuple[Verdict, ...] = ("ok", "caution", "not fit")  # from good to bad
+ALPHA = 0.05  # the nominal error rate for which examples are computed
+MOST = 0.9  # where a few sensors or pairs may be worse, the limit is on this quantile of all of them
+RANK = 0.05  # of the number of sensors
+LATE = 0.5  # not fit if more than this share of the simulated searches does not end right
+WRONG = 0.2  # caution if more than this share of the simulated searches would stop with a wrong set
+RIDGES = (0.01, 0.1)
+EXCLUDED = 12  # sensors that a suggested option leaves out at most
+# lengths that people give windows, in seconds: 5 s, 1 min, 15 min, 2 h, up to a week
+_STEPS, _HOURS, _DAYS = (1, 2, 5, 10, 15, 20, 30, 60), (1, 2, 3, 4, 6, 8, 12, 24), range(2, 8)
+_LENGTHS = sorted({*_STEPS, *(60 * x for x in _STEPS), *(3600 * x for x in _HOURS), *(86400 * x for x in _DAYS)})
 
 
 @dataclass(frozen=True)
@@ -162,8 +173,6 @@ def _correlation(S: Array) -> Array:
 # -- verdicts ------------------------------------------------------------------------------------------
 
 Verdict = Literal["ok", "caution", "not fit"]
-VERDICTS: tuple[Verdict, ...] = ("ok", "caution", "not fit")  # from good to bad
-ALPHA = 0.05  # the nominal error rate for which examples are computed
 
 
 @dataclass(frozen=True)
@@ -214,7 +223,6 @@ class VerdictLimits(NamedTuple):
         return VerdictLimits(ok, max(self.not_fit, ok + 1.0))
 
 
-MOST = 0.9  # where a few sensors or pairs may be worse, the limit is on this quantile of all of them
 WINDOWS = VerdictLimits(10.0, 3.0)  # independent windows for each sensor
 TIME = VerdictLimits(1.3, 3.0)  # integrated autocorrelation time, in windows
 DRIFT = VerdictLimits(0.1, 0.5)  # share of the variance that is slow: of any sensor, of half of them
@@ -222,11 +230,8 @@ STABLE = VerdictLimits(1.5, 4.0)  # ratio of noise variances between the halves
 NORMAL = VerdictLimits(0.05, 0.5)  # deviation of a sensor; share of the sensors that deviate
 DUPLICATE = VerdictLimits(0.99, 0.9999)  # correlation
 CONDITION = VerdictLimits(1e4, 1e8)
-RANK = 0.05  # of the number of sensors
 STUCK = VerdictLimits(0.05, 0.3)  # share of the history
 IMPUTED = VerdictLimits(0.05, 0.5)  # share of a sensor's readings
-LATE = 0.5  # not fit if more than this share of the simulated searches does not end right
-WRONG = 0.2  # caution if more than this share of the simulated searches would stop with a wrong set
 
 
 def actual_error(factor: float, alpha: float = ALPHA) -> float:
@@ -245,11 +250,6 @@ def actual_error(factor: float, alpha: float = ALPHA) -> float:
 
 # -- remedies ------------------------------------------------------------------------------------------
 
-RIDGES = (0.01, 0.1)
-EXCLUDED = 12  # sensors that a suggested option leaves out at most
-# lengths that people give windows, in seconds: 5 s, 1 min, 15 min, 2 h, up to a week
-_STEPS, _HOURS, _DAYS = (1, 2, 5, 10, 15, 20, 30, 60), (1, 2, 3, 4, 6, 8, 12, 24), range(2, 8)
-_LENGTHS = sorted({*_STEPS, *(60 * x for x in _STEPS), *(3600 * x for x in _HOURS), *(86400 * x for x in _DAYS)})
 Test = Callable[[ModelView], Check]
 
 

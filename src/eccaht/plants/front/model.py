@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import as_count, as_positive, check_alpha
+from eccaht.base.clock import between, check_limits
 from eccaht.base.presentation.text import shown_progress
-from eccaht.plants.data.recorded import between, check_limits
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.incident.answer import Answer
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from eccaht.plants.retrain import Update
 
 
+_LOG = logging.getLogger("eccaht")
 _READ = 0.4  # share of the time that reading takes, about
 # of a search alone: the document of whole windows has them too, so that both have the same keys
 _OF_SEARCHES = ("policy", "budget", "per_window", "vectors", "readout_noise", "stopping", "outliers", "seed")
@@ -235,9 +236,6 @@ def _files(data: Any) -> list[str]:
     """For people: the names of the files."""
     several = [data] if isinstance(data, str | PathLike) else data if isinstance(data, list | tuple) else []
     return [f"Data: {', '.join(Path(path).name for path in several)}"] if several else []
-
-
-_LOG = logging.getLogger("eccaht")
 
 
 def calibrate(

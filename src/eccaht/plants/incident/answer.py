@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 
 Verdict = Literal["wrong", "nothing", "undecided"]
+RANKINGS = {"z_local": "z-score against the hour before", "mahalanobis": "Mahalanobis contribution"}
+USUAL = 3.0  # deviations: a mean that deviates less looks normal
+_SAME = "the same sensors come first."
+_MOST = 3  # sensors that a line names for one reason
 
 
 class Interval(NamedTuple):
@@ -271,12 +275,6 @@ class Answer:
         if self.incidents:
             return self.largest.sure
         return self.quiet is not None and self.quiet >= 1.0 - self.alpha
-
-
-RANKINGS = {"z_local": "z-score against the hour before", "mahalanobis": "Mahalanobis contribution"}
-USUAL = 3.0  # deviations: a mean that deviates less looks normal
-_SAME = "the same sensors come first."
-_MOST = 3  # sensors that a line names for one reason
 
 
 def disagreements(incident: Incident) -> list[str]:

@@ -24,6 +24,10 @@ _OUTSIDE = 0.5  # share of the windows outside of everything in the history that
 _MORE_GAPS = 0.05  # of the readings, beyond what the history had
 OUTSIDE = "lie outside of everything in the history"
 _SHOWN = 5  # names in a line
+SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
+_SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
+_EMPTY = 0.2  # share of windows without any reading
+_LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
 
 
 def compare(model: Model, windows: Windows, first: int = 0, last: int | None = None) -> tuple[Normal, list[str]]:
@@ -104,10 +108,6 @@ def elsewhere_of(model: Model, incidents: Sequence[Incident], windows: Windows, 
     )
 
 
-SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
-_SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
-_EMPTY = 0.2  # share of windows without any reading
-_LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
 Number = int | tuple[int, int] | None
 
 

@@ -28,6 +28,30 @@ from eccaht.base.presentation.text import (
 from eccaht.plants.incident.answer import USUAL, Answer, Course, Incident, Suspect, disagreements, places
 from eccaht.plants.incident.investigate import OUTSIDE
 
+SIGNED = ("step", "drift", "moved")  # kinds with a direction
+_WORDS = {"noise": "noisy", "replay": "as if replayed", "range": "out of range", "free": "own course"}
+_PREDICTORS = 2  # sensors that a line names
+_OUTSIDE = 0.05  # share of windows outside a 95 % band in normal operation
+WIDTH = 100
+LEGEND = (
+    "belief: probability that the sensor is wrong; size: beside what the other sensors predict;",
+    "alone: standard deviations from its own level before; given: from what the others predict.",
+)
+WHAT_TO_DO = (  # a line that begins with a space is a command
+    "What to do: if all was well until some time T of these data, take the rows before T as the history:",
+    "    eccaht calibrate DATA --stop T --out NEW.model",
+    "    eccaht identify --model NEW.model --data DATA --start T",
+    "If the plant stays like this, add these rows to the history:",
+    "    eccaht calibrate --update MODEL HISTORY... --data DATA --out NEW.model",
+)
+PLACES = "by z, by M: place by z-score against the hour before, by Mahalanobis contribution."
+SCALE = "Evidence says how rare readings are in normal operation: 2.3 more is ten times rarer."
+_HEADER = ("", "sensor", "belief", "kind", "size (95 %)", "alone", "given", "by z", "by M")
+_NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and sensors whose reasons are given
+_PLAIN_PLACES = 2  # columns of places in plain rankings
+_LISTED = 6  # names in the headline
+_INCIDENTS = 20  # lines of incidents
+
 
 def shown_briefly(answer: Answer) -> tuple[Answer, str]:
     """The same answer about shorter names, and what was cut off all of them."""
@@ -54,31 +78,6 @@ def _cut(incident: Incident, part: str) -> Incident:
         courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
         rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
     )
-
-
-SIGNED = ("step", "drift", "moved")  # kinds with a direction
-_WORDS = {"noise": "noisy", "replay": "as if replayed", "range": "out of range", "free": "own course"}
-_PREDICTORS = 2  # sensors that a line names
-_OUTSIDE = 0.05  # share of windows outside a 95 % band in normal operation
-WIDTH = 100
-LEGEND = (
-    "belief: probability that the sensor is wrong; size: beside what the other sensors predict;",
-    "alone: standard deviations from its own level before; given: from what the others predict.",
-)
-WHAT_TO_DO = (  # a line that begins with a space is a command
-    "What to do: if all was well until some time T of these data, take the rows before T as the history:",
-    "    eccaht calibrate DATA --stop T --out NEW.model",
-    "    eccaht identify --model NEW.model --data DATA --start T",
-    "If the plant stays like this, add these rows to the history:",
-    "    eccaht calibrate --update MODEL HISTORY... --data DATA --out NEW.model",
-)
-PLACES = "by z, by M: place by z-score against the hour before, by Mahalanobis contribution."
-SCALE = "Evidence says how rare readings are in normal operation: 2.3 more is ten times rarer."
-_HEADER = ("", "sensor", "belief", "kind", "size (95 %)", "alone", "given", "by z", "by M")
-_NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and sensors whose reasons are given
-_PLAIN_PLACES = 2  # columns of places in plain rankings
-_LISTED = 6  # names in the headline
-_INCIDENTS = 20  # lines of incidents
 
 
 def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.base.clock import parse_window
+from eccaht.base.clock import check_limits, parse_window
 from eccaht.base.presentation.text import counted, listed
 from eccaht.plants.data.cleaning import LABEL, ColumnReport
-from eccaht.plants.data.recorded import check_limits, recorded_of
+from eccaht.plants.data.recorded import recorded_of
 from eccaht.plants.data.source import read_table
 from eccaht.plants.data.windows import Cut, Table, Windows, follows, rows_that_count
 from eccaht.plants.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
@@ -41,47 +41,9 @@ _COPY = 0.999  # correlation of the windows of two sensors that are nearly the s
 _LONGEST_NOTE = 480  # characters: names may be long
 
 
-def calibrate(
-    data: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    time_column: str | Sequence[str] | None = None,
-    row_interval: str | float | None = None,
-    timezone: str | None = None,
-    decimal_comma: bool | None = None,
-    header: bool = True,
-    window: str | float | None = None,
-    estimator: str = "ledoit-wolf",
-    ridge: float | None = None,
-    start: Any = None,
-    stop: Any = None,
-    progress: Progress | None = None,
-) -> Model:
-    """Read a history, clean it, scale it, cut it into windows and fit a model of normal operation to them.
-
-    The options about reading are those of `eccaht.plants.data.read_table`.
-
-    data: paths of files, a frame, an array or a source, as `eccaht.plants.data.as_source` takes them.
-    window: a length of time, or as many rows as "60rows" says for data without times; see `default_window` if None.
-    progress: is called with the share that is done and the stage.
-    """
-    return calibrate_with_windows(
-        data,
-        columns=columns,
-        exclude=exclude,
-        time_column=time_column,
-        row_interval=row_interval,
-        timezone=timezone,
-        decimal_comma=decimal_comma,
-        header=header,
-        window=window,
-        estimator=estimator,
-        ridge=ridge,
-        start=start,
-        stop=stop,
-        progress=progress,
-    )[0]
+def calibrate(data: Any, **options: Any) -> Model:
+    """A model of a history; the options are those of `calibrate_with_windows`."""
+    return calibrate_with_windows(data, **options)[0]
 
 
 def calibrate_with_windows(
@@ -95,9 +57,13 @@ def calibrate_with_windows(
     progress: Progress | None = None,
     **reading: Any,
 ) -> tuple[Model, Windows]:
-    """A model of a history, and the windows that it was fitted to, with the gaps of the history filled.
+    """Read a history, clean it, scale it, cut it into windows and fit a model of normal operation to them.
 
-    The options are those of `calibrate`; reading: the others of them.
+    Returned with the windows that it was fitted to, in which the gaps of the history are filled.
+
+    data: paths of files, a frame, an array or a source, as `eccaht.plants.data.as_source` takes them.
+    window: a length of time, or as many rows as "60rows" says for data without times; see `default_window` if None.
+    progress: is called with the share that is done and the stage. reading: options of `eccaht.plants.data.read_table`.
     """
     given, count_rows = (None, None) if window is None else parse_window(window)
     check_estimator(estimator)

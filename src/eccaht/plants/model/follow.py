@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from eccaht.base.clock import Clock
+from eccaht.base.clock import Clock, between, check_limits
 from eccaht.plants.data.growing import GrowingFile, Note
-from eccaht.plants.data.recorded import Missing, between, check_limits
+from eccaht.plants.data.recorded import Missing
 from eccaht.plants.data.windower import Windower, latest_believed
 from eccaht.plants.data.windows import Batch, Moved, Sample, Windows
 from eccaht.plants.model.gaps import Culprit, culprits

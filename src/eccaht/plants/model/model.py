@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, as_count, as_number
-from eccaht.base.clock import Clock, as_zone, parse_duration
+from eccaht.base.clock import Clock, as_zone, check_limits, parse_duration
 from eccaht.base.files import archive_bytes, parse_archive, read_archive, write_archive
 from eccaht.base.presentation.text import did_you_mean, unknown
 from eccaht.plants.data.cleaning import ColumnReport
 from eccaht.plants.data.reading import TimeRule
-from eccaht.plants.data.recorded import Expected, Faults, Limits, Missing, Recorded, check_limits, recorded_of
+from eccaht.plants.data.recorded import Expected, Faults, Limits, Missing, Recorded, recorded_of
 from eccaht.plants.data.windows import Away, Cut, Table, Times, Windows, decimals_by_name, rows_that_count
 from eccaht.plants.model.estimators import ESTIMATORS
 from eccaht.plants.model.model_file import (

@@ -16,6 +16,8 @@ from eccaht.research.experiments.tables import Table, cells, from_rows
 WITHIN = 60.0  # seconds: an incident is dated right if its beginning is no farther off
 Measures = dict[str, Any]  # by name: a number, None where there is none, or numbers by recording
 Detection = dict[str, dict[str, Measures]]  # by collection and method
+WINDOW = 60.0  # seconds
+_HIT, _FALSE, _MISSED = 1.0, -0.11, -1.0
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,6 @@ def _flat(found: Measures) -> Iterator[tuple[str, float | None]]:
 
 
 # -- the NAB score of change points (Lavin and Ahmad 2015), standard profile, as SKAB's leaderboard has it --
-
-WINDOW = 60.0  # seconds
-_HIT, _FALSE, _MISSED = 1.0, -0.11, -1.0
 
 
 def nab_points(detections: Array, changes: Array) -> float:

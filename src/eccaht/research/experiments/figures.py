@@ -54,6 +54,12 @@ _STYLES = {
     "exact": ("sky", "-."),
 }
 _SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"), ("vermillion", ":"), ("black", "-.")]
+_HIGHEST = 12.0  # inches
+_GREY = "#555555"
+_ROW, _MARGINS = 0.155, 0.75  # inches
+# of the alphas; errors are vermillion
+_COLOURS = [PALETTE[name] for name in ("blue", "green", "purple", "orange", "sky", "black")]
+_LONG = 20  # times as late as the first stop: the axis becomes logarithmic
 
 
 def policy_style(name: str) -> tuple[str, str]:
@@ -142,8 +148,6 @@ def _draw_apart(f1: Mapping[str, Array], seed: int) -> Figure:
 
 # -- searches in recorded rows: how long each method takes, group by group -----------------------------
 
-_HIGHEST = 12.0  # inches
-_GREY = "#555555"
 Reached = Callable[[Array, float], int | None]
 
 
@@ -227,8 +231,6 @@ def _draw_mean(ax: Axes, y: float, found: Delay | Estimate, drawn: dict[str, Any
 
 # -- the bench of incidents: precision at n by method and collection -----------------------------------
 
-_ROW, _MARGINS = 0.155, 0.75  # inches
-
 
 def draw_precision(summaries: Mapping[str, Summary]) -> Figure:
     """Draw mean precision at n with its interval, one row for each collection and method; ours is round and blue."""
@@ -273,10 +275,6 @@ def _column(estimates: Mapping[str, Mapping[str, Estimate]], key: str) -> dict[s
 
 
 # -- counted errors: when searches stopped, and how often they were wrong ------------------------------
-
-# of the alphas; errors are vermillion
-_COLOURS = [PALETTE[name] for name in ("blue", "green", "purple", "orange", "sky", "black")]
-_LONG = 20  # times as late as the first stop: the axis becomes logarithmic
 
 
 def draw_error_counts(records: ErrorCounts) -> Figure:

@@ -37,6 +37,12 @@ CHANGED = 60  # rows of an injected or replayed incident
 QUIET, MOST_QUIET = 20, 100  # rows of a quiet stretch; stretches of an entity
 FIRST = 100  # rows of the last third that only serve as the time before
 _VARIES, _ALIVE = 1e-9, 0.05  # standard deviation in the training rows; in the last third, as a share of it
+ALPHA = 0.05  # alarms in quiet stretches, and sure answers that are wrong
+OURS = "eccaht"
+METHODS = (OURS, *RIVALS)
+_LENGTHS = (QUIET, CHANGED, LONGEST)  # of the stretches that thresholds are taken from
+_STRETCHES = 60
+_RECENT = 500  # rows before an incident that are handed over with it
 
 
 @dataclass(frozen=True)
@@ -176,13 +182,6 @@ def spread(first: int, last: int, length: int, most: int) -> Sequence[int]:
 
 
 # -- methods -------------------------------------------------------------------------------------------
-
-ALPHA = 0.05  # alarms in quiet stretches, and sure answers that are wrong
-OURS = "eccaht"
-METHODS = (OURS, *RIVALS)
-_LENGTHS = (QUIET, CHANGED, LONGEST)  # of the stretches that thresholds are taken from
-_STRETCHES = 60
-_RECENT = 500  # rows before an incident that are handed over with it
 
 
 @dataclass(frozen=True)

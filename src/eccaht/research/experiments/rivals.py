@@ -29,6 +29,14 @@ _LARGEST = 5000  # rows of the history that a detector ranks each new row among
 
 Score = Callable[[Array, Array], Array]  # rows before, rows of the stretch -> (K,)
 Rival = Callable[[Array], Score]
+NEEDS = {"mahalanobis": "sklearn", "ecod": "pyod", "copod": "pyod", "skchange": "skchange"}  # what each imports
+HOLD = 10  # rows that an alarm stays on after the last value beyond the threshold
+_GAP = 10  # rows to either side of a maximum that belong to its cluster
+_EXPECTED = 3  # clusters in as many rows as the history has: below, the tail is extended
+_TAIL = 12  # maxima that it is then estimated from
+_RIDGE = 1e-3  # of the mean variance, added to all: near-duplicate sensors make the covariance singular
+_MEMORY = 0.2  # weight of the newest row in MEWMA
+_EXPLAINED = 0.9  # share of the variance that is left out of Q
 
 
 def z_mean(history: Array) -> Score:
@@ -112,7 +120,6 @@ RIVALS: dict[str, Rival] = {
     "copod": copod,
     "skchange": skchange,
 }
-NEEDS = {"mahalanobis": "sklearn", "ecod": "pyod", "copod": "pyod", "skchange": "skchange"}  # what each imports
 
 
 def lacking(name: str) -> str | None:
@@ -160,13 +167,6 @@ def _quietly() -> Iterator[None]:
 
 # -- charts --------------------------------------------------------------------------------------------
 
-HOLD = 10  # rows that an alarm stays on after the last value beyond the threshold
-_GAP = 10  # rows to either side of a maximum that belong to its cluster
-_EXPECTED = 3  # clusters in as many rows as the history has: below, the tail is extended
-_TAIL = 12  # maxima that it is then estimated from
-_RIDGE = 1e-3  # of the mean variance, added to all: near-duplicate sensors make the covariance singular
-_MEMORY = 0.2  # weight of the newest row in MEWMA
-_EXPLAINED = 0.9  # share of the variance that is left out of Q
 
 Flags = NDArray[np.bool_]
 Statistic = Callable[[Array], Array]  # rows, (T, K) -> (T,)

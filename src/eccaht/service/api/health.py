@@ -31,6 +31,15 @@ _LOG = logging.getLogger("eccaht.service")
 _KEPT = 1.5  # seconds for which a result holds: asking more often makes no work
 _PATIENCE = 3.0  # seconds that a write may take
 _RECENT = 60.0  # seconds for which rows that were not stored count, if none were stored since
+_COUNTED = {
+    "windows": "Windows that were stored.",
+    "events": "Events that were stored.",
+    "rows": "Rows that were taken.",
+    "late": "Rows that came too late for their window.",
+    "duplicate": "Rows that had come before.",
+    "refused": "Deliveries refused because too many waited.",
+    "failed": "Deliveries and orders that failed.",
+}
 
 
 class HealthShape(BaseModel):
@@ -115,15 +124,6 @@ async def healthz(request: Request) -> Response:
 
 
 _admitted = require("read")
-_COUNTED = {
-    "windows": "Windows that were stored.",
-    "events": "Events that were stored.",
-    "rows": "Rows that were taken.",
-    "late": "Rows that came too late for their window.",
-    "duplicate": "Rows that had come before.",
-    "refused": "Deliveries refused because too many waited.",
-    "failed": "Deliveries and orders that failed.",
-}
 
 
 @router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})

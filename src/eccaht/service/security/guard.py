@@ -41,6 +41,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}")
 _TOKEN = re.compile(r"eccaht_([1-9][0-9]{0,17})_([0-9a-f]{64})")  # its number in the store, and its secret
 _NO_TOKEN = "sha256$" + "0" * 32 + "$" + "0" * 64  # what a secret is compared with when there is no such token
 _table = schema.tokens
+_USED = 60_000_000  # microseconds between two notes that a token was used: not every request shall write
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 def allows(granted: Iterable[str], needed: str) -> bool:
@@ -162,11 +164,6 @@ def audit(connection: sa.Connection, who: str, action: str, document: Mapping[st
     """Record who did what, in the transaction of what was done, so that neither is there without the other."""
     row = {"at": at, "who": who, "action": action, "plant": None, "document": dict(document)}
     connection.execute(sa.insert(schema.audit).values(**row))
-
-
-_USED = 60_000_000  # microseconds between two notes that a token was used: not every request shall write
-
-_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 @dataclass(frozen=True)

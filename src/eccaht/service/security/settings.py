@@ -25,6 +25,8 @@ INCLUDED: dict[str, frozenset[str]] = {
     "ingest": frozenset({"ingest"}),
     "admin": frozenset(SCOPES),
 }
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_USER = re.compile(r"[^\x00-\x20\x7f,][^\x00-\x1f\x7f,]{0,127}")
 
 
 def checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
@@ -41,9 +43,6 @@ def checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
         raise ValueError(f"a token without a scope opens nothing: give one or more of {', '.join(SCOPES)}")
     return tuple(scope for scope in SCOPES if scope in given)
 
-
-_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
-_USER = re.compile(r"[^\x00-\x20\x7f,][^\x00-\x1f\x7f,]{0,127}")
 
 Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 

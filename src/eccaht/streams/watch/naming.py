@@ -35,6 +35,8 @@ _LARGE = 700.0  # nats, beyond which exp overflows
 _P = (RELATIVE * SIZES[:, None]) ** -2.0
 _Q = SIZES[:, None] * _P
 _CONSTANT = 0.5 * np.log(_P) - 0.5 / RELATIVE**2
+_OTHERS = math.log(2.0 * len(SIZES) * (1.0 - _COMMON) / (2.0 * len(SIZES) - 1.0))
+_LIKE_ALL = math.log(_COMMON / (1.0 - _COMMON) * (2.0 * len(SIZES) - 1.0))
 
 
 class Onset(NamedTuple):
@@ -89,10 +91,6 @@ def gains(field: Array, curvature: Array, common: float) -> Array:
         gained += _OTHERS
         gained[place] += np.where((field > 0) == (common > 0), _LIKE_ALL, 0.0)
     return gained
-
-
-_OTHERS = math.log(2.0 * len(SIZES) * (1.0 - _COMMON) / (2.0 * len(SIZES) - 1.0))
-_LIKE_ALL = math.log(_COMMON / (1.0 - _COMMON) * (2.0 * len(SIZES) - 1.0))
 
 
 def name_streams(

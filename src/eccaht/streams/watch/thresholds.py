@@ -48,6 +48,7 @@ _CHUNK = 1 << 20  # numbers of estimation windows drawn at once
 _DRAWN = 1e8  # numbers of estimation windows, of all draws: runs share draws where it would be more
 _FEWEST_DRAWS = 16  # draws of an estimate
 _MOST_ESTIMATED = 1_000_000  # windows of an estimate that are drawn: the error of more is smaller
+_CALIBRATIONS: dict[tuple[str, tuple[int, ...], SimulatedNoise, int, int], Calibration] = {}
 
 
 class SimulatedNoise(NamedTuple):
@@ -238,9 +239,6 @@ def calibrated(
             del _CALIBRATIONS[next(iter(_CALIBRATIONS))]
         _CALIBRATIONS[key] = _calibration(correlation, *key[1:])
     return _CALIBRATIONS[key]
-
-
-_CALIBRATIONS: dict[tuple[str, tuple[int, ...], SimulatedNoise, int, int], Calibration] = {}
 
 
 def _calibration(
