@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,23 @@ def test_identify_with_data_says_what_to_call() -> None:
             call(*arguments)
 
 
+def test_without_times_an_onset_is_the_number_of_its_row() -> None:
+    values = np.random.default_rng(0).standard_normal((400, 3)) + np.random.default_rng(1).standard_normal((400, 1))
+    model = eccaht.calibrate(values, names=["a", "b", "c"], drills=0, progress=False)
+    wrong = values.copy()
+    wrong[250:300, 1] += 12.0
+    answer = model.identify(wrong, progress=False)
+    (incident,) = answer.incidents
+    assert answer.onset == incident.onset == incident.sensors[0].since == 251  # counted from 1
+    assert answer.end == incident.end == 301
+    assert incident.onset_interval == (251, 251)
+    assert "row 251" in repr(incident)
+    assert "row 251" in repr(answer)
+    assert "1970" not in f"{answer!r}{incident!r}{answer.to_dict()}{answer.to_frame()}"
+    again = model.identify(wrong, start=answer.onset, progress=False)  # which is also how a start is given
+    assert again.onset == answer.onset
+
+
 # -- rows as they come -----------------------------------------------------------------------------------
 
 
@@ -277,6 +295,24 @@ def test_rows_without_times_are_counted() -> None:
     values[50:, 1] += 15.0
     found = [event for row in values[:70] for event in watch.update(row)]
     assert [(event.event, event.time, event.named) for event in found][:1] == [("alarm", "row 51", ("b",))]
+
+
+def test_rows_that_come_too_late_are_reported_as_no_data_until_they_come_in_time(tmp_path: Path) -> None:
+    start, minute = np.datetime64("2024-05-01T00:00", "us"), np.timedelta64(60, "s")
+    values, times = np.random.default_rng(1).standard_normal((200, 3)), start + np.arange(200) * minute
+    model = eccaht.calibrate(values, names=["a", "b", "c"], times=times, drills=0, progress=False)
+    watch = model.watch()
+
+    def give(minutes: Iterable[int]) -> list[str]:
+        return [event.event for k in minutes for event in watch.update(values[k % 200], start + (300 + k) * minute)]
+
+    assert give(range(20)) == []
+    assert give([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]) == []
+    assert give([5] * 10) == ["no-data"]  # more rows are late than the last windows are made of
+    assert give([5] * 10) == []
+    watch.save(tmp_path / "kept.watch")
+    watch = eccaht.load_watch(tmp_path / "kept.watch")
+    assert give(range(20, 40)) == ["late", "data-back"]
 
 
 def test_a_row_that_cannot_be_one_is_refused(model: eccaht.Model) -> None:

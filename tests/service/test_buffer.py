@@ -73,7 +73,8 @@ def test_the_order_and_the_parts_do_not_matter_within_the_lateness(rows: int, se
     windows, late, _ = through(buffer, cells)
     expected = in_order(readings)
     assert late == 0
-    assert windows == expected[: len(windows)]
+    # after a gap the buffer, which allows for the lateness, believes the last row sooner than the windower
+    assert windows[: len(expected)] == expected[: len(windows)]
     end = Readings(readings.times[-1:] + np.array([10**9, 10**9 + 5_000_000]), np.zeros((2, len(NAMES))))
     rest, _, _ = through(buffer, [end])
     assert [*windows, *rest][: len(expected)] == expected

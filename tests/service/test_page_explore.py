@@ -84,6 +84,34 @@ def test_a_plant_without_times_is_explored_by_rows(service: Service, pages: Page
     expect(page).to_have_url(re.compile(r"start=row\+5"))
 
 
+def test_the_label_of_an_alarm_at_the_edge_of_a_phone_is_not_cut(service: Service, pages: Pages, admin: str) -> None:
+    plant = service.plant("alarm at the edge")
+    service.send(plant, 300)
+    service.send(plant, 12, wrong=(SENSORS[1],))
+    page = pages.open(admin, f"#/plant/{plant}/explore")
+    page.set_viewport_size({"width": 390, "height": 800})
+    label = page.locator(".plot .annotation-text", has_text="alarm")
+    expect(label).to_be_visible()
+    sides = "(text) => [text, text.closest('.plot')].map((each) => each.getBoundingClientRect().right)"
+    end, edge = label.evaluate(sides)
+    assert end <= edge
+    page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_units_of_the_settings_of_a_plant_are_shown_in_it_and_nowhere_else(
+    service: Service, pages: Pages, admin: str
+) -> None:
+    plain, plant = service.plant("without units"), service.plant("with units")
+    service._ask("PUT", f"/api/plants/{plant}", json={"model": service._digest, "units": {SENSORS[0]: "m above sea"}})
+    page = pages.open(admin, f"#/plant/{plant}")
+    shown = page.get_by_role("row").filter(has_text=SENSORS[0])
+    expect(shown.filter(has_text="m above sea").first).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text=SENSORS[1]).filter(has_text="m above sea")).to_have_count(0)
+    page.goto(f"/#/plant/{plain}")
+    expect(page.get_by_role("row").filter(has_text=SENSORS[0]).first).to_be_visible()
+    expect(page.get_by_text("m above sea")).to_have_count(0)
+
+
 def test_a_plant_is_retrained_compared_and_switched(service: Service, pages: Pages, admin: str) -> None:
     plant = service.plant("retrained")
     service.send(plant, 150)

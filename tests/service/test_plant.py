@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
 from eccaht.base.clock import microseconds
-from eccaht.cli.watch import moved_by
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.follow import moved_constants
 from eccaht.plants.model.model import Model
 from eccaht.plants.watch.events import Event
 from eccaht.plants.watch.plant import PlantWatch
-from eccaht.plants.watch.session import Session
+from eccaht.plants.watch.session import Session, moved_by
 from eccaht.service.rows import Rows
 from eccaht.service.runtime import past
 from eccaht.service.runtime.engine import Runtime

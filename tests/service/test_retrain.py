@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from eccaht.plants import parse_model
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.incident.comparison import compare_models
 from eccaht.plants.model.recalibration import recalibrate
+from eccaht.service.api.app import make_app
 from eccaht.service.runtime import retrainer, retraining
+from eccaht.service.settings import Settings
+from eccaht.service.store import schema
 from eccaht.service.store.history import Span
 from tests.service import plants
+from tests.service.asking import Client
 from tests.service.service import PLANT, Service, running
 
 MOVED = 1.2  # raw units by which sensor c reads higher than in the history
@@ -167,6 +174,83 @@ def test_a_new_model_is_compared_first_and_then_switched_to(service: Service) ->
     send(service, times[1600:], values[1600:])
     assert engine.view(PLANT).windows > 50
     assert len(chosen(service).starts) > 390  # of both eras, in the units of the new model
+
+
+SIDE = {"sensors": 5, "history": 120, "first": "2026-03-01T08:00:00Z", "last": "2026-03-01T08:04:00Z"}
+SIDE |= dict.fromkeys(("drills", "found", "right", "confident", "confident_wrong", "windows", "false_alarms"), 1)
+SIDE |= {"expected": 0.1, "in_alarm": 0.0}
+
+
+async def retrained_at_once(made: retraining.Retraining, folder: Path) -> None:
+    """Stands in for the program, which takes long."""
+    (folder / "new.model").write_bytes(other_model((folder / "old.model").read_bytes(), f"made at {made.begun}"))
+    found = {"better": "new", "old": SIDE, "new": SIDE, "left_out": [], "seen": False}
+    (folder / "found.json").write_text(json.dumps(found))
+
+
+def test_what_was_found_outlives_a_restart_and_can_be_switched_to_or_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retraining, "_work", retrained_at_once)
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    with running("sqlite", tmp_path, url=url) as service:
+        send(service, *plants.recording(120))
+        assert post(service, "", {"drills": 100}).status_code == 200
+        before = ended(service)
+        assert before["state"] == "done", before["detail"]
+    with running("sqlite", tmp_path, url=url) as service:
+        path = f"/api/plants/{PLANT}/retraining"
+        assert service.client.get(path, headers=service.headers["read"]).json() == before
+        content = service.client.get(f"{path}/model", headers=service.headers["admin"]).content
+        assert post(service, "/switch").json()["state"] == "switched"
+        assert service.app.state.engine.view(PLANT).model.to_bytes() == content
+        assert known_models(service) == {service.digest, hashlib.sha256(content).hexdigest()}
+        assert post(service, "", {"drills": 100}).status_code == 200
+        assert ended(service)["state"] == "done"
+        assert len(known_models(service)) == 3
+        assert post(service, "/cancel").json()["state"] == "cancelled"
+        assert len(known_models(service)) == 2
+    app = make_app(Settings(store={"url": url}))
+    with closing(Client(app)) as client, client:
+        assert app.state.retrainings.get(PLANT) is None
+        assert app.state.engine.view(PLANT).model.to_bytes() == content
+
+
+def known_models(service: Service) -> set[str]:
+    with service.store.read() as connection:
+        return set(connection.execute(sa.select(schema.models.c.digest)).scalars())
+
+
+def test_a_model_of_the_settings_comes_back_only_if_its_file_has_changed(tmp_path: Path) -> None:
+    file, url = tmp_path / "plant.model", f"sqlite:///{tmp_path / 's.db'}"
+    given, switched = plants.content(), other_model(plants.content())
+    digests = [hashlib.sha256(content).hexdigest() for content in (given, switched)]
+    file.write_bytes(given)
+
+    def started(then: str | None = None, rate: str = "1/1000w") -> str:
+        settings = Settings(store={"url": url}, plants={PLANT: {"model": file, "false_alarms": rate}})
+        app = make_app(settings)
+        with closing(Client(app)) as client, client:
+            engine = app.state.engine
+            if then is not None:
+                client.run(engine.add_model(switched, "m", "who"))
+                client.run(engine.put_plant(PLANT, then, engine.view(PLANT).options, "who"))
+            digest: str = engine.view(PLANT).model_digest
+        return digest
+
+    assert started() == digests[0]
+    assert started(digests[1]) == digests[1]
+    assert started() == digests[1]  # also after the next start,
+    assert started(rate="1/2000w") == digests[1]  # and when other settings change
+    assert started(digests[0]) == digests[0]
+    file.write_bytes(switched)
+    assert started() == digests[1]  # a new file is taken
+
+
+def other_model(content: bytes, note: str = "another") -> bytes:
+    """Another model of the same sensors."""
+    model = parse_model(content, "m")
+    return replace(model, reading=model.reading | {"notes": [note]}).to_bytes()
 
 
 def test_the_program_reports_its_progress_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

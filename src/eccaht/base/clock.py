@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
-from typing import Any
+from typing import Any, overload
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import numpy as np
@@ -168,7 +168,7 @@ class Clock:
         'row 5'
         """
         if self.row_interval is not None:
-            return f"row {round(microseconds(time) / (self.row_interval * _SECOND)) + 1}"
+            return f"row {self.seen(time)}"
         if self.zone is None:
             return show_time(time)
         there = self._there(time)
@@ -196,6 +196,22 @@ class Clock:
         '2024-05-01 08:00:00+02:00'
         """
         return self.show(time) if self.zone is None else self._there(time).isoformat(" ")
+
+    @overload
+    def seen(self, time: np.datetime64) -> np.datetime64 | int: ...
+
+    @overload
+    def seen(self, time: np.datetime64 | None) -> np.datetime64 | int | None: ...
+
+    def seen(self, time: np.datetime64 | None) -> np.datetime64 | int | None:
+        """A time as users of Python see it: the number of a row, from 1, where there are no times.
+
+        >>> Clock(row_interval=2.0).seen(np.datetime64(8, "s"))
+        5
+        """
+        if time is None or self.row_interval is None or np.isnat(time):
+            return time
+        return round(microseconds(time) / (self.row_interval * _SECOND)) + 1
 
     def length(self, seconds: float) -> str:
         """A length of time, in rows if nothing else is known.

@@ -100,18 +100,26 @@ def destination(path: Path) -> Path:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Be the only process that writes to the directory; the system takes the lock from one that is killed.
+    """Be the only process that writes to the directory."""
+    with exclusive(directory / LOCK, f"another process is writing to {directory}: let it end, or use another --out"):
+        yield
+
+
+@contextmanager
+def exclusive(lock: Path, busy: str) -> Iterator[None]:
+    """Be the only process that holds this lock; the system takes it from one that is killed.
 
     The lock is on an empty file that stays: one that was removed could be locked by a process that opened it before.
+    busy: the message of the ValueError where another process holds it.
     """
     if fcntl is None:
         yield
         return
-    with (directory / LOCK).open("ab") as file:
+    with lock.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(f"another process is writing to {directory}: let it end, or use another --out") from None
+            raise ValueError(busy) from None
         yield
 
 

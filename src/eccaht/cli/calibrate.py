@@ -22,6 +22,7 @@ from eccaht.plants.data.cleaning import HEADINGS
 from eccaht.plants.front import calibrate as calibrate_history
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import RUNS
+from eccaht.plants.incident.words import WIDTH
 
 
 def calibrate(
@@ -57,9 +58,10 @@ def calibrate(
 ) -> None:
     """Turn a history of normal operation into a model.
 
-    Gaps are filled (continuous columns by interpolation in time, status columns by the last value), empty and constant
-    columns and labels dropped, the others scaled by median and interquartile range and averaged over windows, whose
-    mean and covariance are estimated. The model file carries all that new data needs to be prepared the same way.
+    Gaps are filled (continuous columns by interpolation in time, status columns by the last value). Empty and constant
+    columns, labels and status columns that no other column predicts are dropped; --columns '*,NAME' keeps one. The
+    others are scaled by median and interquartile range and averaged over windows, whose mean and covariance are
+    estimated. The model file carries all that new data needs to be prepared the same way.
 
     What each sensor should read follows from all others now and all sensors in the window before; how rare a deviation
     is, is counted on halves of the history by fits to the other half. Then faults are put into stretches of the history
@@ -160,20 +162,23 @@ def print_model(model: Model) -> None:
         show_lines([HEADINGS, *rows])
         typer.echo()
     dropped, clock = len(rows) - len(model.names), model.clock
-    typer.echo(
-        f"{len(model.names)} sensors kept, {dropped} columns not; {model.n_windows} windows of "
-        f"{clock.length(model.seconds)}, from {clock.show(model.first)} to {clock.show(model.last)}{clock.said}; "
-        f"{model.estimator}"
-    )
-    for text in model.reading["notes"]:
-        typer.echo(f"Note: {text}")
+    span = f"from {clock.briefly(model.first)} to {clock.briefly(model.last, model.first)}{clock.said}"
+    windows = f"{counted(model.n_windows, 'window')} of {clock.length(model.seconds)}"
+    columns = f"{counted(len(model.names), 'sensor')} kept, {counted(dropped, 'column')} not"
     seconds = None if clock.counted else model.seconds
-    if (found := kept(model)) is not None:
-        for sentence in found.counts.sentences(seconds):
-            typer.echo(sentence)
-        if found.counts.caution:
-            typer.echo(textwrap.fill(f"CAUTION: {found.counts.caution}.", 100, subsequent_indent="    "))
-    typer.echo(_rate(usual_rate(model.n_windows, seconds), seconds))
+    found = kept(model)
+    _echo(
+        f"{columns}; {windows}, {span}; {model.estimator}",
+        *(f"Note: {text}" for text in model.reading["notes"]),
+        *(() if found is None else found.counts.sentences(seconds)),
+        *(() if found is None or not found.counts.caution else [f"CAUTION: {found.counts.caution}."]),
+        _rate(usual_rate(model.n_windows, seconds), seconds),
+    )
+
+
+def _echo(*sentences: str) -> None:
+    for sentence in sentences:
+        typer.echo(textwrap.fill(sentence, WIDTH, subsequent_indent="    ", break_on_hyphens=False))
 
 
 def _rate(every: float, seconds: float | None) -> str:

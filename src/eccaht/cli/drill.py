@@ -27,7 +27,7 @@ def drill(
     ] = None,
     runs: Annotated[int | None, option("N", f"Faults to inject. [default: {RUNS}]", min=1)] = None,
     seed: Annotated[int | None, option("N", "Another seed is other faults. [default: 0]", min=0)] = None,
-    alpha: Annotated[float | None, option("A", f"1 less the confidence of a sure answer. [default: {ALPHA}]")] = None,
+    alpha: Annotated[float | None, option("A", f"1 less the confidence asked for. [default: {ALPHA}]")] = None,
     plot: Annotated[Path | None, option("FILE", "Draw the share found and the delay: .png, .pdf or .svg.")] = None,
     out: Annotated[Path | None, option("MODEL", "Write the model with these drills instead of its own.")] = None,
     watch: Annotated[bool, option(None, "Also show how often an alarm names the right set.", "--watch")] = False,

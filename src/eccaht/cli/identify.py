@@ -12,6 +12,7 @@ import typer
 
 from eccaht.base.arrays import as_positive, check_alpha
 from eccaht.base.clock import Clock
+from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import (
     PLOTS,
     DecimalComma,
@@ -72,6 +73,7 @@ def identify(
         float | None, option("B", f"Limit on a measurement: sum of |weights|. [default: {_BUDGET:g}]")
     ] = None,
     policy: Annotated[str | None, option("NAME", f"'eccaht policies' lists them. [default: {_POLICY}]")] = None,
+    import_: Imports = None,
     per_window: Annotated[int | None, option("M", "Measurements taken from each window. [default: 1]", min=1)] = None,
     max_measurements: Annotated[int | None, option("N", "At most so many.", min=1)] = None,
     vectors: Annotated[
@@ -108,12 +110,13 @@ def identify(
     searched = {"sums": sums, "shift": shift, "shift_file": shift_file, "budget": budget, "policy": policy}
     searched |= {"per_window": per_window, "max_measurements": max_measurements, "vectors": vectors}
     searched |= {"readout_noise": readout_noise, "outliers": outliers, "stopping": stopping, "seed": seed}
-    searched |= {"ledger": ledger}
+    searched |= {"ledger": ledger, "import": import_}
     if asked := given(searched):
         from eccaht.cli.identify_sums import check_sums, identify_sums
 
         check_sums(searched, asked, anomalies)
         _refuse_whole({"--html": html, "--least": least}, asked[0])
+        import_policies(import_)
         identify_sums(
             model,
             data,
@@ -179,7 +182,8 @@ def _identify_whole(
     )
     for text in answer.notes:
         note(text)
-    answer = replace(answer, about=(f"Model: {model.name}", *answer.about))
+    again = replace(answer.again, model=str(model))  # so that advice is given as commands
+    answer = replace(answer, about=(f"Model: {model.name}", *answer.about), again=again)
     more = {"settings": answer.settings, "timezone": answer.clock.zone, "notes": list(answer.notes)}
     writes = [drawn(answer, answer.clock, plot), saved(html, answer.html)]
     deliver_answer(answer, answer.clock, more, writes, as_json=as_json)

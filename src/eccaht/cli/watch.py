@@ -46,6 +46,7 @@ from eccaht.plants import (
 )
 from eccaht.plants.incident.investigate import compare
 from eccaht.plants.model.follow import followed
+from eccaht.plants.watch.session import moved_by
 
 _SAVED_EVERY = 1.0  # seconds at least between states without an event
 
@@ -306,9 +307,7 @@ class Watching:
         session, given = self._session, [*orders, *self._new_orders()]
         events = [event for order in given for event in self._obey(order, sample.start, clock)]
         events += session.take(sample, clock, late=late, moved=moved_by(moved, sample, session, clock))
-        self._hearing.took(late, 0 if sample.rows is None else int(sample.rows.max()))
-        if self._hearing.listen(0):
-            events += session.report(*self._hearing.news, sample.start, clock)
+        events += session.hear(self._hearing, sample, late, clock)
         self._outlets.see(sample.start, sample.values, clock)
         if events:
             self._save()
@@ -342,9 +341,3 @@ class Watching:
         except ValueError as error:
             note(f"the order {order.strip()!r} was not obeyed: {error}")
             return []
-
-
-def moved_by(moved: Sequence[Moved], sample: Sample, session: Session, clock: Clock) -> dict[str, str]:
-    """The constants of the history that have moved by the end of a window, with what is to say of each."""
-    end = sample.start + np.timedelta64(round(session.model.seconds * 1e6), "us")
-    return {each.name: each.text(clock) for each in moved if each.since < end}

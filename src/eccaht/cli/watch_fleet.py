@@ -15,9 +15,10 @@ import typer
 from eccaht.base.files import regular_file
 from eccaht.base.presentation.text import counted
 from eccaht.cli.output import Bar, check_outputs, ended_by_signals, note, shown_progress, writable_directory
-from eccaht.cli.watch import RecordedWindows, Watching, moved_by, resumed
+from eccaht.cli.watch import RecordedWindows, Watching, resumed
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
 from eccaht.plants import Event, Model, PlantWatch, Session, false_alarm_every, load_model
+from eccaht.plants.watch.session import moved_by
 
 SETTINGS = "plant.toml"
 MODELS, DATA = (".model", ".eccaht"), (".csv", ".csv.gz", ".parquet", ".pq")

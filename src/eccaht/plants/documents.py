@@ -26,7 +26,7 @@ class SensorDocument(TypedDict):
     kind: Annotated[Moment, "kind of fault, such as step, drift, noise, stuck, silent; null unless named"]
     since: Annotated[Moment, "since when it stands still or delivers nothing"]
     belief: Annotated[Number, "probability that the sensor is wrong, 0 to 1"]
-    evidence: Annotated[Number, "evidence against the sensor, in nats"]
+    evidence: Annotated[Number, "evidence against the sensor: how rare its readings are; 2.3 more is ten times rarer"]
     evidence_needed: Annotated[Number, "evidence from which on it is named"]
     score: Annotated[Number, "of a search: what the policy ranks by"]
     shift: Annotated[Number, "of a search: the shift that was assumed, in robust units"]
@@ -59,7 +59,7 @@ class IncidentDocument(TypedDict):
     sure: Annotated[bool, "is the confidence at least 1 - alpha?"]
     evidence: Annotated[
         Number,
-        "by which incidents are compared, in nats; at the top: beyond the alarm threshold",
+        "by which incidents are compared; at the top: beyond the alarm threshold",
     ]
     sensors: Annotated[list[SensorDocument], "all sensors, the most suspect first"]
 

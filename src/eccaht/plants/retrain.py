@@ -127,7 +127,7 @@ def update_model(
     changed = changed_plant(answer)
     wrong = np.zeros(len(fresh.starts), dtype=bool)
     for incident in () if changed else answer.incidents:
-        wrong |= (fresh.starts >= incident.onset) & (fresh.starts < (incident.end or fresh.starts[-1] + 1))
+        wrong |= (fresh.starts >= incident.began) & (fresh.starts < (incident.ended or fresh.starts[-1] + 1))
     added = _only(fresh, ~wrong)
     if not len(added.starts):
         raise ValueError("the old model finds an incident in all of the new data: give data of normal operation")

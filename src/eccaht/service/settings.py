@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 from pydantic_core import to_jsonable_python
@@ -16,9 +16,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from eccaht.service.alerts.sender import Alerts
 from eccaht.service.hiding import SecretUrl
-from eccaht.service.parts import Name, Part, SecondsOrZero
+from eccaht.service.parts import Line, Name, Part, SecondsOrZero
 from eccaht.service.security.settings import Security
 from eccaht.service.sources.settings import SourceDocument
+
+Unit = Annotated[Line, Field(min_length=1, max_length=20)]
 
 
 class StoreSettings(Part):
@@ -65,12 +67,14 @@ class PlantOptions(Part):
 
     false_alarms: how many are bearable. lateness: for how long a window waits for rows that come late, in seconds.
     ahead: how far the clocks of sources may be ahead of the service's: after a gap, rows further in the future wait,
-    and those of another day are left out. sources: by name, the settings of each.
+    and those of another day are left out. units: of sensors whose names do not have theirs, as "Temp [°C]" has.
+    sources: by name, the settings of each.
     """
 
     false_alarms: str | None = Field(None, max_length=40, description="1/30d, or 1/5000w for windows")
     lateness: SecondsOrZero = Field(0.0, ge=0, le=86400, description="how long a window waits for rows that come late")
     ahead: SecondsOrZero = Field(600.0, gt=0, description="how far clocks of sources may be ahead of the service's")
+    units: dict[Line, Unit] = Field(default_factory=dict, max_length=5000, description="units of sensors, for the page")
     sources: dict[Name, SourceDocument] = Field(default_factory=dict, max_length=20, description="where rows come from")
 
     def options(self) -> PlantOptions:

@@ -47,9 +47,9 @@ def answer_of(
     evidence[BEFORE:] = np.cumsum(0.8 * len(kinds) + rng_for(seed, "evidence").standard_normal(windows - BEFORE))
     confidence = changes.pop("confidence", 0.963)
     of_incident: dict[str, Any] = {
-        "onset": starts[BEFORE],
-        "onset_interval": (starts[BEFORE] - 2 * MINUTE, starts[BEFORE] + MINUTE),
-        "end": None,
+        "began": starts[BEFORE],
+        "began_interval": (starts[BEFORE] - 2 * MINUTE, starts[BEFORE] + MINUTE),
+        "ended": None,
         "changed": False,
         "sensors": tuple(suspects),
         "evidence": float(evidence[-1]),
@@ -80,7 +80,7 @@ def answer_of(
 
 def with_incidents(answer: Answer, *others: Incident) -> Answer:
     """The answer with further incidents, in order of time."""
-    incidents = sorted([*answer.incidents, *others], key=lambda incident: incident.onset)
+    incidents = sorted([*answer.incidents, *others], key=lambda incident: incident.began)
     return replace(answer, incidents=tuple(incidents), verdict="wrong")
 
 

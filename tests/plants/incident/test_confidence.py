@@ -117,7 +117,8 @@ def confidence(found: Drilled, answer: DrilledAnswer) -> float:
     return 0.0 if part is None else part.counted(answer.clarity)
 
 
-@pytest.mark.parametrize(("sensors", "windows"), [(8, 800), pytest.param(12, 1500, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("sensors", "windows"), [(8, 800), (12, 1500)])
 def test_confident_answers_are_right_in_drills_with_other_seeds(sensors: int, windows: int) -> None:
     sure = []
     for seed, other in ((0, 1), (1, 0)):
@@ -128,6 +129,7 @@ def test_confident_answers_are_right_in_drills_with_other_seeds(sensors: int, wi
     assert np.mean(sure) >= 0.95
 
 
+@pytest.mark.slow
 def test_a_clear_fault_on_a_good_plant_has_a_confident_answer() -> None:
     """Large steps that last, in drills with another seed."""
     found, _ = drilled(12, 1500, 0)

@@ -117,7 +117,8 @@ def test_evidence_adds_up_from_the_onset_to_the_end() -> None:
     values = quiet(K, T, 3)
     values[ONSET:END, 2] += 6.0
     incident = described(case_of(values, (2,)))
-    assert incident.end is not None
+    assert isinstance(incident.onset, np.datetime64)
+    assert isinstance(incident.end, np.datetime64)
     course, inside = incident.evidence_course, (incident.starts >= incident.onset) & (incident.starts < incident.end)
     first, last = np.flatnonzero(inside)[[0, -1]]
     assert_array_equal(course[:first], 0.0)

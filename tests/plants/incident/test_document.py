@@ -30,8 +30,8 @@ def test_all_sensors_best_first_and_the_named_ones_apart() -> None:
 
 
 def test_the_top_is_that_of_the_largest_incident() -> None:
-    large, small = answer_of(("step", "silent")), answer_of(("range",), end=START + 20 * MINUTE, evidence=3.0)
-    early = replace(small.incidents[0], onset=START)
+    large, small = answer_of(("step", "silent")), answer_of(("range",), ended=START + 20 * MINUTE, evidence=3.0)
+    early = replace(small.incidents[0], began=START)
     document = json.loads(json.dumps(as_document(with_incidents(large, early)), allow_nan=False))
     assert document["verdict"] == "wrong"
     first, second = document["incidents"]

@@ -42,8 +42,8 @@ def asked(model: Model, values: Array, **options: Any) -> Answer:
     return investigate_incident(model, model.prepare(frame_of(values)), **options)
 
 
-def minute(time: np.datetime64 | None) -> int:
-    assert time is not None
+def minute(time: np.datetime64 | int | None) -> int:
+    assert isinstance(time, np.datetime64)
     return int((time - START) / MINUTE)
 
 

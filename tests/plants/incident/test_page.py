@@ -48,7 +48,7 @@ def test_the_same_answer_gives_the_same_page() -> None:
 
 
 def test_several_incidents_are_listed_in_order_of_time() -> None:
-    other = answer_of(("stuck",), windows=70, evidence=1.0, end=START + 50 * MINUTE, onset=START + 20 * MINUTE)
+    other = answer_of(("stuck",), windows=70, evidence=1.0, ended=START + 50 * MINUTE, began=START + 20 * MINUTE)
     page = Page(write(with_incidents(answer_of(("step",), windows=70), *other.incidents)))
     listed = page.text.partition("2 incidents in order of time:")[2].partition("What the sensors read")[0]
     early, _, late = listed.partition("until 07:50: LT-101 (stuck)")

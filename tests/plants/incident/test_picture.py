@@ -26,7 +26,7 @@ def case_of(name: str) -> Answer:
         "eight": lambda: answer_of(("step",) * 8, windows=600),
         "none": lambda: answer_of(()),
         "standing still": lambda: answer_of(("stuck", "silent", "free")),
-        "over": lambda: answer_of(("step",), end=START + 100 * MINUTE),
+        "over": lambda: answer_of(("step",), ended=START + 100 * MINUTE),
         "odd names": lambda: answer_of(
             ("step", "drift"), names=["$x_1$ and a name that is longer than any label", "a$b"]
         ),

@@ -52,6 +52,7 @@ def check_dates(runs: int, onsets: int, ends: int) -> None:
     assert not any(each.from_recovery is not None and abs(each.from_recovery) <= 2 for each in found)
 
 
+@pytest.mark.slow
 def test_faults_that_end_are_dated_at_both_ends() -> None:
     check_dates(15, onsets=13, ends=12)
 

@@ -68,16 +68,16 @@ def test_the_headline_says_which_how_and_since_when() -> None:
 
 def test_what_is_over_has_an_end_and_what_lasts_is_a_change() -> None:
     end = START + 160 * MINUTE
-    over, lasts = (headline(answer_of(("step",), end=end, changed=changed)) for changed in (False, True))
+    over, lasts = (headline(answer_of(("step",), ended=end, changed=changed)) for changed in (False, True))
     assert "1 of 24 sensors was wrong from 2024-03-07 08:00 (07:58 to 08:01) until 09:40: LT-101" in over
     assert "1 of 24 sensors has changed since 2024-03-07 08:00 (07:58 to 08:01), a change that lasts: LT-101" in lasts
-    assert headline(answer_of(end=end, sure=False)).startswith("3 of 24 sensors seem to have been wrong from")
-    next_day = headline(answer_of(end=START + 24 * 60 * MINUTE))
+    assert headline(answer_of(ended=end, sure=False)).startswith("3 of 24 sensors seem to have been wrong from")
+    next_day = headline(answer_of(ended=START + 24 * 60 * MINUTE))
     assert "until 2024-03-08 07:00" in next_day
 
 
 def test_several_incidents_are_lines_in_order_of_time_and_the_largest_is_shown_in_detail() -> None:
-    small = answer_of(("stuck",), onset=START, onset_interval=(START, START), end=START + 10 * MINUTE, evidence=-3.0)
+    small = answer_of(("stuck",), began=START, began_interval=(START, START), ended=START + 10 * MINUTE, evidence=-3.0)
     answer = with_incidents(answer_of(("step", "noise")), *small.incidents)
     text = lines(answer)
     assert "; the largest of 2 incidents" in headline(answer)
@@ -87,14 +87,14 @@ def test_several_incidents_are_lines_in_order_of_time_and_the_largest_is_shown_i
     assert [row[0] for row in table(answer)[1:4]] == ["1 named", "2 named", "3 -"]
     assert "incidents in order" not in printed(answer_of())
     many = printed(
-        with_incidents(answer_of(), *[replace(small.incidents[0], onset=START + k * MINUTE) for k in range(30)])
+        with_incidents(answer_of(), *[replace(small.incidents[0], began=START + k * MINUTE) for k in range(30)])
     )
     assert "and 11 more: see --json" in many
 
 
 def test_an_interval_that_begins_the_day_before_shows_both_days() -> None:
     midnight = np.datetime64("2024-03-08T00:01", "us")
-    answer = answer_of(onset=midnight, onset_interval=(midnight - 3 * MINUTE, midnight + MINUTE))
+    answer = answer_of(began=midnight, began_interval=(midnight - 3 * MINUTE, midnight + MINUTE))
     assert "since 2024-03-08 00:01 (2024-03-07 23:58 to 00:02)" in headline(answer)
 
 
@@ -102,7 +102,7 @@ def test_times_are_those_of_the_clock() -> None:
     assert "since 2024-03-07 09:00 (08:58 to 09:01)" in headline(answer_of(), Clock("Europe/Berlin"))
     assert "(times in Europe/Berlin)" in printed(answer_of(), clock=Clock("Europe/Berlin"))
     rows = (np.arange(150) * 60 * 10**6).astype("datetime64[us]")
-    answer = answer_of(onset=rows[60], onset_interval=(rows[58], rows[61]), first=rows[30], last=rows[-1])
+    answer = answer_of(began=rows[60], began_interval=(rows[58], rows[61]), first=rows[30], last=rows[-1])
     assert "wrong since row 61 (row 59 to row 62)" in headline(answer, Clock(row_interval=60.0))
 
 
@@ -133,7 +133,8 @@ def test_a_plant_where_the_history_never_was_is_undecided_and_says_what_to_do() 
     assert text[0].startswith("Undecided: the plant has changed, or runs at an operating point")
     assert "Known: these read otherwise than in the history since" in text[1]
     assert f"Not known: {doubt}." in printed(answer)
-    assert "    eccaht calibrate DATA --stop T --out NEW.model" in text
+    assert "    model = eccaht.calibrate(data, stop='2024-03-07T08:09:40')" in text
+    assert "    answer = model.identify(data, start='2024-03-07T08:09:40')" in text
     assert "Confidence: none, because the answer is undecided." in text
     assert not any("%" in line and line.startswith("Confidence") for line in text)
 
@@ -142,6 +143,7 @@ def test_evidence_is_explained_once_and_has_no_other_name() -> None:
     text = printed(answer_of())
     assert text.count("2.3 more is ten times rarer") == 1
     assert "nats" not in text
+    assert "nats" not in repr(answer_of().sensors[0])
 
 
 def test_the_answer_comes_first_then_how_the_data_differ_from_the_history() -> None:
@@ -257,7 +259,7 @@ def test_stuck_and_silent_sensors_are_reported_as_such() -> None:
     assert re.match(r"LT-101 repeats one value, [\d.]+, since 2024-03-07 08:00; given PT-101 and FT-402 it", stuck)
     assert re.match(r"TT-303 delivers nothing since 2024-03-07 08:00; given PT-101 and FT-402 it should", silent)
     assert "nan" not in printed(answer)
-    ended = answer_of(("silent",), end=START + 100 * MINUTE)
+    ended = answer_of(("silent",), ended=START + 100 * MINUTE)
     assert "LT-101 delivers nothing from 2024-03-07 08:00 to 08:40; given" in why(ended.largest, ended.sensors[0])
     far = answer_of(("range",))
     words = r"LT-101 reads [\d.]+ since 2024-03-07 08:00, beyond everything in the history; given PT-101 and FT-402"
@@ -265,13 +267,13 @@ def test_stuck_and_silent_sensors_are_reported_as_such() -> None:
 
 
 def test_only_windows_of_the_incident_count_as_outside() -> None:
-    answer = answer_of(("step",), end=START + 100 * MINUTE)
+    answer = answer_of(("step",), ended=START + 100 * MINUTE)
     assert outside(answer.largest, answer.largest.courses[0])[1] == 40
 
 
 def test_a_sensor_that_joined_later_says_so() -> None:
     answer = answer_of(("step",))
-    later = replace(answer.sensors[0], since=START + 80 * MINUTE)
+    later = replace(answer.sensors[0], began=START + 80 * MINUTE)
     assert why(answer.largest, later).startswith("LT-101 (since 08:20) ")
 
 

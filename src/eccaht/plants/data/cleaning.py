@@ -15,6 +15,7 @@ from eccaht.plants.data.windows import Times
 MOST_LEVELS = 10  # a numeric column with at most this many distinct values, all integers, is a status
 MOST_TEXTS = 20  # a text column with more distinct texts is no status but free text
 LABEL = "looks like a label"  # the reason why such a column is dropped
+UNPREDICTED = "no other predicts it"  # the reason why such a status is dropped
 _LABEL = re.compile(
     r"(?<![^\W_])((is|has)?anomal(y|ies|ous)|outliers?|labels?|attacks?|att[ _-]?flags?|faults?|faulty"
     r"|change[ _-]?points?|ground[ _-]?truth)(?![^\W_])",

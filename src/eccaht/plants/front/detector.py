@@ -68,7 +68,7 @@ class Detector(OutlierMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: ArrayLike) -> Array:
-        """How normal each row is: minus the largest value of a detector beyond its threshold, in nats."""
+        """How normal each row is: minus the largest value of a detector beyond its threshold."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         windows = self.model_.prepare(Arrays(rows, names=_names(rows)), bad="skip")

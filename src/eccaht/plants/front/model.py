@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import as_count, as_positive, check_alpha
-from eccaht.base.clock import between, check_limits
+from eccaht.base.clock import Clock, between, check_limits
 from eccaht.base.presentation.text import shown_progress
+from eccaht.plants.data.recorded import Recorded
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.advice import Again
 from eccaht.plants.incident.answer import Answer
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import ALPHA, RUNS, drill_history, drill_trials, keeping
@@ -89,7 +91,7 @@ class PlantModel(Model):
         notation = Notation(timezone, decimal_comma, header)
         given = self._source(data, names, times)
         with shown_progress("reading the data", 1.0, shown=progress) as bar:
-            windows, first = _read(self, given, start, stop, missing, notation)
+            windows, first, source = _read(self, given, start, stop, missing, notation)
             sensors = len(windows.names)
             _check_number(anomalies, sensors)
             bar.stage(f"looking for incidents of {sensors} sensors", _READ)
@@ -100,7 +102,23 @@ class PlantModel(Model):
         settings |= {"anomalies": number, "least": least, "alpha": alpha, "sensors": sensors}
         about = [*_files(data), f"Windows of {windows.clock.length(windows.seconds)}"]
         notes = tuple(dict.fromkeys([*windows.notes, *answer.notes]))
-        return replace(answer, clock=windows.clock, settings=settings, about=tuple(about), notes=notes)
+        asked = {
+            "stop": limits["stop"],
+            "anomalies": anomalies,
+            "least": least,
+            "alpha": None if alpha == ALPHA else alpha,
+        }
+        again = _again(self, data, source, windows.clock, notation, asked)
+        return replace(
+            answer,
+            incidents=tuple(each.by(windows.clock) for each in answer.incidents),
+            looked_at=answer.looked_at.by(windows.clock),
+            clock=windows.clock,
+            settings=settings,
+            about=tuple(about),
+            notes=notes,
+            again=again,
+        )
 
     def watch(self, false_alarms: str | None = None) -> RowWatch:
         """Watch the plant row by row, from now on.
@@ -201,8 +219,8 @@ def as_data(data: Any, names: Sequence[str] | None, times: ArrayLike | None) -> 
 
 def _read(
     model: Model, data: Any, start: Any, stop: Any, missing: Literal["refuse", "allow"], notation: Notation
-) -> tuple[Windows, int | None]:
-    """Windows of the sensors that the data have, and the first one to look at.
+) -> tuple[Windows, int | None, Recorded]:
+    """Windows of the sensors that the data have, the first one to look at, and where they come from.
 
     The windows before `start` are read too: they say what was normal just before.
     """
@@ -219,7 +237,26 @@ def _read(
     first = 0 if since is None else int(np.searchsorted(windows.starts, since))
     if first >= len(windows.starts):
         raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
-    return replace(windows, notes=tuple(notes)), None if since is None else first
+    return replace(windows, notes=tuple(notes)), None if since is None else first, source
+
+
+def _again(model: Model, data: Any, source: Recorded, clock: Clock, notation: Notation, asked: dict[str, Any]) -> Again:
+    """How to calibrate on these data as the model was, and to ask the same; asked: options of `identify`."""
+    several = [data] if isinstance(data, str | PathLike) else data if isinstance(data, list | tuple) else []
+    excluded = [each.name for each in model.columns if each.reason == "excluded" and not source.lacks(each.name)]
+    chosen = {"exclude": excluded or None}
+    if len(excluded) > len(model.names):
+        chosen = {"columns": [name for name in model.names if not source.lacks(name)]}
+    written = asdict(notation) | {"timezone": clock.zone}
+    if notation.header is None and not model.reading.get("header", True):
+        written["header"] = False
+    interval = None if clock.row_interval is None or clock.counted else f"{clock.row_interval:.10g}s"
+    return Again(
+        data=tuple(map(str, several)),
+        calibrating=chosen | written | {"row_interval": interval},
+        asking=asked,
+        updating=asdict(notation),
+    )
 
 
 def _check_number(number: Number, sensors: int) -> None:
@@ -262,7 +299,8 @@ def calibrate(
     """A model of normal operation: what `eccaht calibrate` makes of a history.
 
     history: paths of CSV or Parquet files, one or several, a frame of pandas or polars, or an array.
-    columns, exclude: names, in which * and ? stand for any characters. window: its length, as "30s", or "60rows" where
+    columns, exclude: names, in which * and ? stand for any characters; labels, and status columns that the others do
+    not predict, are left out unless they are called by name. window: its length, as "30s", or "60rows" where
     rows have no times; from the time between rows if not given. drills: faults that are injected into the history, so
     that answers have a confidence; 0: none. names, times: of the columns and rows of an array.
     time_column, row_interval, timezone, decimal_comma, header: how the history is written, where that is not found
@@ -283,6 +321,7 @@ def calibrate(
             window=window,
             estimator=estimator,
             ridge=ridge,
+            drop_unpredicted=True,
             start=start,
             stop=stop,
             progress=lambda share, stage: bar.stage(stage, share),

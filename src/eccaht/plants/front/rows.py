@@ -19,12 +19,13 @@ from eccaht.plants.data.windower import Windower, latest_believed
 from eccaht.plants.data.windows import Batch, Moved, Windows
 from eccaht.plants.front.model import PlantModel
 from eccaht.plants.model.model import IMPOSSIBLE, ROUNDING, Model
-from eccaht.plants.watch.events import Event
+from eccaht.plants.watch.events import Event, Hearing
 from eccaht.plants.watch.plant import PlantWatch
-from eccaht.plants.watch.session import Session, rate_line
+from eccaht.plants.watch.session import Session, moved_by, rate_line
 from eccaht.streams import Alarm, State
 
 _KIND, _VERSION = "row-watch", 1
+_NOT_KEPT = {"late": 0, "hearing": None}  # by files of earlier versions
 
 
 class RowWatch:
@@ -37,7 +38,8 @@ class RowWatch:
     def __init__(self, session: Session) -> None:
         self.session, self.model = session, session.model
         self._rows = Windower(self.model.names, self.model.seconds, self.model.clock)
-        self.n_rows = 0
+        self._hearing = Hearing(float(self.model.summary.row_counts[0]), self.model.seconds)
+        self.n_rows = self._late = 0  # rows, and those of them that came too late since the last window
         self._moved: dict[str, Moved] = {}  # constants of the history that have moved
 
     @staticmethod
@@ -69,30 +71,41 @@ class RowWatch:
         moment = self._time(time)
         values = self._values(row, moment)
         self.n_rows += 1
-        late = self._rows.n_late
+        before = self._rows.n_late
         done = self._rows.add(Batch(np.array([moment]), values[None, :]), latest_believed(self._rows.clock))
-        return self._take(done, self._rows.n_late - late)
+        late = self._rows.n_late - before
+        self._late += late
+        return self._take(done) or (self._lost(moment) if late else [])
 
     def finish(self) -> list[Event]:
         """The events of the windows that no later row has completed: the data have ended."""
-        return self._take(self._rows.finish(), 0)
+        return self._take(self._rows.finish())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file from which `eccaht.load_watch` goes on exactly where this watch is; it holds the model too."""
         parts = {"model": self.model.parts(), "session": self.session.parts(), "rows": self._rows.parts()}
-        header = {name: each[0] for name, each in parts.items()}
+        header: dict[str, Any] = {name: each[0] for name, each in parts.items()}
         arrays = {f"{name}.{key}": array for name, (_, of) in parts.items() for key, array in of.items()}
         moved = [[each.name, each.read, microseconds(each.since)] for each in self._moved.values()]
-        write_archive(path, _KIND, _VERSION, header | {"moved": moved, "count": self.n_rows}, arrays)
+        header |= {"moved": moved, "count": self.n_rows, "late": self._late, "hearing": self._hearing.header()}
+        write_archive(path, _KIND, _VERSION, header, arrays)
 
-    def _take(self, windows: Windows, late: int) -> list[Event]:
+    def _take(self, windows: Windows) -> list[Event]:
         session, clock, events = self.session, self._rows.clock, list[Event]()
         for sample in windows.samples():
-            end = sample.start + np.timedelta64(round(self.model.seconds * 1e6), "us")
-            moved = {name: each.text(clock) for name, each in self._moved.items() if each.since < end}
-            events += session.take(sample, clock, late=late, moved=moved)
-            late = 0
+            moved = moved_by(self._moved.values(), sample, session, clock)
+            events += session.take(sample, clock, late=self._late, moved=moved)
+            events += session.hear(self._hearing, sample, self._late, clock)
+            self._late = 0
         session.settle()  # who called has them
+        return events
+
+    def _lost(self, time: np.datetime64) -> list[Event]:
+        """The event where so many rows come too late that no window is completed."""
+        if not self._hearing.listen(self._late):
+            return []
+        events = self.session.report(*self._hearing.news, time, self._rows.clock)
+        self.session.settle()
         return events
 
     def _time(self, time: Any) -> np.datetime64:
@@ -148,11 +161,15 @@ def load_watch(path: str | PathLike[str]) -> RowWatch:
 
 
 def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RowWatch:
-    check_keys(header, {"model", "session", "rows", "moved", "count"}, "header")
+    header = _NOT_KEPT | header
+    check_keys(header, {"model", "session", "rows", "moved", "count", "late", "hearing"}, "header")
     model = PlantModel.of_model(Model.build(header["model"], part_of(arrays, "model")))
     watch = RowWatch(Session.build(header["session"], part_of(arrays, "session"), model=model, digest=""))
     watch._rows.restore(header["rows"], part_of(arrays, "rows"))
     watch.n_rows = as_count(header["count"], "the number of rows", least=0)
+    watch._late = as_count(header["late"], "late rows", least=0)
+    if header["hearing"] is not None:
+        watch._hearing.restore(header["hearing"])
     for entry in header["moved"]:
         name, read, since = entry
         usual = model.constants[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array
 from eccaht.base.clock import PLAIN, Clock
 from eccaht.base.presentation.text import deviations, joined, listed, ordinal, percent
+from eccaht.plants.incident.advice import Again
 from eccaht.streams import Kind
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Suspect:
     kind: "range" is beyond everything in the history by as much as its whole range; "moved" is a column that never
     changed in the history and does now; "replay" has nothing to do with what the others predict, as if it were of
     another time. belief: the probability that it is wrong. evidence: -log of the share of quiet stretches of that
-    length that show as much of it, given the sensors named before it, in nats; needed: what it takes to be named.
+    length that show as much of it, given the sensors named before it; needed: what it takes to be named.
     size, size_raw: its mean deviation since the onset from what the others predict (the end of a drift, the spread of
     noise or a replay), in robust and in raw units, each with a 95 % interval; NaN below its resolution.
     score, shift, shift_spread: of a search alone, where every named sensor that moves is of the kind "shifted": what
@@ -82,15 +83,21 @@ class Suspect:
     size_raw: float
     size_raw_interval: Interval
     reason: Reason
-    since: np.datetime64 | None = None
+    began: np.datetime64 | None = None
     size_interval: Interval = NO_INTERVAL
     score: float = math.nan
     shift: float = math.nan
     shift_spread: float = math.nan
+    clock: Clock = PLAIN
+
+    @property
+    def since(self) -> np.datetime64 | int | None:
+        """When it began to be wrong: a time, or the number of a row where rows have no times; None if it is not."""
+        return self.clock.seen(self.began)
 
     def __repr__(self) -> str:
         what = f"{self.kind}, size {self.size_raw:.4g}" if self.named else "not named"
-        return f"Suspect({self.sensor}: {what}, belief {self.belief:.3g}, evidence {self.evidence:.3g} nats)"
+        return f"Suspect({self.sensor}: {what}, belief {self.belief:.3g}, evidence {self.evidence:.3g})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,17 +119,19 @@ class Course:
 class Incident:
     """One incident of a recording.
 
-    onset, onset_interval: its first window, with 95 % by the evidence; NaT in a search, which dates nothing. end: the
-    first window after it, None if it goes on. changed: whether it ended because its deviation lasts as a change.
-    sensors: all of them, the most suspect first, the named ones before the others. evidence: how rare the readings of
-    the named sensors are, beyond what is usual, summed over its windows, in nats: by which incidents are compared.
-    confidence: the probability that exactly the named sensors are wrong, as estimated in drills, None where no drill
-    says. starts, evidence_course, courses: of the windows shown, from some before the onset to some after the end.
+    began, began_interval: its first window, with 95 % by the evidence; NaT in a search, which dates nothing. ended:
+    the first window after it, None if it goes on. These are times even where rows have none: users read `onset`,
+    `onset_interval` and `end`, which are numbers of rows then. changed: whether it ended because its deviation
+    lasts as a change. sensors: all of them, the most suspect first, the named ones before the others. evidence: how
+    rare the readings of the named sensors are, beyond what is usual, summed over its windows: by which incidents
+    are compared. confidence: the probability that exactly the named sensors are wrong, as estimated in drills, None
+    where no drill says. starts, evidence_course, courses: of the windows shown, from some before the onset to some
+    after the end.
     """
 
-    onset: np.datetime64
-    onset_interval: tuple[np.datetime64, np.datetime64]
-    end: np.datetime64 | None
+    began: np.datetime64
+    began_interval: tuple[np.datetime64, np.datetime64]
+    ended: np.datetime64 | None
     changed: bool
     sensors: tuple[Suspect, ...]
     evidence: float
@@ -132,10 +141,32 @@ class Incident:
     starts: NDArray[np.datetime64]  # (T,)
     evidence_course: Array  # (T,), cumulated since the onset
     courses: tuple[Course, ...] = ()  # of the named sensors and the runner-up
+    clock: Clock = PLAIN
 
     def __repr__(self) -> str:
-        dates = f"since {self.onset}" if self.end is None else f"{self.onset} to {self.end}"
+        onset = self.clock.show(self.began)
+        dates = f"since {onset}" if self.ended is None else f"{onset} to {self.clock.show(self.ended)}"
         return f"Incident({listed(self.named) or 'no sensor'}, {dates}{_confident(self.confidence)})"
+
+    def by(self, clock: Clock) -> Incident:
+        """The same incident, its times by a clock."""
+        return replace(self, clock=clock, sensors=tuple(replace(each, clock=clock) for each in self.sensors))
+
+    @property
+    def onset(self) -> np.datetime64 | int:
+        """When it began: a time, or the number of a row where rows have no times."""
+        return self.clock.seen(self.began)
+
+    @property
+    def onset_interval(self) -> tuple[np.datetime64 | int, np.datetime64 | int]:
+        """Between which times it began, with 95 %."""
+        low, high = self.began_interval
+        return self.clock.seen(low), self.clock.seen(high)
+
+    @property
+    def end(self) -> np.datetime64 | int | None:
+        """When it was over, None if it goes on."""
+        return self.clock.seen(self.ended)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -163,13 +194,14 @@ class Answer:
     verdict: "wrong", "nothing" or "undecided"; doubts: why it is undecided. incidents: in order of time; an undecided
     answer has them where most sensors read what the history never had. looked_at: the
     stretch as a whole, in which no sensor is named: what `largest` is where there is no incident. first, last: the
-    stretch that was looked at; n_windows of it. evidence: the largest value of a detector beyond its threshold, in
-    nats: above 0 there is an alarm. alpha: 1 less the confidence that makes an answer sure. every: windows to a false
+    stretch that was looked at; n_windows of it. evidence: the largest value of a detector beyond its threshold:
+    above 0 there is an alarm. alpha: 1 less the confidence that makes an answer sure. every: windows to a false
     alarm. quiet: the share of drilled faults that were found where nothing is wrong, None where it is not known.
     cautions: what a user should know; compared: those of them that compare the data with the history.
     drill: one line that says what drills on the history found, "" without. search: what only a search by weighted sums
     has, None for whole windows; `evidence` and `every` are NaN there. clock: what its times mean, which are UTC where
-    it has a zone. settings: what was asked, as values of JSON; about: the same for people, a line each.
+    it has a zone. settings: what was asked, as values of JSON; about: the same for people, a line each;
+    again: how to ask again with other options.
 
     A notebook shows it as its page.
     """
@@ -193,9 +225,10 @@ class Answer:
     clock: Clock = PLAIN
     settings: dict[str, Any] = field(default_factory=dict)
     about: tuple[str, ...] = ()
+    again: Again = field(default_factory=Again)
 
     def __repr__(self) -> str:
-        since = "" if self.onset is None else f" since {self.clock.show(self.onset)}"
+        since = "" if self.onset is None else f" since {self.clock.show(self.largest.began)}"
         named = f": {listed(self.named)}{since}" if self.named else ""
         many = f", the largest of {len(self.incidents)} incidents" if len(self.incidents) > 1 else ""
         return f"Answer({self.verdict}{named}{_confident(self.confidence)}{many})"
@@ -255,12 +288,12 @@ class Answer:
         return self.largest.sensors
 
     @property
-    def onset(self) -> np.datetime64 | None:
+    def onset(self) -> np.datetime64 | int | None:
         """When the largest incident began; None where there is none or where it is not dated."""
-        return self.largest.onset if self.incidents and not np.isnat(self.largest.onset) else None
+        return self.largest.onset if self.incidents and not np.isnat(self.largest.began) else None
 
     @property
-    def end(self) -> np.datetime64 | None:
+    def end(self) -> np.datetime64 | int | None:
         """When the largest incident was over, None if it goes on."""
         return self.largest.end if self.incidents else None
 

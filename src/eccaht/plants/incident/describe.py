@@ -99,9 +99,9 @@ def incident_of(case: Case, confidence: float | None, sure: bool) -> Incident:
     shown = [*found.naming.named, *([] if runner_up is None else [runner_up])]
     dates = found.dates
     return Incident(
-        onset=starts[dates.onset],
-        onset_interval=(starts[dates.first], starts[dates.last]),
-        end=None if dates.end is None or dates.end >= len(starts) else starts[dates.end],
+        began=starts[dates.onset],
+        began_interval=(starts[dates.first], starts[dates.last]),
+        ended=None if dates.end is None or dates.end >= len(starts) else starts[dates.end],
         changed=found.changed,
         sensors=suspects,
         evidence=found.weight,
@@ -143,7 +143,7 @@ def _suspect(case: Case, k: int) -> Suspect:
         size_raw=scale * size,
         size_raw_interval=Interval(scale * interval.low, scale * interval.high),
         reason=reason,
-        since=case.windows.starts[case.found.dates.onset] if named else None,
+        began=case.windows.starts[case.found.dates.onset] if named else None,
         size_interval=interval,
     )
 

@@ -67,7 +67,7 @@ def sensors_frame(answer: Answer, clock: Clock = PLAIN) -> Any:
     rows = as_document(answer, clock)["sensors"]
     columns = {name: [row[name] for row in rows] for name in rows[0] if name != "predictors"}
     if clock.row_interval is None:
-        columns["since"] = [suspect.since for suspect in answer.sensors]
+        columns["since"] = [suspect.began for suspect in answer.sensors]
     return frame_of(columns, zone=None if clock.zone is None else "UTC")
 
 
@@ -76,11 +76,11 @@ def _incident(incident: Incident, reasons: dict[str, str] | None, clock: Clock) 
     if reasons is None:
         reasons = {suspect.sensor: why(incident, suspect, clock) for suspect in incident.sensors if suspect.named}
     sensors = [_sensor(suspect, reasons.get(suspect.sensor), clock) for suspect in incident.sensors]
-    interval = [_time(time, clock) for time in incident.onset_interval]
+    interval = [_time(time, clock) for time in incident.began_interval]
     return {
-        "onset": _time(incident.onset, clock),
+        "onset": _time(incident.began, clock),
         "onset_interval": None if None in interval else interval,
-        "end": _time(incident.end, clock),
+        "end": _time(incident.ended, clock),
         "changed": bool(incident.changed),
         "named": [sensor for sensor in sensors if sensor["named"]],
         "kinds": list(incident.kinds),
@@ -115,7 +115,7 @@ def _sensor(suspect: Suspect, reason: str | None, clock: Clock) -> dict[str, Any
         "sensor": suspect.sensor,
         "named": bool(suspect.named),
         "kind": suspect.kind if suspect.named else None,
-        "since": _time(suspect.since, clock),
+        "since": _time(suspect.began, clock),
         **{name: _number(value) for name, value in numbers.items()},
         "predictors": [{"sensor": name, "weight": _number(weight)} for name, weight in suspect.reason.predictors],
         "why": reason,

@@ -99,7 +99,7 @@ def elsewhere_of(model: Model, incidents: Sequence[Incident], windows: Windows, 
     the data begin as the history was, or fewer sensors are named.
     """
     sensors, away = len(model.names), outside_of(model, windows.values[first:last])
-    begun = [each for each in incidents if each.onset_interval[0] <= windows.starts[0]]
+    begun = [each for each in incidents if each.began_interval[0] <= windows.starts[0]]
     if not begun or len(away) <= MANY * sensors or max(len(each.named) for each in begun) <= MANY * sensors:
         return ""
     return (
@@ -274,12 +274,12 @@ def _with_moved(incidents: list[Incident], moved: Sequence[Moved], looked_at: In
     suspects = tuple(map(_moved, moved))
     since = min(each.since for each in moved)
     for place, incident in enumerate(incidents):
-        if incident.onset_interval[0] <= since and (incident.end is None or since < incident.end):
+        if incident.began_interval[0] <= since and (incident.ended is None or since < incident.ended):
             incidents[place] = replace(incident, sensors=(*suspects, *incident.sensors))
             return incidents
     sensors_then = (*suspects, *looked_at.sensors)
-    alone = replace(looked_at, onset=since, onset_interval=(since, since), sensors=sensors_then, end=None, courses=())
-    return sorted([*incidents, alone], key=lambda incident: incident.onset)
+    alone = replace(looked_at, began=since, began_interval=(since, since), sensors=sensors_then, ended=None, courses=())
+    return sorted([*incidents, alone], key=lambda incident: incident.began)
 
 
 def _moved(column: Moved) -> Suspect:
@@ -296,7 +296,7 @@ def _moved(column: Moved) -> Suspect:
         size_raw=by,
         size_raw_interval=Interval(by, by),
         reason=Reason(unknown, unknown, (), column.read, column.usual),
-        since=column.since,
+        began=column.since,
     )
 
 

@@ -8,12 +8,12 @@ from eccaht.base.clock import PLAIN, Clock
 from eccaht.base.presentation.document import Badge, Block, Code, Drawing, Grid, Heading, Items, Paragraph, Text, html
 from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
 from eccaht.plants.incident import picture
+from eccaht.plants.incident.advice import what_to_do
 from eccaht.plants.incident.answer import Answer, disagreements
 from eccaht.plants.incident.investigate import OUTSIDE
 from eccaht.plants.incident.words import (
     LEGEND,
     PLACES,
-    WHAT_TO_DO,
     changed_plant,
     confidence,
     evidence,
@@ -58,9 +58,8 @@ def write(answer: Answer, *, clock: Clock = PLAIN, about: Sequence[str] = ()) ->
 def _blocks(answer: Answer, clock: Clock, about: Sequence[str]) -> Iterator[Block]:
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
     yield from map(Paragraph, undecided(answer, clock))
-    if changed_plant(answer):
-        yield from (Paragraph([Code(line.strip())] if line.startswith(" ") else line) for line in WHAT_TO_DO)
-    yield from map(Paragraph, reminder(answer))
+    for line in (*(what_to_do(answer) if changed_plant(answer) else ()), *reminder(answer)):
+        yield Paragraph([Code(line.strip())] if line.startswith(" ") else line)
     for caution in (text for text in answer.cautions if not changed_plant(answer) or OUTSIDE not in text):
         yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
     if several := incidents(answer, clock):

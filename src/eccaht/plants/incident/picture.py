@@ -126,9 +126,9 @@ def _what(incident: Incident, suspect: Suspect, course: Course, *, wide: bool) -
 
 def _write_silence(axes: Axes, incident: Incident, course: Course, clock: Clock) -> None:
     """Where a named sensor delivers nothing, words stand in for its readings."""
-    silent = np.isnan(course.read) & (course.starts >= incident.onset)
-    if incident.end is not None:
-        silent &= course.starts < incident.end
+    silent = np.isnan(course.read) & (course.starts >= incident.began)
+    if incident.ended is not None:
+        silent &= course.starts < incident.ended
     gone = np.flatnonzero(silent)
     if course.sensor not in incident.named or len(gone) < 3:
         return
@@ -149,12 +149,12 @@ def _draw_evidence(axes: Axes, incident: Incident, clock: Clock, width: float) -
 
 
 def _draw_dates(axes: Axes, incident: Incident, clock: Clock) -> None:
-    dates = [incident.onset, *([] if incident.end is None or incident.changed else [incident.end])]
+    dates = [incident.began, *([] if incident.ended is None or incident.changed else [incident.ended])]
     within = [date for date in dates if len(incident.starts) and date <= incident.starts[-1]]
     for place in clock.axis(np.array(within, dtype="datetime64[us]"))[0]:
         axes.axvline(place, color=ONSET, linewidth=0.9, linestyle=(0, (1, 1.2)), zorder=2.5)
-    if incident.onset_interval[0] < incident.onset_interval[1]:
-        low, high = clock.axis(np.array(incident.onset_interval))[0]
+    if incident.began_interval[0] < incident.began_interval[1]:
+        low, high = clock.axis(np.array(incident.began_interval))[0]
         axes.axvspan(low, high, facecolor="none", edgecolor=ONSET, hatch="//////", alpha=0.3, linewidth=0, zorder=0.5)
 
 

@@ -42,9 +42,9 @@ def answer_of_search(search: Search, model: Model, clock: Clock = PLAIN) -> Answ
     finding, undated = search.finding, np.datetime64("NaT", "us")
     scales = dict(zip(model.names, model.scale.tolist(), strict=True))
     incident = Incident(
-        onset=undated,
-        onset_interval=(undated, undated),
-        end=None,
+        began=undated,
+        began_interval=(undated, undated),
+        ended=None,
         changed=False,
         sensors=(*map(_not_searched, search.failed), *(_suspect(search, k, scales) for k in finding.ranked)),
         evidence=math.nan,
@@ -93,7 +93,7 @@ def _suspect(search: Search, k: int, scales: dict[str, float]) -> Suspect:
         size_raw=raw[0],
         size_raw_interval=Interval(*raw[1:]),
         reason=UNKNOWN,
-        since=None if failed is None else failed.since,
+        began=None if failed is None else failed.since,
         size_interval=Interval(*size[1:]),
         score=float(finding.scores[k]),
         shift=float(problem.shift[k]),

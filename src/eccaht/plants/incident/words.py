@@ -25,6 +25,7 @@ from eccaht.base.presentation.text import (
     percent,
     sized,
 )
+from eccaht.plants.incident.advice import what_to_do
 from eccaht.plants.incident.answer import USUAL, Answer, Course, Incident, Suspect, disagreements, places
 from eccaht.plants.incident.investigate import OUTSIDE
 
@@ -36,13 +37,6 @@ WIDTH = 100
 LEGEND = (
     "belief: probability that the sensor is wrong; size: beside what the other sensors predict;",
     "alone: standard deviations from its own level before; given: from what the others predict.",
-)
-WHAT_TO_DO = (  # a line that begins with a space is a command
-    "What to do: if all was well until some time T of these data, take the rows before T as the history:",
-    "    eccaht calibrate DATA --stop T --out NEW.model",
-    "    eccaht identify --model NEW.model --data DATA --start T",
-    "If the plant stays like this, add these rows to the history:",
-    "    eccaht calibrate --update MODEL HISTORY... --data DATA --out NEW.model",
 )
 PLACES = "by z, by M: place by z-score against the hour before, by Mahalanobis contribution."
 SCALE = "Evidence says how rare readings are in normal operation: 2.3 more is ten times rarer."
@@ -91,7 +85,7 @@ def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
     shown = table(answer)
     return [
         *_wrapped([headline(answer, clock), *undecided(answer, clock)]),
-        *(WHAT_TO_DO if changed_plant(answer) else ()),
+        *(what_to_do(answer) if changed_plant(answer) else ()),
         *_wrapped(f"CAUTION: {text}" for text in answer.compared if not changed_plant(answer) or OUTSIDE not in text),
         *incidents(answer, clock),
         "",
@@ -105,7 +99,7 @@ def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
         *([f"Why {len(answer.named) - _REASONS} more: see --json or --html"] if len(answer.named) > _REASONS else []),
         *_wrapped(disagreements(answer.largest)),
         *_wrapped(f"CAUTION: {text}" for text in others),
-        *_wrapped(reminder(answer)),
+        *reminder(answer),
         *_wrapped([answer.drill] if answer.drill else []),
     ]
 
@@ -142,10 +136,11 @@ def undecided(answer: Answer, clock: Clock = PLAIN) -> list[str]:
 
 
 def reminder(answer: Answer) -> list[str]:
-    """That a model can be brought up to date, where the plant has changed for good."""
+    """That a model can be brought up to date, where the plant has changed for good; the command is indented."""
     if not any(each.changed for each in answer.incidents) or changed_plant(answer):
         return []
-    return [f"Part of this lasts. If it is normal from now on, bring the model up to date: {WHAT_TO_DO[-1].strip()}"]
+    sentence = "Part of this lasts. If it is normal from now on, bring the model up to date:"
+    return [sentence, f"    {answer.again.update}"]
 
 
 def changed_plant(answer: Answer) -> bool:
@@ -168,15 +163,15 @@ def incidents(answer: Answer, clock: Clock = PLAIN) -> list[str]:
 
 def when(incident: Incident, clock: Clock = PLAIN) -> str:
     """Since when, with the interval, and until when."""
-    (low, high), onset = incident.onset_interval, incident.onset
+    (low, high), onset = incident.began_interval, incident.began
     since = clock.briefly(onset)
     if low != high:
         since += f" ({clock.briefly(low, onset)} to {clock.briefly(high, onset)})"
     if incident.changed:
         return f"since {since}, a change that lasts"
-    if incident.end is None:
+    if incident.ended is None:
         return f"since {since}, still going on at the end of the data"
-    return f"from {since} until {clock.briefly(incident.end, onset)}"
+    return f"from {since} until {clock.briefly(incident.ended, onset)}"
 
 
 def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[list[str]]:
@@ -253,7 +248,7 @@ def _is_wrong(incident: Incident) -> str:
     one = len(incident.named) == 1
     if incident.changed:
         verbs = ("has changed", "have changed", "to have changed")
-    elif incident.end is None:
+    elif incident.ended is None:
         verbs = ("is wrong", "are wrong", "to be wrong")
     else:
         verbs = ("was wrong", "were wrong", "to have been wrong")
@@ -286,7 +281,7 @@ def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
 
 def why(incident: Incident, suspect: Suspect, clock: Clock = PLAIN) -> str:
     """One sentence that says what this sensor does by itself and what the others say it should do."""
-    since = suspect.since if suspect.since is not None else incident.onset
+    since = suspect.began if suspect.began is not None else incident.began
     span = _span(incident, since, clock)
     at, expected = (in_digits(x, unit_of(suspect)) for x in (suspect.reason.read, suspect.reason.expected))
     known = [name for name, _ in suspect.reason.predictors[:_PREDICTORS]]
@@ -300,14 +295,14 @@ def why(incident: Incident, suspect: Suspect, clock: Clock = PLAIN) -> str:
     if suspect.kind == "moved":
         usual, read = (f"{value:g}" for value in (suspect.reason.expected, suspect.reason.read))
         return f"{suspect.sensor} never moved in the history and moves now: from {usual} to {read} {span}."
-    later = f" (since {clock.briefly(since, incident.onset)})" if since != incident.onset else ""
+    later = f" (since {clock.briefly(since, incident.began)})" if since != incident.began else ""
     return f"{suspect.sensor}{later} {_alone(suspect)}; {_given(incident, suspect)}."
 
 
 def _span(incident: Incident, since: np.datetime64, clock: Clock) -> str:
-    if incident.end is None or incident.changed:
+    if incident.ended is None or incident.changed:
         return f"since {clock.briefly(since)}"
-    return f"from {clock.briefly(since)} to {clock.briefly(incident.end, since)}"
+    return f"from {clock.briefly(since)} to {clock.briefly(incident.ended, since)}"
 
 
 def _alone(suspect: Suspect) -> str:
@@ -341,9 +336,9 @@ def _given(incident: Incident, suspect: Suspect) -> str:
 
 def outside(incident: Incident, course: Course) -> tuple[int, int]:
     """In how many windows of the incident a sensor was outside its band, and how many there are."""
-    there = np.isfinite(course.read) & (course.starts >= incident.onset)
-    if incident.end is not None:
-        there &= course.starts < incident.end
+    there = np.isfinite(course.read) & (course.starts >= incident.began)
+    if incident.ended is not None:
+        there &= course.starts < incident.ended
     with np.errstate(invalid="ignore"):
         beyond = (course.read < course.low) | (course.read > course.high)
     return int((beyond & there).sum()), int(there.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array
 from eccaht.base.clock import check_limits, parse_window
 from eccaht.base.presentation.text import counted, listed
-from eccaht.plants.data.cleaning import LABEL, ColumnReport
+from eccaht.plants.data.cleaning import LABEL, UNPREDICTED, ColumnReport
 from eccaht.plants.data.recorded import recorded_of
 from eccaht.plants.data.source import read_table
 from eccaht.plants.data.windows import Cut, Table, Windows, follows, rows_that_count
 from eccaht.plants.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
-from eccaht.plants.model.fitting import FEWEST_NORMAL, fit_normal
+from eccaht.plants.model.fitting import FEWEST_NORMAL, explained, fit_normal
 from eccaht.plants.model.gaps import row_noise
 from eccaht.plants.model.history import MOST_SENSORS, Progress, Sensor, clean, summarise
 from eccaht.plants.model.model import Model
@@ -37,6 +37,8 @@ _NEAR = 0.01  # share by which a round length between rows is misjudged
 _UNEVEN = 0.1  # of the rows of a window: more would make some windows noisier than others
 _LARGE_FILES = 1 << 26  # bytes; reading more takes longer than to import scikit-learn
 _STILL = 0.5  # share of the rows in which a sensor repeats one value
+_FOLLOWS = 0.2  # share of the variance of a status that the others explain, below which it is left out
+_ENOUGH_TO_JUDGE = 100  # windows: fewer cannot say what a status follows
 _COPY = 0.999  # correlation of the windows of two sensors that are nearly the same
 _LONGEST_NOTE = 480  # characters: names may be long
 
@@ -54,6 +56,7 @@ def calibrate_with_windows(
     ridge: float | None = None,
     decimal_comma: bool | None = None,
     header: bool = True,
+    drop_unpredicted: bool = False,
     progress: Progress | None = None,
     **reading: Any,
 ) -> tuple[Model, Windows]:
@@ -63,6 +66,7 @@ def calibrate_with_windows(
 
     data: paths of files, a frame, an array or a source, as `eccaht.plants.data.as_source` takes them.
     window: a length of time, or as many rows as "60rows" says for data without times; see `default_window` if None.
+    drop_unpredicted: leave out status columns that the others do not predict, unless they are called by name.
     progress: is called with the share that is done and the stage. reading: options of `eccaht.plants.data.read_table`.
     """
     given, count_rows = (None, None) if window is None else parse_window(window)
@@ -77,7 +81,10 @@ def calibrate_with_windows(
     table = read_table(source, count_rows=count_rows, **reading)
     seconds = _length(table, given)
     cut, full = _cut(table, seconds)
-    cleaned = clean(table, cut, full, advance, source.layouts[0].named(reading.get("columns") or ()))
+    named = source.layouts[0].named(reading.get("columns") or ())
+    cleaned = clean(table, cut, full, advance, named)
+    if drop_unpredicted:
+        cleaned = _without_unpredicted(cleaned, full, named)
     sensors = [column for column in cleaned if isinstance(column, Sensor)]
     reports = _in_order(table, [column.report if isinstance(column, Sensor) else column for column in cleaned])
     if len(sensors) < 2:
@@ -106,6 +113,32 @@ def calibrate_with_windows(
     advance(0.95, "counting what is rare")
     model = _with_normal(model, windows)
     return model, replace(windows, model=model)
+
+
+def _without_unpredicted(
+    cleaned: list[Sensor | ColumnReport], full: NDArray[np.bool_], named: Collection[str]
+) -> list[Sensor | ColumnReport]:
+    """The columns without status columns that the others do not predict; named: those that are kept all the same.
+
+    Nothing can tell a wrong switch of them from a right one, and each right one would look like a fault. Partial
+    correlation is symmetric: what the others do not predict tells next to nothing about any of them.
+    """
+    sensors = [column for column in cleaned if isinstance(column, Sensor)]
+    asked = [each.report.kind == "status" and each.report.name not in named for each in sensors]
+    if not any(asked) or int(full.sum()) < _ENOUGH_TO_JUDGE:
+        return cleaned
+    shares = explained(np.column_stack([sensor.means for sensor in sensors])[full])
+    below = {
+        each.report.name for each, ask, share in zip(sensors, asked, shares, strict=True) if ask and share < _FOLLOWS
+    }
+    if len(sensors) - len(below) < 2:
+        return cleaned
+    return [
+        ColumnReport(column.report.name, False, UNPREDICTED, "status", column.report.imputed)
+        if isinstance(column, Sensor) and column.report.name in below
+        else column
+        for column in cleaned
+    ]
 
 
 def _windows(table: Table, sensors: Sequence[Sensor], cut: Cut, full: NDArray[np.bool_], seconds: float) -> Windows:
@@ -143,13 +176,18 @@ def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) ->
 
 
 def _left_out(reports: Sequence[ColumnReport]) -> list[str]:
-    """Which columns look like labels, and how to keep one."""
-    labels = [report.name for report in reports if report.reason == LABEL]
-    if not labels:
-        return []
-    what, which = ("it looks like a label", "it") if len(labels) == 1 else ("they look like labels", "one of them")
-    keep = f"to keep {which}, name it among the columns, as '*,{labels[0]}'"
-    return [f"left out, because {what}: {listed(labels, 5)}; {keep}"]
+    """Which columns look like labels or follow no other, and how to keep one."""
+    notes = []
+    for reason, of_one, of_several in (
+        (LABEL, "it looks like a label", "they look like labels"),
+        (UNPREDICTED, "no other column predicts this status", "no other column predicts these statuses"),
+    ):
+        names = [report.name for report in reports if report.reason == reason]
+        if names:
+            what, which = (of_one, "it") if len(names) == 1 else (of_several, "one of them")
+            keep = f"to keep {which}, name it among the columns, as '*,{names[0]}'"
+            notes.append(f"left out, because {what}: {listed(names, 5)}; {keep}")
+    return notes
 
 
 def _shortened(notes: Sequence[str]) -> list[str]:

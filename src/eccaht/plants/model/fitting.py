@@ -31,6 +31,7 @@ FEWEST_NORMAL = 40  # windows of a history that say what is rare at all
 SMALL, SMALL_DRIFT = 0.05, 0.2  # spreads: a deviation given the others that is too small to matter, and one that lasts
 NARROWEST = 11  # windows before a stretch that say what its level is
 KNOTS = 25  # of normal scores
+_PARTS = 5  # of a history, held back in turn to see what a sensor follows
 LENGTHS = (1, 3, 10, 30, 100, 300)  # of held-out stretches
 _RIDGE = 1e-3  # of the mean variance, or of the variance of normal scores
 _MOSTLY_STILL = 0.2  # a spread that is a smaller share of the standard deviation is that of a sensor that seldom moves
@@ -137,6 +138,25 @@ def shrunk_covariance(z: Array) -> Array:
     error = (float(np.mean(np.einsum("tk,tk->t", z, z) ** 2)) - float(np.sum(sample**2))) / n
     share = min(max(error, 0.0) / away, 1.0) if away > 0 else 1.0
     return np.asarray((1.0 - share) * sample + share * mean * np.eye(p))
+
+
+def explained(values: Array) -> Array:
+    """The share of each sensor's variance that all others in the same window explain in windows held back, (K,).
+
+    values: a history, (T, K). NaN where a sensor does not move in two of the parts that are held back in turn, which
+    then cannot say.
+    """
+    left, all_of_it = np.zeros((2, values.shape[1]))
+    for held in np.array_split(np.arange(len(values)), _PARTS):
+        learnt = np.delete(values, held, axis=0)
+        mean, spread = learnt.mean(axis=0), learnt.std(axis=0)
+        judged = (spread > _LEAST) & (np.ptp(values[held], axis=0) > _LEAST)
+        z = np.clip((values - mean) / np.where(spread > _LEAST, spread, _UNKNOWN), -FARTHEST, FARTHEST)
+        precision = np.linalg.inv(shrunk_covariance(np.delete(z, held, axis=0)) + _RIDGE * np.eye(len(mean)))
+        residual = z[held] @ precision / precision.diagonal()  # each less what the others predict
+        left += np.where(judged, (residual**2).sum(axis=0), 0.0)
+        all_of_it += np.where(judged, (z[held] ** 2).sum(axis=0), 0.0)
+    return np.where(all_of_it > 0.0, 1.0 - left / np.where(all_of_it > 0.0, all_of_it, 1.0), np.nan)
 
 
 # -- about the level just before --------------------------------------------------------------------------

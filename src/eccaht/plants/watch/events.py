@@ -28,6 +28,7 @@ Kind = Literal[
 ]  # fmt: skip
 SETTLED = 3  # windows for which a sensor must be in the set, or out of it, until that is reported
 WINDOWS = 10  # over so many windows rows are counted
+_LONGEST_REASON = 300  # characters
 _SILENT = 600.0  # seconds without a row in time, at least, until that is reported
 _TIMES, _LISTS = ("raised", "onset"), ("named", "lasting", "cautions")
 _SETS = ("silent", "stuck", "range", "shelved", "moved")
@@ -329,6 +330,18 @@ class Hearing:
         self.ahead, self._usual, self._now = 0, usual, now
         self._any = False  # windows since the reason is known
         self._patience = max(WINDOWS * seconds, _SILENT)
+
+    def header(self) -> dict[str, Any]:
+        """What was counted and is known, as values of JSON."""
+        return {"windows": [list(each) for each in self.windows], "reason": self.reason, "any": self._any}
+
+    def restore(self, header: Any) -> None:
+        """Go on from what `header` gave, by way of an untrusted file."""
+        check_keys(header, {"windows", "reason", "any"}, "rows of the last windows")
+        counts = [as_count(count, "rows", least=0) for late, rows in header["windows"] for count in (late, rows)]
+        self.windows.extend(zip(counts[::2], counts[1::2], strict=True))
+        self.know(None if header["reason"] is None else str(header["reason"])[:_LONGEST_REASON])
+        self._any = header["any"] is True
 
     def took(self, late: int, rows: int) -> None:
         self.windows.append((late, rows))

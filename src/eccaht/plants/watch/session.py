@@ -8,7 +8,7 @@ counted: no event is lost, and none is made twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -21,12 +21,12 @@ from eccaht.base.arrays import Array, as_count, check_bounded
 from eccaht.base.clock import PLAIN, Clock, from_microseconds, microseconds, parse_duration
 from eccaht.base.files import archive_bytes, check_keys, parse_archive, read_archive, write_archive
 from eccaht.base.presentation.text import counted, did_you_mean, lasting, listed
-from eccaht.plants.data.windows import Sample
+from eccaht.plants.data.windows import Moved, Sample
 from eccaht.plants.incident.alarms import SHORT_GAP
 from eccaht.plants.incident.investigate import usual_rate
 from eccaht.plants.incident.naming import STANDING
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch.events import Event, Kind, Reported, Standing, dated, events_of, iso
+from eccaht.plants.watch.events import Event, Hearing, Kind, Reported, Standing, dated, events_of, iso
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.state import built_plant, plant_parts
 
@@ -194,6 +194,11 @@ class Session:
         """An event that no window shows; it is pending from now on."""
         return self._keep([Event(kind, iso(clock, time), text)])
 
+    def hear(self, hearing: Hearing, sample: Sample, late: int, clock: Clock = PLAIN) -> list[Event]:
+        """The event where the rows of a window, and late ones before it, show that data are lost or back."""
+        hearing.took(late, 0 if sample.rows is None else int(sample.rows.max()))
+        return self.report(*hearing.news, sample.start, clock) if hearing.listen(0) else []
+
     def close(self, why: str, clock: Clock = PLAIN) -> list[Event]:
         """End what is open, because the watch ends; why: the reason, for people. The events are pending from now on."""
         if self.position is None:
@@ -284,6 +289,12 @@ class Session:
         self.number += len(numbered)
         self.pending = [*self.pending, *numbered]
         return numbered
+
+
+def moved_by(moved: Iterable[Moved], sample: Sample, session: Session, clock: Clock) -> dict[str, str]:
+    """The constants of the history that have moved by the end of a window, with what is to say of each."""
+    end = sample.start + np.timedelta64(round(session.model.seconds * 1e6), "us")
+    return {each.name: each.text(clock) for each in moved if each.since < end}
 
 
 def _held(

@@ -25,6 +25,7 @@ from eccaht.service.runtime.retraining import Retrainings
 from eccaht.service.security import login
 from eccaht.service.settings import Settings
 from eccaht.service.store import Store
+from eccaht.service.store.store import FROM_SETTINGS, notes_of, write_note
 from eccaht.version import __version__
 
 _LOG = logging.getLogger("eccaht.service")
@@ -54,6 +55,7 @@ def make_app(settings: Settings) -> FastAPI:
     async def running(app: FastAPI) -> AsyncIterator[None]:
         await engine.start()
         await _put_plants(engine, settings)
+        await app.state.retrainings.start_up()
         app.state.feeds = Feeds(engine)
         await app.state.feeds.start()
         sender.start()
@@ -97,16 +99,35 @@ async def _simulation(engine: Runtime) -> None:
 
 
 async def _put_plants(engine: Runtime, settings: Settings) -> None:
-    """Make the plants of the settings, or change those that differ from them."""
+    """Make the plants of the settings, or change those that differ from them.
+
+    A model file that has not changed since it was taken is not taken again: a model that the plant was given
+    meanwhile, as by retraining, stays.
+    """
     digests: dict[bytes, str] = {}  # many plants may share a model, whose check takes a while
+    taken = await asyncio.to_thread(_taken, engine)
     for name, plant in settings.plants.items():
         content = plant.model.read_bytes()
         if content not in digests:
             digests[content], _ = await engine.add_model(content, plant.model.name, "settings")
-        digest = digests[content]
-        known = engine.views().get(name)
+        known, digest = engine.views().get(name), digests[content]
+        if known is not None and taken.get(name) == digest:
+            digest = known.model_digest
         if known is None or known.model_digest != digest or known.options != plant.options():
             await engine.put_plant(name, digest, plant.options(), "settings")
+        if taken.get(name) != digests[content]:
+            await asyncio.to_thread(_take, engine, name, digests[content])
+
+
+def _taken(engine: Runtime) -> dict[str, str]:
+    """The digest of the model file that was last taken from the settings, by plant."""
+    with engine.store.read() as connection:
+        return notes_of(connection, FROM_SETTINGS)
+
+
+def _take(engine: Runtime, plant: str, digest: str) -> None:
+    with engine.store.begin() as connection:
+        write_note(connection, FROM_SETTINGS, plant, digest)
 
 
 def _problem(code: int, detail: str, **headers: str) -> JSONResponse:

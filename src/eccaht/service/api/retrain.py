@@ -69,7 +69,7 @@ class Compared(BaseModel):
 
 class RetrainingShape(BaseModel):
     """The last attempt. windows: learned from; left_out: windows that were not, by reason; settings: whether the
-    plant's model is that of the settings, which the service takes again when it starts."""
+    settings name a model file of the plant, which the service takes again once that file has changed."""
 
     state: Literal["none", "running", "done", "failed", "cancelled", "switched"]
     stage: str = ""
@@ -143,8 +143,6 @@ async def switch(request: Request, plant: PlantName, given: shapes.Nothing) -> R
 )
 async def model(request: Request, plant: PlantName) -> Response:
     """The file of the new model."""
-    found = _all(request).get(plant)
-    if found is None or found.content is None:
-        raise LookupError(f"plant {plant} has no new model")
+    content = await asyncio.to_thread(_all(request).content, plant)
     headers = attachment(f"{plant}.model")
-    return Response(found.content, media_type="application/octet-stream", headers=headers)
+    return Response(content, media_type="application/octet-stream", headers=headers)

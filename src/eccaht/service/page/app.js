@@ -14,6 +14,7 @@ import { errorPage, link, skeleton } from "./parts.js";
 import { plantView } from "./plant.js";
 import { retrainView } from "./retrain.js";
 import { Stream } from "./stream.js";
+import { withUnitsOf } from "./units.js";
 
 /** @typedef {import("./parts.js").Context} Context */
 /** @typedef {import("./types.js").Me} Me */
@@ -56,6 +57,7 @@ function route() {
   if (hash && !hash.startsWith("#/")) return; // a place within the page
   close();
   close = () => {};
+  withUnitsOf(null);
   document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
   if (me === null) return;
   main.removeAttribute("aria-busy");

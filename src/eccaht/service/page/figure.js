@@ -1,7 +1,7 @@
 // @ts-check
 /** What the charts library is to draw, made of the answers of the service and of nothing else. */
 
-import { evidenceText, number, place, probability, rowNumber, sized, time, word } from "./format.js";
+import { evidenceText, milliseconds, number, place, probability, rowNumber, sized, time, word } from "./format.js";
 
 /** @typedef {import("./types.js").Evidence} Evidence */
 /** @typedef {import("./types.js").Course} Course */
@@ -20,6 +20,7 @@ import { evidenceText, number, place, probability, rowNumber, sized, time, word 
  */
 
 const [EVIDENCE_HEIGHT, LINE_HEIGHT, GAP, BELOW, ABOVE] = [150, 120, 26, 34, 16];
+const LETTER = 8; // pixels of a letter of a mark, at most
 const RUN = 3; // by chance one reading in some is outside of its band
 const SHAPES_APART = 1 / 40; // of the width, so that shapes do not hide the curve
 const [LEAST, MOST] = [1e-4, 1e4]; // beyond these evidence is drawn at the edge
@@ -142,7 +143,7 @@ export function figure(picture, colour, width) {
       yref: "paper",
       x: place(mark.time),
       y: 1,
-      xanchor: "center",
+      xanchor: anchor(mark, picture.range, width),
       yanchor: "bottom",
       showarrow: false,
       text: plain(mark.text),
@@ -179,6 +180,20 @@ export function figure(picture, colour, width) {
     ...axes,
   };
   return { data, layout };
+}
+
+/**
+ * Where the text of a mark is held, so that no part of it lies beyond the chart.
+ * @param {{time: string, text: string}} mark
+ * @param {[string, string]} range
+ * @param {number} width
+ */
+function anchor(mark, range, width) {
+  const [from, to, at] = [...range, mark.time].map(milliseconds);
+  const inside = ((at - from) / (to - from)) * width;
+  const half = (mark.text.length * LETTER) / 2;
+  if (width - inside < half) return "right";
+  return inside < half ? "left" : "center";
 }
 
 /** @param {Curve} values */

@@ -8,6 +8,7 @@ import { milliseconds, moment } from "./format.js";
 import { courseTable, everNamed, incidentHead, overAt, peopleList, similarTable, spans } from "./incident_parts.js";
 import { timeline } from "./marks.js";
 import { commentForm, link, once, section } from "./parts.js";
+import { withUnitsOf } from "./units.js";
 import { keepUp } from "./view.js";
 
 /** @typedef {import("./parts.js").Context} Context */
@@ -31,7 +32,10 @@ export function incidentView(root, context, plant, number) {
     what: `Alarm ${number} of ${plant}`,
     pause: AGAIN,
     ask: () => Promise.all([context.api.get(plantPath(plant, "incidents", number)), context.api.get(plantPath(plant))]),
-    make: (_, again) => new Page(context, plant, number, again),
+    make: ([, now], again) => {
+      withUnitsOf(now);
+      return new Page(context, plant, number, again);
+    },
   });
 }
 

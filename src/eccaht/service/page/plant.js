@@ -12,6 +12,7 @@ import { once, reason, section } from "./parts.js";
 import { alarmBox, plantHead, sourcesTable, suspectsTable } from "./plant_parts.js";
 import { eventsTable, incidentsTable, Pages } from "./records.js";
 import { SensorList } from "./sensors.js";
+import { withUnitsOf } from "./units.js";
 import { keepUp } from "./view.js";
 
 /** @typedef {import("./parts.js").Context} Context */
@@ -42,7 +43,7 @@ export function plantView(root, context, name) {
     what: `The plant ${name}`,
     pause: AGAIN,
     ask: () => context.api.get(plantPath(name)),
-    make: (plant) => new Page(context, plant),
+    make: (plant) => new Page(context, withUnitsOf(plant)),
   });
 }
 

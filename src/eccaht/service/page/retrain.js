@@ -216,9 +216,9 @@ class Page {
         now.settings &&
           h(
             "p",
-            { class: "problem" },
-            "The settings of the service name the model file of this plant, and the next start takes that again: ",
-            "download the new model and put it in the place of that file.",
+            { class: "faint" },
+            "The settings of the service name a model file of this plant. ",
+            "The new model is used in its place until that file changes.",
           ),
       ],
       submit: "Switch",

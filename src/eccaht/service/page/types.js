@@ -77,6 +77,7 @@
  * @property {number | null} row_seconds between rows that have no times; null where there are times
  * @property {number} ahead rows that were too far in the future
  * @property {number} held rows that wait because they are ahead of all others
+ * @property {{units: Record<string, string>}} options
  * @property {number} seconds length of a window
  * @property {number} late
  * @property {number} duplicate

@@ -1,5 +1,10 @@
 // @ts-check
-/** Units as names of columns have them at their end: "Temp [°C]" is the sensor Temp, which reads °C. */
+/**
+ * Units as names of columns have them at their end: "Temp [°C]" is the sensor Temp, which reads °C. Those of other
+ * sensors are in the settings of their plant.
+ */
+
+/** @typedef {import("./types.js").Plant} Plant */
 
 const KNOWN = new Set(
   [
@@ -9,6 +14,8 @@ const KNOWN = new Set(
     "g kg mg µg ug t lb l L ml mL hl hL gal gpm GPM cfm scfm Nm Sm mol mmol ppm ppb pH NTU FNU FTU lx lm 1",
   ].flatMap((line) => line.split(" ")),
 );
+/** @type {Record<string, string>} */
+let given = {}; // of the plant that is shown
 const AT_THE_END = /^(.*\S)\s*(?:\[([^[\]]+)\]|\(([^()]+)\))$/;
 
 /**
@@ -42,6 +49,17 @@ export function label(name) {
  * @param {string} name
  */
 export function withUnit(text, name) {
-  const unit = parted(name)[1];
+  const unit = Object.hasOwn(given, name) ? given[name] : parted(name)[1];
   return unit && text !== "–" ? `${text}\u00a0${unit}` : text;
+}
+
+/**
+ * From now on a plant is shown, with the units of its settings; none where many plants are.
+ * @template {Plant | null} P
+ * @param {P} plant
+ * @returns {P}
+ */
+export function withUnitsOf(plant) {
+  given = plant?.options.units ?? {};
+  return plant;
 }

@@ -1,7 +1,7 @@
 """A new model of a plant from windows that the store has: fitted and drilled by a program of its own, compared with
 the model of the plant, and taken by it only when an administrator says so.
 
-What is found stays in memory: after a restart of the service it has to be made again.
+What is found is kept in the store until it is switched to or discarded; what was running when the service ended is not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eccaht.service.runtime.trends import model_of_era
 from eccaht.service.runtime.views import PlantView, moment
 from eccaht.service.store import history, stretches
 from eccaht.service.store.history import Span
-from eccaht.service.store.store import now, record
+from eccaht.service.store.store import RETRAINED, notes_of, now, record, remove_unused_model, write_note
 
 _MOST_CELLS = 20_000_000  # windows times sensors that are learned from
 _FEWEST_ROWS = 0.5  # of the usual rows of a window, as in calibration
@@ -35,13 +35,14 @@ _STANDING = {"stuck": "moving", "range": "in range"}  # events of one sensor, an
 _FOR_EVER = 1 << 62
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _AGAIN = " retrained to "
+_STORED = ("plant", "digest", "asked", "by", "begun", "windows", "left_out", "found", "model", "name")
 State = Literal["running", "done", "failed", "cancelled", "switched"]
 
 
 @dataclass(eq=False)
 class Retraining:
     """One attempt. asked: start, stop, drills and keep_alarms, as the request had them; digest: of the model before;
-    left_out: windows of the period that were not learned from, by reason; content: the new model."""
+    left_out: windows of the period that were not learned from, by reason; model: digest of the new one, "" without."""
 
     plant: str
     digest: str
@@ -55,13 +56,16 @@ class Retraining:
     windows: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     found: dict[str, Any] | None = None
-    content: bytes | None = None
+    model: str = ""
     name: str = ""
     task: asyncio.Task[None] | None = None
 
     def document(self) -> dict[str, Any]:
         names = ("state", "stage", "share", "detail", "by", "windows", "left_out", "name", "found")
         return {name: getattr(self, name) for name in names} | self.asked | {"begun": moment(self.begun)}
+
+    def stored(self) -> str:
+        return json.dumps({name: getattr(self, name) for name in _STORED})
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,27 @@ class Retrainings:
         self._engine = engine
         self._known: dict[str, Retraining] = {}
 
+    async def start_up(self) -> None:
+        """Read what was found before the service was last ended."""
+
+        def read() -> dict[str, str]:
+            with self._engine.store.read() as connection:
+                return notes_of(connection, RETRAINED)
+
+        for plant, document in (await asyncio.to_thread(read)).items():
+            self._known[plant] = Retraining(**json.loads(document), state="done", stage="done", share=1.0)
+
     def get(self, plant: str) -> Retraining | None:
         self._engine.check(plant)
         return self._known.get(plant)
+
+    def content(self, plant: str) -> bytes:
+        """The file of the new model; called in a thread of its own."""
+        found = self.get(plant)
+        if found is None or not found.model:
+            raise LookupError(f"plant {plant} has no new model")
+        with self._engine.store.read() as connection:
+            return history.model_content(connection, found.model)
 
     async def start(self, plant: str, asked: dict[str, Any], span: Span, who: str) -> None:
         """Begin; asked: start, stop, drills and keep_alarms; span: the period in microseconds."""
@@ -91,6 +113,8 @@ class Retrainings:
         if busy := next((one.plant for one in self._known.values() if one.state == "running"), None):
             raise ValueError(f"plant {busy} is being retrained: wait until that is done, or cancel it")
         made = Retraining(plant, view.model_digest, asked, who, now())
+        if (before := self._known.get(plant)) is not None:
+            await self._forget(before)
         self._known[plant] = made
         made.task = asyncio.create_task(self._run(made, view, span))
         await self._note(made, who, "retrain", asked)
@@ -98,7 +122,8 @@ class Retrainings:
     async def cancel(self, plant: str, who: str) -> None:
         found = self._of(plant, "running", "done")
         await self._end(found)
-        found.state, found.content = "cancelled", None
+        await self._forget(found)
+        found.state = "cancelled"
         await self._note(found, who, "retrain cancelled", {})
 
     async def switch(self, plant: str, who: str) -> None:
@@ -106,10 +131,9 @@ class Retrainings:
         found, view = self._of(plant, "done"), self._engine.view(plant)
         if view.model_digest != found.digest:
             raise ValueError(f"plant {plant} has had another model since: retrain again")
-        assert found.content is not None
-        digest, _ = await self._engine.add_model(found.content, found.name, who)
-        await self._engine.put_plant(plant, digest, view.options, who)
-        found.state, found.content = "switched", None
+        await self._engine.put_plant(plant, found.model, view.options, who)
+        await self._forget(found)
+        found.state = "switched"
 
     async def stop(self) -> None:
         for found in self._known.values():
@@ -126,6 +150,18 @@ class Retrainings:
             found.task.cancel()
             await asyncio.gather(found.task, return_exceptions=True)
 
+    async def _forget(self, found: Retraining) -> None:
+        """What was found is not to be switched to any more; the model stays where a plant has it."""
+
+        def write() -> None:
+            with self._engine.store.begin() as connection:
+                write_note(connection, RETRAINED, found.plant, None)
+                remove_unused_model(connection, found.model)
+
+        if found.model:
+            await asyncio.to_thread(write)
+            found.model = ""
+
     async def _note(self, found: Retraining, who: str, action: str, document: dict[str, Any]) -> None:
         def write() -> None:
             with self._engine.store.begin() as connection:
@@ -140,13 +176,18 @@ class Retrainings:
                 await asyncio.to_thread(self._prepare, made, view, span, folder)
                 await _work(made, folder)
                 made.found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
-                made.content = (folder / "new.model").read_bytes()
+                made.model, _ = await self._engine.add_model((folder / "new.model").read_bytes(), made.name, made.by)
+            await asyncio.to_thread(self._keep, made)
             made.state, made.stage, made.share = "done", "done", 1.0
         except asyncio.CancelledError:
             made.state = "cancelled"
             raise
         except Exception as error:  # whatever it is, the service goes on, and people see what it was
             made.state, made.detail = "failed", " ".join(str(error).split())[:500] or type(error).__name__
+
+    def _keep(self, made: Retraining) -> None:
+        with self._engine.store.begin() as connection:
+            write_note(connection, RETRAINED, made.plant, made.stored())
 
     def _prepare(self, made: Retraining, view: PlantView, span: Span, folder: Path) -> None:
         with self._engine.store.read() as connection:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # commands about tokens need none of what a watch needs
     from eccaht.plants import Event
 
 _BUSY = 10_000  # milliseconds that SQLite waits for another writer
+# notes of plants, in `meta`: what a retraining found, and the digest of the file that was last taken from the settings
+RETRAINED, FROM_SETTINGS = "retrained ", "settings "
 Outgoing = Callable[[str, "Event"], Iterable[dict[str, Any]]]
 
 
@@ -222,6 +224,27 @@ def add_model(connection: sa.Connection, digest: str, name: str, content: bytes,
     return True
 
 
+def notes_of(connection: sa.Connection, kind: str) -> dict[str, str]:
+    """What is noted of this kind of each plant."""
+    meta = schema.meta.c
+    found = connection.execute(sa.select(meta.name, meta.value).where(meta.name.startswith(kind, autoescape=True)))
+    return {row.name.removeprefix(kind): row.value for row in found}
+
+
+def write_note(connection: sa.Connection, kind: str, plant: str, value: str | None) -> None:
+    """Note something of a plant in place of what was noted before; None: nothing any more."""
+    if value is None:
+        connection.execute(sa.delete(schema.meta).where(schema.meta.c.name == kind + plant))
+    else:
+        upsert(connection, schema.meta, [{"name": kind + plant, "value": value}])
+
+
+def remove_unused_model(connection: sa.Connection, digest: str) -> None:
+    """Delete a model that no plant has or had."""
+    used = [sa.exists().where(table.c.digest == digest) for table in (schema.plants, schema.eras)]
+    connection.execute(sa.delete(schema.models).where(schema.models.c.digest == digest, ~sa.or_(*used)))
+
+
 def last_number(connection: sa.Connection, plant: str) -> int:
     events = schema.events.c
     return int(connection.execute(sa.select(sa.func.max(events.number)).where(events.plant == plant)).scalar() or 0)
@@ -232,3 +255,5 @@ def remove_plant(connection: sa.Connection, plant: str) -> None:
     for table in schema.OF_A_PLANT:
         connection.execute(sa.delete(table).where(table.c.plant == plant))
     connection.execute(sa.delete(schema.plants).where(schema.plants.c.name == plant))
+    for kind in (RETRAINED, FROM_SETTINGS):
+        write_note(connection, kind, plant, None)
