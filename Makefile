@@ -17,7 +17,7 @@ check: test lint            ## before every commit
 
 demo: $(VENV)/.all          ## from a plant's CSV files to its replayed sensor, then a search to watch; output in demo/
 	$(VENV)/bin/eccaht example --kind replay --out demo
-	$(VENV)/bin/eccaht calibrate demo/history.csv --exclude 'P-101 mode' --out demo/plant.model \
+	$(VENV)/bin/eccaht calibrate demo/history.csv --out demo/plant.model \
 		--report demo/calibration.html
 	$(VENV)/bin/eccaht identify --model demo/plant.model --data demo/incident.csv \
 		--plot demo/incident.png --html demo/incident.html
@@ -65,7 +65,7 @@ build:                      ## a wheel in dist/, installed into an empty environ
 	! $(ALONE)/bin/eccaht policies  # one line says what is missing
 	$(ALONE)/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[all]"
 	cd $(ALONE) && bin/eccaht --version && bin/eccaht policies && bin/eccaht demo --help
-	cd $(ALONE) && bin/eccaht example --out plant && bin/eccaht calibrate plant/history.csv --exclude 'P-101 mode' --out plant/plant.model
+	cd $(ALONE) && bin/eccaht example --out plant && bin/eccaht calibrate plant/history.csv --out plant/plant.model
 	@ls -l dist/*.whl
 
 docs: $(VENV)/.docs         ## the site, in site/

@@ -24,9 +24,11 @@ from benchmarks.jobs import Job, Row
 from benchmarks.tables import Table
 from eccaht.base.files import replacing
 
-PARTS = ("steps", "designs", "scaling", "calibration", "joint")
-LONG = ("confidence", "watch", "watch-noise", "fleet", "live", "live-faults", "wide")  # only if asked for
+PARTS = ("steps", "designs", "scaling", "calibration", "joint", "loops")
+# only if asked for
+LONG = ("confidence", "watch", "watch-noise", "fleet", "live", "live-faults", "wide", "identification")
 TIMED = ("live", "live-faults")  # run for --duration
+COUNTED = ("confidence",)  # as many --searches a line
 FIGURES = ("steps", "scaling")
 
 
@@ -58,6 +60,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few repeats and small sizes: does it all work?")
     parser.add_argument("--only", nargs="+", choices=(*PARTS, *LONG), help="some of the parts; bench.md is about these")
     parser.add_argument("--duration", type=float, help="seconds that the service is kept under load (600; quick: 20)")
+    parser.add_argument("--searches", type=int, help="searches of a line of confidence (400; quick: 4)")
     parser.add_argument(
         "--threads",
         type=int,
@@ -70,7 +73,7 @@ def _options() -> argparse.Namespace:
 def _run(name: str, options: argparse.Namespace, console: Console) -> tuple[list[Row], list[Table]]:
     """Run the jobs of one part under a progress bar; a long part goes on where an earlier run was interrupted."""
     part = _module(name)
-    more = [options.duration] if name in TIMED else []
+    more = [options.duration] if name in TIMED else [options.searches] if name in COUNTED else []
     jobs: list[Job] = part.jobs(options.quick, *more)
     kept = options.out / f"{name}{'-quick' if options.quick else ''}.json" if name in LONG else None
     done: dict[str, list[Row]] = json.loads(kept.read_text()) if kept and kept.exists() else {}

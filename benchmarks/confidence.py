@@ -1,6 +1,7 @@
 """Are stopping rules as often wrong as they say? Searches counted over noises, rules and what is left open.
 
-No part of the default run: 400 searches a line take an hour on two cores. docs/measured/searches.md has the tables.
+No part of the default run: 400 searches a line take an hour on two cores, `--searches 100` a quarter of it.
+docs/measured/searches.md has the tables.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ SETTINGS = (
 )
 
 
-def jobs(quick: bool) -> list[Job]:
+def jobs(quick: bool, searches: int | None = None) -> list[Job]:
     """One job a line."""
+    runs = searches or (QUICK_RUNS if quick else RUNS)
     return [
-        Job(f"{setting.key}, {noise}, K={K}", partial(_count, setting, noise, K, quick))
+        Job(f"{setting.key}, {noise}, K={K}, {runs} searches", partial(_count, setting, noise, K, runs))
         for setting in SETTINGS
         for K in (128, 40)
         for noise in NOISES
@@ -80,14 +82,14 @@ def _three_decimals(value: float) -> str:
     return f"{value:.3f}"
 
 
-def _count(setting: Setting, noise: str, K: int, quick: bool) -> list[Row]:
+def _count(setting: Setting, noise: str, K: int, runs: int) -> list[Row]:
     place = 0 if K == 128 else 1
     problem = Problem(_noise(noise, K), shift=setting.shift, n_anomalies=setting.n_anomalies[place], budget=5.0)
     records = count_errors(
         problem,
         stopping=setting.rule,
         alphas=setting.alphas,
-        runs=QUICK_RUNS if quick else RUNS,
+        runs=runs,
         horizon=HORIZON,
         truth=setting.truth[place],
         jobs=JOBS,

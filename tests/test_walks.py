@@ -1,4 +1,4 @@
-"""How many files one reads to follow a piece of work, and that docs/architecture.md lists them.
+"""How many files one reads to follow a piece of work, and that docs/reference/walks.md lists them.
 
 `python -m tests.test_walks` writes the table of that page anew.
 """
@@ -22,7 +22,7 @@ from tests.service import plants
 from tests.service.service import PLANT, Service, running
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "reference" / "walks.md"
 BEGIN, END = "<!-- walks: made by python -m tests.test_walks -->\n", "<!-- end of walks -->"
 MOST = {"identify": 20, "watch": 25, "a row into the service": 20}
 

@@ -55,7 +55,7 @@ def purpose(file: str) -> str:
 
 
 def table(walks: Mapping[str, Sequence[str]]) -> list[str]:
-    """One row a file, floor by floor, with its place in each walk; for docs/architecture.md."""
+    """One row a file, floor by floor, with its place in each walk; for docs/reference/walks.md."""
     files = sorted(
         {file for walk in walks.values() for file in walk}, key=lambda file: (FLOORS.index(file.split("/")[0]), file)
     )

@@ -15,7 +15,7 @@ from eccaht.version import __version__ as __version__
 
 TYPE_CHECKING = False  # not from typing, whose import takes time in which Ctrl-C is not yet answered
 if TYPE_CHECKING:
-    from eccaht import checks
+    from eccaht import checks, plot
     from eccaht.plants.front.detector import Detector
     from eccaht.plants.front.model import PlantModel as Model
     from eccaht.plants.front.model import calibrate, load_model
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eccaht.streams import covariance, measurements
     from eccaht.streams.covariance import effective_rank, families
     from eccaht.streams.designs import pair_design
-    from eccaht.streams.policies import load_policy, make_policy, policy_names
+    from eccaht.streams.policies import from_ask_tell, load_policy, make_policy, policy_names, register_policy
     from eccaht.streams.problem import Problem
     from eccaht.streams.run.loop import identify, search
     from eccaht.streams.run.world import Simulator
@@ -45,6 +45,7 @@ __all__ = [
     "covariance",
     "effective_rank",
     "families",
+    "from_ask_tell",
     "identify",
     "load_model",
     "load_policy",
@@ -52,7 +53,9 @@ __all__ = [
     "make_policy",
     "measurements",
     "pair_design",
+    "plot",
     "policy_names",
+    "register_policy",
     "search",
 ]
 
@@ -71,6 +74,7 @@ _PLACES = {
     "covariance": "streams.covariance",
     "effective_rank": "streams.covariance",
     "families": "streams.covariance",
+    "from_ask_tell": "streams.policies",
     "identify": "streams.run",
     "load_model": "plants.front",
     "load_policy": "streams.policies",
@@ -78,7 +82,9 @@ _PLACES = {
     "make_policy": "streams.policies",
     "measurements": "streams.measurements",
     "pair_design": "streams.designs",
+    "plot": "plot",
     "policy_names": "streams.policies",
+    "register_policy": "streams.policies",
     "search": "streams.run",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from unittest import SkipTest
 
@@ -205,6 +206,90 @@ def test_a_broken_policy_fails_with_what_is_wrong(kind: type[Policy]) -> None:
             dict(policy_checks())[name](build)
         with pytest.raises(AssertionError):
             check_policy(build)
+
+
+# -- what is declared and not done ---------------------------------------------------------------------
+
+
+def declaring(belief: type[PseudoLikelihood] = PseudoLikelihood, kind: type[Policy] = Policy, **declared: bool) -> Any:
+    """A policy whose belief declares this of itself."""
+
+    def build(problem: Problem, seed: int) -> Policy:
+        believed = belief(problem)
+        believed.can = replace(belief.can, **declared)
+        chooser = Pair(champion_challenger, PairDesign(problem))
+        return kind(problem, Parts(believed, chooser), Never(), rng_for(seed, "own"))
+
+    return build
+
+
+class Absent(PseudoLikelihood):
+    """Takes every reading for one of the usual noise."""
+
+    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:  # noqa: ARG002
+        super().update(c, y)
+
+
+class Overeager(Policy):
+    """Takes a whole vector for nothing."""
+
+    def observe(self, x: Any, *, excess: Any = None) -> None:  # noqa: ARG002
+        self.n_told += 1
+
+
+class Verbose(Policy):
+    def observe(self, x: Any, *, excess: Any = None) -> None:  # noqa: ARG002
+        raise ValueError("no\nwhole vectors")
+
+
+UNDONE = {
+    "whole_vectors": [
+        (declaring(whole_vectors=True), "the check of 'whole_vectors' ended with ValueError: .*"),
+        (declaring(kind=Overeager), "observe must be refused, as is declared by whole_vectors=False, .* accepted"),
+        (declaring(kind=Verbose), r"observe must be refused, .*, in one line, but it says 'no.*whole vectors'"),
+    ],
+    "inflation": [(declaring(Absent), "two readings of inflation 2 do not say what one of inflation 1 does: .*")],
+    "posterior": [(declaring(posterior=True), "confidence must be there, as is declared by posterior")],
+    "exact_lead": [(declaring(exact_lead=True), "lead is not the exact log-likelihood ratio .*: .* instead of .*")],
+    "one_moment": [(declaring(shared_noise=True), "")],
+    "constraints": [(lambda problem, seed: composed(problem.replace(budget=3.0), seed, Rescaled), "ask gave .*")],
+}
+
+
+@pytest.mark.parametrize("check", UNDONE)
+def test_what_is_declared_is_tried(check: str) -> None:
+    """Done as declared, or refused in one line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for build, message in UNDONE[check]:
+            if message:
+                with pytest.raises(CheckFailure, match=f"^{message}$"):
+                    dict(policy_checks())[check](build)
+            else:
+                dict(policy_checks())[check](build)
+        dict(policy_checks())[check](declaring())
+        dict(policy_checks())[check](declaring(inflation=False, shared_noise=False, batches=False))
+
+
+def test_a_problem_that_is_declared_to_be_taken_is_not_refused() -> None:
+    def refuses(problem: Problem, seed: int) -> Policy:
+        if problem.unknown_shift or problem.sizes[0] != problem.sizes[1]:
+            raise ValueError("neither")
+        return make_policy("joint", problem, seed=seed)
+
+    for check in ("open_number", "unknown_shift"):
+        with pytest.raises(CheckFailure, match=rf"^it declares {check}, but refuses such a problem: neither$"):
+            dict(policy_checks())[check](refuses)
+
+    def takes_all(problem: Problem, seed: int) -> Policy:
+        known = problem.replace(n_anomalies=problem.sizes[1], shift=4.0)
+        return make_policy("ecc-aht", known, seed=seed)
+
+    for check in ("open_number", "unknown_shift"):
+        with pytest.raises(
+            CheckFailure, match=r"^a problem of .* must be refused, as is declared, but it is accepted$"
+        ):
+            dict(policy_checks())[check](takes_all)
 
 
 def test_a_policy_that_finds_nothing_fails() -> None:

@@ -40,14 +40,29 @@ def test_a_table_of_decisions_and_a_model(tmp_path: Path, capsys: pytest.Capture
     assert table["a"] == ["yes", "continuous", "0.11", "%", "IQR"]
     assert table["alarm"] == ["yes", "status", "0", "std", "(IQR", "is", "0)"]
     assert table["same"] == ["no", "status", "0", "constant"]
-    assert "3 sensors kept, 2 columns not; 15 windows of 1min, from 2017-09-25 18:00:00" in said.out
+    assert "3 sensors kept, 2 columns not; 15 windows of 1min, from 2017-09-25 18:00 to" in said.out
     assert load_model(tmp_path / "m.eccaht").names == ("a", "b", "alarm")
 
 
 def test_the_length_that_was_chosen_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["calibrate", "--out", str(tmp_path / "m"), "--no-drill", str(history(tmp_path / "h.csv", rows=400))]
     assert run(command) == 0
-    assert "4 sensors kept, 1 columns not; 400 windows of 1s, from 2017-09-25 18:00:00" in capsys.readouterr().out
+    assert "4 sensors kept, 1 column not; 400 windows of 1s, from 2017-09-25 18:00 to" in capsys.readouterr().out
+
+
+def test_a_status_that_no_other_column_predicts_is_left_out_unless_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_hand = np.repeat(np.random.default_rng(0).integers(0, 2, 40), 10).tolist()
+    path = write_csv(tmp_path / "h.csv", ["a", "b", "the mode of P-101"], [*signals(400, 2).T.tolist(), by_hand])
+    command = ["calibrate", str(path), "--out", str(tmp_path / "m"), "--no-drill"]
+    assert run(command) == 0
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 100
+    assert "2 sensors kept, 1 column not" in said
+    assert "no other column predicts this status: the mode of P-101;" in " ".join(said.split())
+    assert run([*command, "--columns", "*,the mode of P-101"]) == 0
+    assert "3 sensors kept, 0 columns not" in capsys.readouterr().out
 
 
 def test_rows_without_times_are_counted_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,7 @@ def ended(command: list[str], when: Callable[[int], bool], number: signal.Signal
         finally:
             process.kill()
     assert process.returncode == 128 + number
-    said = [line for line in err.splitlines() if " cells" not in line]  # how far it was
+    said = [line for line in err.splitlines() if " runs" not in line]  # how far it was
     assert said == [f"eccaht: {WORDS[number]}"]
     return out
 

@@ -42,6 +42,7 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
         ["plant.model", "a.csv"],
     ),
     "compare": (["--covariance", "S.npy"], {"--plot": ".png", "--csv": ".csv"}, ["S.npy"]),
+    "session": (["problem.json"], {"--state": ".state"}, ["problem.json"]),
     "count-errors": (["--model", "plant.model", *SEARCH], {"--plot": ".pdf"}, ["plant.model"]),
 }
 # the same for what a command writes in another of its modes
@@ -68,7 +69,7 @@ DIRECTORIES = {
     "wadi": (["wadi", "plant", "--out"], "fig4b.csv"),
     "water": (["water", "--out"], "history.csv"),
 }
-READ_ONLY = {"policies", "limits"}
+READ_ONLY = {"policies", "limits", "optimal"}
 SERVICE = {"serve", "token", "store"}  # write a store: tests/service looks at them
 
 

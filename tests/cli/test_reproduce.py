@@ -27,7 +27,7 @@ def test_results_are_written_and_found_again(tmp_path: Path, capsys: pytest.Capt
     assert run([*QUICK, "--out", str(out)]) == 0
     said = capsys.readouterr()
     assert said.out.startswith(f"fig5a is complete in {out} (")
-    assert "0 of 3 cells" in said.err
+    assert "0 of 6 runs" in said.err
     files = {path.name for path in (out / "fig5a").iterdir()}
     assert files == {
         ".lock",
@@ -109,7 +109,7 @@ def test_an_interrupt_keeps_what_is_finished(
     with monkeypatch.context() as patch:
         patch.setattr(runner, "_run", interrupted)
         assert run([*QUICK, "--out", str(tmp_path)]) == 130
-    assert capsys.readouterr().err.endswith("cells\neccaht: interrupted\n")
+    assert capsys.readouterr().err.endswith("runs\neccaht: interrupted\n")
     assert len(list((tmp_path / "fig5a" / "cells").iterdir())) == 2
     assert run([*QUICK, "--out", str(tmp_path)]) == 0
     assert len(storage.load(tmp_path, "fig5a").cells) == 3
@@ -125,6 +125,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     with command._shown() as progress:
-        progress(Progress(1, 4, 0, 2, 0.2))
-        progress(Progress(4, 4, 1, 2, 0.9))
+        progress(Progress(1, 4000, 0, 2, 0.2, "fig2"))
+        progress(Progress(4000, 4000, 1, 2, 0.9, "fig2"))
+    assert command._stage(Progress(1, 4000, 0, 2, 0.2, "fig2")) == "1 of 4,000 runs, now fig2"
     assert "tables and figures 1 of 2, time left" in screen.getvalue()

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from types import ModuleType
+    from typing import Any
 
+_threads: list[Any] = []  # what sets the number of threads, once it was asked for
 # the name that is imported: what needs it, the name that pip knows, the extra that installs it
 PACKAGES = {
     "polars": ("reading and writing tables", "polars", "tables"),
@@ -32,6 +34,7 @@ PACKAGES = {
     "uvicorn": ("the service", "uvicorn", "live"),
     "prometheus_client": ("the service", "prometheus-client", "live"),
     "wntr": ("simulating a water network", "wntr", "water"),
+    "gymnasium": ("the environment of a search", "gymnasium", "gym"),
 }
 
 
@@ -65,13 +68,16 @@ def _importer() -> str:
 
 def one_thread() -> AbstractContextManager[object]:
     """Linear algebra on one thread where threadpoolctl is there to say so: small matrices are not worth sharing."""
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError:
-        from contextlib import nullcontext
+    if not _threads:  # once: looking for the libraries takes a millisecond
+        try:
+            from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+        except ImportError:
+            from contextlib import nullcontext
 
-        return nullcontext()
-    return threadpool_limits(1)
+            return nullcontext()
+        _threads.append(ThreadpoolController())
+    limited: AbstractContextManager[object] = _threads[0].limit(limits=1)
+    return limited
 
 
 sys.meta_path.append(_Advice)

@@ -12,7 +12,7 @@ from unittest import SkipTest
 import numpy as np
 
 from eccaht.base.arrays import Array
-from eccaht.checks.suite import require, require_equal, require_near, require_refused
+from eccaht.checks.suite import CheckFailure, require, require_equal, require_near, require_refused
 from eccaht.streams import BudgetWarning, Policy, Problem, Simulator, load_policy
 
 if TYPE_CHECKING:
@@ -152,9 +152,9 @@ def one_moment(build: Build, problem: Problem) -> None:
     y = world.measure(c)
     try:
         policy.tell_many(c[None], [y])
-    except ValueError:  # as a belief of one's own may, which scores one reading at a time
-        require(policy.n_told == 0, "tell_many was refused, but counted")
-        return
+    except ValueError as error:
+        undeclared = "declare Capabilities(shared_noise=False), or define update_together"
+        raise CheckFailure(f"tell_many is refused, but shared_noise is declared: {undeclared} ({error})") from error
     single.tell(c, y)
     turned.tell(c, y)
     require_near(policy.scores, single.scores, "tell_many of one reading is not tell")

@@ -19,6 +19,17 @@ from eccaht.checks.batches import (
     saved_and_loaded,
     unavailable,
 )
+from eccaht.checks.capabilities import (
+    constraints,
+    exact_lead,
+    inflation,
+    open_number,
+    posterior,
+    unknown_shift,
+    whole_vectors,
+)
+from eccaht.checks.sound import require_measurement as require_measurement
+from eccaht.checks.sound import require_sound as require_sound
 from eccaht.checks.suite import (
     Check,
     CheckFailure,
@@ -44,6 +55,8 @@ def check_policy(
     build: Build | str, *, problem: Problem | None = None, skip: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Check a policy: build(problem, seed) makes it; a name of the catalogue will do.
+
+    What it declares in `can` is tried, and what it declares that it cannot do must be refused in one line.
 
     problem: the one to check it on; by default 32 correlated streams, or independent ones if the policy refuses those.
     skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
@@ -114,15 +127,6 @@ def _constraint(build: Build, problem: Problem) -> None:
     """Every measurement is allowed by the problem."""
     for step, (c, _) in enumerate(_run(build(problem, 0), Simulator(problem), 2 * _STEPS), 1):
         require_measurement(c, problem, f"at step {step}")
-
-
-def require_measurement(c: Array, problem: Problem, when: str = "") -> None:
-    require(c.shape == (problem.size,), f"ask gave shape {c.shape} {when}, but there are {problem.size} streams")
-    require(np.isfinite(c).all(), f"ask gave a weight that is not finite {when}")
-    norm = float(np.abs(c).sum())
-    require(norm > 0.0, f"ask gave weights that are all zero {when}")
-    within = problem.measurements
-    require(within.allows(c), f"ask gave weights of |c|_1 = {norm:.6g} {when} that {within!r} does not allow")
 
 
 def _ask_twice(build: Build, problem: Problem) -> None:
@@ -208,28 +212,6 @@ def _tell_any(build: Build, problem: Problem) -> None:
             raise CheckFailure(f"tell refuses weights that were not asked for: {error}") from error
         require(policy.n_told == count, f"n_told is {policy.n_told} after {count} readings")
         require_sound(policy)
-
-
-def require_sound(policy: Policy) -> None:
-    problem, decision = policy.problem, policy.decision
-    require_measurement(policy.ask(), problem)
-    least, most = problem.sizes
-    number = str(least) if least == most else f"{least} to {most}"
-    whole = decision.ndim == 1 and np.issubdtype(decision.dtype, np.integer)
-    require(whole, f"decision must be a vector of whole numbers, not {decision!r}")
-    require(least <= decision.size <= most, f"decision names {decision.size} streams, but {number} are anomalous")
-    inside = decision.size == 0 or (decision[0] >= 0 and decision[-1] < problem.size)
-    rising = inside and (np.diff(decision) > 0).all()
-    require(rising, f"decision must be sorted, distinct and below {problem.size}: {decision}")
-    require(policy.scores.shape == (problem.size,), f"scores have shape {policy.scores.shape}, not ({problem.size},)")
-    require(not np.isnan(policy.scores).any() and not np.isnan(policy.lead), "scores or lead are NaN")
-    beliefs, slack = policy.beliefs, 1e-6
-    probable = beliefs.shape == (problem.size,) and (beliefs >= -slack).all() and (beliefs <= 1 + slack).all()
-    require(probable, f"beliefs must be {problem.size} probabilities, not {beliefs}")
-    require(isinstance(policy.should_stop(), bool | np.bool_), f"should_stop gave {policy.should_stop()!r}, not a bool")
-    if (confidence := policy.confidence) is not None:
-        p = confidence.probability
-        require(-slack <= p <= 1 + slack, f"the confidence is {p}, which is no probability")
 
 
 def _decision(build: Build, problem: Problem) -> None:
@@ -342,4 +324,5 @@ _CHECKS = by_name(
     *(_same_seed, _constraint, _ask_twice, _reading, _tell_any, _inputs, _decision, _relabelling, _saving),
     *(_bad_readings, _strong_anomalies),
     *(batches, late_readings, unavailable, one_moment),
+    *(whole_vectors, open_number, unknown_shift, posterior, exact_lead, inflation, constraints),
 )

@@ -54,10 +54,12 @@ def require_near(found: Any, expected: Any, message: str, tolerance: float = 1e-
 
 
 def require_refused(act: Callable[[], object], message: str, kind: type[Exception] = ValueError) -> None:
-    """Fail unless the call raises this kind of error."""
+    """Fail unless the call raises this kind of error, with a message of one line."""
     try:
         act()
-    except kind:
+    except kind as error:
+        if not str(error).strip() or "\n" in str(error):
+            raise CheckFailure(f"{message}, in one line, but it says {str(error)!r:.80}") from error
         return
     except Exception as error:
         raise CheckFailure(f"{message}, but it raises {type(error).__name__}: {error}") from error

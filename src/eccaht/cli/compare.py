@@ -13,6 +13,7 @@ from rich.text import Text
 
 from eccaht.base.arrays import as_number
 from eccaht.cli import output as common
+from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.noise import check_memory, family_noise, given, read_covariance
 from eccaht.cli.output import (
     STREAMS,
@@ -47,6 +48,7 @@ def compare(
     shift: Annotated[str, option(None, "Size of an anomaly (noise of a stream: 1), or K of them with commas.")] = "3",
     budget: common.Budget = 5.0,
     policies: Annotated[str, option("NAMES", "Names with commas between, or all.")] = "all",
+    import_: Imports = None,
     runs: common.Runs = 20,
     horizon: Annotated[int, option("N", "Measurements in a run.", min=1)] = 500,
     seed: common.Seed = 0,
@@ -63,6 +65,7 @@ def compare(
     these defaults it takes about twenty seconds on two cores. A run of joint, joint-pair or exact ends
     once its set is right and leads every swap by 50 nats; the rest of its measurements count as right.
     """
+    import_policies(import_)
     options = {} if regularize is None else {"regularize": as_number(regularize, "--regularize")}
     shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
     check_outputs({"--plot": plot, "--csv": csv}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})

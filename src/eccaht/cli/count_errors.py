@@ -10,6 +10,7 @@ import typer
 
 from eccaht.base.statistics import Estimate
 from eccaht.cli import output as common
+from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.noise import check_memory, given, noise_problem
 from eccaht.cli.output import (
     PLOTS,
@@ -42,6 +43,7 @@ def count_errors(
     alpha_mix: common.AlphaMix = None,
     budget: common.Budget = 5.0,
     policy: common.PolicyName = "joint",
+    import_: Imports = None,
     stopping: Annotated[str, option("RULE", "posterior, glr or gap.")] = "posterior",
     alpha: Annotated[str, option("LIST", "Error levels with commas between.")] = "0.05,0.01",
     truly: Annotated[int | None, option("N", "Simulate so many, where a range is given.")] = None,
@@ -60,6 +62,7 @@ def count_errors(
     model is taken to be right: 'eccaht diagnose' says whether your history agrees. The same command gives the same
     numbers on any number of processes.
     """
+    import_policies(import_)
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
     wrong = f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"
     levels = error_counts.check_alphas(parse_list(alpha, float, wrong))

@@ -33,7 +33,9 @@ COMMANDS = {
     "calibrate": "Turn a history of normal operation into a model.",
     "diagnose": "Check whether a model can carry a search by sums, and what to do.",
     "drill": "Estimate how well faults would be found, on your own quiet data.",
+    "session": "Let another program drive a search, by JSON lines on stdin and stdout.",
     "limits": "Say how few measurements any search could need.",
+    "optimal": "Say how near searches come to the best search there is, on small problems.",
     "count-errors": "Count how often a stopping rule errs on your problem.",
     "identify": "Name the sensors that are wrong, with the evidence.",
     "watch": "Watch a plant round the clock and report what goes wrong.",
@@ -89,7 +91,7 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Find which few of many correlated sensor streams are anomalous with as few measurements as possible."""
+    """Names the few sensors that are wrong among many correlated ones, since when, and with what confidence."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

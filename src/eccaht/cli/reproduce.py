@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
+from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import Jobs, Seed, note, option, shown_progress, writable_directory
 from eccaht.research.paper import runner
 from eccaht.research.paper.catalogue import EXPERIMENTS, beside, choose
@@ -30,6 +31,7 @@ def reproduce(
     with_: Annotated[
         str | None, option("NAMES", "Policies to show beside the paper's, as joint; with commas between.", "--with")
     ] = None,
+    import_: Imports = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     backend: Annotated[
@@ -44,6 +46,7 @@ def reproduce(
     was interrupted, or killed, goes on where it was; what is complete is not run again. The numbers do not depend on
     the number of processes or on where they run. What --with adds is kept, and shown from then on.
     """
+    import_policies(import_)
     if not experiments:
         raise ValueError(f"name what to reproduce: all, {', '.join(EXPERIMENTS)}")
     chosen = choose(experiments)
@@ -54,7 +57,7 @@ def reproduce(
         raise ValueError("--backend dask needs the address of a scheduler: add --scheduler ADDR")
     if backend != "dask" and scheduler is not None:
         raise ValueError("--scheduler is for the dask backend: add --backend dask")
-    chosen = beside(chosen, [] if with_ is None else [name.strip() for name in with_.split(",")])
+    chosen = beside(chosen, [] if with_ is None else [name.strip() for name in with_.split(",")], note)
     files = [str(path) for experiment in chosen for path in runner.files(Path(), experiment)]
     directory, start = writable_directory(out, files=files), monotonic()
     many: dict[str, Any] = {"runs": runs or _RUNS, "seed": seed, "jobs": jobs or cpu_count(), "note": note}
@@ -83,9 +86,9 @@ class _Lines:
         self._start, self._last, self._stage = monotonic(), monotonic(), ""
 
     def __call__(self, now: Progress) -> None:
-        if now.cells == now.of_cells and now.finished == now.of_finished:
+        if now.runs == now.of_runs and now.finished == now.of_finished:
             return
-        time, stage = monotonic(), "figures" if now.cells == now.of_cells else "cells"
+        time, stage = monotonic(), "figures" if now.runs == now.of_runs else "runs"
         if stage == self._stage and time - self._last < _EVERY:
             return
         self._last, self._stage = time, stage
@@ -95,6 +98,6 @@ class _Lines:
 
 
 def _stage(now: Progress) -> str:
-    if now.cells < now.of_cells:
-        return f"{now.cells} of {now.of_cells} cells"
+    if now.runs < now.of_runs:
+        return f"{now.runs:,} of {now.of_runs:,} runs" + f", now {now.experiment}" * bool(now.experiment)
     return f"tables and figures {now.finished} of {now.of_finished}"

@@ -11,6 +11,7 @@ import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.base.clock import parse_duration, show_duration
+from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import (
     Budget,
     Estimator,
@@ -45,6 +46,7 @@ def water(
     budget: Budget = 5.0,
     estimator: Estimator = "ledoit-wolf",
     policies: Policies = None,
+    import_: Imports = None,
     format: Annotated[Literal["csv", "parquet"], option(None, "Of the data files.")] = "csv",
     seed: Annotated[int, option("N", "Another seed is another world.", min=0)] = 0,
     jobs: Jobs = None,
@@ -55,6 +57,7 @@ def water(
     EPANET's Net3 with random demand gives pressures, flows and tank levels. DIR receives the history, the data with
     attacks and their truth, the model, tables and a figure. Needs the extra: pip install 'eccaht[water]'.
     """
+    import_policies(import_)
     seconds = check_step(parse_duration(step, "step"))
     length = seconds if window is None else parse_duration(window, "window")
     check_estimator(estimator)

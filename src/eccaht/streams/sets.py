@@ -15,7 +15,7 @@ from eccaht.base.arrays import Array, Index, whole_numbers
 
 __all__ = ["Hypotheses", "SetPrior"]
 
-_NEVER = 1e-7  # a weighted set less probable than this is left out
+NEVER = 1e-7  # a weighted set less probable than this is left out
 
 Floating = NDArray[np.float32] | Array
 
@@ -42,6 +42,8 @@ class SetPrior:
         share = self.log_prior + gammaln(most - sizes + 1)
         with np.errstate(invalid="ignore"):  # log-odds of an EMPTY slot, by the size of the rest
             self._empty, self._empty_in_set = share[:-1] - share[1:], self.log_prior[:-1] - self.log_prior[1:]
+        # none where no slot may be EMPTY
+        self.odds_in_row, self.odds_in_set = (a[: 0 if self.fixed else None] for a in (self._empty, self._empty_in_set))
         self._keys: Index | None = None
 
     def log_prior_of(self, sets: Index) -> Array:
@@ -93,16 +95,28 @@ class SetPrior:
             log_weights[:, -1] += np.where(rest >= self.least, odds[rest], 0.0)
 
     def keys(self, sets: Index) -> Index:
-        """One number a row that does not depend on the order of its slots (64 random bits a stream, added up)."""
+        """One number a row that does not depend on the order of its slots (64 random bits a stream, added up).
+
+        Of a vector, the bits of each stream.
+        """
         if self._keys is None:
             bits = np.random.default_rng(self.n_streams).integers(np.iinfo(np.int64).max, size=self.n_streams + 1)
             self._keys = bits.astype(np.int64)
-        return self._keys[sets].sum(axis=1)
+        return self._keys[sets].sum(axis=1) if sets.ndim > 1 else self._keys[sets]
 
     def distinct(self, sets: Index) -> tuple[Index, Array]:
         """The different sets among the rows, and the share of rows that hold each."""
         _, first, counts = np.unique(self.keys(sets), return_index=True, return_counts=True)
         return sets[first], counts / len(sets)
+
+    def once(self, sets: Index) -> Index:
+        """The different sets among the rows, in the order of `distinct`."""
+        keys = self.keys(sets)
+        order = keys.argsort(kind="stable")
+        ordered = keys[order]
+        first = np.ones(keys.size, dtype=bool)
+        np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+        return sets[order[first]]
 
     def others(self, sets: Index, members: Index) -> Index:
         """The rows that are not the set `members`."""
@@ -158,7 +172,7 @@ class Hypotheses(NamedTuple):
     @classmethod
     def of_slots(cls, rest: Index, chances: NDArray[np.floating], rest_shifts: Array, shifts: Array) -> Hypotheses:
         """Each row with all streams that may join it, their probabilities and shifts (N, K + 1)."""
-        row, stream = np.nonzero(chances > _NEVER)
+        row, stream = np.nonzero(chances > NEVER)
         chance = chances[row, stream].astype(float)
         return cls(rest, rest_shifts, row, stream, shifts[row, stream], chance / chance.sum())
 
@@ -170,6 +184,6 @@ class Hypotheses(NamedTuple):
 
     def doubt(self, prior: SetPrior) -> float:
         """The probability of all sets but the first row's most probable one."""
-        keys = prior.keys(self.rest)[self.row] + prior.keys(self.stream[:, None])
+        keys = prior.keys(self.rest)[self.row] + prior.keys(self.stream)
         first = int((self.chance * (self.row == self.row[0])).argmax())
         return float(self.chance[keys != keys[first]].sum())

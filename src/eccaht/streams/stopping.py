@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from eccaht.base.arrays import as_count
-from eccaht.streams.posterior import Capabilities, Joint
+from eccaht.streams.posterior import Capabilities, Enumeration, Joint
 from eccaht.streams.problem import Problem
 
 __all__ = ["Gap", "LikelihoodRatio", "PosteriorProbability"]
@@ -104,6 +104,32 @@ class LikelihoodRatio:
 
 
 @dataclass(frozen=True)
+class UnionBound:
+    """Stop when the most likely set is log((M - 1) / alpha) nats more likely than each of the M - 1 others.
+
+    The boundary of the paper's revision: the same for every rival, where `LikelihoodRatio` asks less of near
+    ones. Guarantee: for any true set, the decision is wrong with probability at most alpha (Ville's inequality for
+    each rival, and their sum). All sets are enumerated.
+
+    after: no reading up to this one stops the search.
+    """
+
+    alpha: float
+    belief: Joint
+    after: int = 0
+
+    @property
+    def boundary(self) -> float:
+        return math.log((self.belief.n_sets - 1) / self.alpha)
+
+    def met(self, lead: float, n_told: int) -> bool:
+        if n_told <= self.after or lead < self.boundary:
+            return False
+        assert isinstance(self.belief.posterior, Enumeration)
+        return self.belief.posterior.lead_over_all() >= self.boundary
+
+
+@dataclass(frozen=True)
 class Horizon:
     """Stop after a fixed number of readings. It gives no bound on the error."""
 
@@ -132,8 +158,8 @@ def stopping_rule(
 ) -> StoppingRule:
     """Return the rule that `stopping=...` names.
 
-    "posterior", "glr", "gap", "own", a number of measurements, or None for never. own: the rule of the algorithm's own
-    source; can: what the policy can do; belief: its belief, a `Joint` if it can tell the posterior of sets.
+    "posterior", "glr", "union", "gap", "own", a number of measurements, or None for never. own: the rule of the
+    algorithm's own source; can: what the policy can do; belief: its belief, a `Joint` if it knows that of sets.
 
     >>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], shift=1.0, n_anomalies=1, budget=1.0)
     >>> round(stopping_rule("gap", 0.05, problem).beta, 3)
@@ -147,6 +173,8 @@ def stopping_rule(
     if can.posterior:
         rules["posterior"] = PosteriorProbability(alpha, belief, margin=1.0 if fixed else _OPEN_MARGIN)
         rules["glr"] = LikelihoodRatio(alpha, belief)
+        if isinstance(belief.posterior, Enumeration):
+            rules["union"] = UnionBound(alpha, belief)
     if can.log_odds and fixed:
         rules["gap"] = Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
     if own is not None:
@@ -160,7 +188,9 @@ def stopping_rule(
         raise ValueError(f"stopping='gap' needs scores that are log-likelihood ratios, not means: {choices}")
     if option == "own":
         raise ValueError(f"this policy has no stopping rule of its own: {choices}")
-    if option in ("posterior", "glr"):
+    if option == "union" and can.posterior:
+        raise ValueError(f"stopping='union' needs all sets enumerated, as exact does: {choices}")
+    if option in ("posterior", "glr", "union"):
         raise ValueError(
             f"stopping={option!r} needs the posterior of whole sets, which joint and exact keep: here {choices}"
         )

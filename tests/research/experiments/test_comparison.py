@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
@@ -19,10 +20,13 @@ from eccaht.base.presentation.style import NEUTRAL
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import bca_interval
 from eccaht.research.experiments import comparison
+from eccaht.research.experiments import looks as module_of_looks
 from eccaht.research.experiments.comparison import Records, Run, compare, refusal, run_policy, summarise
-from eccaht.research.experiments.figures import TOGETHER, draw_comparison, policy_style
+from eccaht.research.experiments.figures import TOGETHER, draw_comparison
+from eccaht.research.experiments.looks import looks, policy_style, shown_name
 from eccaht.research.experiments.workers import unpacked
 from eccaht.streams.covariance import Dense
+from eccaht.streams.policies.catalogue import BUILT_IN
 from eccaht.streams.run.world import Reading
 from tests.checks.covariances import EXAMPLES
 
@@ -54,7 +58,8 @@ def everything() -> Records:
 def test_hits_are_those_of_the_library(name: str, everything: Records) -> None:
     for run in range(RUNS):
         world = Simulator(problem(), seed=(SEED, run), names=[name])
-        policy = make_policy(name, problem(), seed=(SEED, run), stopping=None)
+        truth = {"anomalies": world.anomalies.tolist()} if name == "oracle-design" else {}
+        policy = make_policy(name, problem(), seed=(SEED, run), stopping=None, **truth)
         expected = []
         for _ in range(HORIZON):
             c = policy.ask()
@@ -238,7 +243,7 @@ def test_lines_are_mean_f1_and_bands_their_intervals() -> None:
     bands = [item for item in ax.collections if isinstance(item, PolyCollection)]
     assert len(bands) == len(ax.lines) == 2
     for line, band in zip(ax.lines, bands, strict=True):
-        f1 = data.f1(str(line.get_label()))
+        f1 = data.f1(str(line.get_label()).split()[0])
         assert_array_equal(line.get_xdata(), np.arange(1, 41))
         assert_array_equal(line.get_ydata(), f1.mean(axis=0))
         low, high = bca_interval(f1, rng=rng_for(SEED, "bootstrap"))
@@ -295,16 +300,34 @@ def test_many_policies_have_a_panel_each_with_one_band_and_all_others_in_grey() 
         assert sum(isinstance(item, PolyCollection) for item in ax.collections) == 1
 
 
-def test_every_policy_has_a_style_of_its_own() -> None:
-    styles = [policy_style(name) for name in policy_names()]
-    assert len(set(styles)) == len(styles)
+def test_every_policy_has_a_look_of_its_own_even_without_colours() -> None:
+    known = module_of_looks._KNOWN
+    assert len({look.form for look in known.values()}) == len(known)
+    assert {*BUILT_IN} <= {*known}
+    for own in ([], ["mine", "my-second", "my-third"]):
+        found = looks([*policy_names(), *own])
+        assert len({look.form for look in found.values()}) == len(found)
+        assert [look for name, look in found.items() if name not in own] == [*looks(policy_names()).values()]
 
 
-def test_a_style_is_the_names_alone() -> None:
+def test_policies_that_users_bring_have_colours_that_no_other_of_the_figure_has() -> None:
+    for names in (["mine", "ecc-aht", "joint"], ["ecc-aht", "my-third", "my-second", "mine"]):
+        found = looks(names)
+        assert list(found) == names
+        assert len({look.colour for look in found.values()}) == len(names)
+        assert looks(reversed(names)) == found
+
+
+def test_a_look_is_the_names_alone() -> None:
     assert policy_style("ecc-aht") == ("#0072B2", "-")
-    assert policy_style("something new") == policy_style("something new")
     drawn: dict[object, object] = {}
     for names in (["round-robin", "ecc-aht"], ["ecc-aht", "ttts", "new"]):
-        for line in draw_comparison(fabricated(10, 2, names)).axes[0].lines:
-            style = (line.get_color(), line.get_linestyle())
-            assert drawn.setdefault(line.get_label(), style) == style == policy_style(str(line.get_label()))
+        for name, line in zip(sorted(names), sorted_lines(draw_comparison(fabricated(10, 2, names))), strict=True):
+            look = looks([name])[name]
+            assert line.get_label() == shown_name(name)
+            assert (line.get_color(), line.get_linestyle(), line.get_marker()) == (look.colour, *look.form)
+            assert drawn.setdefault(name, look) == look
+
+
+def sorted_lines(figure: Figure) -> list[Line2D]:
+    return sorted(figure.axes[0].lines, key=lambda line: str(line.get_label()))

@@ -198,6 +198,7 @@ def test_records_survive_as_rows() -> None:
     assert table["begun"].tolist() == ["1;0", ""]
 
 
+@pytest.mark.slow
 def test_all_find_what_breaks_a_correlation(tmp_path: Path) -> None:
     write_batadal(tmp_path / "batadal")
     write_skab(tmp_path / "skab")

@@ -248,6 +248,7 @@ def test_our_method_takes_part(entities: list[Entity], monkeypatch: pytest.Monke
     assert {trial.sure for trial in rival} == {None}
 
 
+@pytest.mark.slow
 def test_our_method_finds_moved_metrics_and_seldom_names_in_quiet_stretches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

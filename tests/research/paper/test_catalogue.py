@@ -10,7 +10,9 @@ import pytest
 
 from eccaht import effective_rank, make_policy
 from eccaht.research.experiments.comparison import refusal
-from eccaht.research.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, Experiment, beside, choose
+from eccaht.research.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, beside, choose
+from eccaht.research.paper.experiment import Experiment
+from eccaht.research.paper.revised import REVISED
 
 IDS = ["fig1", "fig2", "fig3a", "fig3b", "fig5a", "fig5b", "fig5c", *(f"fig{k}" for k in range(6, 27))]
 IDS += ["table1", "stopping", "asymptotics"]
@@ -27,7 +29,7 @@ RANKS = {
 
 
 def test_every_experiment_but_those_on_wadi_is_there() -> None:
-    assert sorted(EXPERIMENTS) == sorted(IDS)
+    assert sorted(EXPERIMENTS) == sorted([*IDS, *(experiment.id for experiment in REVISED)])
     assert all(experiment.id == id for id, experiment in EXPERIMENTS.items())
 
 
@@ -37,10 +39,12 @@ def test_every_setting_is_a_problem_to_which_every_policy_applies(experiment: Ex
         problem = setting.problem()
         for policy in experiment.policies:
             options = {**setting.options, **experiment.policy_options.get(policy, {})}
-            rule = {name: options.pop(name) for name in ("stopping", "alpha", "alphas") if name in options}
-            assert refusal(policy, problem, **options) is None
+            others = ("stopping", "alpha", "alphas", "anomalies", "policy")  # no options of the algorithm
+            rule = {name: options.pop(name) for name in others if name in options}
+            name = experiment.policy_of(policy)
+            assert refusal(name, problem, **options) is None
             if "stopping" in rule:
-                make_policy(policy, problem, **rule)
+                make_policy(name, problem, stopping=rule["stopping"], alpha=rule["alpha"])
     json.dumps(experiment.as_dict(), allow_nan=False)
 
 
@@ -114,14 +118,14 @@ def test_effective_ranks_are_those_of_the_paper() -> None:
 
 
 def test_unknown_ids_are_refused_with_the_nearest() -> None:
-    assert choose(["all"]) == list(EXPERIMENTS.values())
+    assert choose(["all", "revised"]) == list(EXPERIMENTS.values())
     with pytest.raises(ValueError, match="unknown experiment 'fgi5a': did you mean 'fig5a'"):
         choose(["fig2", "fgi5a"])
 
 
 def test_joint_can_be_added_wherever_policies_are_compared() -> None:
     for plain, wider in zip(EXPERIMENTS.values(), beside(EXPERIMENTS.values(), ["joint", "joint"]), strict=True):
-        assert wider.added == (() if plain.id in ("fig1", "table1", "stopping", "asymptotics") else ("joint",))
+        assert wider.added == (("joint",) if plain.compares else ())
         assert wider.policies == plain.policies
         assert wider.as_dict() == plain.as_dict()
     assert beside(choose(["fig10"]), ["ttts"]) == choose(["fig10"])

@@ -22,8 +22,9 @@ from eccaht.base.presentation.style import save_figure
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import Delay, delay, estimate, first_reached, reached_for_good
 from eccaht.research.experiments.comparison import compare
-from eccaht.research.experiments.figures import policy_style
-from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment, Setting
+from eccaht.research.experiments.looks import looks, policy_style, shown_name
+from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.experiment import Experiment, Setting
 from eccaht.research.paper.figures import draw
 from eccaht.research.paper.results import Results
 
@@ -87,10 +88,11 @@ def test_curves_are_the_means_of_each_setting(id: str) -> None:
     assert len(figure.axes) == len(results.experiment.settings)
     for k, ax in enumerate(figure.axes):
         assert len([item for item in ax.collections if isinstance(item, PolyCollection)]) == len(ax.lines)
-        assert {str(line.get_label()).split("\n")[0] for line in ax.lines} == {*results.experiment.policies}
+        named = {shown_name(name): name for name in results.experiment.policies}
+        assert {str(line.get_label()).split("\n")[0] for line in ax.lines} == {*named}
         for line in ax.lines:
             steps, mean = points(line).T
-            f1 = results.f1(k, str(line.get_label()).split("\n")[0])
+            f1 = results.f1(k, named[str(line.get_label()).split("\n")[0]])
             assert_array_equal(mean, f1[:, steps.astype(int) - 1].mean(axis=0))
 
 
@@ -100,14 +102,17 @@ def test_the_legend_counts_runs_that_never_stay() -> None:
     said = dict(text.get_text().split("\n", 1) for text in legend.get_texts())
     for name in results.experiment.policies:
         never = [measured(results, k, name, 1).censored for k in (0, 1)]
-        assert said[name] == (f"(a) {never[0]}/6, (b) {never[1]}/6 never" if any(never) else "all arrive")
+        assert said[shown_name(name)] == (f"(a) {never[0]}/6, (b) {never[1]}/6 never" if any(never) else "all arrive")
 
 
 def test_where_every_run_arrives_the_legend_says_so_once() -> None:
     experiment = replace(EXPERIMENTS["fig5a"], horizon=10)
     results = Results(experiment, SEED, {(0, name): np.full((2, 10), 3, dtype=np.int32) for name in POLICIES})
     (legend,) = draw(results).legends
-    assert [text.get_text() for text in legend.get_texts()] == [*POLICIES, "every run reaches\nF1 ≥ 0.95 for good"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *map(shown_name, POLICIES),
+        "every run reaches\nF1 ≥ 0.95 for good",
+    ]
 
 
 # -- sweeps --------------------------------------------------------------------------------------------
@@ -249,6 +254,25 @@ def test_a_policy_has_one_colour_in_every_kind() -> None:
             figure = draw(fabricated(replace(experiment, settings=experiment.settings[:3]), 2))
             drawn = {line.get_color() for ax in figure.axes for line in ax.lines if line.get_gid() != "horizon"}
             assert drawn == {policy_style(name)[0]}, (name, id)
+
+
+def look_of(line: Line2D) -> tuple[Any, ...]:
+    face = line.get_markerfacecolor() == "white"
+    return line.get_color(), line.get_linestyle(), line.get_marker(), face, line.get_markersize()
+
+
+@pytest.mark.parametrize("experiment", DRAWN, ids=lambda experiment: experiment.id)
+def test_no_two_policies_of_a_figure_look_the_same(experiment: Experiment) -> None:
+    """With joint beside the paper's, by colour; and by dash and marker for those who see no colours."""
+    shown = experiment.beside("joint", "joint-pair").shown
+    found = looks(shown)
+    assert len({look.colour for look in found.values()}) == len(shown)
+    assert len({look.form for look in found.values()}) == len(shown)
+    small = replace(experiment, horizon=20, settings=experiment.settings[:2]).beside("joint", "joint-pair")
+    figure = draw(fabricated(small, 2))
+    entries = [line for line in figure.legends[0].legend_handles if isinstance(line, Line2D)]
+    drawn = [look_of(line) for line in entries if line.get_linestyle() != "None" or line.get_marker() != "None"]
+    assert len(set(drawn)) == len(drawn) >= len(shown)
 
 
 @pytest.mark.parametrize("id", ["fig1", "table1"])

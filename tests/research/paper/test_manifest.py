@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from eccaht.base.files import locked
 from eccaht.cli.main import run as command
 from eccaht.research.paper import figures, runner, storage
-from eccaht.research.paper.catalogue import Experiment, Setting
+from eccaht.research.paper.experiment import Experiment, Setting
 from eccaht.research.paper.runner import reproduce
 
 SMALL = Experiment(

@@ -21,7 +21,8 @@ from numpy.testing import assert_array_equal
 from eccaht.base.files import NotWritten
 from eccaht.research.experiments.comparison import compare, curve_steps
 from eccaht.research.paper import figures, runner, storage
-from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment, Setting
+from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.experiment import Experiment, Setting
 from eccaht.research.paper.runner import Progress, reproduce
 from tests.base.test_files import full_disk
 from tests.checks.held import held_after
@@ -52,6 +53,7 @@ RULES = [
         policies=("ecc-aht",),
         horizon=1000,
         policy_options=EXPERIMENTS[id].policy_options,
+        searches=EXPERIMENTS[id].searches,
     )
     for id in ("stopping", "asymptotics")
 ]
@@ -164,7 +166,10 @@ def test_two_processes_write_the_same_tables(whole: Path, tmp_path: Path) -> Non
     reported = run(tmp_path, jobs=2)
     assert tables(tmp_path) == tables(whole)
     assert reported[0].share == 0
-    assert reported[-1] == Progress(10, 10, 6, 6, 1.0)
+    runs = sum(len(experiment.cells) * experiment.repeats(RUNS) for experiment in ALL)
+    assert reported[-1]._replace(experiment="") == Progress(runs, runs, 6, 6, 1.0)
+    assert {now.experiment for now in reported} == {"", *(e.id for e in ALL if e.cells)}
+    assert [now.runs for now in reported] == sorted(now.runs for now in reported)
     assert [now.share for now in reported] == sorted(now.share for now in reported)
 
 
@@ -215,7 +220,7 @@ def test_added_policies_leave_everything_else_as_it_was(
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "small").glob("cells/*")}
     wider = SMALL.beside("joint", "ecc-aht")
     assert (wider.policies, wider.added) == (SMALL.policies, ("joint",))
-    assert run(tmp_path, wider)[-1].of_cells == 6
+    assert run(tmp_path, wider)[-1].of_runs == 6 * RUNS
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
     assert (tmp_path / "small" / "spec.json").read_bytes() == (whole / "small" / "spec.json").read_bytes()
     results = storage.load(tmp_path, "small")

@@ -1,5 +1,8 @@
 """The families are those of the paper, entry by entry, and have the effective ranks of its table 1."""
 
+import re
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -96,3 +99,41 @@ def test_effective_rank_of_a_large_structured_covariance_forms_no_matrix() -> No
     share = np.array([top, rest]) / size
     entropy = -(share[0] * np.log(share[0]) + (size - 1) * share[1] * np.log(share[1]))
     assert_allclose(effective_rank(families.equicorrelation(size, rho)), np.exp(entropy), rtol=1e-9)
+
+
+FIRST = "the number of streams comes first, as in families"
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "kronecker, the number of streams first": (
+        lambda: families.kronecker(128, 0.8),  # type: ignore[arg-type]
+        "kronecker needs rho and the shape of a grid, not 128 and 0.8: "
+        "call it as families.kronecker(0.8, (16, 8)) for 128 streams",
+    ),
+    "kronecker, a number for the shape": (
+        lambda: families.kronecker(0.5, 90),  # type: ignore[arg-type]
+        "call it as families.kronecker(0.8, (10, 9)) for 90 streams",
+    ),
+    "kronecker, three sides": (
+        lambda: families.kronecker(0.5, (4, 2, 2)),  # type: ignore[arg-type]
+        "call it as families.kronecker(0.8, (16, 8)) for 128 streams",
+    ),
+    "kronecker, half a side": (
+        lambda: families.kronecker(0.5, (0.5, 4)),  # type: ignore[arg-type]
+        "a side of the shape must be a whole number of at least 1, not 0.5",
+    ),
+    "toeplitz, rho first": (lambda: families.toeplitz(0.8, 128), f"{FIRST}.toeplitz(128, 0.8)"),  # type: ignore[arg-type]
+    "rbf, rho first": (lambda: families.rbf(0.8, 128), f"{FIRST}.rbf(128, rho=0.8)"),  # type: ignore[arg-type]
+    "rbf without rho": (lambda: families.rbf(128), "call it as families.rbf(128, rho=0.8)"),
+    "rbf, rho too large": (lambda: families.rbf(128, rho=1.5), "rho must lie between -1 and 1, not 1.5"),
+    "circulant, rho too large": (
+        lambda: families.circulant(128, 1.5),
+        "rho must lie strictly between -1 and 1, not 1.5",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_natural_mistakes_are_answered_by_how_to_call_it(mistake: str) -> None:
+    call, answer = MISTAKES[mistake]
+    with pytest.raises(ValueError, match=re.escape(answer)) as error:
+        call()
+    assert "\n" not in str(error.value)

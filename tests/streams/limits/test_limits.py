@@ -18,7 +18,7 @@ from eccaht.streams.limits import rivals as rivals_module
 from eccaht.streams.limits.mixture import best_action, best_mix
 from eccaht.streams.limits.rates import diagonal_rate, gamma_star, gamma_stars, least_measurements
 from eccaht.streams.limits.rivals import hardest_rivals
-from eccaht.streams.limits.summary import entropy_bound, limits
+from eccaht.streams.limits.summary import capacity_bound, entropy_bound, limits
 from eccaht.streams.sets import SetPrior
 from eccaht.streams.shifts import UnknownShift
 
@@ -285,15 +285,33 @@ def test_the_prior_ratio_and_the_entropy_are_those_of_the_enumerated_sets() -> N
         widest = max(
             float((a - b) @ np.linalg.solve(S, a - b)) / 4.0 for a, b in combinations([np.array(v) for v in x], 2)
         )
-        assert bound.any_reading >= 0.5 * math.log(1.0 + widest) - 1e-12
+        assert bound.any_reading >= capacity_bound(math.sqrt(widest)) - 1e-12
         assert 0.0 < bound.needed < bound.entropy
 
 
 def test_a_reading_after_others_can_say_more_than_the_first() -> None:
     """The prior ratio bounds plans made in advance; a search that has narrowed the set down may do better."""
     bound = entropy_bound(Problem(np.eye(64), shift=3.0, n_anomalies=1, budget=5.0))
-    between_two = 0.5 * math.log(1.0 + 2.0 * 9.0 / 4.0)  # two sets left, each as likely
-    assert bound.first_reading < between_two <= bound.any_reading + 1e-12
+    between_two = information(np.array([0.0, math.sqrt(2.0) * 3.0]), np.full(2, 0.5))  # two sets left, each as likely
+    assert bound.first_reading < between_two <= bound.any_reading
+
+
+def information(means: Array, chances: Array) -> float:
+    """Of a reading N(mean, 1), by numerical integration."""
+    y = np.linspace(means.min() - 8.0, means.max() + 8.0, 2001)
+    law = np.exp(-0.5 * (y - means[:, None]) ** 2) / math.sqrt(2.0 * math.pi)
+    density = chances @ law
+    return float(-(y[1] - y[0]) * (density @ np.log(density)) - 0.5 * math.log(2.0 * math.pi * math.e))
+
+
+@pytest.mark.parametrize("amplitude", [0.1, 0.7, 1.26, 2.0, 5.0, 20.0])
+def test_no_law_of_the_mean_says_more_than_the_capacity_bound(amplitude: float) -> None:
+    """Two ends, evenly spaced points and random laws within the interval; the bound is within a fifth of the best."""
+    rng, bound = np.random.default_rng(3), capacity_bound(amplitude)
+    laws = [(np.linspace(-amplitude, amplitude, m), np.full(m, 1.0 / m)) for m in range(2, 30)]
+    laws += [(amplitude * rng.uniform(-1.0, 1.0, 9), rng.dirichlet(np.full(9, 0.5))) for _ in range(30)]
+    told = [information(means, chances) for means, chances in laws]
+    assert max(told) <= bound <= 1.2 * max(told)
 
 
 def test_planned_readings_say_what_the_determinant_allows() -> None:

@@ -27,8 +27,8 @@ def searched(name: str = "joint", rounds: int = 3, **options: Any) -> tuple[Poli
     return policy, world
 
 
-def test_only_the_walk_on_a_tree_takes_no_batches() -> None:
-    assert set(policy_names()) - set(ABLE) == {"hds"}
+def test_what_goes_one_way_takes_no_batches() -> None:
+    assert set(policy_names()) - set(ABLE) == {"hds", "two-stage", "oracle-design"}
     walk = make_policy("hds", PROBLEM.replace(covariance=families.identity(32)))
     with pytest.raises(ValueError, match=r"ask\(batch=2\) is not for this policy, which goes one way"):
         walk.ask(batch=2)

@@ -14,7 +14,7 @@ PROBLEM = Problem(families.toeplitz(10, 0.5), shift=[1.0, 2.0] * 5, n_anomalies=
     ("name", "options", "message"),
     [
         ("ecc-ath", {}, "did you mean 'ecc-aht'"),
-        ("zzz", {}, "known: ecc-aht"),
+        ("zzz", {}, "'eccaht policies' lists them; import the module that registers your own"),
         ("ecc-aht", {"alpha": 0.0}, "strictly between 0 and 1"),
         ("ecc-aht", {"alpha": 1.5}, "strictly between 0 and 1"),
         ("ecc-aht", {"stopping": "glr"}, "posterior of whole sets"),

@@ -113,6 +113,25 @@ def test_almost_noiseless_readings_are_taken() -> None:
     assert (marginal.moments().variance > 0).all()
 
 
+class FactoredAnew(Propagation):
+    """All readings are factored after each reading, before the sites move as well."""
+
+    def _extend(self, h: Array, r: float) -> None:  # noqa: ARG002
+        self._refresh()
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6])
+def test_one_reading_more_is_taken_as_if_all_were_factored_anew(noise: float) -> None:
+    rng, prior = np.random.default_rng(4), SetPrior(300, 4, 4)
+    marginal, anew = Propagation(prior), FactoredAnew(prior)
+    for _ in range(40):
+        h = rng.standard_normal(300) / noise
+        r = float(h[:4].sum() + rng.standard_normal())
+        marginal.add(h, r)
+        anew.add(h, r)
+        np.testing.assert_allclose(marginal.marginals, anew.marginals, rtol=0.0, atol=1e-6)
+
+
 def test_the_variance_left_is_that_of_the_mixture() -> None:
     """By integration over the reading, on a fine grid."""
     grid = np.linspace(-40.0, 60.0, 200_001)

@@ -23,7 +23,7 @@ from eccaht.base.files import replacing
 
 TEXT_WIDTH = 6.75  # inches: figures are drawn at the size they are printed at
 
-# Okabe & Ito: distinguishable with every common kind of colour vision
+# Okabe & Ito, then four that stay apart from these: distinguishable with every common kind of colour vision
 PALETTE = {
     "blue": "#0072B2",
     "vermillion": "#D55E00",
@@ -33,6 +33,10 @@ PALETTE = {
     "sky": "#56B4E9",
     "black": "#000000",
     "yellow": "#F0E442",
+    "wine": "#882255",
+    "indigo": "#332288",
+    "brown": "#8C510A",
+    "olive": "#999933",
 }
 NEUTRAL = "#B4B4B4"
 

@@ -147,13 +147,13 @@ def ordinal(place: int) -> str:
     return f"{place}{last}"
 
 
-def joined(names: Sequence[str]) -> str:
+def joined(names: Sequence[str], last: str = "and") -> str:
     """A few names as in a sentence.
 
-    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
+    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"]), joined(["a", "b"], "or")
+    ('a', 'a and b', 'a, b and c', 'a or b')
     """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def shortened(name: str, most: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from types import MappingProxyType
@@ -16,13 +17,18 @@ from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import Arrivals, Delay, Estimate, arrivals, delay, estimate, f1_score
 from eccaht.research.experiments.tables import Table
 from eccaht.research.experiments.workers import run_batches
-from eccaht.streams import Hits, Problem, Simulator, make_policy, stays_right, steps
+from eccaht.streams import Entry, Hits, Problem, Simulator, from_ask_tell, make_policy, stays_right, steps
+from eccaht.streams.policies.catalogue import BUILT_IN, find_entry
+from eccaht.streams.policies.plugins import explained
+from eccaht.streams.policies.registry import registered
 
 TARGET = 0.95  # the F1 that a run must reach, first and for good
 _POINTS = 300  # of a curve: more would not be seen on a logarithmic axis
 
 Cell = tuple[str, int]  # policy, run
 Run = tuple[NDArray[np.int32], float]  # hits after each measurement, seconds a measurement
+# a policy by its name, or under a name for this comparison: an Entry, or build(problem, seed) as for from_ask_tell
+Contestant = str | tuple[str, Entry | Callable[..., Any]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Records:
 
 def compare(
     problem: Problem,
-    names: Sequence[str],
+    policies: Sequence[Contestant],
     *,
     runs: int = 20,
     horizon: int = 500,
@@ -67,6 +73,9 @@ def compare(
     progress: Callable[[int], object] = lambda _: None,
 ) -> Records:
     """Run every policy `runs` times for `horizon` measurements.
+
+    policies: by name, or pairs of a name and an Entry, or of a name and a function build(problem, seed) that makes a
+    Policy or anything with ask and tell (see from_ask_tell): your own need not be registered.
 
     In each run all policies face the same anomalous set, each with noise and a generator of its own: except for the
     times no number depends on `jobs` or on which other policies run. Options go to every policy; `progress(n)` is
@@ -80,12 +89,33 @@ def compare(
     for what, number in {"runs": runs, "horizon": horizon, "jobs": jobs}.items():
         as_count(number, what, least=1)
     (seed,) = check_seed(seed)
-    check_policies(names, problem, options)
-    plan = problem, horizon, seed, dict(options)
-    # all policies of a run, then those of the next: batches then take about equally long though policies differ
-    cells = [(name, run) for run in range(runs) for name in names]
-    found = run_batches(_run, plan, cells, jobs, progress)
+    names, brought = _contestants(policies)
+    with registered(brought):
+        check_policies(names, problem, options)
+        plan = problem, horizon, seed, dict(options)
+        # all policies of a run, then those of the next: batches then take about equally long though policies differ
+        cells = [(name, run) for run in range(runs) for name in names]
+        found = run_batches(_run, plan, cells, jobs, progress)
     return Records.of(problem.known_number, seed, [{name: found[name, run] for name in names} for run in range(runs)])
+
+
+def _contestants(policies: Sequence[Contestant]) -> tuple[list[str], dict[str, Entry]]:
+    """The names, and the entries of those that are not to be looked up."""
+    if isinstance(policies, str):
+        raise ValueError(f"policies must be a list, as [{policies!r}]")
+    names, brought = list[str](), dict[str, Entry]()
+    for each in policies:
+        if isinstance(each, str):
+            names.append(each)
+            continue
+        if not (isinstance(each, tuple) and len(each) == 2 and (isinstance(each[1], Entry) or callable(each[1]))):
+            raise ValueError(f"a policy is a name, or (name, Entry) or (name, build), not {each!r:.80}")
+        name, policy = each
+        if name in names:
+            raise ValueError(f"policy {name!r} is named twice: name each once")
+        names.append(name)
+        brought[name] = policy if isinstance(policy, Entry) else from_ask_tell(policy)
+    return names, brought
 
 
 def refusal(name: str, problem: Problem, **options: Any) -> str | None:
@@ -94,6 +124,10 @@ def refusal(name: str, problem: Problem, **options: Any) -> str | None:
         make_policy(name, problem, stopping=None, **options)
     except ValueError as error:
         return str(error)
+    except Exception as error:  # a policy of the user's own may fail in any way
+        if name in BUILT_IN:
+            raise
+        raise ValueError(f"policy {name!r} cannot be built: {explained(error)}") from error
     return None
 
 
@@ -125,17 +159,29 @@ def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int],
     The exact policies cost a hundred times as much a measurement as the others and need a few dozen of them. Their runs
     end once the set is right and leads every swap by 50 nats; the rest of the horizon counts as right.
     """
-    policy = make_policy(name, problem, seed=seed, stopping=None, **options)
     world = Simulator(problem, seed=seed, names=[name])
+    truth = {"anomalies": world.anomalies.tolist()} if find_entry(name).oracle else {}
+    policy = make_policy(name, problem, seed=seed, stopping=None, **{**options, **truth})
     hits = Hits(world.anomalies)
     start = perf_counter()
-    try:
+    with labelled(name, lambda: f"{name}, run {seed[1]}, after {policy.n_told} measurements"):
         for _ in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):
             if stays_right(policy, world.anomalies):
                 break
-    except (ValueError, ArithmeticError) as error:
-        raise type(error)(f"{name}, run {seed[1]}, after {policy.n_told} measurements: {error}") from None
     return hits.over(horizon), (perf_counter() - start) / policy.n_told
+
+
+@contextmanager
+def labelled(policy: str, where: Callable[[], str]) -> Iterator[None]:
+    """Let errors say where they came up; whatever a policy of the user's own raises is a ValueError."""
+    try:
+        yield
+    except (ValueError, ArithmeticError) as error:
+        raise type(error)(f"{where()}: {error}") from None
+    except Exception as error:
+        if policy in BUILT_IN:
+            raise
+        raise ValueError(f"{where()}: {explained(error)}") from error
 
 
 class Row(NamedTuple):

@@ -20,6 +20,7 @@ from eccaht.base.statistics import (
     estimate,
     reached_for_good,
 )
+from eccaht.research.experiments.comparison import labelled
 from eccaht.research.experiments.workers import run_batches
 from eccaht.streams import (
     Gap,
@@ -223,7 +224,7 @@ def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
 def _search(plan: _Plan, run: int) -> CountedSearch:
     policy, world = _policy(plan, run), _world(plan, run)
     rules, stops, right = _rules(plan, policy), list[Stop](), list[bool]()
-    try:
+    with labelled(plan.policy, lambda: f"{plan.policy}, run {run}, after {policy.n_told} measurements"):
         for _ in steps(policy, world, plan.horizon, obey_stopping=False):
             right.append(np.array_equal(policy.decision, world.anomalies))
             # a search that meets a rule meets it at every larger alpha, so the stopped alphas come first
@@ -231,8 +232,6 @@ def _search(plan: _Plan, run: int) -> CountedSearch:
                 stops.append(_stop(policy, world, right=right[-1]))
             if len(stops) == len(rules):
                 break
-    except (ValueError, ArithmeticError) as error:
-        raise type(error)(f"{plan.policy}, run {run}, after {policy.n_told} measurements: {error}") from None
     never = [None] * (len(rules) - len(stops))
     return CountedSearch((*stops, *never), len(right), reached_for_good(right))
 

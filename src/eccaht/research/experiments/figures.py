@@ -1,6 +1,6 @@
 """Pictures of experiments: each is one function of their records, and runs nothing.
 
-A policy has one colour and dash in all of them, and in the figures of the paper.
+A policy looks the same in all of them, and in the figures of the paper: `eccaht.research.experiments.looks`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,36 +23,15 @@ from eccaht.base.statistics import Delay, Estimate, bca_interval, delay, reached
 from eccaht.research.experiments.comparison import TARGET, Records, curve_steps
 from eccaht.research.experiments.error_counts import ErrorCounts, Level, summarise
 from eccaht.research.experiments.localisation import policy_of
+from eccaht.research.experiments.looks import PolicyLook, looks, shown_name
 
 if TYPE_CHECKING:
     from eccaht.research.experiments.incidents_summary import Summary
 
 TOGETHER = 6  # policies that one panel can show: more bands than that hide each other
 _COLUMNS = 4
+_MARKS = 7  # on each curve, about
 
-# what may coincide, ecc-aht and its variants, differs in both colour and dash
-_STYLES = {
-    "ecc-aht": ("blue", "-"),
-    "cost-free": ("orange", "--"),
-    "robust": ("sky", ":"),
-    "simple-difference": ("green", "--"),
-    "mean-difference": ("green", ":"),
-    "diagonal": ("purple", "-."),
-    "random-sparse": ("orange", "-"),
-    "round-robin": ("vermillion", "-"),
-    "restricted-tree": ("green", "-."),
-    "restricted-coordinates": ("sky", "-"),
-    "ttts-challenger": ("purple", "-"),
-    "base-arm-combgape": ("purple", "--"),
-    "combgape": ("black", "-"),
-    "ttts": ("black", "--"),
-    "t3c": ("black", ":"),
-    "hds": ("vermillion", "--"),
-    "joint": ("green", "-"),
-    "joint-pair": ("sky", "--"),
-    "exact": ("sky", "-."),
-}
-_SPARE = [("blue", "-."), ("vermillion", "-."), ("orange", "-."), ("blue", ":"), ("vermillion", ":"), ("black", "-.")]
 _HIGHEST = 12.0  # inches
 _GREY = "#555555"
 _ROW, _MARGINS = 0.155, 0.75  # inches
@@ -62,22 +40,19 @@ _COLOURS = [PALETTE[name] for name in ("blue", "green", "purple", "orange", "sky
 _LONG = 20  # times as late as the first stop: the axis becomes logarithmic
 
 
-def policy_style(name: str) -> tuple[str, str]:
-    """Colour and line style of a policy, the same in every figure; a name without its own gets a spare one."""
-    colour, dash = _STYLES.get(name) or _SPARE[crc32(name.encode()) % len(_SPARE)]
-    return PALETTE[colour], dash
-
-
 def draw_curves(
     ax: Axes, f1: Mapping[str, Array], *, seed: int, labels: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Draw mean F1 against measurements with pointwise intervals, from F1 by policy, (runs, horizon).
 
-    labels: what the legend calls a policy, its name if absent.
+    labels: what the legend calls a policy, if not by its own name and the paper's.
     """
     runs, horizon = next(iter(f1.values())).shape
-    for name, curves in f1.items():
-        _draw_policy(ax, name, labels.get(name, name), curves, seed=seed, opacity=0.18 if len(f1) <= 5 else 0.1)
+    opacity, drawn = 0.18 if len(f1) <= 5 else 0.1, looks(f1)
+    for place, (name, curves) in enumerate(f1.items()):
+        label = labels.get(name, shown_name(name))
+        line = _draw_policy(ax, drawn[name], label, curves, seed=seed, opacity=opacity)
+        _mark(line, drawn[name], place / len(f1))
     ax.set(xlabel="measurements", ylabel=_f1_label(runs))
     _scale_axes(ax, horizon)
 
@@ -96,14 +71,20 @@ def _scale_axes(ax: Axes, horizon: int, *, narrow: bool = False) -> None:
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
 
 
-def _draw_policy(ax: Axes, name: str, label: str, f1: Array, *, seed: int, opacity: float) -> None:
-    colour, dash = policy_style(name)
+def _draw_policy(ax: Axes, look: PolicyLook, label: str, f1: Array, *, seed: int, opacity: float) -> Line2D:
     steps = curve_steps(f1.shape[1])
     curves = f1[:, steps - 1]
-    ax.plot(steps, curves.mean(axis=0), color=colour, linestyle=dash, label=label, zorder=2)
+    (line,) = ax.plot(steps, curves.mean(axis=0), **look.line, label=label, zorder=2)
     if len(curves) > 1:
         low, high = bca_interval(curves, rng=rng_for(seed, "bootstrap"))
-        ax.fill_between(steps, low, high, color=colour, alpha=opacity, linewidth=0, zorder=1)
+        ax.fill_between(steps, low, high, color=look.colour, alpha=opacity, linewidth=0, zorder=1)
+    return line
+
+
+def _mark(line: Line2D, look: PolicyLook, place: float) -> None:
+    """A few markers on a curve; place: between two of them, 0 to 1, so that those of other policies are elsewhere."""
+    apart = max(1, len(np.asarray(line.get_xdata())) // _MARKS)
+    line.set(**look.mark(3.8), markevery=(int(place * apart), apart), markeredgewidth=0.0)
 
 
 # -- a comparison: F1 against measurements -------------------------------------------------------------
@@ -129,12 +110,13 @@ def _draw_apart(f1: Mapping[str, Array], seed: int) -> Figure:
     runs, horizon = next(iter(f1.values())).shape
     steps = curve_steps(horizon)
     means = {name: curves[:, steps - 1].mean(axis=0) for name, curves in f1.items()}
+    drawn = looks(f1)
     for place, (ax, (name, curves)) in enumerate(zip(panels, f1.items(), strict=False)):
         for other, mean in means.items():
             if other != name:
                 ax.plot(steps, mean, color=NEUTRAL, linewidth=0.4, alpha=0.7, zorder=0.5)
-        _draw_policy(ax, name, name, curves, seed=seed, opacity=0.25)
-        ax.lines[-1].set_linestyle("-")  # alone it needs no dash to be known by
+        line = _draw_policy(ax, drawn[name], name, curves, seed=seed, opacity=0.25)
+        line.set_linestyle("-")  # alone it needs no dash to be known by
         ax.set_title(name, fontweight="bold")
         _scale_axes(ax, horizon, narrow=True)
         last = place + _COLUMNS >= len(f1)  # of its column
@@ -151,11 +133,11 @@ def _draw_apart(f1: Mapping[str, Array], seed: int) -> Figure:
 Reached = Callable[[Array, float], int | None]
 
 
-def look(name: str) -> dict[str, Any]:
-    """How a method is drawn: as its policy; a method blind to correlation as its seeing twin, hollow."""
-    policy, blind = ("ecc-aht", True) if name == "diagonal" else policy_of(name)
-    colour, dash = policy_style(policy)
-    return {"color": colour, "linestyle": dash, "markerfacecolor": "white" if blind else colour}
+def _methods(names: Sequence[str]) -> dict[str, tuple[PolicyLook, bool]]:
+    """How methods are drawn: as their policies; one that is made blind to correlation as its seeing twin, hollow."""
+    policies = {name: policy_of(name) for name in names}
+    drawn = looks(policy for policy, _ in policies.values())
+    return {name: (drawn[policy], blind) for name, (policy, blind) in policies.items()}
 
 
 class Times(NamedTuple):
@@ -181,20 +163,21 @@ def draw_delays(groups: Mapping[str, Records], *, title: str, unit: str, reached
 def draw_times(groups: Mapping[str, Mapping[str, Times]], *, title: str, label: str) -> Figure:
     """Draw times by group and method: mean, 95 % interval and faintly the runs; a triangle is a lower bound."""
     names = list(dict.fromkeys(name for methods in groups.values() for name in methods))
+    drawn = _methods(names)
     with figure_style():
         figure, ax = _canvas(groups, names, title)
         cut = False
         for row, methods in enumerate(groups.values()):
             for name, times in methods.items():
                 y = row + (names.index(name) - (len(names) - 1) / 2) * 0.8 / len(names)
-                _draw_times(ax, y, times, look(name))
+                _draw_times(ax, y, times, *drawn[name])
                 cut |= None in times.values
         ax.set_xlabel(f"{label}, mean with 95 % interval")
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
-        handles = [Line2D([], [], **look(name), marker="o", markersize=3.6, label=name) for name in names]
+        handles = [Line2D([], [], **_point(*drawn[name]), label=shown_name(name)) for name in names]
         handles.append(Line2D([], [], color=_GREY, marker="|", linestyle="", label="single searches"))
         if cut:
             handles.append(Line2D([], [], color=_GREY, marker="^", linestyle="", label="lower bound: some cut off"))
@@ -215,11 +198,15 @@ def _canvas(groups: Mapping[str, Any], names: Sequence[str], title: str) -> tupl
     return figure, ax
 
 
-def _draw_times(ax: Axes, y: float, times: Times, drawn: dict[str, Any]) -> None:
+def _point(look: PolicyLook, hollow: bool) -> dict[str, Any]:
+    return {**look.line, **look.mark(3.6), "markerfacecolor": "white" if hollow else look.colour}
+
+
+def _draw_times(ax: Axes, y: float, times: Times, look: PolicyLook, hollow: bool) -> None:
     single, cut = [times.limit if value is None else value for value in times.values], None in times.values
-    ax.plot(single, [y] * len(single), "|", color=drawn["color"], alpha=0.35, markersize=3.5)
-    mark = {"marker": "^", "markersize": 4.2} if cut else {"marker": "o", "markersize": 3.6}
-    _draw_mean(ax, y, delay(times.values, times.limit, rng=rng_for(0, "bootstrap")), drawn | mark)
+    ax.plot(single, [y] * len(single), "|", color=look.colour, alpha=0.35, markersize=3.5)
+    drawn = _point(look, hollow) | ({"marker": "^", "markersize": 4.2} if cut else {})
+    _draw_mean(ax, y, delay(times.values, times.limit, rng=rng_for(0, "bootstrap")), drawn)
 
 
 def _draw_mean(ax: Axes, y: float, found: Delay | Estimate, drawn: dict[str, Any], width: float = 0.9) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
-from eccaht.base.presentation.text import unknown
 from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import Estimate, estimate
 from eccaht.plants import Replay
@@ -28,12 +27,14 @@ from eccaht.research.experiments.comparison import (
     as_entry,
     check_names,
     interval_columns,
+    labelled,
     refusal,
     summarise,
 )
 from eccaht.research.experiments.tables import Table, from_rows
 from eccaht.research.experiments.workers import local
 from eccaht.streams import Diagonal, Hits, Policy, Problem, make_policy, policy_names, steps
+from eccaht.streams.policies.catalogue import unknown_policy
 
 BLIND = "-diagonal"
 FULL_AND_BLIND = (("joint", "joint-diagonal"), ("ecc-aht", "diagonal"))  # with and without correlation, else the same
@@ -67,7 +68,7 @@ def check_known(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names, after refusing unknown ones with the nearest known."""
     for name in names:
         if (policy := policy_of(name)[0]) not in policy_names():
-            raise unknown(policy, policy_names(), "policy")
+            raise unknown_policy(policy)
     return tuple(names)
 
 
@@ -124,10 +125,8 @@ def _run(label: str, run: int, search: RecordedSearch, names: tuple[str, ...], s
     finished: Finished = {}
     for name in names:
         start = perf_counter()
-        try:
+        with labelled(policy_of(name)[0], lambda name=name: f"{name}, {label}, run {run}"):  # type: ignore[misc]
             hits = follow(search, build(name, search.problem, seed=(seed, run)), believed(name, search.problem))
-        except (ValueError, ArithmeticError) as error:
-            raise type(error)(f"{name}, {label}, run {run}: {error}") from None
         finished[name] = hits, (perf_counter() - start) / max(len(hits), 1)
     return label, run, finished
 

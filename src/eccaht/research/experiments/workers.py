@@ -21,6 +21,8 @@ from joblib.externals.loky.backend import (  # type: ignore[import-untyped]
 )
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from eccaht.research.experiments.shipping import learn, packed_plan, packed_policies
+
 Item = TypeVar("Item", bound=Hashable)
 Backend = Literal["loky", "dask"]
 Results = Generator[Any, None, None]
@@ -63,9 +65,10 @@ def local(jobs: int) -> Start:
             yield from (_limited(call, *each) for each in arguments)
             return
         parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+        policies = packed_policies()
         try:
             with _deaf_to_interrupts() as listen_again:
-                results = parallel(delayed(_bound)(os.getpid(), call, *each) for each in arguments)
+                results = parallel(delayed(_bound)(os.getpid(), policies, call, *each) for each in arguments)
                 with _closing_quietly(results):
                     listen_again()  # here, where an interrupt that came meanwhile closes them too
                     for result in results:  # noqa: UP028 - "yield from" would close them first, and aloud
@@ -90,7 +93,7 @@ def run_batches(
     """
     size = 1 if jobs == 1 else -(-len(items) // (_BATCHES * jobs))
     some = [items[start : start + size] for start in range(0, len(items), size)]
-    packed, found = pickle.dumps(plan), dict[Item, Any]()
+    packed, found = packed_plan(plan), dict[Item, Any]()
     with closing(local(min(jobs, len(some)))(_planned, ((call, packed, batch) for batch in some))) as results:
         for batch in results:
             found |= batch
@@ -163,9 +166,10 @@ def end() -> None:
             executor.terminate(kill_workers=True)
 
 
-def _bound(parent: int, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call in a process that ends with the one that started it."""
+def _bound(parent: int, policies: bytes, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Call in a process that ends with the one that started it, and has its policies."""
     _watch(parent)
+    learn(policies)
     return _limited(call, *arguments)
 
 
@@ -186,15 +190,18 @@ def _remote(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> R
 
     with parallel_config(backend="dask"):
         parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
+    policies = packed_policies()
+    work = (delayed(_single_threaded)(policies, call, *each) for each in arguments)
     try:
-        with _closing_quietly(parallel(delayed(_single_threaded)(call, *each) for each in arguments)) as results:
+        with _closing_quietly(parallel(work)) as results:
             for result in results:  # noqa: UP028
                 yield result
     except KilledWorker:
         raise OSError("a dask worker was ended from outside, perhaps for want of memory") from None
 
 
-def _single_threaded(call: Callable[..., Any], *arguments: Any) -> Any:
+def _single_threaded(policies: bytes, call: Callable[..., Any], *arguments: Any) -> Any:
     """Limit BLAS to one thread permanently: tasks that share a process must not lift each other's limit."""
     threadpool_limits(1)
+    learn(policies)
     return call(*arguments)

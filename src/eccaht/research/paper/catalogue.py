@@ -1,145 +1,23 @@
-"""Every experiment of the paper as data: problems, policies, a horizon and the kind of figure or table.
+"""Every experiment of the paper and its revision.
 
-The entries read like the table of docs/paper/figures.md (WaDi is elsewhere). What ran is stored beside the results, so
-that a changed entry is noticed.
+The entries read like the table of docs/paper/figures.md (WaDi is elsewhere).
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from eccaht.base.presentation.text import unknown
 from eccaht.research.experiments.comparison import refusal
-from eccaht.streams import Covariance, Problem, effective_rank, families, policy_names
-
-Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics"]
-Cell = tuple[int, str]  # number of the setting, policy
-_COMPARING = ("curves", "sweep", "rank")
-_COLUMNS = {"stopping": ("hits", "measurements"), "asymptotics": ("first_stop", "last_stop", "rate")}
-_SEARCHES = 10  # of a stopping rule for each run that is asked for: wrong sets are rare
-
-
-class Ranks(NamedTuple):
-    """Effective ranks of a covariance, see `effective_rank`."""
-
-    shannon: float
-    participation: float
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One problem of an experiment; `x` is its place on the horizontal axis of a sweep."""
-
-    label: str
-    family: str  # a function of eccaht.families
-    arguments: dict[str, Any]  # its keyword arguments
-    n_anomalies: int
-    shift: float
-    budget: float
-    x: float = float("nan")
-    options: dict[str, Any] = field(default_factory=dict)  # for every policy, e.g. {"regularize": 0.01}
-
-    def covariance(self) -> Covariance:
-        operator: Covariance = getattr(families, self.family)(**self.arguments)
-        return operator
-
-    def ranks(self) -> Ranks:
-        """The effective ranks of the covariance, which figures, tables and claims share."""
-        return _ranks(self.family, json.dumps(self.arguments, sort_keys=True))
-
-    def problem(self) -> Problem:
-        return Problem(self.covariance(), shift=self.shift, n_anomalies=self.n_anomalies, budget=self.budget)
-
-
-@cache
-def _ranks(family: str, arguments: str) -> Ranks:
-    S = getattr(families, family)(**json.loads(arguments))
-    return Ranks(effective_rank(S), effective_rank(S, kind="participation"))
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """One figure or table of the paper, or searches that one of its theorems is tested by.
-
-    kind: `curves` F1 against measurements, a panel a setting; `sweep` measurements to F1 >= 0.95 against x; `rank`
-    final F1 against effective rank; `table` effective ranks, nothing runs; `panels` figure 1; `stopping` wrong sets
-    at which the gap rule stops; `asymptotics` measurements that the gap rule takes as alpha falls.
-    """
-
-    id: str
-    title: str
-    kind: Kind
-    settings: tuple[Setting, ...]
-    policies: tuple[str, ...] = ()
-    horizon: int = 0
-    x_label: str = ""
-    policy_options: dict[str, dict[str, Any]] = field(default_factory=dict)  # by policy, e.g. hds readings
-    added: tuple[str, ...] = ()  # policies that were asked for beside those of the paper; no claim is judged by them
-
-    @property
-    def compares(self) -> bool:
-        return self.kind in _COMPARING
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """All policies that are run and drawn."""
-        return *self.policies, *self.added
-
-    @property
-    def cells(self) -> list[Cell]:
-        """What is run and stored: every policy in every setting, nothing for a table or figure 1."""
-        if self.kind in ("table", "panels"):
-            return []
-        return [(k, policy) for k in range(len(self.settings)) for policy in self.shown]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The numbers that a run leaves, where these are not the hits after each measurement."""
-        return _COLUMNS.get(self.kind, ())
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        if self.kind == "panels":
-            return (f"{self.id}.csv",)
-        more = {"curves": ("curves.csv",), "stopping": ("runs.csv",), "asymptotics": ("runs.csv",)}
-        return "summary.csv", *more.get(self.kind, ())
-
-    @property
-    def pictures(self) -> tuple[str, ...]:
-        return (f"{self.id}.pdf", f"{self.id}.png") if self.compares or self.kind == "panels" else ()
-
-    def repeats(self, runs: int) -> int:
-        """How often each cell is run where `runs` runs are asked for; figure 1 shows one search and no other."""
-        return {"table": 0, "panels": 1, "stopping": _SEARCHES * runs}.get(self.kind, runs)
-
-    def beside(self, *names: str) -> Experiment:
-        """The same with further policies, where it compares policies with ecc-aht; those it has stay as they are."""
-        if not self.compares or "ecc-aht" not in self.policies:
-            return self
-        new = (name for name in dict.fromkeys(names) if name not in self.shown)
-        return replace(self, added=(*self.added, *new))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values of the entry for JSON, NaN as None; what was added is no part of it."""
-        entry = asdict(self)
-        del entry["added"]
-        for setting in entry["settings"]:
-            setting["x"] = None if np.isnan(setting["x"]) else setting["x"]
-        return entry
-
-    @classmethod
-    def from_dict(cls, entry: dict[str, Any]) -> Experiment:
-        settings = ({**setting, "x": np.nan if setting["x"] is None else setting["x"]} for setting in entry["settings"])
-        whole = {"settings": tuple(Setting(**setting) for setting in settings), "policies": tuple(entry["policies"])}
-        return cls(**{**entry, **whole})
-
+from eccaht.research.paper.experiment import Experiment, Kind, Setting
+from eccaht.research.paper.revised import REVISED
+from eccaht.streams import policy_names
+from eccaht.streams.policies.catalogue import unknown_policy
 
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
 ABLATIONS = ("ecc-aht", "simple-difference", "random-sparse", "diagonal", "cost-free")
@@ -147,6 +25,7 @@ TREES = ("ecc-aht", "hds", "restricted-tree")
 BANDITS = ("ecc-aht", "base-arm-combgape", "ttts-challenger", "random-sparse", "round-robin", "combgape", "ttts")
 # the sweeps of the paper run "to F1": here every run has this many measurements, and one that needs more is censored
 SWEEP_HORIZON = 2000
+_SEARCHES = 10  # of a stopping rule for each run that is asked for: wrong sets are rare
 AT_5_PERCENT = {"stopping": "gap", "alpha": 0.05}
 RIDGE = {"regularize": 0.01}  # the policies believe S + 0.01 I, the world keeps S
 LAST_ALPHA = 0.9999  # at 1 the spectral mixture is singular
@@ -198,7 +77,9 @@ def _sweep(id: str, x_label: str, settings: Iterable[Setting]) -> Experiment:
 
 def _stopped(id: str, title: str, kind: Kind, horizon: int, options: dict[str, Any], *settings: Setting) -> Experiment:
     """Searches of ecc-aht alone, with the gap rule."""
-    return Experiment(id, title, kind, settings, ("ecc-aht",), horizon, policy_options={"ecc-aht": options})
+    searches = _SEARCHES if kind == "stopping" else 1
+    found = {"ecc-aht": options}
+    return Experiment(id, title, kind, settings, ("ecc-aht",), horizon, policy_options=found, searches=searches)
 
 
 def _rank(id: str, title: str, x_label: str, settings: Iterable[Setting]) -> Experiment:
@@ -271,39 +152,61 @@ _ENTRIES += [
     ),
 ]
 
-EXPERIMENTS: dict[str, Experiment] = {entry.id: entry for entry in _ENTRIES}
+GROUPS = {"all": [entry.id for entry in _ENTRIES], "revised": [entry.id for entry in REVISED]}
+EXPERIMENTS: dict[str, Experiment] = {entry.id: entry for entry in (*_ENTRIES, *REVISED)}
 
 
 def choose(names: Iterable[str]) -> list[Experiment]:
-    """Return experiments by id, each once, in the order of the catalogue; `all` is every one of them.
+    """Return experiments by id, each once, in the order of the catalogue.
+
+    `all` is every one of the paper, `revised` every one of its revision.
 
     >>> [experiment.id for experiment in choose(["fig5b", "fig1", "fig5b"])]
     ['fig1', 'fig5b']
     """
     wanted = set(names)
-    for name in sorted(wanted - EXPERIMENTS.keys() - {"all"}):
-        raise unknown(name, ["all", *EXPERIMENTS], "experiment", cutoff=0.0)
-    return [entry for entry in EXPERIMENTS.values() if "all" in wanted or entry.id in wanted]
+    for name in sorted(wanted - EXPERIMENTS.keys() - GROUPS.keys()):
+        raise unknown(name, [*GROUPS, *EXPERIMENTS], "experiment", cutoff=0.0)
+    wanted.update(id for group in wanted & GROUPS.keys() for id in GROUPS[group])
+    return [entry for entry in EXPERIMENTS.values() if entry.id in wanted]
 
 
-def beside(experiments: Iterable[Experiment], names: Iterable[str]) -> list[Experiment]:
-    """Return the experiments with further policies in all that compare policies; refuse what cannot be run.
+def beside(
+    experiments: Iterable[Experiment], names: Iterable[str], note: Callable[[str], object] = lambda _: None
+) -> list[Experiment]:
+    """Return the experiments with further policies in all that compare policies and that these apply to.
 
-    >>> [experiment.added for experiment in beside(choose(["fig1", "fig18"]), ["joint"])]
+    Where one does not apply, `note` is called with the reason; one that applies nowhere is refused.
+
+    >>> [experiment.added for experiment in beside(choose(["fig1", "fig18"]), ["joint"], print)]
+    no policies are compared in fig1: joint is not added there
     [(), ('joint',)]
     """
     wanted, plain = list(dict.fromkeys(names)), list(experiments)
     for name in wanted:
         if name not in policy_names():
-            raise unknown(name, policy_names(), "policy", cutoff=0.0)
-    more = [experiment.beside(*wanted) for experiment in plain]
-    if wanted and not any({*wanted} <= {*experiment.shown} for experiment in more):
-        ids = ", ".join(experiment.id for experiment in more)
-        raise ValueError(f"nothing to show {', '.join(wanted)} beside: no policies are compared in {ids}")
-    for experiment in more:
-        for setting in experiment.settings if experiment.added else ():
-            problem = setting.problem()
-            for name in experiment.added:
-                if reason := refusal(name, problem, **setting.options):
-                    raise ValueError(f"{name} cannot be run in {experiment.id}: {reason}")
-    return more
+            raise unknown_policy(name)
+    if not wanted:
+        return plain
+    refused = {(e.id, name): reason for e in plain for name in wanted if (reason := _refusal(e, name)) is not None}
+    alone = [e.id for e in plain if e.beside(*wanted) == e and not {*wanted} <= {*e.shown}]
+    if len(alone) == len(plain):
+        raise ValueError(f"nothing to show {', '.join(wanted)} beside: no policies are compared in {', '.join(alone)}")
+    for name in wanted:
+        reasons = {e.id: refused.get((e.id, name)) for e in plain if e.id not in alone}
+        if None not in reasons.values():
+            id, reason = next(iter(reasons.items()))
+            raise ValueError(f"{name} cannot be run in {id}: {reason}")
+    if alone:
+        note(f"no policies are compared in {', '.join(alone)}: {', '.join(wanted)} is not added there")
+    for (id, name), reason in refused.items():
+        note(f"{name} is not added to {id}: {reason}")
+    return [e.beside(*(name for name in wanted if (e.id, name) not in refused)) for e in plain]
+
+
+def _refusal(experiment: Experiment, name: str) -> str | None:
+    """Why the policy cannot be added, if it would be."""
+    if name not in experiment.beside(name).added:
+        return None
+    reasons = (refusal(name, setting.problem(), **setting.options) for setting in experiment.settings)
+    return next((reason for reason in reasons if reason is not None), None)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
+from eccaht.research.experiments.looks import shown_name
 from eccaht.research.paper.results import Results, error_table, slopes, unlimited_budget
 from eccaht.research.paper.verdicts import (
     FEWEST,
@@ -18,6 +19,7 @@ from eccaht.research.paper.verdicts import (
     Verdict,
     conclude,
     final_f1,
+    in_words,
     judged,
     lead,
     lost_runs,
@@ -35,6 +37,7 @@ LOW_RANK, HIGH_RANK = (
 SWEEPS = ("fig17", "fig18")
 REGULARIZED = tuple(f"fig{k}" for k in range(19, 27))
 FAR, TEN, MARGIN = 2.0, 10.0, 1.5  # factors: "far behind", "an order of magnitude", "matches"
+NO_QP = "against No-QP"
 COLLAPSE = 0.2  # loss of F1 that we call a collapse
 CLOSE = 0.1  # relative difference from a limit that counts as having reached it
 _OPPOSITE: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
@@ -53,7 +56,7 @@ def widening(given: Given) -> Verdict:
         before, after = (np.array(lead(results, rival).sample) for results in (plain, correlated))
         runs = min(len(before), len(after))
         name = f"measurements by which the lead over {rival} grows from S = I to rho 0.5"
-        parts.append(judged(after[:runs] - before[:runs], plain, name, f"the rival is {rival}"))
+        parts.append(judged(after[:runs] - before[:runs], plain, name, f"against {rival}"))
     return conclude(parts, "fig5a", "fig5b")
 
 
@@ -61,29 +64,31 @@ def ablation(given: Given) -> Verdict:
     """fig2: cost-free not slower than ecc-aht; No-QP and random at least twice as long, by mean and by median."""
     results = given["fig2"]
     few = results.runs < FEWEST
-    free = lead(results, "ecc-aht", "cost-free", name="measurements fewer than ecc-aht for cost-free")
+    free = lead(results, "ecc-aht", "cost-free", name="measurements saved by cost-free against ecc-aht")
     answer: Answer = "open" if few else "no" if free.answer == "no" else "yes"  # not slower is enough
-    free = replace(free, answer=answer, when="cost-free against ecc-aht is meant")
-    far = [lead(results, rival, at_least=FAR) for rival in ("simple-difference", "random-sparse")]
-    value = float(np.median(far[0].sample))
-    name = "times as long for simple-difference in the median run"
+    free = replace(free, answer=answer, when="against cost-free")
+    longer = f"times as many measurements for {shown_name('simple-difference')}"
+    no_qp = replace(lead(results, "simple-difference", at_least=FAR, name=longer), when=NO_QP)
+    random = lead(results, "random-sparse", at_least=FAR)
+    value = float(np.median(no_qp.sample))
     answer = "open" if few else "yes" if value >= FAR else "no"
-    middle = Measure(name, value, None, (), answer, "the median run counts")
+    when = NO_QP if answer == no_qp.answer else f"in the median run {NO_QP}"
+    middle = Measure(f"{longer} in the median run", value, None, (), answer, when)
     wrong = int(results.times("ecc-aht", for_good=True)[1].sum())
     count = Measure(f"of {results.runs} runs of ecc-aht wrong at the end", wrong, None, (), "no" if wrong else "yes")
     problem = results.experiment.settings[0].problem()
     name = f"is the budget from which the limit binds for no pair of streams; here B = {problem.budget:g}"
     limit = Measure(name, unlimited_budget(problem), None, (), "open")
-    return conclude([free, *far, middle], "fig2", beside=[count, limit])
+    return conclude([free, no_qp, random, middle], "fig2", beside=[count, limit])
 
 
 def correlation(given: Given) -> Verdict:
     """fig7: rank correlation of delay and rho, for positive and for negative rho."""
     results = given["fig7"]
     x, delays, lost = _sweep(results, "ecc-aht")
-    sides = {"rho from 0 up": x >= -1e-9, "rho from the most negative up to 0": x <= 1e-9}
+    sides = {"rho from 0 up": x >= -1e-9, "negative rho": x <= 1e-9}
     parts = (
-        _falls(results, x, delays, lost, where, f"rank correlation of delay and rho, {side}", f"{side} is meant")
+        _falls(results, x, delays, lost, where, f"rank correlation of delay and rho for {side}", f"for {side}")
         for side, where in sides.items()
         if where.sum() > 1
     )
@@ -100,9 +105,9 @@ def anomaly_count(given: Given) -> Verdict:
     parts = []
     for rival in BASELINES:
         own, others = slope["ecc-aht"].mean(), slope[rival].mean()
-        name = f"measurements fewer for each further anomaly than {rival}, {short(own)} against {short(others)}"
+        name = f"measurements saved for each further anomaly against {rival}: {short(own)} against {short(others)}"
         note = lost_runs({name: lost[name] for name in ("ecc-aht", rival)}, rival)
-        parts.append(judged(slope[rival] - slope["ecc-aht"], results, name, f"the rival is {rival}", note=note))
+        parts.append(judged(slope[rival] - slope["ecc-aht"], results, name, f"against {rival}", note=note))
     return conclude(parts, "fig8")
 
 
@@ -116,10 +121,11 @@ def budget(given: Given) -> Verdict:
     for side, where in {"below": x <= first, "from": x >= enough}.items():
         if where.sum() > 1:
             same = int((np.ptp(delays[:, where], axis=1) == 0).sum())
-            name = f"rank correlation of delay and B {side} {enough:.2f}, where the limit stops binding"
+            limit = f"{enough:.2f}, where the limit stops binding"
+            name = "rank correlation of delay and B " + (f"up to {limit}" if side == "below" else f"from {limit}")
             if same:
                 name += f"; the same delay at each of these budgets in {same} of {results.runs} runs"
-            when = f"B is below {enough:.2f}, where the limit binds" if side == "below" else f"B is over {enough:.2f}"
+            when = f"below B = {enough:.2f}, where the limit binds" if side == "below" else f"from B = {enough:.2f} up"
             part = _falls(results, x, delays, lost, where, name, when)
             parts.append(replace(part, answer="no") if 2 * same >= results.runs >= FEWEST else part)
     return conclude(parts, "fig9")
@@ -128,7 +134,7 @@ def budget(given: Given) -> Verdict:
 def randomized(given: Given) -> Verdict:
     """fig3b: not slower than TTTS-Challenger by more than the margin."""
     results = given["fig3b"]
-    when = {"first reaching F1 0.95 counts": False, "staying there counts": True}
+    when = {"for reaching F1 0.95": False, "for staying there": True}
     parts = (
         replace(lead(results, "ttts-challenger", at_least=1 / MARGIN, for_good=for_good), when=words)
         for words, for_good in when.items()
@@ -146,8 +152,8 @@ def losses(given: Given) -> Verdict:
         rival = min((name for name in delays if name != "ecc-aht"), key=lambda name: delays[name][0].mean())
         note = lost_runs({name: delays[name][1] for name in (rival, "ecc-aht")}, "ecc-aht")
         gap = delays["ecc-aht"][0] - delays[rival][0]
-        name = f"measurements more than {rival} on {family}"
-        (parts if id in LOW_RANK else others).append(judged(gap, results, name, f"the noise is {family}", note=note))
+        name = f"measurements lost to {rival} on {family}"
+        (parts if id in LOW_RANK else others).append(judged(gap, results, name, f"on {family}", note=note))
     return conclude(parts, *LOW_RANK, *HIGH_RANK, beside=others)
 
 
@@ -157,8 +163,8 @@ def collapse(given: Given) -> Verdict:
     for results in (given[id] for id in SWEEPS):
         for ends in rank_ends(results):
             low, high = (final_f1(results, settings, "ecc-aht") for settings in (ends.low, ends.high))
-            name = f"of F1 lost {ends.where}, where it ends at {low.mean():.2f}"
-            parts.append(judged(high - low, results, name, f"the noise is {ends.kind}", above=COLLAPSE))
+            name = f"of F1 lost {ends.where}, where F1 ends at {low.mean():.2f}"
+            parts.append(judged(high - low, results, name, f"on {ends.kind}", above=COLLAPSE))
     return conclude(parts, *SWEEPS)
 
 
@@ -176,18 +182,20 @@ def regularization(given: Given) -> Verdict:
             runs = min(len(before), len(after))
             note = lost_runs({"plain": lost, "regularized": still}, "plain")
             name = f"measurements saved on {setting.family}"
-            part = judged(before[:runs] - after[:runs], given[id], name, setting.family, note=note)
+            part = judged(before[:runs] - after[:runs], given[id], name, f"on {setting.family}", note=note)
             (low if setting.family in LOW_RANK.values() else high).append(part)
     helped, helped_too = ([part.when for part in parts if part.answer == "yes"] for parts in (low, high))
     verdict = conclude([*low, *high], *LOW_RANK, *HIGH_RANK, *REGULARIZED)
     if len(helped) == len(low) and not helped_too:
         return replace(verdict, word="holds", condition="")
+    lacking = in_words((part.when for part in low if part.answer != "yes"), "or")
     if helped:
-        also = f", but it helps on {', '.join(helped_too)} too" if helped_too else ""
-        return replace(verdict, word="holds only if", condition=f"the noise is {' or '.join(helped)}{also}")
+        missing, also = f", no effect seen {lacking}" * bool(lacking), f"; it helps {in_words(helped_too)} too"
+        return replace(verdict, word="partly", condition=f"helps {in_words(helped)}{missing}{also * bool(helped_too)}")
     if helped_too or any(part.answer == "no" for part in low):
-        return replace(verdict, word="does not hold", condition="")
-    return replace(verdict, word="not decided", condition="no effect is seen where it should help")
+        helps = f"it helps {in_words(helped_too)} only" if helped_too else ""
+        return replace(verdict, word="does not hold", condition=helps)
+    return replace(verdict, word="not decided", condition=f"no effect seen {lacking}, where it should help")
 
 
 def stopping(given: Given) -> Verdict:
@@ -199,7 +207,7 @@ def stopping(given: Given) -> Verdict:
         wrong = found[:, 0] < results.experiment.settings[k].n_anomalies
         name, sample = f"% of {runs} announced sets wrong on {label}", tuple(wrong.astype(float).tolist())
         ends = 100 * float(low), 100 * float(high)
-        parts.append(Measure(name, 100 * float(share), ends, sample, answer, f"the noise is that of {label}"))
+        parts.append(Measure(name, 100 * float(share), ends, sample, answer, f"on {label}"))
     verdict = conclude(parts, "stopping")
     return replace(verdict, traced_to=("stopping/summary.csv", "stopping/runs.csv"))
 
@@ -210,7 +218,7 @@ def asymptotics(given: Given) -> Verdict:
     for k, setting in enumerate(results.experiment.settings):
         sample, lost = slopes(results, k)
         name = f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}"
-        when = f"the noise is that of {setting.label}"
+        when = f"on {setting.label}"
         note = f"left out: {lost} of {results.runs} runs that did not stop" if lost else ""
         if not sample.size:
             parts.append(Measure(name, np.nan, None, (), "open", when, note))
@@ -243,7 +251,7 @@ def _joint_in_sweep(results: Results) -> Iterator[list[Measure]]:
         rival = final_f1(results, ends.low, "ecc-aht")
         name = f"of F1 lost by joint {ends.where}, where it ends at {low.mean():.2f} and ecc-aht at {rival.mean():.2f}"
         yield [
-            judged(high - low, results, name, f"the noise is {ends.kind}", above=COLLAPSE),
+            judged(high - low, results, name, f"on {ends.kind}", above=COLLAPSE),
             judged(low - rival, results, f"of F1 more than ecc-aht {ends.where}"),
             _saved_by_joint(results, ends.low, ends.where),
             *(_lowest(results, ends, policy) for policy in ("joint", "ecc-aht")),
@@ -252,7 +260,7 @@ def _joint_in_sweep(results: Results) -> Iterator[list[Measure]]:
 
 def _joint_in_family(results: Results, family: str) -> Iterator[list[Measure]]:
     missing, name = 1.0 - results.arrivals[0, "joint"].final, f"of F1 missing at the end with joint on {family}"
-    loss = judged(missing, results, name, f"the noise is {family}", above=COLLAPSE)
+    loss = judged(missing, results, name, f"on {family}", above=COLLAPSE)
     yield [loss, _saved_by_joint(results, [0], f"on {family}")]
 
 
@@ -263,7 +271,7 @@ def _saved_by_joint(results: Results, settings: Iterable[int], where: str) -> Me
         times, lost[policy] = results.sweep(policy, settings, for_good=True)
         delays[policy] = times.mean(axis=1)
     own, others = (short(round(float(times.mean()), 1)) for times in delays.values())
-    name = f"measurements fewer than ecc-aht until right for good {where}: {own} against {others}"
+    name = f"measurements saved against ecc-aht until right for good {where}: {own} against {others}"
     return judged(delays["ecc-aht"] - delays["joint"], results, name, note=lost_runs(lost, "ecc-aht"))
 
 

@@ -17,7 +17,8 @@ from eccaht.base.arrays import Array, Index
 from eccaht.base.statistics import first_reached, reached_for_good
 from eccaht.research.experiments.comparison import run_policy
 from eccaht.research.experiments.tables import Table
-from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment
+from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.experiment import Experiment
 from eccaht.streams import Gap, Policy, Problem, Simulator, Step, families, make_policy, steps
 
 ENTRY = EXPERIMENTS["fig1"]

@@ -24,9 +24,10 @@ from eccaht.base.arrays import Array
 from eccaht.base.presentation.style import NEUTRAL, PALETTE, TEXT_WIDTH, figure_style
 from eccaht.base.statistics import bca_interval
 from eccaht.research.experiments.comparison import TARGET
-from eccaht.research.experiments.figures import draw_curves, policy_style
+from eccaht.research.experiments.figures import draw_curves
+from eccaht.research.experiments.looks import PolicyLook, looks, shown_name
 from eccaht.research.experiments.tables import Table
-from eccaht.research.paper.catalogue import Ranks
+from eccaht.research.paper.experiment import Ranks
 from eccaht.research.paper.fig1 import CLOSE_UP, by_step
 from eccaht.research.paper.results import Results, unlimited_budget
 
@@ -35,6 +36,7 @@ _HOLLOW: dict[str, Any] = {"marker": "^", "markerfacecolor": "white", "markersiz
 _THIN: dict[str, Any] = {"color": "#555555", "linewidth": 0.7, "zorder": 1}
 _LETTERS = "abcdefgh"
 _LINE_LENGTH = 105  # characters of a title that fit the width of the text
+_NARROW = 22  # characters of labels of which four fit side by side
 
 
 def draw(results: Results) -> Figure:
@@ -111,7 +113,7 @@ def _draw_curves(figure: Figure, results: Results) -> None:
     best_first = sorted(found, key=lambda name: -found[name])
     censored = {name: [int(results.times(name, k, for_good=True)[1].sum()) for k in settings] for name in found}
     some = any(map(any, censored.values()))
-    labels = {name: name + f"\n{_never(censored[name], results.runs)}" * some for name in best_first}
+    labels = {name: shown_name(name) + f"\n{_never(censored[name], results.runs)}" * some for name in best_first}
     panels = _panels(figure, [setting.label for setting in experiment.settings])
     for k, ax in enumerate(panels):
         draw_curves(ax, {name: results.f1(k, name) for name in best_first}, seed=results.seed, labels=labels)
@@ -121,7 +123,8 @@ def _draw_curves(figure: Figure, results: Results) -> None:
             ax.set_xticklabels([tick if tick[0] == "1" else "" for tick in ticks])
     reached = f"F1 ≥ {TARGET} for good"
     note = f"never: not at\n{reached}" if some else f"every run reaches\n{reached}"
-    _legend(figure, [*panels[0].lines, Line2D([], [], linestyle="", label=note)], 4 if len(panels) == 1 else 3)
+    widest = max(len(line) for label in labels.values() for line in label.split("\n"))
+    _legend(figure, [*panels[0].lines, Line2D([], [], linestyle="", label=note)], 4 if widest <= _NARROW else 3)
 
 
 def _never(censored: list[int], runs: int) -> str:
@@ -141,18 +144,19 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
     order = np.argsort([setting.x for setting in experiment.settings], kind="stable")
     x = np.array([experiment.settings[k].x for k in order])
     wide, anywhere = bool(x.min() > 0 and x.max() > 30 * x.min()), False
+    shown = looks(experiment.shown)
     panels, drawings = _panels(figure, [f"first at F1 ≥ {TARGET}", f"at F1 ≥ {TARGET} for good"]), []
     for ax, for_good in zip(panels, (False, True), strict=True):
         ax.set_xscale("log" if wide else "linear")
         ax.set_yscale("log")
         drawn = []
-        for name in experiment.shown:
+        for name, look in shown.items():
             times, censored = results.sweep(name, order, for_good=for_good)
-            drawn.append(_draw_times(ax, x, times, censored, name, results))
+            drawn.append(_draw_times(ax, x, times, censored, look, results))
             anywhere |= bool(censored.any())
         drawings.append(drawn)
         ax.set_xlabel(experiment.x_label)
-    entries = [Line2D([], [], **_look(name, "o"), label=name) for name in experiment.shown]
+    entries = [Line2D([], [], **_whole(look), label=shown_name(name)) for name, look in shown.items()]
     if anywhere:
         entries += _draw_horizon(panels, experiment.horizon)
     if all(setting.x == setting.budget for setting in experiment.settings):
@@ -171,15 +175,15 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
 
 
 def _draw_times(
-    ax: Axes, x: Array, times: Array, censored: NDArray[np.bool_], name: str, results: Results
+    ax: Axes, x: Array, times: Array, censored: NDArray[np.bool_], look: PolicyLook, results: Results
 ) -> list[Line2D | LineCollection]:
-    colour, dash = policy_style(name)
     mean, some, every = times.mean(axis=0), censored.any(axis=0), censored.all(axis=0)
+    marks = look.mark(3.2) | {"linestyle": ""}
     return [
-        *ax.plot(x, mean, color=colour, linestyle=dash, linewidth=1.0, label=name, gid="mean"),
-        *_bars(ax, x[~every], times[:, ~every], colour, results),
-        *ax.plot(x[~some], mean[~some], "o", color=colour, markersize=3.2, gid="observed"),
-        *ax.plot(x[some], mean[some], **_HOLLOW, color=colour, gid="censored"),
+        *ax.plot(x, mean, **look.line, linewidth=1.0, gid="mean"),
+        *_bars(ax, x[~every], times[:, ~every], look.colour, results),
+        *ax.plot(x[~some], mean[~some], **marks, color=look.colour, gid="observed"),
+        *ax.plot(x[some], mean[some], **_HOLLOW, color=look.colour, gid="censored"),
     ]
 
 
@@ -211,9 +215,10 @@ def _draw_rank(figure: Figure, results: Results) -> None:
         x = np.array([getattr(setting.ranks(), kind) for setting in experiment.settings])
         for form, (marker, dash, filled) in styles.items():
             members = sorted((k for k, own in enumerate(forms) if own == form), key=lambda k: x[k])
-            for place, name in enumerate(experiment.shown, start=1):
+            for place, (name, own) in enumerate(looks(experiment.shown).items(), start=1):
                 final = np.stack([results.arrivals[k, name].final for k in members], axis=1)
-                look = _look(name, marker) | {"linestyle": dash} | ({} if filled else {"markerfacecolor": "white"})
+                look: dict[str, Any] = {"color": own.colour, "linestyle": dash, "marker": marker}
+                look |= {} if filled else {"markerfacecolor": "white"}
                 above = len(experiment.shown) - place  # policies drawn on top: a larger mark shows as their edge
                 look |= {"linewidth": 1.0 + 1.2 * above, "markersize": 3.2 + 2.4 * above, "zorder": 2.0 - 0.05 * above}
                 ax.plot(x[members], final.mean(axis=0), **look, label=f"{name}, {form}", gid="mean")
@@ -227,9 +232,8 @@ def _draw_rank(figure: Figure, results: Results) -> None:
     _legend(figure, panels[0].lines, 3 if len(experiment.shown) == 1 else min(3, len(experiment.shown)))
 
 
-def _look(name: str, marker: str) -> dict[str, Any]:
-    colour, dash = policy_style(name)
-    return {"color": colour, "linestyle": dash, "linewidth": 1.0, "marker": marker, "markersize": 3.2}
+def _whole(look: PolicyLook) -> dict[str, Any]:
+    return {**look.line, **look.mark(3.2), "linewidth": 1.0}
 
 
 _DRAWINGS: dict[str, Callable[[Figure, Results], None]] = {

@@ -26,19 +26,22 @@ from eccaht.base.presentation.document import (
     html,
     markdown,
 )
+from eccaht.research.experiments.looks import shown_name
 from eccaht.research.experiments.tables import from_rows, save_table
 from eccaht.research.paper import storage
-from eccaht.research.paper.catalogue import EXPERIMENTS, Experiment
+from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.claims import HOW_DECIDED, STAYS_WRONG, claims_about
+from eccaht.research.paper.experiment import Experiment
 from eccaht.research.paper.results import Results
 from eccaht.research.paper.verdicts import Claim, Verdict, short
+from eccaht.streams.policies.catalogue import BUILT_IN
 from eccaht.version import __version__
 
 TITLE = "Correlation-aware anomaly search: the paper's claims, run again"
-_KINDS = {"holds": "yes", "does not hold": "no", "holds only if": "partly"}  # the rest is grey
+_KINDS = {"holds": "yes", "does not hold": "no", "partly": "partly"}  # the rest is grey
 _COUNTED = {  # of one claim, and of several
     "holds": ("holds", "hold"),
-    "holds only if": ("holds under a condition", "hold under a condition"),
+    "partly": ("holds in part", "hold in part"),
     "does not hold": ("does not hold", "do not hold"),
     **{word: (word, word) for word in ("not decided", "not run", "not tested here")},
 }
@@ -126,7 +129,7 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
     summary = ", ".join(f"{many} {said}" for many, said in counted)
     yield Paragraph(f"{len(judged)} claims: {summary}.")
     rows: list[list[Text]] = []
-    for claim, verdict in judged:
+    for claim, verdict in sorted(judged, key=lambda pair: pair[1].word == "not run"):  # what was run first
         numbers = [str(part) for part in verdict.measures]
         more = [f"and {len(numbers) - _MOST} more below"] if len(numbers) > _MOST else []
         shown = "\n".join([*numbers[:_MOST], *more]) or "-"
@@ -190,7 +193,7 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         yield Heading(f"{id}: {experiment.title}", id, 3)
         words = setting_in_words(experiment)
         if experiment.shown:
-            words += f" Policies: {', '.join(experiment.shown)}."
+            words += f" Policies: {', '.join(map(shown_name, experiment.shown))}."
         if found.cells:
             words += (
                 f" {found.runs} runs of {'' if experiment.compares else 'at most '}{experiment.horizon} measurements."
@@ -204,6 +207,7 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         options += ["--runs", str(found.runs // experiment.repeats(1))] if found.cells else []
         options += ["--seed", str(found.seed)] if found.seed else []
         options += ["--with", ",".join(experiment.added)] if experiment.added else []
+        options += ["--import", "MODULE"] if {*experiment.added} - BUILT_IN else []  # the page does not know which
         yield Paragraph(Code(shlex.join(["eccaht", "reproduce", id, *options])), label="Again")
         names = (*experiment.tables, f"{id}.pdf", "spec.json")
         files = [Link(name, f"{id}/{name}") for name in names if (directory / id / name).exists()]
@@ -241,9 +245,9 @@ def _summary(path: Path, experiment: Experiment) -> Grid:
         header = [name.replace("_", " ") for name in rows[0]]
         caption = "Effective ranks" if experiment.kind == "table" else experiment.title
         return Grid(caption, header, [[_number(cell) for cell in row.values()] for row in rows])
-    caption = "Measurements to F1 >= 0.95 and F1 at the end, mean [95 % interval]; >= where runs were censored"
+    caption = "Measurements to F1 >= 0.95 and F1 at the end, mean [95 % interval]; >= where runs were cut off"
     several = len(experiment.settings) > 1
-    header = ["setting: policy" if several else "policy", "first", "for good", "final F1", "censored first / for good"]
+    header = ["setting: policy" if several else "policy", "first", "for good", "final F1", "cut off first / for good"]
     lines: list[list[Text]] = []
     for row in rows:
         cells: list[Text] = [_mean(row, "first"), _mean(row, "good"), _mean(row, "final_f1", places=3)]

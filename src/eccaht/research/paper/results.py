@@ -20,7 +20,7 @@ from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import Arrivals, arrivals, bca_interval, clopper_pearson, estimate, f1_score
 from eccaht.research.experiments.comparison import TARGET, curve_steps, interval_columns, summary
 from eccaht.research.experiments.tables import Table, from_rows
-from eccaht.research.paper.catalogue import Cell, Experiment
+from eccaht.research.paper.experiment import Cell, Experiment
 from eccaht.streams import Gap, Problem, Simulator, identify, make_policy, pair_design, steps
 from eccaht.streams.limits.mixture import best_action
 

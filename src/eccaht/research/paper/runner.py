@@ -19,8 +19,8 @@ from eccaht.base.randomness import check_seed
 from eccaht.research.experiments.abreast import run_abreast
 from eccaht.research.experiments.tables import Table, save_table
 from eccaht.research.experiments.workers import Backend, Start, local, workers
-from eccaht.research.paper import fig1, storage
-from eccaht.research.paper.catalogue import Cell, Experiment, Kind
+from eccaht.research.paper import fig1, own_policies, storage
+from eccaht.research.paper.experiment import Cell, Experiment, Kind
 from eccaht.research.paper.results import (
     Results,
     announce,
@@ -32,7 +32,8 @@ from eccaht.research.paper.results import (
     stopping_times,
     summary_table,
 )
-from eccaht.streams import CATALOGUE
+from eccaht.research.paper.revised import confidence_table, decide
+from eccaht.streams.policies.catalogue import BUILT_IN, find_entry
 from eccaht.version import __version__
 
 _PIECE = 2e6  # microseconds that a piece may take, more or less: what an interrupt may lose
@@ -40,19 +41,24 @@ _PIECE = 2e6  # microseconds that a piece may take, more or less: what an interr
 _COST = {"random-sparse": 24, "ttts-challenger": 45, "ttts": 110, "combgape": 45, "hds": 80}
 _EXACT_COST, _ENDED_BY = 5000, {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
 _OTHERS, _BINDING = 13, 80
+_DECIDING = {"ecc-aht-verified": 20_000, "two-stage": 15_000, "oracle-design": 8_000, "joint": 40_000}  # a search
 _LONG_PATHS, _LONG_PATH = (1.5, 2.0), 1400  # length scales of rbf at which the L1 limit binds in most pairs
 _STRUCTURED = ("block", "circulant", "graph", "kronecker")  # longer by half
 _FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
 
 
 class Progress(NamedTuple):
-    """Where the work stands: cells that are stored, experiments whose tables and figures are, share of the time."""
+    """Where the work stands: runs, experiments whose tables and figures are there, share of the time.
 
-    cells: int
-    of_cells: int
+    experiment: that of the latest runs.
+    """
+
+    runs: int
+    of_runs: int
     finished: int
     of_finished: int
     share: float
+    experiment: str = ""
 
 
 class Piece(NamedTuple):
@@ -70,9 +76,11 @@ class Piece(NamedTuple):
 
     @property
     def cost(self) -> float:
-        (k, policy), horizon = self.cell, self.experiment.horizon
-        setting = self.experiment.settings[k]
-        if CATALOGUE[policy].can.exact_lead:
+        (k, row), horizon = self.cell, self.experiment.horizon
+        setting, policy = self.experiment.settings[k], self.experiment.policy_of(row)
+        if self.experiment.kind == "confidence":
+            return float(_DECIDING.get(policy, _EXACT_COST / 5) * len(self.runs))
+        if find_entry(policy).can.exact_lead:
             ends = min(horizon, _ENDED_BY["exact"]) if not setting.options.get("regularize") else horizon
             return float(_EXACT_COST * ends * len(self.runs))
         step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
@@ -114,14 +122,14 @@ def reproduce(
             for experiment in experiments:
                 claims.enter_context(storage.claimed(directory, experiment))
                 storage.prepare(directory, experiment, runs, seed, fresh=fresh)
+                own_policies.renew(directory, experiment, note)
             # policies added in an earlier call are shown too, so their cells must be complete
             shown = [storage.with_added(directory, experiment) for experiment in experiments]
             work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
-            counter = _Counter(directory, shown, work, progress)
+            counter = _Counter(directory, shown, runs, work, progress)
             with closing(_whole_cells(start, work, counter)) as whole:
                 for experiment, cell, found in whole:
                     storage.save_cell(directory, experiment, cell, found)
-                    counter.advance(cells=1)
         finish = local(min(jobs, max(1, len(counter.stale))))
         with closing(finish(_finish, [(directory, id) for id in counter.stale])) as finished:
             for _ in finished:
@@ -135,6 +143,7 @@ class _Counter:
         self,
         directory: Path,
         experiments: Sequence[Experiment],
+        runs: int,
         work: list[Piece],
         progress: Callable[[Progress], object],
     ) -> None:
@@ -142,18 +151,20 @@ class _Counter:
         # experiments of many cells first
         ordered = sorted(experiments, key=lambda experiment: -len(experiment.cells))
         self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
-        cells = sum(len(experiment.cells) for experiment in experiments)
-        self._now = Progress(cells - len({piece.key for piece in work}), cells, 0, len(self.stale), 0.0)
+        of_runs = sum(len(experiment.cells) * experiment.repeats(runs) for experiment in experiments)
+        self._now = Progress(of_runs - sum(len(piece.runs) for piece in work), of_runs, 0, len(self.stale), 0.0)
         stale_cells = sum(len(experiment.cells) for experiment in experiments if experiment.id in self.stale)
         self._finishing = _FINISHING + _FINISHING_CELL * stale_cells / max(1, len(self.stale))
         self._total = sum(piece.cost for piece in work) + self._finishing * len(self.stale)
         self._done, self._progress = 0.0, progress
         progress(self._now)
 
-    def advance(self, cost: float = 0.0, *, cells: int = 0, finished: int = 0) -> None:
-        self._done += cost + self._finishing * finished
-        now = self._now._replace(cells=self._now.cells + cells, finished=self._now.finished + finished)
-        whole = now.cells == now.of_cells and now.finished == now.of_finished  # sums of costs are rounded
+    def advance(self, piece: Piece | None = None, *, finished: int = 0) -> None:
+        now = self._now._replace(finished=self._now.finished + finished)
+        if piece is not None:
+            now = now._replace(runs=now.runs + len(piece.runs), experiment=piece.experiment.id)
+        self._done += (0.0 if piece is None else piece.cost) + self._finishing * finished
+        whole = now.runs == now.of_runs and now.finished == now.of_finished  # sums of costs are rounded
         self._now = now._replace(share=1.0 if whole or not self._total else min(1.0, self._done / self._total))
         self._progress(self._now)
 
@@ -170,7 +181,9 @@ def _pieces(
         note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
     for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
         alone = Piece(experiment, cell, seed, range(1)).cost
-        size = 1 if CATALOGUE[cell[1]].can.exact_lead else max(1, int(_PIECE / max(1.0, alone)))
+        # the time that policies of the user's own take is not known
+        slow = experiment.compares and (cell[1] not in BUILT_IN or find_entry(cell[1]).can.exact_lead)
+        size = 1 if slow else max(1, int(_PIECE / max(1.0, alone)))
         runs_of_cell = range(experiment.repeats(runs))
         for first in runs_of_cell[::size]:
             yield Piece(experiment, cell, seed, runs_of_cell[first : first + size])
@@ -189,14 +202,18 @@ def _whole_cells(
             key = piece.key
             found.setdefault(key, {})[piece.runs.start] = some
             left[key] -= 1
-            counter.advance(piece.cost)
             if not left[key]:
                 parts = [part for _, part in sorted(found.pop(key).items())]
                 yield piece.experiment, piece.cell, np.concatenate(parts)
+            counter.advance(piece)
 
 
 # what one run of a cell leaves, where these are not the hits after each measurement
-_RUNS: dict[str, Callable[..., NDArray[Any]]] = {"stopping": announce, "asymptotics": stopping_times}
+_RUNS: dict[str, Callable[..., NDArray[Any]]] = {
+    "stopping": announce,
+    "asymptotics": stopping_times,
+    "confidence": decide,
+}
 
 
 def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
@@ -247,6 +264,7 @@ _TABLES: dict[Kind, tuple[Callable[[Results], Table], ...]] = {  # in the order 
     "panels": (lambda results: fig1.trace(results.seed, results.experiment),),
     "stopping": (error_table, lambda results: run_table(results, seed=results.seed, version=__version__)),
     "asymptotics": (slope_table, run_table),
+    "confidence": (confidence_table, run_table),
 }
 
 
@@ -259,6 +277,7 @@ def _finish(directory: Path, id: str) -> str:
     """Make the tables and the figure of an experiment whose cells are all there."""
     from eccaht.base.presentation.style import save_figure
     from eccaht.research.paper import figures
+    from eccaht.research.paper.revised_figures import draw_revised
 
     results = storage.load(directory, id)
     experiment = results.experiment
@@ -266,6 +285,9 @@ def _finish(directory: Path, id: str) -> str:
     for name, table in made.items():
         save_table(table, directory / id / name)
     if experiment.pictures:
-        drawn = figures.draw(results) if experiment.compares else figures.draw_search(made[f"{id}.csv"])
+        if experiment.kind == "panels":
+            drawn = figures.draw_search(made[f"{id}.csv"])
+        else:
+            drawn = draw_revised(results) if experiment.kind == "confidence" else figures.draw(results)
         save_figure(drawn, directory / id / id)
     return id

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from eccaht.base.files import locked, replacing
 from eccaht.research.experiments.tables import save_json
-from eccaht.research.paper.catalogue import Cell, Experiment
+from eccaht.research.paper.experiment import Cell, Experiment
 from eccaht.research.paper.results import Results
 from eccaht.streams import policy_names
+from eccaht.streams.policies.plugins import may_be_policy
 from eccaht.version import __version__
 
 SPECIFICATION, MANIFEST, _CELLS = "spec.json", "manifest.json", "cells"
@@ -115,7 +116,9 @@ def with_added(directory: Path, experiment: Experiment) -> Experiment:
         cells = ((k, policy) for k in range(len(experiment.settings)))
         return all(cell_path(directory, experiment.id, cell).is_file() for cell in cells)
 
-    return experiment.beside(*filter(complete, policy_names()))
+    # with policies of the user's own, which need not be registered where nothing of theirs is run
+    others = sorted({path.stem.partition("-")[2] for path in (directory / experiment.id / _CELLS).glob("0-*.parquet")})
+    return experiment.beside(*filter(complete, (*policy_names(), *filter(may_be_policy, others))))
 
 
 def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArray[Any]) -> None:

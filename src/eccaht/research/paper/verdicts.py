@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.base.arrays import Array, Index
+from eccaht.base.presentation.text import joined
 from eccaht.base.statistics import estimate
 from eccaht.research.paper.results import Results
 
-Word = Literal["holds", "does not hold", "holds only if", "not decided", "not tested here", "not run"]
+Word = Literal["holds", "does not hold", "partly", "not decided", "not tested here", "not run"]
 Answer = Literal["yes", "no", "open"]
 EXTREME = 0.2  # share of the settings at either end of the ranks
 FEWEST = 5  # runs: an interval from fewer says nothing
@@ -29,7 +30,7 @@ class Measure:
     interval: tuple[float, float] | None
     sample: tuple[float, ...]  # one value a run; the number is their mean, of factors the geometric one
     answer: Answer
-    when: str = ""  # the condition that this number stands for, for "holds only if"
+    when: str = ""  # what this number stands for, read after "holds" or "not": "against round-robin"
     note: str = ""  # censored runs
 
     def __str__(self) -> str:
@@ -39,7 +40,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim. The condition completes "holds only if", or says what is missing."""
+    """The verdict on a claim. The condition says for what part it holds, or what is missing."""
 
     word: Word
     measures: tuple[Measure, ...] = ()
@@ -48,8 +49,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        between = " " if self.word == "holds only if" else ": "
-        return f"{self.word}{between}{self.condition}" if self.condition else self.word
+        return f"{self.word}: {self.condition}" if self.condition else self.word
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,13 @@ def lead(
 ) -> Measure:
     """How many measurements more the rival needs, run by run on the same set; how many times as many, if at_least."""
     (a, lost), (b, rivals_lost) = (results.times(each, for_good=for_good) for each in (policy, rival))
-    name = name or (f"measurements fewer than {rival}" if at_least is None else f"times as long for {rival}")
+    if not name:
+        name = f"measurements saved against {rival}" if at_least is None else f"times as many measurements for {rival}"
     name += " until right for good" if for_good else ""
     note = lost_runs({policy: lost, rival: rivals_lost}, rival)
     if at_least is None:
-        return judged(b - a, results, name, f"the rival is {rival}", note=note)
-    return judged(np.log(b / a), results, name, f"the rival is {rival}", above=at_least, factor=True, note=note)
+        return judged(b - a, results, name, f"against {rival}", note=note)
+    return judged(np.log(b / a), results, name, f"against {rival}", above=at_least, factor=True, note=note)
 
 
 def judged(
@@ -123,7 +124,9 @@ def lost_runs(cut_off: Mapping[str, ArrayLike], rival: str = "") -> str:
     if not lost:
         return ""
     bound = "" if not rival or len(lost) > 1 else "a lower bound, " if rival in lost else "an upper bound, "
-    return f"{bound}censored: {', '.join(f'{count} of {name}' for name, count in lost.items())}"
+    (first, count), *others = lost.items()
+    runs = [f"{count} run{'s' * (count > 1)} of {first}", *(f"{count} of {name}" for name, count in others)]
+    return f"{bound}cut off at the horizon: {', '.join(runs)}"
 
 
 def rank_correlation(x: Array, y: Array) -> float:
@@ -174,24 +177,39 @@ def final_f1(results: Results, settings: Index, policy: str) -> Array:
 
 
 def conclude(measures: Iterable[Measure], *experiments: str, beside: Iterable[Measure] = ()) -> Verdict:
-    """All say yes: holds. Some do: holds only if. None does: does not hold if one says no, not decided if none does.
+    """All say yes: holds. Some do: partly. None does: does not hold if one says no, not decided if none does.
 
     beside: numbers that are shown and do not enter.
     """
     parts = tuple(measures)
     traced = (*(f"{id}/summary.csv" for id in experiments), "claims/runs.csv")
-    yes = [part for part in parts if part.answer == "yes"]
-    against, runs = any(part.answer == "no" for part in parts), max((len(part.sample) for part in parts), default=0)
-    word: Word = "does not hold" if against else "not decided"
+    yes, no, open_ = ([part.when for part in parts if part.answer == answer] for answer in get_args(Answer))
+    runs = max((len(part.sample) for part in parts), default=0)
+    undecided = f"; not decided {in_words(open_)}" if open_ else ""
+    word: Word = "holds"
     condition = ""
-    if len(yes) == len(parts):
-        word = "holds"
-    elif yes:
-        word, condition = "holds only if", " or ".join(dict.fromkeys(part.when for part in yes if part.when))
-        condition += "" if against else " (the rest is not decided)"
-    elif not against:
-        condition = f"{runs} runs are too few" if runs < FEWEST else f"with {runs} runs no interval is on one side"
+    if yes and (no or open_):
+        against = f", not {in_words(no, 'or')}" if no else ""
+        word, condition = "partly", f"holds {in_words(yes)}{against}{undecided}"
+    elif no:
+        word, condition = "does not hold", f"fails {in_words(no)}{undecided}" if open_ else ""
+    elif open_:
+        few = f"{runs} {'run is' if runs == 1 else 'runs are'} too few, at least {FEWEST} are needed"
+        word, condition = "not decided", few if runs < FEWEST else f"with {runs} runs no interval decides it"
     return Verdict(word, (*parts, *beside), condition, traced)
+
+
+def in_words(phrases: Iterable[str], last: str = "and") -> str:
+    """Phrases as in a sentence, the preposition that some begin with said once; last: "or" after a "not".
+
+    >>> in_words(["against HDS", "against TTTS", "on rbf"])
+    'against HDS and TTTS, and on rbf'
+    """
+    groups: dict[str, list[str]] = {}
+    for phrase in dict.fromkeys(phrases):
+        preposition, _, rest = phrase.partition(" ")
+        groups.setdefault(preposition, []).append(rest)
+    return f", {last} ".join(f"{preposition} {joined(rests, last)}" for preposition, rests in groups.items())
 
 
 def short(value: float) -> str:

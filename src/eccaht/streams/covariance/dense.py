@@ -70,6 +70,8 @@ class Dense(Covariance):
         return float(c @ (self._matrix @ c))
 
     def solve(self, b: Array) -> Array:
+        if len(b) != self.size:
+            raise ValueError(f"there are {self.size} streams, not {len(b)}: give one number, or row, for each")
         x: Array = lapack.dpotrs(self._factor, b, lower=1)[0]
         return x.reshape(b.shape)
 

@@ -33,10 +33,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from eccaht.base.arrays import Array, Index, Mask, support_of
+from eccaht.base.compiled import Loops
+from eccaht.base.sums import LONGEST_SUM
 from eccaht.streams.designs.pair import among, check_weakest_pair
 from eccaht.streams.measurements import NotShown
 from eccaht.streams.problem import Problem
@@ -57,6 +60,8 @@ _OUTCOMES = 12  # drawn
 _DOUBT = 0.05  # on average after an outcome; where less is left the earlier readings are taken for noisier
 _RATIO = 0.4  # of the weight of their evidence, then
 _COUNTS = 1e-6  # probability below which a set is left out
+
+_LOOPS = Loops("eccaht.streams.designs.loops")
 
 
 class InformationDesign:
@@ -151,7 +156,7 @@ class InformationDesign:
             contrast = further if further.any() else contrast
         best, highest = contrast, -math.inf
         for _ in range(_STEPS):
-            value, coefficients = aim.judge(self._means(hypotheses, contrast))
+            value, coefficients = aim.judge(self._means(hypotheses, contrast), highest + _ENOUGH)
             if value < highest + _ENOUGH:
                 break
             best, highest = contrast, value
@@ -163,6 +168,11 @@ class InformationDesign:
     def _contrast(self, hypotheses: Hypotheses, coefficients: Array) -> Array:
         """sum_s coefficient_s (x_s - E x), scaled to a largest entry of 1."""
         rest, rest_shifts, row, stream, shift, chance = hypotheses
+        if (loops := _LOOPS()) is not None:
+            by_row, (D, inside) = np.zeros(len(rest)), np.zeros((2, self._problem.size + 1))
+            of_sets, of_rest = (chance, row, stream, shift), (rest, rest_shifts)
+            largest = loops.add_contrast(coefficients, coefficients.sum(), *of_sets, *of_rest, by_row, D, inside)
+            return D[:-1] / largest if largest > 0.0 else D[:-1]
         coefficients = coefficients - coefficients.sum() * chance
         by_row = np.bincount(row, coefficients, minlength=len(rest))[:, None] * rest_shifts
         total = np.bincount(stream, coefficients * shift, minlength=self._problem.size + 1)
@@ -178,15 +188,28 @@ class InformationDesign:
 
     def _standardised(self, hypotheses: Hypotheses, c: Array, variance: float) -> Array:
         means = _mean_readings(hypotheses, c, variance)
-        return means - hypotheses.chance @ means
+        means -= hypotheses.chance @ means
+        return means
 
 
 def _mean_readings(hypotheses: Hypotheses, c: Array, variance: float) -> Array:
     """The mean reading of c under each hypothesis in units of its noise, (N,)."""
     rest, rest_shifts, row, stream, shift, _ = hypotheses
+    if rest.shape[1] <= LONGEST_SUM and (loops := _LOOPS()) is not None:
+        return np.asarray(loops.add_readings(c, math.sqrt(variance), rest, rest_shifts, row, stream, shift))
     h = np.append(c, 0.0) / math.sqrt(variance)
     means: Array = (h[rest] * rest_shifts).sum(axis=1)[row] + h[stream] * shift
     return means
+
+
+@lru_cache(maxsize=8)  # most widths are _WIDTH
+def _noise(width: float) -> tuple[Array, float]:
+    """The distribution of the noise over bins, which sums to 1, and minus its entropy."""
+    noise = max(1.0, width)
+    reach = math.ceil(_REACH * noise / width)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * width / noise) ** 2)
+    kernel /= kernel.sum()
+    return kernel, kernel @ np.log(kernel)
 
 
 def _aim(chance: Array, earlier: Array, rng: np.random.Generator) -> Aim:
@@ -213,7 +236,7 @@ class _Separation:
     def spread(self, means: Array) -> Array:
         return self._rivals * means
 
-    def judge(self, means: Array) -> tuple[float, Array]:
+    def judge(self, means: Array, least: float = -math.inf) -> tuple[float, Array]:  # noqa: ARG002
         """1 - sum_s sqrt(p_s) exp(-m_s^2 / 8), rivals weighed to 1 together, and the coefficients of D."""
         distance = means - means[self._likeliest]
         left = self._rivals * np.exp(-0.125 * distance**2)
@@ -250,26 +273,33 @@ class _Information:
     def nats(self, value: float) -> float:
         return value
 
-    def judge(self, means: Array) -> tuple[float, Array]:
-        """Nats of information in a reading N(mean, 1), and the coefficients of D.
+    def judge(self, means: Array, least: float = -math.inf) -> tuple[float, Array]:
+        """Nats of information in a reading N(mean, 1), and the coefficients of D, unless there are fewer than `least`.
 
         D = E[Cov(x, m | y)] = sum_s p_s (m_s - E[ E[m | y] | s ]) x_s.
         """
         chance, low = self._chance, means.min()
         span = float(means.max() - low)
         width = max(min(_WIDTH, span / _FEWEST), span / _BINS, _NARROWEST)
-        place = (means - low) / width
-        bins = (place + 0.5).astype(np.intp)
-        mass = np.bincount(bins, chance)
+        loops = _LOOPS()
+        mass: Array
+        if loops is None:
+            place = (means - low) / width
+            bins = (place + 0.5).astype(np.intp)
+            mass = np.bincount(bins, chance).astype(float, copy=False)
+        else:
+            mass = np.zeros(int(span / width + 0.5) + 1)
+            loops.fill_bins(means, low, width, chance, mass)
         grid = width * np.arange(mass.size)
-        noise = max(1.0, width)
-        reach = math.ceil(_REACH * noise / width)
-        kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * width / noise) ** 2)
-        kernel /= kernel.sum()
+        kernel, entropy = _noise(width)
         density = np.maximum(np.convolve(mass, kernel), _NEVER)
+        information = float(entropy - density @ np.log(density))
+        if information < least:
+            return information, means
         expected = np.convolve(mass * grid, kernel) / density
-        information = float(kernel @ np.log(kernel) - density @ np.log(density))
-        left = grid - np.convolve(expected, kernel, mode="valid")
+        left: Array = grid - np.convolve(expected, kernel, mode="valid")
+        if loops is not None:
+            return information, loops.from_bins(means, low, width, chance, left)
         slope = np.gradient(left) if left.size > 1 else np.ones_like(left)
         return information, chance * (left[bins] + slope[bins] * (place - bins))
 
@@ -292,7 +322,7 @@ class _FurtherInformation:
             [aim.centred(aim.spread(means[s])) for aim, s in zip(self._aims, self._sets, strict=True)]
         )
 
-    def judge(self, means: Array) -> tuple[float, Array]:
+    def judge(self, means: Array, least: float = -math.inf) -> tuple[float, Array]:  # noqa: ARG002
         """Nats on average, and the coefficients of D."""
         judged = [aim.judge(means[some]) for aim, some in zip(self._aims, self._sets, strict=True)]
         information = sum(value for value, _ in judged) / len(judged)

@@ -81,6 +81,9 @@ def check_weakest_pair(problem: Problem) -> None:
 
 
 def _check_separable(problem: Problem, i: int, j: int) -> None:
+    if not problem.shift[[i, j]].any():  # the mean of a shift of unknown sign
+        both = f"streams {problem.label(i)} and {problem.label(j)}"
+        raise ValueError(f"{both} have no known shifts by which a measurement could separate them: use joint")
     problem.measurements.check_pair(problem.shift[[i, j]], (problem.label(i), problem.label(j)))
 
 

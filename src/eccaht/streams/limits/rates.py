@@ -68,7 +68,7 @@ def gamma_stars(problem: Problem, anomalies: Sequence[int] | Index, *, limited: 
     check_limits(problem)
     truth = check_anomalies(problem, anomalies)
     with one_thread():  # the matrices are too small to gain from several threads
-        bounds, action = _mixed(problem, truth), best_action(problem, truth, limited=limited)
+        (bounds, _), action = mixed(problem, truth), best_action(problem, truth, limited=limited)
     upper = max(bounds.upper, action.rate)
     return Rate(action.rate, upper, action.rate, True, action.budget_active), bounds
 
@@ -99,16 +99,17 @@ def least_measurements(rate: float, alpha: float) -> float:
     return max(1.0 - 2.0 * alpha, 0.0) * math.log((1.0 - alpha) / alpha) / rate  # eq. 7
 
 
-def _mixed(problem: Problem, truth: Index) -> Rate:
-    """Cutting planes: solve for some rivals, look for harder ones, add them."""
+def mixed(problem: Problem, truth: Index) -> tuple[Rate, Array]:
+    """Cutting planes: solve for some rivals, look for harder ones, add them. Also the W that attains `found`."""
     columns = white_shifts(problem)
     rivals = _singles(columns, truth, problem.size)
-    lower, found, upper = 0.0, 0.0, math.inf
+    lower, found, upper, W = 0.0, 0.0, math.inf, np.eye(problem.size) / problem.size
     for _ in range(_ROUNDS):
         differences = columns @ signs(rivals, truth, problem.size).T
         mix = best_mix(differences, 0.2 * _TOLERANCE)
         upper = min(upper, 0.5 * mix.upper)
         hardest = hardest_rivals(columns.T @ mix.W @ columns, truth, 0.5 * mix.lower * (1.0 - 1e-9))
+        W = mix.W if hardest.found > found else W
         lower, found = max(lower, hardest.proven), max(found, hardest.found)
         if found >= upper * (1.0 - _TOLERANCE):
             break
@@ -116,7 +117,7 @@ def _mixed(problem: Problem, truth: Index) -> Rate:
         near = rivals[(seen < _NEAR * mix.lower) | (mix.p > 1e-6)]
         rivals = np.concatenate([near, hardest.rivals[hardest.nats < upper]])
         rivals = SetPrior(problem.size, truth.size, truth.size).distinct(rivals)[0]
-    return Rate(lower, upper, found, lower >= found * (1.0 - 1e-9))
+    return Rate(lower, upper, found, lower >= found * (1.0 - 1e-9)), W
 
 
 def white_shifts(problem: Problem) -> Array:

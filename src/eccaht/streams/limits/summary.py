@@ -3,6 +3,7 @@
 Before the first reading the set is uncertain by H nats; a search that errs with probability alpha must have learnt
 H - h(alpha) - alpha log(N - 1) of them (Fano), N being the number of sets. A reading of c says at most
 log(1 + var(c'x) / c'S c) / 2, x the shifted part of the mean: for a given variance the Gaussian has most entropy.
+And if c'x lies within A noise deviations of some number, whatever the set, it says at most log(1 + 2 A / sqrt(2 pi e)).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
 
     >>> bound = entropy_bound(Problem(np.eye(128), shift=3.0, n_anomalies=5, budget=5.0))
     >>> round(bound.entropy, 2), round(bound.first_reading, 3), bound.fixed_plan, round(bound.measurements, 1)
-    (19.39, 0.147, 125, 11.5)
+    (19.39, 0.147, 125, 15.3)
     """
     check_alpha(alpha)
     check_limits(problem)
@@ -64,7 +65,7 @@ def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
     needed = max(entropy - _missing(alpha, sizes.count), 0.0)
     columns = white_shifts(problem)
     ratios = np.maximum(np.linalg.eigvalsh(columns @ _prior_covariance(sizes) @ columns.T)[::-1], 0.0)
-    widest = 0.5 * math.log1p(_largest_ratio(columns.T @ columns, sizes))
+    widest = capacity_bound(math.sqrt(_largest_ratio(columns.T @ columns, sizes)))
     return EntropyBound(
         entropy=entropy,
         needed=needed,
@@ -73,6 +74,17 @@ def entropy_bound(problem: Problem, *, alpha: float = 0.05) -> EntropyBound:
         fixed_plan=_planned(ratios, needed),
         measurements=needed / widest,
     )
+
+
+def capacity_bound(amplitude: float) -> float:
+    """Return the most nats in a reading N(m, 1) about m, |m - m0| <= amplitude for some m0: an upper bound.
+
+    The smaller of log(1 + A^2) / 2 and log(1 + 2 A / sqrt(2 pi e)) (McKellips 2004; docs/explanation/limits.md).
+
+    >>> round(capacity_bound(1.0), 3), round(capacity_bound(10.0), 3)
+    (0.347, 1.765)
+    """
+    return min(0.5 * math.log1p(amplitude**2), math.log1p(2.0 * amplitude / math.sqrt(2.0 * math.pi * math.e)))
 
 
 def _chances(sizes: SetPrior) -> tuple[Array, Array]:
@@ -98,11 +110,12 @@ def _prior_covariance(sizes: SetPrior) -> Array:
 
 
 def _largest_ratio(M: Array, sizes: SetPrior) -> float:
-    """At least var(c'x) / c'S c for every law of the set and every c.
+    """At least A^2 for every c: its mean readings lie within A noise deviations of some number, whatever the set.
 
-    A variable that lies in an interval has at most a quarter of its squared length as variance, so the ratio is at most
-    max over two sets of z'M z / 4, z the difference of their indicators, with at most r = 2 n entries +-1.
-    That maximum is bounded by r times the top eigenvalue and by r times the largest sum of r entries of a row.
+    A variable that lies in an interval has at most a quarter of its squared length as variance, so this bounds
+    var(c'x) / c'S c, too. A^2 is max over two sets of z'M z / 4, z the difference of their indicators, with at most
+    r = 2 n entries +-1. That maximum is bounded by r times the top eigenvalue and by r times the largest sum of r
+    entries of a row.
     """
     r = min(2 * sizes.most, sizes.n_streams)
     rows = np.sort(np.abs(M), axis=1)[:, -r:].sum(axis=1).max()

@@ -205,8 +205,7 @@ class Combined(Rule):
     @property
     def usual_norm(self) -> float:
         """The smallest limit on |c|_1."""
-        limited = [part for part in self._parts if isinstance(part, Limited) or part.noise is not None]
-        return min((part.usual_norm for part in limited), default=1.0)
+        return min((part.usual_norm for part in self._parts if isinstance(part, Limited)), default=1.0)
 
     @property
     def least_contrast(self) -> float:

@@ -158,26 +158,33 @@ def _one_side(region: Region, covariance: Covariance, D: Array, usable: Mask) ->
     if covariance.size > _WHOLE and working.size > _WORKING_SET:
         first = inverse(covariance, np.flatnonzero(D), D[D != 0.0]) * usable
         working = np.union1d(largest(first, _WORKING_SET), largest(np.where(reach, D, 0.0), _WORKING_SET))
+    for quick in (True, False):  # rounding may spoil the quick way
+        point, g = _on_enough(whole, covariance, working, quick)
+        residual = violation(scale_free(whole), point, g)
+        if residual < ACCEPTABLE:
+            return Direction(point.w, float(D @ point.w), residual, True)
+    raise too_ill_conditioned(f"KKT residual {residual:.1g}")
+
+
+def _on_enough(whole: Cone, covariance: Covariance, working: Index, quick: bool) -> tuple[Point, Array]:
+    """The solution on a working set to which streams are added until none is left that would help."""
+    D, low, high = whole.D, whole.low, whole.high
     while True:
-        point, g = _on(whole, covariance, working)
+        point, g = _on(whole, covariance, working, quick)
         lam = point.by_norm + point.by_contrast
         excess = np.maximum(np.where(high > 0.0, g - lam, 0.0), np.where(low < 0.0, -g - lam, 0.0))
         excess[working] = 0.0
         helpful = np.flatnonzero(excess > _HELPFUL * np.abs(D).max())
         if helpful.size == 0:
-            break
+            return point, g
         working = np.union1d(working, helpful[largest(excess[helpful], working.size)])
-    residual = violation(scale_free(whole), point, g)
-    if not residual < ACCEPTABLE:
-        raise too_ill_conditioned(f"KKT residual {residual:.1g}")
-    return Direction(point.w, float(D @ point.w), residual, True)
 
 
-def _on(whole: Cone, covariance: Covariance, working: Index) -> tuple[Point, Array]:
+def _on(whole: Cone, covariance: Covariance, working: Index, quick: bool) -> tuple[Point, Array]:
     """The solution on a working set, spread over all streams, and the pull on every stream."""
     S = block(covariance, working)
     small = whole._replace(S=S, D=whole.D[working], low=whole.low[working], high=whole.high[working])
-    point = _quick(small) or solve(small)
+    point = (_quick(small) if quick else None) or solve(small)
     if point.by_contrast == 0.0 and not np.isfinite(point.w).all():
         raise too_ill_conditioned("no step could be taken")
     point = point._replace(w=scattered(covariance.size, working, point.w))

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from eccaht.base.arrays import Array
+from eccaht.streams.measurements.exchange import BoundedCone, exchanged
 
 _STEPS = 80
 _SHARE = 0.995  # of the way to the boundary
 _TOLERANCE = 1e-10  # duality gap over the value, from where the active limits are plain
 _SHORT = 0.7  # a step after which the next one keeps to the centre
 _ENOUGH = 1e-11  # violation of the optimality conditions that is rounding
+_FAILED = 1e-6  # violation that would be an error
 _DOUBTS = (1.0, 1e-2, 1e2, 1e-4, 1e4, 1e-6, 1e6)  # multiplier over slack from where a limit is taken for active
 _AT_BOUND = 1e-7  # relative distance to a bound that counts as reaching it
 
@@ -72,14 +74,23 @@ def solve(cone: Cone) -> Point:
         1.0 / deviation,
         cone.noise > 0.0,
     )
-    best, least = Point(np.zeros_like(scale), 0.0), math.inf
-    for x, by_norm, by_contrast in search.run():
+    best, least, nearest = Point(np.zeros_like(scale), 0.0), math.inf, np.zeros(0)
+
+    def offered(x: Array, by_norm: float, by_contrast: float) -> None:
+        nonlocal best, least, nearest
         found = Point(x[:-1] * scale * unit + 0.0, float(x[-1]) * unit / r, by_norm * unit, by_contrast * unit)
         off = violation(cone, found, pull(cone, found, cone.S @ found.w))
         if off < least:
-            best, least = found, off
+            best, least, nearest = found, off, x
+
+    for candidate in search.run():
+        offered(*candidate)
         if least <= _ENOUGH:
             break
+    if not least < _FAILED and nearest.size:
+        settled = exchanged(search.bounded(), nearest[:-1], float(nearest[-1]))
+        if settled is not None:
+            offered(np.append(settled[0], settled[1]), *settled[2:])
     return best
 
 
@@ -174,6 +185,13 @@ class _Search:
         self.high, self.low = np.where(self.has.u, high, 0.0), np.where(self.has.l, low, 0.0)
         self.norm, self.ratio = norm if self.has.n else 0.0, ratio if self.has.c else 0.0
         self.mask = self.has.flat().astype(float)
+
+    def bounded(self) -> BoundedCone:
+        """The same problem, for exchange.py."""
+        high, low = np.where(self.has.u, self.high, np.inf), np.where(self.has.l, self.low, -np.inf)
+        low = np.where(self.has.p & ~self.two, 0.0, low)
+        limits = self.norm if self.has.n else math.inf, self.ratio if self.has.c else math.inf
+        return BoundedCone(self.S, self.d, low, high, self.a, *limits, self.noise)
 
     def run(self) -> Iterator[tuple[Array, float, float]]:
         """Yield candidates for (w, s) and the multipliers of the L1 limits."""

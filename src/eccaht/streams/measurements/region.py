@@ -115,6 +115,8 @@ class Region:
 
     def allows(self, c: Array) -> bool:
         top = float(np.abs(c).max())
+        if not math.isfinite(top):
+            return False
         if self.rows is not None:
             near = np.abs(self.rows - c).max(axis=1) <= _ROUNDING * np.abs(self.rows).max(axis=1)
             return bool(near.any())

@@ -1,4 +1,8 @@
-"""Every algorithm by name, with its source and its parts; docs/explanation/algorithms.md is the table of them."""
+"""Every algorithm by name, with its source and its parts; docs/explanation/algorithms.md is the table of them.
+
+Users add their own (docs/how-to/own-policy.md): by `register_policy`, or by an entry point of the group
+`eccaht.policies` in the metadata of a package that is installed.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from eccaht.base.arrays import as_number, check_alpha
-from eccaht.base.presentation.text import unknown
+from eccaht.base.presentation.text import did_you_mean
 from eccaht.base.randomness import Seed, check_seed, rng_for
 from eccaht.streams.covariance import Diagonal
 from eccaht.streams.designs import Coordinates, Difference, PairDesign, PairToWeights, Tree
 from eccaht.streams.measurements import Budget, Unlimited
+from eccaht.streams.policies import plugins
 from eccaht.streams.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.streams.policies.choosers import (
     LeastMeasured,
@@ -25,9 +30,19 @@ from eccaht.streams.policies.choosers import (
     compose_joint_pair,
     thompson_pair,
 )
+from eccaht.streams.policies.games import compose_combgame, compose_frank_wolfe, compose_track_and_stop
 from eccaht.streams.policies.hierarchical import TreeWalk, compose_hds
+from eccaht.streams.policies.linear import compose_lingape, compose_rage
 from eccaht.streams.policies.parts import Parts, check_able
 from eccaht.streams.policies.policy import Policy
+from eccaht.streams.policies.revised import (
+    TWO_STAGE,
+    VERIFIED,
+    compose_oracle,
+    compose_two_stage,
+    compose_verified,
+)
+from eccaht.streams.policies.transductive import FREE_MEANS, KNOWN_MEANS
 from eccaht.streams.posterior import (
     Capabilities,
     EmpiricalMeans,
@@ -40,6 +55,7 @@ from eccaht.streams.problem import Problem
 from eccaht.streams.stopping import StoppingOption, stopping_rule
 
 PAPER = "Yang & Xing"
+REVISION = f"{PAPER}, revision of 2026"
 DEFAULT_POLICY = "joint"  # for searches of data, if no other is named
 
 
@@ -57,6 +73,7 @@ class Entry:
     can: Capabilities = PseudoLikelihood.can
     regularize: float = 0.0  # default ridge
     constraints: bool = False  # honours any constraint on the weights, not only the L1 budget
+    oracle: bool = False  # takes the true set by anomalies=: then a reference, no algorithm
 
 
 def _ecc_aht_by(design: Callable[[Problem], PairToWeights]) -> Callable[[Problem], Parts]:
@@ -179,6 +196,60 @@ CATALOGUE: dict[str, Entry] = {
         Enumeration.can,
         constraints=True,
     ),
+    "ecc-aht-verified": Entry(
+        "ecc-aht that explores with probability 0.1, decides and stops by the exact likelihood of all sets",
+        f"{REVISION}, Algorithm 1",
+        compose_verified,
+        VERIFIED,
+    ),
+    "two-stage": Entry(
+        "a pilot of single streams, then the best mix of measurements for the set it found",
+        f"{REVISION}, two-stage construction",
+        compose_two_stage,
+        TWO_STAGE,
+    ),
+    "oracle-design": Entry(
+        "the best mix of measurements for the true set (anomalies=...), or for the most likely one so far",
+        f"{REVISION}, oracle design; Chernoff 1959",
+        compose_oracle,
+        TWO_STAGE,
+        oracle=True,
+    ),
+    "track-and-stop": Entry(
+        "tracks the best design against all rivals of the leading set, lazily; adapted: known means, free weights",
+        "Jedra & Proutiere 2020, Algorithm 1",
+        compose_track_and_stop,
+        KNOWN_MEANS,
+        constraints=True,
+    ),
+    "frank-wolfe": Entry(
+        "one Frank-Wolfe step towards that design a reading; adapted: known means, continuous weights",
+        "Wang, Tzeng & Proutiere 2021, Algorithm 1",
+        compose_frank_wolfe,
+        KNOWN_MEANS,
+        constraints=True,
+    ),
+    "combgame": Entry(
+        "a learner of designs against the nearest rival; adapted: known means, hedge over matrices, no optimism",
+        "Jourdan, Mutny, Kirschner & Krause 2021, Algorithm 1",
+        compose_combgame,
+        KNOWN_MEANS,
+        constraints=True,
+    ),
+    "lingape": Entry(
+        "pair in most doubt by least squares, any means; adapted: n best of K, greedy action in closed form",
+        "Xu, Honda & Sugiyama 2018, Algorithm 1",
+        compose_lingape,
+        FREE_MEANS,
+        constraints=True,
+    ),
+    "rage": Entry(
+        "phases of a fixed design, each twice as exact, any means; adapted: drops streams, tracks instead of rounds",
+        "Fiez, Jain, Jamieson & Ratliff 2019, Algorithm 1",
+        compose_rage,
+        FREE_MEANS,
+        constraints=True,
+    ),
     "robust": Entry(
         "ecc-aht that believes S + 0.01 I (regularize=0.01)",
         f"{PAPER}, appendix on regularization",
@@ -187,6 +258,7 @@ CATALOGUE: dict[str, Entry] = {
         constraints=True,
     ),
 }
+BUILT_IN = frozenset(CATALOGUE)  # others are of the user's own, see registry.py
 
 
 @dataclass(frozen=True)
@@ -204,7 +276,27 @@ def policy_names() -> tuple[str, ...]:
     >>> "ecc-aht" in policy_names()
     True
     """
-    return tuple(CATALOGUE)
+    return *CATALOGUE, *(name for name in plugins.declared() if name not in CATALOGUE)
+
+
+def find_entry(name: str) -> Entry:
+    """The entry of a name, loaded where an installed package declares it."""
+    if isinstance(name, str) and name not in CATALOGUE and name in plugins.declared():
+        entry = plugins.load(name)
+        if not isinstance(entry, Entry):
+            raise ValueError(f"{plugins.whose(name)} must be an Entry, not {type(entry).__name__}")
+        CATALOGUE.setdefault(name, entry)  # unless its module has registered it
+    if isinstance(name, str) and name in CATALOGUE:
+        return CATALOGUE[name]
+    raise unknown_policy(name)
+
+
+def unknown_policy(name: object) -> ValueError:
+    """The error for a name that no policy has."""
+    hint = did_you_mean(name, policy_names(), otherwise=":")
+    return ValueError(
+        f"unknown policy {name!r}{hint} 'eccaht policies' lists them; import the module that registers your own"
+    )
 
 
 def make_policy(
@@ -220,16 +312,16 @@ def make_policy(
     """Build a policy by its name.
 
     seed: the policy's own generator is derived from it and the name.
-    stopping: "posterior" or "glr" (joint and exact), "gap", "own" (the rule of the algorithm's source), a number of
-        measurements, or None (the caller decides); by default "posterior" where the policy knows that of sets, "gap"
-        where its scores are log-likelihood ratios, and "own" elsewhere.
+    stopping: "posterior", "glr" or "union" (policies that know the likelihood of sets), "gap", "own" (the rule of the
+        algorithm's source), a number of measurements, or None (the caller decides); by default "own" where it has
+        one, else "posterior" where it knows that of sets, "gap" where its scores are log-likelihood ratios, or None.
     alpha: error level of the stopping rule.
     regularize: the policy believes S + regularize I; the world keeps S.
     options: of the algorithm itself, e.g. `readings` of hds or `posterior` of joint.
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"make_policy needs a Problem, not {type(problem).__name__}")
-    entry, alpha = _entry(name), check_alpha(alpha)
+    entry, alpha = find_entry(name), check_alpha(alpha)
     check_able(entry.can, problem, f"policy {name!r}")
     _check_constraint(name, entry, problem)
     ridge = entry.regularize if regularize is None else _checked_ridge(name, entry.can, regularize)
@@ -237,18 +329,14 @@ def make_policy(
     rng = rng_for(seed, "policy", name)
     parts = entry.compose(believed, **_checked_options(name, entry, options, alpha=alpha, rng=rng))
     can = parts.belief.can
-    default = "posterior" if can.posterior else "gap" if can.log_odds else "own"
+    known = "posterior" if can.posterior else "gap" if can.log_odds else None
+    default = known if parts.own_stop is None else "own"
     chosen = default if stopping == "default" else stopping
     rule = stopping_rule(chosen, alpha, problem, own=parts.own_stop, can=can, belief=parts.belief)
     policy = Policy(problem, parts, rule, rng)
+    policy._verify |= name not in BUILT_IN  # what is not ours may ask for more than the budget
     policy.recipe = Recipe(name, check_seed(seed), {"stopping": chosen, "alpha": alpha, "regularize": ridge, **options})
     return policy
-
-
-def _entry(name: str) -> Entry:
-    if isinstance(name, str) and name in CATALOGUE:
-        return CATALOGUE[name]
-    raise unknown(name, CATALOGUE, "policy")
 
 
 def _check_constraint(name: str, entry: Entry, problem: Problem) -> None:

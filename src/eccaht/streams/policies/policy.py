@@ -64,7 +64,8 @@ class Policy:
         self._available: Mask | None = None  # the streams that the choice is made among, where not all
         self._pending = Pending(problem.size)
         self._warned = False  # whether a BudgetWarning was given
-        self._verify = type(problem.measurements) is not Budget  # do not trust the weights of other constraints
+        # do not trust the weights of other constraints, nor those of a policy that is not built in (make_policy)
+        self._verify = type(problem.measurements) is not Budget
 
     def ask(self, *, batch: int | None = None, available: ArrayLike | None = None) -> Array:
         """Return the next measurement, (K,), read-only; the same one until the next reading is given.
@@ -277,8 +278,13 @@ class Policy:
     def _verify_allowed(self, weights: Array) -> None:
         within = self.problem.measurements
         good = isinstance(weights, np.ndarray) and weights.shape == (self.problem.size,) and weights.dtype == np.float64
+        own = type(within) is Budget  # then they are not those of a constraint's design
         if not (good and np.isfinite(weights).all() and weights.any()):
-            raise ValueError(f"{within!r} must give {self.problem.size} finite weights, not all 0: mend its contrast")
+            who, what = ("its chooser", "choose") if own else (repr(within), "contrast")
+            raise ValueError(f"{who} must give {self.problem.size} finite weights, not all 0: mend its {what}")
+        if own and not within.allows(weights):
+            norm = float(np.abs(weights).sum())
+            raise ValueError(f"its chooser gave weights of |c|_1 = {norm:.6g}, beyond {within!r}: scale them down")
         if not within.allows(weights):
             raise ValueError(f"{within!r} gave weights that it does not allow itself: mend its contrast or scaled")
 

@@ -5,6 +5,7 @@ The header says what to build; the objects are rebuilt by the same validating co
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from os import PathLike
 from typing import Any
@@ -17,7 +18,7 @@ from eccaht.streams import covariance as operators
 from eccaht.streams import measurements
 from eccaht.streams.covariance import Covariance, SparsePrecision
 from eccaht.streams.measurements import Budget, Combined, Constraint, Rule
-from eccaht.streams.policies.catalogue import make_policy
+from eccaht.streams.policies.catalogue import BUILT_IN, find_entry, make_policy, policy_names
 from eccaht.streams.policies.parts import Choice, Chooser, check_batches
 from eccaht.streams.policies.policy import Policy
 from eccaht.streams.posterior import Belief
@@ -37,6 +38,7 @@ _OPERATORS = {
     if isinstance(kind, type) and issubclass(kind, Covariance) and kind is not Covariance
 }
 _MOST = 64  # parts of a constraint
+_MODULE = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 _RULES = {
     name: kind
     for name, kind in vars(measurements).items()
@@ -54,7 +56,7 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
             raise ValueError(f"{option}={value!r} cannot be saved: a file names the recipe, not the code")
     arrays, plain = _state(policy)
     header = {
-        "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
+        "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options, **_origin(recipe.name)},
         "problem": {
             "covariance": _pack(problem.covariance, "covariance", arrays),
             "n_anomalies": problem.n_anomalies,
@@ -71,13 +73,20 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
-    """Read a policy that continues exactly where it was saved."""
+    """Read a policy that continues exactly where it was saved.
+
+    One of your own must be registered, or declared by a package that is installed. No module is imported because a file
+    names it: it names a policy, and the message about one that is not there says where it was when it was saved.
+    """
     return read_archive(path, _KIND, _VERSION, _build)
 
 
 def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     for part, keys in _KEYS.items():
-        check_keys(header[part] if part else header, keys, part or "header")
+        found = header[part] if part else header
+        own = {"module"} & set(found) if part == "policy" else set()
+        check_keys(found, keys | own, part or "header")
+    _check_registered(header["policy"])
     saved, recipe, state = header["problem"], header["policy"], header["state"]
     capacity = sum(array.size for array in arrays.values())  # a bound for every size that the header claims
     operator = _unpack(saved["covariance"], arrays, capacity)
@@ -97,6 +106,25 @@ def _build(header: dict[str, Any], arrays: dict[str, Array]) -> Policy:
     _check_state(_state(policy)[0], arrays, problem.size)
     _restore(policy, arrays, state)
     return policy
+
+
+def _origin(name: str) -> dict[str, str]:
+    """Of a policy that is not built in, where it comes from: for a message, never to be imported."""
+    module = str(getattr(find_entry(name).compose, "__module__", ""))
+    return {} if name in BUILT_IN or not _MODULE.fullmatch(module) else {"module": module}
+
+
+def _check_registered(recipe: dict[str, Any]) -> None:
+    """Say what is missing where a file holds a search of a policy that is not built in."""
+    if "module" not in recipe or recipe["name"] in policy_names():
+        return
+    module = recipe["module"]
+    if not isinstance(module, str) or not _MODULE.fullmatch(module):
+        raise ValueError("its module is damaged")
+    where = "the script or notebook that registers it" if module == "__main__" else f"{module!r}, if you trust it,"
+    raise ValueError(
+        f"its policy {recipe['name']!r:.80} is not registered here: import {where} and load the file again"
+    )
 
 
 # -- the state of a search -----------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def share_away(likelihood: Likelihood, prior: SetPrior, away: Index, drawn: int,
     if not len(away):
         return 0.0
     near = around.weight
-    further = max(_weight(likelihood, prior, prior.distinct(away)[0], around.members), 0.5 * near**2)
+    further = max(_weight(likelihood, prior, prior.once(away), around.members), 0.5 * near**2)
     return min(len(away) / drawn, further / (1.0 + near + further))
 
 
@@ -55,7 +55,7 @@ def estimate(likelihood: Likelihood, prior: SetPrior, drawn: Index, found: Index
     changes away where they can be summed up, and, where readings are precise, about all others (`weight_unseen`).
     """
     members = around.members
-    known, _ = prior.distinct(np.vstack([drawn, found]))
+    known = prior.once(np.vstack([drawn, found]))
     two = weight_two_away(likelihood, prior, around)
     seen = _weight(likelihood, prior, known[differences(prior, known, members) > (1 if two is None else 2)], members)
     again = len(found) - len(prior.others(found, members))
@@ -84,10 +84,16 @@ def weight_two_away(likelihood: Likelihood, prior: SetPrior, around: Neighbourho
         rest[list(pair)] = K
         size, base = int((rest < K).sum()), float(likelihood.log_likelihood(rest[None])[0]) - own
         gain = evidence.one_more(rest)[outside]
-        heights = [gain[:, None] + gain - penalty + prior.log_prior[size + 2]]
+        both = gain[:, None] + gain
+        both -= penalty
+        both += prior.log_prior[size + 2]
+        heights = [both]
         if size + 2 == held.sum():  # two leave, and one or none comes
             heights += [gain + prior.log_prior[size + 1], prior.log_prior[[size]]]
-        total += sum(float(finite_exp(height + base).sum()) for height in heights)
+        for height in heights:  # in place: these are large
+            height += base
+            np.minimum(height, 300.0, out=height)
+        total += sum(float(np.exp(height, out=height).sum()) for height in heights)
     return total
 
 
@@ -129,9 +135,12 @@ def differences(prior: SetPrior, sets: Index, members: Index) -> Index:
 
 def _differences(prior: SetPrior, sets: Index, members: Index) -> tuple[Index, Index]:
     """How many streams each row has that `members` lacks, and how many it lacks."""
-    held = members[members < prior.n_streams]
-    common = np.isin(sets, held).sum(axis=1)
-    return (sets < prior.n_streams).sum(axis=1) - common, held.size - common
+    K = prior.n_streams
+    held = np.zeros(K + 1, dtype=bool)
+    held[members] = True
+    held[K] = False
+    common = held[sets].sum(axis=1)
+    return (sets < K).sum(axis=1) - common, np.count_nonzero(held) - common
 
 
 def close_rivals(likelihood: Likelihood, prior: SetPrior, around: Neighbourhood) -> Index:

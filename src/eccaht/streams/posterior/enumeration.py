@@ -69,6 +69,11 @@ class Enumeration(Posterior):
         rivals = self._prior.others(self.sets, around.members)
         return advantage(self._likelihood, self._prior, around.members, rivals)
 
+    def lead_over_all(self) -> float:
+        """The log-likelihood of the most likely set less that of the next one."""
+        second, first = np.partition(self.log_posterior - self._log_prior, -2)[-2:].tolist()
+        return float(first - second)
+
     def _with_shifts(self, sets: Index, weights: Array) -> Hypotheses:
         last = np.full(len(sets), self._prior.most - 1)
         return Hypotheses.of_sets(sets, weights, *self._likelihood.draw_shifts(sets, last, self._rng))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index
+from eccaht.streams.posterior.compiled_moves import compiled_moves, hypotheses_of
 from eccaht.streams.posterior.likelihood import Likelihood, without_slots
 from eccaht.streams.sets import Hypotheses, SetPrior
 
@@ -29,8 +30,12 @@ def log_posterior(likelihood: Likelihood, prior: SetPrior, sets: Index) -> Array
 def sweep(likelihood: Likelihood, prior: SetPrior, sets: Index, beta: Array, rng: np.random.Generator) -> None:
     """One Gibbs sweep: draw every slot of every set from its conditional of likelihood^beta times prior, in place."""
     length = max(1, _CHUNK // (prior.n_streams + 1))
+    moves = compiled_moves(likelihood, prior)
     for start in range(0, len(sets), length):
         part = sets[start : start + length]
+        if moves is not None:
+            moves.sweep(part, beta[start : start + length], rng)
+            continue
         walk = likelihood.walk(part)
         for slot in range(sets.shape[1]):
             slots = np.full(len(part), slot)
@@ -39,7 +44,10 @@ def sweep(likelihood: Likelihood, prior: SetPrior, sets: Index, beta: Array, rng
 
 def conditionals(likelihood: Likelihood, prior: SetPrior, sets: Index, slots: Index, beta: Array) -> Conditionals:
     """The distribution of one slot of each set given the others, (N, K + 1)."""
-    chances = _unscaled(likelihood.gains(sets, slots), prior, sets, slots, beta)
+    if (moves := compiled_moves(likelihood, prior)) is not None:
+        chances = moves.unscaled(sets, slots, beta)
+    else:
+        chances = _unscaled(likelihood.gains(sets, slots), prior, sets, slots, beta)
     chances /= chances.sum(axis=1, keepdims=True)
     return chances
 
@@ -50,7 +58,7 @@ def conditional_hypotheses(
     """Each set with all streams that may fill one of its slots, weighted by their conditional distribution."""
     chances = conditionals(likelihood, prior, sets, slots, np.full(len(sets), beta))
     chances /= np.float32(len(sets))
-    return Hypotheses.of_slots(without_slots(sets, slots), chances, *likelihood.draw_shifts(sets, slots, rng))
+    return hypotheses_of(without_slots(sets, slots), chances, *likelihood.draw_shifts(sets, slots, rng))
 
 
 class Neighbourhood(NamedTuple):
@@ -80,7 +88,7 @@ class Neighbourhood(NamedTuple):
         weights[0, members[slots[0]]] = 1.0  # the set itself, once
         weights /= weights.sum()
         copies = np.tile(members, (slots.size, 1))
-        return Hypotheses.of_slots(without_slots(copies, slots), weights, *likelihood.draw_shifts(copies, slots, rng))
+        return hypotheses_of(without_slots(copies, slots), weights, *likelihood.draw_shifts(copies, slots, rng))
 
 
 def neighbourhood(likelihood: Likelihood, prior: SetPrior, members: Index) -> Neighbourhood:
@@ -95,6 +103,8 @@ def neighbourhood(likelihood: Likelihood, prior: SetPrior, members: Index) -> Ne
 
 def changes(likelihood: Likelihood, prior: SetPrior, sets: Index, slots: Index) -> Array:
     """What filling one slot of each set otherwise does to its log-posterior, (N, K + 1)."""
+    if (moves := compiled_moves(likelihood, prior)) is not None:
+        return moves.changes(sets, slots)
     each = np.arange(len(sets))
     gains = likelihood.gains(sets, slots)
     _weigh(gains, prior, sets, slots)
@@ -125,6 +135,9 @@ def climb(likelihood: Likelihood, prior: SetPrior, sets: Index) -> None:
     Many sets at once are faster this way, but one may end elsewhere than by its steepest climb.
     """
     tolerance = likelihood.tolerance
+    if (moves := compiled_moves(likelihood, prior)) is not None:
+        moves.climb(sets, tolerance)
+        return
     active = np.arange(len(sets))
     while active.size:
         here, each = sets[active], np.arange(active.size)

@@ -84,6 +84,11 @@ class Joint(Belief):
         self._refresh()
 
     @property
+    def n_sets(self) -> int:
+        """How many sets are possible."""
+        return self._prior.count
+
+    @property
     def map_set(self) -> Index:
         """The most probable set, sorted."""
         return np.sort(self._slots[self._slots < self._prior.n_streams])

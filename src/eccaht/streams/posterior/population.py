@@ -170,7 +170,7 @@ class Population(Posterior):
         return 1 + (len(self.sets) - COLD) // HOT
 
     def _extend_ladder(self) -> None:
-        spread = float(np.std(self._likelihood.log_likelihood(self._probes)))
+        spread = _deviation(self._likelihood.log_likelihood(self._probes))
         wanted = 1 + math.ceil(math.log(max(spread, 1.0)) / -math.log(RATIO))
         more = min(wanted, MAX_LEVELS) - self.n_levels
         if more > 0:
@@ -191,7 +191,7 @@ class Population(Posterior):
         """Offer each set of a level a partner one level up; both keep their place and trade their temperature."""
         level, rng = self.level, self._rng
         for hotter in range(1, self.n_levels):
-            cold, hot = np.flatnonzero(level == hotter - 1), np.flatnonzero(level == hotter)
+            (cold,), (hot,) = (level == hotter - 1).nonzero(), (level == hotter).nonzero()
             cold = rng.permutation(cold)[: hot.size]
             step = RATIO ** (hotter - 1) - RATIO**hotter
             agreed = np.log(rng.random(cold.size)) < step * (fit[hot] - fit[cold])
@@ -213,6 +213,13 @@ class Population(Posterior):
             raise ValueError("its population is damaged")
         self._check = int(whole_numbers(state["check"], "seeds", most=2**32 - 1)[0])
         self._forget()
+
+
+def _deviation(values: Array) -> float:
+    """`np.std`, with fewer checks."""
+    centred = values - values.sum() / values.size
+    centred *= centred
+    return math.sqrt(float(centred.sum() / values.size))
 
 
 # -- the posterior after whole vectors ---------------------------------------------------------------

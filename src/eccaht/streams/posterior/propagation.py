@@ -1,4 +1,4 @@
-"""Marginals of very many streams by expectation propagation, at the cost of t^2 K for t readings.
+"""Marginals of very many streams by expectation propagation, at the cost of t^2 K for reading number t.
 
 The readings say r = H z + noise of the indicator z of the set, noise of variance 1. If z were Gaussian its posterior
 would be known in closed form, and t readings of K streams need t x t matrices only. So each stream's prior, 0 or 1, is
@@ -24,6 +24,8 @@ _DAMPING = 0.7  # share of the new site in a step
 _LEAST_PRECISION, _LEAST_VARIANCE = 0.02, 1e-9  # of a site; of a stream
 _FARTHEST = 30.0  # log-odds
 _ROUNDING = 1e-13  # of the largest diagonal entry: keeps almost noiseless readings factorable
+_NEGLIGIBLE = 1e-8  # of the noise variance of a reading
+_NEW = 1e-6  # share of a reading that earlier ones do not explain, below which all are factored anew
 
 
 class Propagation:
@@ -52,7 +54,7 @@ class Propagation:
             self._table = np.vstack([self._table, np.zeros_like(self._table)])
         self._table[self._used, :-1], self._table[self._used, -1] = h, r
         self._used += 1
-        self._refresh()
+        self._extend(h, r)
         self._match()
         self._refresh()
 
@@ -75,16 +77,41 @@ class Propagation:
         scaled = H * self._root
         gram = dsyrk(1.0, scaled.T, trans=1, lower=1)
         places = np.diag_indices(len(gram))
-        gram[places] += 1.0 + _ROUNDING * gram[places].max()
+        self._largest = float(gram[places].max())
+        gram[places] += 1.0 + _ROUNDING * self._largest
         lower = cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
         self._half = solve_triangular(lower, scaled, lower=True, overwrite_b=True, check_finite=False)
-        left = np.maximum(1.0 - np.einsum("tk,tk->k", self._half, self._half), _LEAST_VARIANCE)
-        self._variance = left / self._tau
-        alone = self._nu / self._tau
-        surprise = solve_triangular(lower, r - H @ alone, lower=True, check_finite=False)
-        mean = alone + self._root * (surprise @ self._half)
+        self._left = 1.0 - np.einsum("tk,tk->k", self._half, self._half)
+        self._alone = self._nu / self._tau
+        self._surprise = solve_triangular(lower, r - H @ self._alone, lower=True, check_finite=False)
+        self._mean = self._alone + self._root * (self._surprise @ self._half)
+        self._judge()
+
+    def _extend(self, h: Array, r: float) -> None:
+        """The same for one reading more under the same sites, at the cost of t K by one row more of W.
+
+        W itself is left as it is: the sites move next, and with them all of it.
+        """
+        new = h * self._root
+        known = self._half @ new
+        whole = float(new @ new)
+        variance = whole - float(known @ known) + 1.0 + _ROUNDING * max(whole, self._largest)
+        noisier = _ROUNDING * (whole - self._largest) > _NEGLIGIBLE  # all earlier readings, to stay factorable
+        if noisier or variance < _NEW * (1.0 + whole):
+            self._refresh()
+            return
+        deviation = variance**0.5
+        row = (new - known @ self._half) / deviation
+        surprise = (r - float(h @ self._alone) - float(known @ self._surprise)) / deviation
+        self._left = self._left - row * row
+        self._mean = self._mean + self._root * (surprise * row)
+        self._judge()
+
+    def _judge(self) -> None:
+        """Variances and log-odds of the streams, and their cavities: the field of all others."""
+        self._variance = np.maximum(self._left, _LEAST_VARIANCE) / self._tau
         self._cavity = np.maximum(1.0 / self._variance - self._tau, _LEAST_VARIANCE)  # precision without the own site
-        self._pull = mean / self._variance - self._nu
+        self._pull = self._mean / self._variance - self._nu
         self.log_odds = np.clip(self._prior_odds + self._pull - 0.5 * self._cavity, -_FARTHEST, _FARTHEST)
 
     def _match(self) -> None:

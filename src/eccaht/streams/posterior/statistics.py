@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.base.arrays import Array, Index, check_bounded, check_gram, check_same, whole_numbers
+from eccaht.base.compiled import Loops
+from eccaht.base.sums import LONGEST_SUM
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.posterior.shared_noise import WholeVectors, vector_noise, whitened
 from eccaht.streams.problem import Problem
@@ -20,6 +22,8 @@ _LARGEST_MATRIX = 8192  # beyond this M is no matrix: whole vectors must be comp
 _FEW = 3  # a table is made once this share of its rows was asked for
 _STRIPE = 64  # rows added at once: what the processor's cache holds
 _PATTERNS = 8  # patterns of missing streams that are cached
+
+_LOOPS = Loops("eccaht.streams.posterior.loops")
 
 
 class SufficientStatistics:
@@ -163,6 +167,11 @@ class SufficientStatistics:
     def has_matrix(self) -> bool:
         return self._matrix is not None
 
+    @property
+    def matrix(self) -> Array | None:
+        """M, (K + 1, K + 1), where it is kept as a matrix; to be read only."""
+        return self._matrix
+
     def block(self, sets: Index) -> Array:
         """M on the streams of each row, (N, n, n)."""
         return self.entries(sets[:, :, None], sets[:, None, :])
@@ -184,6 +193,8 @@ class SufficientStatistics:
 
     def log_likelihood(self, sets: Index) -> Array:
         """b'z - z'M z / 2 of every row: L_t of the set against the empty one (eq. 10)."""
+        if self._matrix is not None and sets.shape[1] ** 2 <= LONGEST_SUM and (loops := _LOOPS()) is not None:
+            return np.asarray(loops.log_likelihoods(self._matrix, self.linear, sets))
         if self._matrix is not None or self._whole is not None:
             return self.linear[sets].sum(1) - 0.5 * self.block(sets).sum((1, 2))
         predicted = self._used_rows[:, sets].sum(2)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from eccaht.base.arrays import Array, Index, whole_numbers
+from eccaht.base.extras import one_thread
 from eccaht.base.files import part_of
 from eccaht.streams.posterior.confidence import advantage, close_rivals
 from eccaht.streams.posterior.gibbs import Neighbourhood, climb, finite_exp, neighbourhood
@@ -30,6 +31,7 @@ _SPREAD, _BOTH, _SETS = range(3)  # marginals only; marginals and sets; sets onl
 _LISTED = 64  # streams of a shortlist
 _SURE = 4.0  # nats: a member is certain if each of its changes costs so much
 _FARTHEST = 30.0  # log-odds
+_STRIPE = 64  # rows of a table of pairs worked on at once
 
 
 class Wide(Posterior):
@@ -47,6 +49,10 @@ class Wide(Posterior):
         self._last: Moments | None = None  # those of the present readings, once asked for
 
     def update(self) -> None:
+        with one_thread():  # many small products: a second thread doubles the time of late steps
+            self._update()
+
+    def _update(self) -> None:
         evidence = self._likelihood.evidence
         newest = evidence.newest or []
         if self._stage != _SETS and (not newest or evidence.n_readings != len(self.marginal.rows) + len(newest)):
@@ -245,7 +251,9 @@ def last_members(likelihood: Likelihood, around: Neighbourhood) -> Moments | Non
     rest[slots[weakest[:count]]] = K
     alone = evidence.one_more(rest)[:K]
     alone[rest[rest < K]] = -np.inf
-    return _one(alone) if count == 1 else _two(alone, evidence.rows(np.arange(K))[:, :K])
+    if count == 1 or evidence.matrix is None:
+        return _one(alone)
+    return _two(alone, evidence.matrix[:K, :K])
 
 
 def _one(alone: Array) -> Moments:
@@ -256,11 +264,19 @@ def _one(alone: Array) -> Moments:
 
 def _two(alone: Array, coupling: Array) -> Moments:
     """Two more add a_k + a_l - M_kl."""
-    height = (alone - coupling).astype(np.float32)
-    height += alone.astype(np.float32)[:, None]
-    np.fill_diagonal(height, -np.inf)
-    height -= height.max()
-    both = np.exp(height, out=height)
+    height = np.empty(coupling.shape, dtype=np.float32)
+    single, highest = alone.astype(np.float32)[:, None], -np.inf
+    for start in range(0, alone.size, _STRIPE):  # what the processor's cache holds
+        stripe = slice(start, start + _STRIPE)
+        part = np.subtract(alone, coupling[stripe], out=height[stripe], casting="same_kind")
+        part += single[stripe]
+        np.fill_diagonal(part[:, start:], -np.inf)
+        highest = max(highest, float(part.max()))
+    for start in range(0, alone.size, _STRIPE):
+        part = height[start : start + _STRIPE]
+        part -= np.float32(highest)
+        np.exp(part, out=part)
+    both = height
     both *= np.float32(2.0 / both.sum(dtype=float))
     chance = np.clip(both.sum(axis=1, dtype=float), 0.0, 1.0)
 

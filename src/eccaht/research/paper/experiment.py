@@ -1,0 +1,146 @@
+"""An experiment as data: problems, policies, a horizon and the kind of figure or table.
+
+What ran is stored beside the results, so that a changed entry is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from eccaht.streams import Covariance, Problem, effective_rank, families
+
+Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics", "confidence"]
+Cell = tuple[int, str]  # number of the setting, policy
+_COMPARING = ("curves", "sweep", "rank")
+_COLUMNS = {
+    "stopping": ("hits", "measurements"),
+    "asymptotics": ("first_stop", "last_stop", "rate"),
+    "confidence": ("hits", "measurements", "stopped"),
+}
+
+
+class Ranks(NamedTuple):
+    """Effective ranks of a covariance, see `effective_rank`."""
+
+    shannon: float
+    participation: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One problem of an experiment; `x` is its place on the horizontal axis of a sweep."""
+
+    label: str
+    family: str  # a function of eccaht.families
+    arguments: dict[str, Any]  # its keyword arguments
+    n_anomalies: int
+    shift: float
+    budget: float
+    x: float = float("nan")
+    options: dict[str, Any] = field(default_factory=dict)  # for every policy, e.g. {"regularize": 0.01}
+
+    def covariance(self) -> Covariance:
+        operator: Covariance = getattr(families, self.family)(**self.arguments)
+        return operator
+
+    def ranks(self) -> Ranks:
+        """The effective ranks of the covariance, which figures, tables and claims share."""
+        return _ranks(self.family, json.dumps(self.arguments, sort_keys=True))
+
+    def problem(self) -> Problem:
+        return Problem(self.covariance(), shift=self.shift, n_anomalies=self.n_anomalies, budget=self.budget)
+
+
+@cache
+def _ranks(family: str, arguments: str) -> Ranks:
+    S = getattr(families, family)(**json.loads(arguments))
+    return Ranks(effective_rank(S), effective_rank(S, kind="participation"))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure or table of the paper, or searches that one of its theorems is tested by.
+
+    kind: `curves` F1 against measurements, a panel a setting; `sweep` measurements to F1 >= 0.95 against x; `rank`
+    final F1 against effective rank; `table` effective ranks, nothing runs; `panels` figure 1; `stopping` wrong sets
+    at which the gap rule stops; `asymptotics` measurements that the gap rule takes as alpha falls; `confidence`
+    readings and wrong sets of procedures that stop by themselves (the revision), each a policy with its options.
+    """
+
+    id: str
+    title: str
+    kind: Kind
+    settings: tuple[Setting, ...]
+    policies: tuple[str, ...] = ()
+    horizon: int = 0
+    x_label: str = ""
+    policy_options: dict[str, dict[str, Any]] = field(default_factory=dict)  # by policy, e.g. hds readings
+    searches: int = 1  # of each cell for every run that is asked for: wrong sets are rare
+    added: tuple[str, ...] = ()  # policies that were asked for beside those of the paper; no claim is judged by them
+
+    @property
+    def compares(self) -> bool:
+        return self.kind in _COMPARING
+
+    def policy_of(self, row: str) -> str:
+        """The policy behind a row: its own name, or that of the policy that it is a variant of."""
+        return str(self.policy_options.get(row, {}).get("policy", row))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All policies that are run and drawn."""
+        return *self.policies, *self.added
+
+    @property
+    def cells(self) -> list[Cell]:
+        """What is run and stored: every policy in every setting, nothing for a table or figure 1."""
+        if self.kind in ("table", "panels"):
+            return []
+        return [(k, policy) for k in range(len(self.settings)) for policy in self.shown]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The numbers that a run leaves, where these are not the hits after each measurement."""
+        return _COLUMNS.get(self.kind, ())
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        if self.kind == "panels":
+            return (f"{self.id}.csv",)
+        more = {"curves": ("curves.csv",)}
+        return "summary.csv", *more.get(self.kind, ("runs.csv",) if self.columns else ())
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
+        drawn = self.compares or self.kind in ("panels", "confidence")
+        return (f"{self.id}.pdf", f"{self.id}.png") if drawn else ()
+
+    def repeats(self, runs: int) -> int:
+        """How often each cell is run where `runs` runs are asked for; figure 1 shows one search and no other."""
+        return {"table": 0, "panels": 1}.get(self.kind, self.searches * runs)
+
+    def beside(self, *names: str) -> Experiment:
+        """The same with further policies, where it compares policies with ecc-aht; those it has stay as they are."""
+        if not self.compares or "ecc-aht" not in self.policies:
+            return self
+        new = (name for name in dict.fromkeys(names) if name not in self.shown)
+        return replace(self, added=(*self.added, *new))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values of the entry for JSON, NaN as None; what was added is no part of it."""
+        entry = asdict(self)
+        del entry["added"]
+        for setting in entry["settings"]:
+            setting["x"] = None if np.isnan(setting["x"]) else setting["x"]
+        return entry
+
+    @classmethod
+    def from_dict(cls, entry: dict[str, Any]) -> Experiment:
+        settings = ({**setting, "x": np.nan if setting["x"] is None else setting["x"]} for setting in entry["settings"])
+        whole = {"settings": tuple(Setting(**setting) for setting in settings), "policies": tuple(entry["policies"])}
+        return cls(**{**entry, **whole})

@@ -1,0 +1,206 @@
+"""Every constraint of eccaht passes, alone and combined; broken ones fail with what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from eccaht.base.arrays import Array, Index
+from eccaht.checks import CheckFailure, check_constraint
+from eccaht.streams import (
+    AtMost,
+    Available,
+    Box,
+    Budget,
+    Constraint,
+    Cost,
+    Covariance,
+    Design,
+    Levels,
+    LowRankPlusDiagonal,
+    Noise,
+    NonNegative,
+    OneOf,
+    OnePerGroup,
+    Readout,
+    Signs,
+    Unlimited,
+)
+from eccaht.streams.measurements.interior import Cone, pull, solve, violation
+
+K = 7
+PASSING = [
+    *(Budget(4.0), Unlimited(4.0), Readout(1.0, 0.3), Readout(1.0, 0.0), NonNegative(), Box(-1.0, 2.0), AtMost(3)),
+    *(Signs([1, 1, -1, 0, 0, -1, 1]), Available(np.arange(K) > 0), OneOf(np.tril(np.ones((K, K))))),
+    *(Budget(4.0) & NonNegative(), NonNegative() & Box(-1.0, 2.0) & Readout(1.0, 0.3), Noise(0.3) & Box(-1.0, 1.0)),
+]
+LONG = [
+    Levels([-1, 0, 1]) & AtMost(4),
+    *(Levels([-1, 0, 1]), Levels([0, 1]), OnePerGroup([[0, 1], [2, 3, 4]]), Cost(0.3, 1.0)),
+    *(Readout(1.0, 0.4) & AtMost(3), NonNegative() & AtMost(2) & Budget(4.0), Levels([-1, 0, 1]) & Cost(0.1)),
+    *(Cost(0.2) & Readout(1.0, 0.5) & Box(-0.4, 0.6), OnePerGroup([[0, 1], [2, 3, 4]]) & Readout(2.0, 0.1)),
+]
+
+
+@pytest.mark.parametrize("within", PASSING, ids=repr)
+def test_every_constraint_passes(within: Constraint) -> None:
+    assert check_constraint(within, streams=K, skip={"copies": "long"}) == {"copies": "long"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("within", [*PASSING, *LONG], ids=repr)
+def test_every_constraint_passes_all_checks(within: Constraint) -> None:
+    assert check_constraint(within, streams=K) == {}
+
+
+def test_a_function_of_the_number_of_streams_will_do() -> None:
+    assert check_constraint(lambda size: Signs(np.ones(size)), streams=4) == {}
+    assert set(check_constraint(OneOf([[1.0, 1.0, 1.0, 1.0]]), streams=4)) == {"search"}  # refused: it tells none apart
+
+
+class Round(Constraint):
+    """|c|_2 <= 1."""
+
+    def allows(self, c: Array) -> bool:
+        return bool(np.linalg.norm(c) <= 1.0 + 1e-9)
+
+    def scaled(self, direction: Array) -> Array:
+        return direction / float(np.linalg.norm(direction))
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        return Design(covariance, indices, values, self.scaled(covariance.solve_sparse(indices, values)))
+
+
+class Careless(Round):
+    """Ignores the noise that streams share."""
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        weights = np.zeros(covariance.size)
+        weights[indices] = values
+        return Design(covariance, indices, values, self.scaled(weights))
+
+
+class Honest(Careless):
+    """The same, and says that better may be had."""
+
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        found = super().contrast(covariance, indices, values)
+        return found._replace(ceiling=found.unlimited)
+
+
+class Timid(Round):
+    def scaled(self, direction: Array) -> Array:
+        return 0.5 * super().scaled(direction)
+
+
+class Excessive(Round):
+    def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        found = super().contrast(covariance, indices, values)
+        return found._replace(weights=2.0 * found.weights)
+
+
+class Greedy(Round):
+    def scaled(self, direction: Array) -> Array:
+        direction /= float(np.linalg.norm(direction))
+        return direction
+
+
+class Trusting(Round):
+    def allows(self, c: Array) -> bool:
+        return not np.linalg.norm(c) > 1.0 + 1e-9
+
+
+class Forgetful(Round):
+    """Keeps one array for all callers."""
+
+    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
+        known = self.__dict__.setdefault("known", {})
+        key = (id(covariance), *indices.tolist(), *values.tolist())
+        return known.setdefault(key, self.contrast(covariance, indices, values))
+
+
+class Wordy(Round):
+    def __repr__(self) -> str:
+        return "a\nb"
+
+
+BROKEN: dict[type[Constraint], str] = {
+    Careless: r".* nats a cost can be had of .*, the design has .*: give better weights, or a ceiling.*",
+    Timid: "scaled does not give the largest allowed multiple: 1.01 of it is, too",
+    Excessive: r"the design of independent streams \d and \d is not allowed",
+    Greedy: "scaled changed the direction that it was handed: .* instead of .* at .*",
+    Trusting: "weights that are no numbers must not be allowed",
+    Forgetful: r"writing into a design changes the next one of .*: 0\.0 instead of .*",
+    Wordy: "repr must be one line",
+}
+
+
+def test_a_constraint_of_a_user_passes() -> None:
+    assert check_constraint(Round()) == {}
+    assert check_constraint(Honest()) == {}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_constraint_fails_with_what_is_wrong(kind: type[Constraint]) -> None:
+    with pytest.raises(CheckFailure, match=f"^{BROKEN[kind]}$"):
+        check_constraint(kind())
+
+
+@pytest.mark.parametrize("wrong", [5, lambda _: 5])
+def test_what_is_no_constraint_is_one_line(wrong: Any) -> None:
+    with pytest.raises(CheckFailure, match=r"^a constraint must be a subclass of Constraint, not 'int'$"):
+        check_constraint(wrong)
+
+
+def test_noise_alone_is_no_limit_on_the_weights() -> None:
+    assert (Noise(0.3) & Budget(4.0)).usual_norm == 4.0
+    assert (Noise(0.3) & Box(-1.0, 1.0)).usual_norm == 1.0
+    assert (Readout(2.0, 0.3) & Budget(4.0)).usual_norm == 2.0
+
+
+def test_weights_without_end_are_not_allowed() -> None:
+    for within in (Box(-1.0, 2.0), NonNegative(), AtMost(3)):
+        assert not within.allows(np.full(4, np.inf))
+        assert not within.allows(np.full(4, np.nan))
+
+
+def test_bounds_that_use_up_the_norm_together_are_no_obstacle() -> None:
+    """0.6 + 0.4 = 1: the multipliers are not unique there, and no limit can be left out of the equations."""
+    S = np.array([[1.562473, -0.070218, 0.447132], [-0.070218, 0.540718, -0.133362], [0.447132, -0.133362, 1.341821]])
+    cone = Cone(S, np.array([2.850457, 0.0, -3.240427]), np.full(3, -0.4), np.full(3, 0.6), norm=1.0, noise=0.5)
+    point = solve(cone)
+    assert violation(cone, point, pull(cone, point, S @ point.w)) < 1e-9
+    assert_allclose(point.w / point.s, [0.6, 0.0, -0.4], atol=1e-12)
+
+
+def test_weights_that_hardly_count_are_settled_by_exchange() -> None:
+    """The noise of the instrument is all but everything, and the interior method stalls."""
+    rng = np.random.default_rng(474)
+    n = int(rng.integers(2, 17))
+    factors = rng.standard_normal((n, int(rng.integers(1, 5)))) * 10 ** rng.uniform(-1, 1)
+    S = LowRankPlusDiagonal(factors, 10 ** rng.uniform(-3, 0.5) * rng.uniform(0.1, 2, n)).dense()
+    D, pair = np.zeros(n), rng.choice(n, 2, replace=False)
+    D[pair] = rng.uniform(0.5, 4, 2) * rng.choice([-1, 1], 2)
+    reach = 10 ** rng.uniform(-2, 1)
+    low, _ = np.full(n, -reach * float(rng.choice([0, 1, 0.5]))), rng.random()
+    high, norm = rng.uniform(0, reach, n) + 1e-3, reach * 10 ** rng.uniform(-1, 1.5)
+    cone = Cone(S, D, low, high, norm, noise=float(10 ** rng.uniform(-3, 2)))
+    point = solve(cone)
+    assert violation(cone, point, pull(cone, point, S @ point.w)) < 1e-9
+
+
+@pytest.mark.parametrize("deviation", [0.3, 30.0])
+def test_the_optimality_conditions_hold_however_large_the_readout_noise(deviation: float) -> None:
+    """Also where the covariance decides about weights that hardly count: the exchange of limits settles those."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        n = int(rng.integers(3, 12))
+        S = LowRankPlusDiagonal(rng.standard_normal((n, 2)), rng.uniform(0.02, 0.2, n)).dense()
+        D = np.r_[rng.uniform(1.0, 3.0, 2), np.zeros(n - 2)]
+        low, high = np.full(n, -0.02), rng.uniform(0.005, 0.04, n)
+        cone = Cone(S, D, low, high, norm=float(rng.uniform(0.02, 0.2)), noise=deviation)
+        point = solve(cone)
+        assert violation(cone, point, pull(cone, point, S @ point.w)) < 1e-6

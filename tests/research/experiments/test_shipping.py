@@ -1,0 +1,204 @@
+"""Policies of the user's own take part with the same numbers on any number of processes, wherever they are defined."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from eccaht import Problem, Simulator, families, make_policy, policy_names, register_policy
+from eccaht.research.experiments import shipping
+from eccaht.research.experiments.abreast import run_abreast
+from eccaht.research.experiments.comparison import compare
+from eccaht.research.experiments.error_counts import count_errors
+from eccaht.streams.policies import Entry
+from eccaht.streams.policies.choosers import RoundRobin
+from eccaht.streams.policies.parts import Parts
+from eccaht.streams.policies.registry import own_entries
+from eccaht.streams.posterior import PseudoLikelihood
+from tests.checks.own import LAB, write_lab
+
+pytestmark = pytest.mark.usefixtures("own_policies")
+
+RUNS, HORIZON, SEED = 3, 20, 4
+
+
+def problem() -> Problem:
+    return Problem(families.toeplitz(16, 0.6), shift=3.0, n_anomalies=2, budget=3.0)
+
+
+def in_turn(problem: Problem) -> Parts:
+    return Parts(PseudoLikelihood(problem), RoundRobin(problem))
+
+
+def test_no_number_depends_on_the_number_of_processes(tmp_path: Path) -> None:
+    """A file outside the package, with ask and tell or composed, a function here, and a closure."""
+    write_lab(tmp_path)
+    sys.path.append(str(tmp_path))
+    lab = import_module("lab")
+    share = 0.9
+    mine = Entry("more exploration", "this test", lambda problem: lab.compose(problem, share=share))
+    policies: list[Any] = ["ecc-aht", "exploring", "draws", ("turn", Entry("", "", in_turn)), ("mine", mine)]
+    policies += [("drawn", lab.Draws)]
+    one, two = (compare(problem(), policies, runs=RUNS, horizon=HORIZON, seed=SEED, jobs=jobs) for jobs in (1, 2))
+    assert list(one.hits) == ["ecc-aht", "exploring", "draws", "turn", "mine", "drawn"]
+    for name, hits in one.hits.items():
+        assert_array_equal(two.hits[name], hits)
+    assert "mine" not in policy_names()
+    register_policy("mine", mine)
+    for run in range(RUNS):
+        world = Simulator(problem(), seed=(SEED, run), names=["mine"])
+        policy = make_policy("mine", problem(), seed=(SEED, run), stopping=None)
+        for step in range(HORIZON):
+            policy.tell(policy.ask(), world.measure(policy.ask()))
+            assert len({*policy.decision} & {*world.anomalies}) == one.hits["mine"][run, step]
+    # workers that have had policies get the present ones, also where a file has changed meanwhile
+    register_policy("mine", Entry("another", "this test", in_turn), replace=True)
+    counted = [count_errors(problem(), policy="mine", stopping="gap", runs=4, horizon=30, jobs=jobs) for jobs in (1, 2)]
+    assert counted[0] == counted[1]
+
+
+def test_problems_may_have_constraints_of_the_users_own(tmp_path: Path) -> None:
+    code = """
+import numpy as np
+from eccaht.streams.measurements import Constraint, Design
+
+class Short(Constraint):
+    usual_norm = 1.0
+    def allows(self, c):
+        return bool(np.linalg.norm(c) <= 1.0 + 1e-9)
+    def scaled(self, direction):
+        return direction / np.linalg.norm(direction)
+    def contrast(self, covariance, indices, values):
+        return Design(covariance, indices, values, self.scaled(covariance.solve_sparse(indices, values)))
+"""
+    (tmp_path / "short_rules.py").write_text(code)
+    sys.path.append(str(tmp_path))
+    within = import_module("short_rules").Short()
+    posed = Problem(families.toeplitz(8, 0.5), shift=3.0, n_anomalies=1, measurements=within)
+    one, two = (compare(posed, ["ecc-aht"], runs=2, horizon=10, jobs=jobs) for jobs in (1, 2))
+    assert_array_equal(one.hits["ecc-aht"], two.hits["ecc-aht"])
+
+
+def test_built_in_policies_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipping, "_packed", lambda *_: pytest.fail("there is nothing to send"))
+    home, own = pickle.loads(shipping.packed_policies())
+    assert own == {}
+    register_policy("mine", Entry("", "", in_turn))
+    shipping._take.cache_clear()
+    shipping.learn(pickle.dumps((home, {})))  # a thread of the very process that packed them
+    assert [*own_entries()] == ["mine"]
+    shipping.learn(pickle.dumps(("another", {})))
+    assert [*own_entries()] == []
+
+
+def test_a_policy_that_cannot_be_sent_is_refused_where_it_is_needed() -> None:
+    lock = threading.Lock()
+
+    def compose(problem: Problem) -> Parts:
+        with lock:
+            return in_turn(problem)
+
+    register_policy("locked", Entry("", "", compose))
+    _, own = pickle.loads(shipping.packed_policies())
+    sent = shipping._unpacked("locked", own["locked"])
+    with pytest.raises(
+        ValueError, match=r"policy 'locked' cannot be sent to other processes \(TypeError: .*use one job"
+    ):
+        sent.compose(problem())
+    lost = shipping._unpacked("lost", b"cno_such_module\nf\n.")
+    with pytest.raises(ValueError, match=r"policy 'lost' cannot be loaded by a worker .*no_such_module"):
+        lost.compose(problem())
+
+
+def test_functions_of_files_are_sent_themselves_and_installed_ones_by_name(tmp_path: Path) -> None:
+    write_lab(tmp_path)
+    sys.path.append(str(tmp_path))
+    lab = import_module("lab")
+    assert shipping._is_users("lab", lab)
+    for installed in ("numpy", "json", "eccaht", "eccaht.streams", "pytest", "sys"):
+        import_module(installed)
+        assert not shipping._is_users(installed, sys.modules[installed]), installed
+    packed = shipping.packed_policies()
+    _, own = pickle.loads(packed)
+    code = f"import pickle, sys; entry = pickle.loads({own['exploring']!r}); assert 'lab' not in sys.modules\n"
+    code += "from eccaht import Problem, families\nproblem = Problem(families.identity(4), shift=1., n_anomalies=1, "
+    code += "budget=1.)\nprint(type(entry.compose(problem).chooser).__name__)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert shown.stdout == "Pair\n"
+
+
+def test_one_policy_of_the_users_own_at_a_time_is_verified() -> None:
+    """Searches abreast are for those that are known to keep the budget."""
+    register_policy("turn", Entry("", "", in_turn))
+    seeds = [(SEED, run) for run in range(4)]
+    found = run_abreast(problem(), "turn", HORIZON, seeds, {})
+    assert_array_equal(found, compare(problem(), ["turn"], runs=4, horizon=HORIZON, seed=SEED).hits["turn"])
+
+
+@pytest.mark.parametrize(
+    ("policies", "words"),
+    [
+        ("ecc-aht", r"policies must be a list, as \['ecc-aht'\]"),
+        ([3], r"a policy is a name, or \(name, Entry\) or \(name, build\), not 3"),
+        ([("mine", 3)], "a policy is a name"),
+        ([("mine", in_turn), ("mine", in_turn)], "policy 'mine' is named twice"),
+        (["mine"], "unknown policy 'mine'"),
+        ([("joint", in_turn)], "there is a policy 'joint' already: choose another name"),
+        ([("a,b", in_turn)], "'a,b' cannot be the name of a policy"),
+        ([("mine", lambda *_: 3)], r"int has no ask\(\)"),
+        ([("mine", lambda *_: vars(problem)["a"])], "policy 'mine' cannot be built: KeyError: 'a'"),
+        ([("mine", lambda: 3)], "policy 'mine' cannot be built: TypeError"),
+    ],
+)
+def test_bad_input_is_one_line(policies: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        compare(problem(), policies, runs=1, horizon=2)
+    assert own_entries() == {}
+
+
+def test_whatever_a_policy_raises_says_where_it_was() -> None:
+    class Broken:
+        scores = np.zeros(16)
+
+        def __init__(self, *_: object) -> None:
+            self.t = 0
+
+        def ask(self) -> Any:
+            return np.eye(16)[0]
+
+        def tell(self, c: Any, y: float) -> None:  # noqa: ARG002
+            self.t += 1
+            if self.t > 2:
+                raise KeyError("gone")
+
+    with pytest.raises(ValueError, match="mine, run 0, after 2 measurements: KeyError: 'gone'"):
+        compare(problem(), [("mine", Broken)], runs=1, horizon=5)
+
+
+@pytest.mark.slow
+def test_policies_of_a_script_take_part(tmp_path: Path) -> None:
+    """Whose module is not to be imported, as that of a notebook."""
+    code = LAB.replace("from helper_of_lab import SHARE", "SHARE = 0.3")
+    code += """
+if __name__ == "__main__":
+    from eccaht import Problem, families
+    from eccaht.research.experiments.comparison import compare
+
+    problem = Problem(families.identity(8), shift=3.0, n_anomalies=1, budget=1.0)
+    names = ["exploring", "draws", ("again", Draws), ("local", lambda problem, seed: Draws(problem, seed + 1))]
+    one, two = (compare(problem, names, runs=4, horizon=20, jobs=jobs) for jobs in (1, 2))
+    print([(one.hits[name] == two.hits[name]).all().item() for name in one.hits])
+"""
+    (tmp_path / "script.py").write_text(code)
+    for command in (["script.py"], ["-c", code]):
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout == "[True, True, True, True]\n"
