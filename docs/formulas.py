@@ -20,6 +20,12 @@ _SPACED = (
     (re.compile(r"<m[io]>(log|exp|min|max|tr|var|Cov|diag)</m[io]>"), r'<mo lspace="0.15em" rspace="0.1em">\1</mo>'),
     (re.compile(r"<mi>(&#x0007E;|&#x0221D;|&#x02AB0;)</mi>"), r'<mo lspace="0.28em" rspace="0.28em">\1</mo>'),
     (re.compile(r"<mo>(&#x02016;|&#x0007C;)</mo>"), r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>'),
+    # raised by their own shapes: as exponents of the usual size they could hardly be read
+    (
+        re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>"),
+        r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>',
+    ),
+    (re.compile(r"<mo>&#x0002A;</mo></msup>"), r'<mo mathsize="95%">&#x02217;</mo></msup>'),
 )
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 

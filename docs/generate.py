@@ -24,6 +24,7 @@ from pydantic_core import PydanticUndefined
 import eccaht
 from eccaht.base.clock import show_duration
 from eccaht.cli.main import _SETTINGS, COMMANDS, load
+from eccaht.cli.session_lines import SessionAnswer, SessionProblem, SessionRequest
 from eccaht.plants import documents
 from eccaht.plants.watch.events import Event
 from eccaht.service.api.app import make_app
@@ -35,10 +36,15 @@ from eccaht.streams import CATALOGUE
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
 INDEX = FOLDER / "python" / "index.md"
-MODULES = {name: f"{name}.md" for name in ("checks", "covariance", "measurements")} | {
+MODULES = {name: f"{name}.md" for name in ("checks", "covariance", "measurements", "plot")} | {
     "families": "covariance.md#families"
 }
-SCHEMAS = {"identify": documents.AnswerDocument, "calibrate": documents.CalibrationDocument, "event": Event}
+SCHEMAS: dict[str, Any] = {
+    "identify": documents.AnswerDocument,
+    "calibrate": documents.CalibrationDocument,
+    "event": Event,
+}
+SCHEMAS |= {"session-problem": SessionProblem, "session-request": SessionRequest, "session-answer": SessionAnswer}
 _MARKED = re.compile(r"(?<=<!-- generated: )([\w ]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 _OF_TIMES = [part for kind in (Seconds, SecondsOrZero) for part in kind.__metadata__]  # type: ignore[attr-defined]
 _EXTRAS = {
@@ -51,6 +57,7 @@ _EXTRAS = {
     "live": "the service: `eccaht serve`",
     "dask": "`eccaht reproduce` and `eccaht watch --fleet` on a cluster",
     "water": "`eccaht water`",
+    "gym": "the search as an environment of gymnasium",
 }
 
 

@@ -17,7 +17,7 @@ PAGES = [
 README = DOCS.parent / "README.md"
 PARAGRAPH = re.compile(r"^\S.*\n(?: +.*\n)*", re.MULTILINE)  # a line and what is indented under it
 SHOWN = re.compile(r"```sh\n(?P<commands>.*?)```(?P<between>\n*)(?P<text>```text\n(?P<output>.*?)```)?", re.DOTALL)
-CUT = "..."  # a block that begins with it shows the end of the output
+CUT = "..."  # a block that begins with it shows the end of the output, one that ends with it the beginning
 
 
 def printed(commands: str, directory: Path) -> str:
@@ -35,11 +35,15 @@ def printed(commands: str, directory: Path) -> str:
 
 
 def shortened(output: str, shown: str) -> str:
-    """As much of the output as the page shows: all of it, or from the line on that begins as the page's second line."""
+    """As much of the output as the page shows: all of it, from the line on that begins as the page's second line, or
+    as many lines from the beginning.
+    """
     first, *rest = shown.splitlines()
+    lines = output.splitlines(keepends=True)
+    if rest and rest[-1] == CUT:
+        return "".join([*lines[: len(rest)], f"{CUT}\n"])
     if first != CUT:
         return output
-    lines = output.splitlines(keepends=True)
     begins = rest[0].split()[1:2]  # numbers may change, words do not
     start = next(number for number, line in enumerate(lines) if line.split()[1:2] == begins)
     return "".join([f"{CUT}\n", *lines[start:]])
