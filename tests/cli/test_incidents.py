@@ -69,6 +69,7 @@ def test_the_table_fits_a_terminal_and_the_files_are_written(directory: Path, tm
     assert names == ["detection.csv", "precision.pdf", "precision.png", "summary.csv", "trials.csv"]
 
 
+@pytest.mark.slow
 def test_testbeds_are_watched(tmp_path: Path) -> None:
     write_batadal(tmp_path / "data" / "batadal")
     write_skab(tmp_path / "data" / "skab")

@@ -110,6 +110,7 @@ def test_lines_for_people_begin_with_the_plant(place: Path, capsys: pytest.Captu
     assert all(line.split("  ", 1)[1].startswith(tuple(f"{name}: " for name in PLANTS)) for line in out[1:-1])
 
 
+@pytest.mark.slow
 def test_a_cluster_replays_the_same(place: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     assert run(command(place / "fleet", "--log", str(here))) == 0

@@ -90,6 +90,7 @@ def test_rivals_alarm_in_one_of_twenty_stretches_of_their_history() -> None:
 # -- all of them ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_records_depend_neither_on_the_order_nor_on_other_methods(entities: list[Entity]) -> None:
     together = run(entities, QUICK)
     alone = run(entities[::-1], replace(QUICK, methods=("z-max",)))
