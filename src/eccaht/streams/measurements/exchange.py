@@ -79,15 +79,8 @@ def _solved(cone: BoundedCone, sides: Index, by_norm: bool, by_contrast: bool) -
         rows.append(cone.norm * np.eye(free.size + 1)[-1] - size)
     if by_contrast:
         rows.append(cone.ratio * (cone.d @ E) - size)
-    A = np.array(rows).reshape(len(rows), free.size + 1)
-    system = np.block([[Q, -A.T], [A, np.zeros((len(rows), len(rows)))]])
-    rhs = np.concatenate([E.T @ cone.d, np.zeros(len(rows))])
-    try:
-        x = np.linalg.solve(system, rhs)
-        x += np.linalg.solve(system, rhs - system @ x)
-    except np.linalg.LinAlgError:
-        return None
-    if not np.isfinite(x).all():
+    x = stationary(Q, np.array(rows).reshape(len(rows), free.size + 1), E.T @ cone.d)
+    if x is None:
         return None
     w, multipliers = E @ x[: free.size + 1], iter(x[free.size + 1 :].tolist())
     first = next(multipliers) if by_norm and not implied else 0.0
@@ -97,6 +90,18 @@ def _solved(cone: BoundedCone, sides: Index, by_norm: bool, by_contrast: bool) -
         gain = np.maximum(np.where(cone.high > 0.0, pull, 0.0), np.where(cone.low < 0.0, -pull, 0.0)) / cone.a
         first = max(float(gain[sides == _ZERO].max(initial=0.0)) - second, 0.0)
     return _Exact(w, float(x[free.size]) if cone.noise else 0.0, first, second, pull)
+
+
+def stationary(Q: Array, A: Array, d: Array) -> Array | None:
+    """Solve min x'Q x / 2 - d'x with A x = 0, refined once: x, then the multipliers of A; None where rounding wins."""
+    zero = np.zeros((len(A), len(A)))
+    system, right = np.block([[Q, -A.T], [A, zero]]), np.concatenate([d, zero.sum(axis=0)])
+    try:
+        x = np.linalg.solve(system, right)
+        x += np.linalg.solve(system, right - system @ x)
+    except np.linalg.LinAlgError:
+        return None
+    return x if np.isfinite(x).all() else None
 
 
 def _other_sides(cone: BoundedCone, sides: Index, found: _Exact) -> Index:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from eccaht.base.arrays import Array
-from eccaht.streams.measurements.exchange import BoundedCone, exchanged
+from eccaht.streams.measurements.exchange import BoundedCone, exchanged, stationary
 
 _STEPS = 80
 _SHARE = 0.995  # of the way to the boundary
@@ -332,21 +332,15 @@ class _Search:
             rows.append(-(self.a * sigma) @ E + self.norm * np.eye(count + 1)[-1])
         if active.c:
             rows.append((self.ratio * self.d - self.a * sigma) @ E)
-        A = np.array(rows).reshape(len(rows), count + 1)
-        system = np.block([[Q, -A.T], [A, np.zeros((len(rows), len(rows)))]])
-        rhs = np.concatenate([E.T @ self.d, np.zeros(len(rows))])
-        try:
-            x = np.linalg.solve(system, rhs)
-            x += np.linalg.solve(system, rhs - system @ x)
-        except np.linalg.LinAlgError:
+        x = stationary(Q, np.array(rows).reshape(len(rows), count + 1), E.T @ self.d)
+        if x is None:
             return
         found, multipliers = E @ x[: count + 1], iter(np.maximum(x[count + 1 :], 0.0).tolist())
         wrong = (found * sigma <= 0.0) & (self.has.p | self.two)  # rounding of streams that are next to zero
         by_norm = next(multipliers) if active.n else 0.0
         by_contrast = next(multipliers) if active.c else 0.0
-        if np.isfinite(x).all():
-            scale = float(x[count]) if self.noise else 0.0
-            yield np.append(np.where(wrong, 0.0, found), scale), by_norm, by_contrast
+        scale = float(x[count]) if self.noise else 0.0
+        yield np.append(np.where(wrong, 0.0, found), scale), by_norm, by_contrast
 
 
 def room(x: Array, dx: Array) -> float:
