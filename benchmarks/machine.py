@@ -7,13 +7,16 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def limit_threads(count: int) -> None:
-    """Fix the threads of the linear algebra, here and in processes started from here; before numpy loads."""
-    for name in THREAD_VARIABLES:
+    """Fix the threads of the linear algebra, here and in processes started from here."""
+    for name in THREAD_VARIABLES:  # read by what is loaded from now on, and in other processes
         os.environ[name] = str(count)
+    threadpool_limits(count)  # what is loaded already
 
 
 def description() -> list[str]:

@@ -115,8 +115,12 @@ class Service:
 
     def plant(self, name: str) -> str:
         """A plant with half a minute of quiet windows."""
+        self.send(self.new_plant(name), 30)
+        return name
+
+    def new_plant(self, name: str) -> str:
+        """A plant without a window yet."""
         self._ask("PUT", f"/api/plants/{name}", json={"model": self._digest, "false_alarms": "1/1d"})
-        self.send(name, 30)
         return name
 
     def fed_plant(self, name: str, file: Path, seconds: Iterable[int]) -> str:

@@ -589,6 +589,42 @@ def test_confidence_is_shown_wherever_it_was_estimated(service: Service, pages: 
     expect(page.locator(".alarm-box")).to_contain_text("faulty: 63 % by all windows of the incident")
 
 
+def test_confidence_in_another_set_is_not_shown_as_that_in_this_one(
+    service: Service, pages: Pages, operator: str
+) -> None:
+    alarmed(service, "grown")
+    service.send("grown", 10, ("TT-101", "PT-101"))
+    page = pages.open(operator, "#/plant/grown")
+    incidents = page.get_by_role("region", name="Incidents", exact=True)
+    expect(incidents).to_contain_text("PT-101")  # it joined, so the row has the set of now
+    text = """async ([named, estimates]) => {
+        const { confidenceText } = await import("/static/sentences.js");
+        return confidenceText(named, estimates, true);
+    }"""
+    alarm = {"named": ["a"], "confidence": 0.56, "by": "at the alarm"}
+    later = {"named": ["b", "a"], "confidence": 0.95, "by": "by all windows"}
+    shown = page.evaluate(text, [["a", "b"], [alarm, later]])
+    assert shown == "Confidence that exactly these sensors are faulty: 95 % by all windows (estimated in drills)."
+    assert page.evaluate(text, [["a", "b"], [alarm]]) == "Confidence: not estimated for exactly these sensors."
+    none = page.evaluate(text, [["a", "b"], [{**later, "confidence": None}]])
+    assert none == "Confidence: not estimated, since drills had too few alarms of this kind."
+
+
+def test_a_plant_without_a_window_is_not_called_normal(service: Service, pages: Pages, operator: str) -> None:
+    service.new_plant("new")
+    page = pages.open(operator)
+    row = row_of(page, "new")
+    expect(row.locator('[data-kind="waiting"]')).to_have_text("waiting for data")
+    expect(row.locator(".evidence-cell .figure")).to_have_text("–")
+    other = pages.open(operator, "#/plant/new")
+    expect(other.get_by_role("heading", level=1)).to_contain_text("waiting for data")
+    expect(sensor_row(other, "TT-101").locator('[data-kind="waiting"]')).to_have_text("waiting for data")
+    service.send("new", 3)
+    expect(row.locator('[data-kind="quiet"]')).to_have_text("normal")
+    expect(other.get_by_role("heading", level=1)).to_contain_text("normal")
+    expect(sensor_row(other, "TT-101").locator('[data-kind="normal"]')).to_have_text("normal")
+
+
 def test_units_are_read_from_the_names_of_sensors(pages: Pages, operator: str) -> None:
     page = pages.open(operator)
     shown = """async names => {

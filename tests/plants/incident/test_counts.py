@@ -82,7 +82,7 @@ def test_the_line_says_what_was_counted(counts: Counts) -> None:
     found = "On your own history: 5 of 7 injected faults were found, 3 with exactly the right sensors."
     start = f"{found} 2 of 4 answers with a confidence of 95 % were wrong. Without a fault: 2 false alarms"
     end = "(0.33 expected), 1 % of the time in alarm."
-    assert counts.line(60.0) == f"{start} in 48 hours {end}"  # of history, however many stretches were drilled
+    assert counts.line(60.0) == f"{start} in 2 days {end}"  # of history, however many stretches were drilled
     assert counts.line(None) == f"{start} in 2880 windows {end}"
     assert counts.line(60.0) == " ".join(counts.sentences(60.0))
 

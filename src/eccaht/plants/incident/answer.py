@@ -338,7 +338,7 @@ def _missed(suspect: Suspect, ranking: str) -> tuple[str, str]:
     if not math.isfinite(suspect.reason.z_alone):
         return "", "without readings"
     if ranking == "mahalanobis":
-        return "", "its deviation shared out among correlated sensors"
+        return "", "deviation shared out among correlated sensors"
     alone = f"{deviations(suspect.reason.z_alone)} alone"
     return alone, "looking normal alone" if abs(suspect.reason.z_alone) < USUAL else "behind larger single deviations"
 

@@ -14,7 +14,7 @@ from scipy.special import gammainc
 
 from eccaht.base.arrays import as_count, as_number
 from eccaht.base.files import check_keys
-from eccaht.base.presentation.text import confident, counted, percent
+from eccaht.base.presentation.text import confident, counted, lasting, percent
 from eccaht.base.statistics import clopper_pearson
 from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
 from eccaht.plants.incident.naming import DrilledConfidence, Found, clarity
@@ -125,14 +125,15 @@ class Counts:
         """For people; seconds: length of a window, None where rows have no times."""
         sure, wrong = self.sure
         alarms, asked = self.false_alarms
-        hours = "" if seconds is None else f"{self.quiet.windows * seconds / 3600.0:.3g} hours"
+        windows = self.quiet.windows
+        length = counted(windows, "window") if seconds is None else lasting(windows * seconds)
         level = confident(1.0 - self.alpha)
         said = f"{wrong} of {sure} answers with a confidence of {level} were wrong"
         return (
             f"On your own history: {self.total('found')} of {counted(self.drills, 'injected fault')} were found, "
             f"{self.total('right')} with exactly the right sensors.",
             f"{said if sure else f'No answer reached a confidence of {level}'}.",
-            f"Without a fault: {counted(alarms, 'false alarm')} in {hours or counted(self.quiet.windows, 'window')} "
+            f"Without a fault: {counted(alarms, 'false alarm')} in {length} "
             f"({asked:.2g} expected), {percent(self.share_in_alarm)} of the time in alarm.",
         )
 
@@ -143,7 +144,7 @@ class Counts:
         if not alarms or gammainc(alarms, asked) >= _CHANCE:  # P(at least so many), Poisson
             return ""
         return (
-            f"{counted(alarms, 'false alarm')} where {asked:.2g} were expected: each half of the history does what the "
+            f"{counted(alarms, 'false alarm')} where {asked:.2g} {'was' if f'{asked:.2g}' == '1' else 'were'} expected: each half of the history does what the "
             "other half never did, so alarms will be false more often than asked for. Leave out what was not normal "
             "operation, or calibrate on a longer history that has all operating points"
         )

@@ -74,10 +74,11 @@ def _blocks(answer: Answer, clock: Clock, about: Sequence[str]) -> Iterator[Bloc
     yield Heading("Sensors", "sensors")
     yield from map(Paragraph, filter(None, (evidence(answer, clock), runner_up(answer))))
     header, *rows = table(answer, others=_OTHERS, width=_WIDEST)
-    yield Grid(" ".join((*LEGEND, PLACES)), ["sensor", "named", *header[2:]], [_row(row) for row in rows])
-    yield Heading("Beside plain rankings", "rankings")
-    yield Items(disagreements(answer.largest))
-    yield _rankings(answer)
+    yield Grid(" ".join((*LEGEND, PLACES)), ["sensor", "state", *header[2:]], [_row(row) for row in rows])
+    if not changed_plant(answer):
+        yield Heading("Beside plain rankings", "rankings")
+        yield Items(disagreements(answer.largest))
+        yield _rankings(answer)
     yield Heading("Drills on the history", "drills")
     yield Paragraph(answer.drill or "None: no fault was injected into this history so far.")
     yield Heading("About", "about")
@@ -114,7 +115,7 @@ def _drawing(answer: Answer, clock: Clock) -> Drawing:
 def _row(row: Sequence[str]) -> list[Text]:
     """A row of the table with the name of its sensor first."""
     _, _, mark = row[0].partition(" ")
-    return [row[1], Badge("named", "no") if mark == "named" else "", *row[2:]]
+    return [row[1], Badge(mark, "no") if mark != "-" else "", *row[2:]]
 
 
 def _rankings(answer: Answer) -> Grid:

@@ -97,7 +97,7 @@ def lines(answer: Answer, clock: Clock = PLAIN) -> list[str]:
         *_wrapped([confidence(answer), evidence(answer, clock), runner_up(answer)]),
         *_wrapped(f"Why: {text}" for text in reasons(answer, clock)[:_REASONS]),
         *([f"Why {len(answer.named) - _REASONS} more: see --json or --html"] if len(answer.named) > _REASONS else []),
-        *_wrapped(disagreements(answer.largest)),
+        *_wrapped(() if changed_plant(answer) else disagreements(answer.largest)),
         *_wrapped(f"CAUTION: {text}" for text in others),
         *reminder(answer),
         *_wrapped([answer.drill] if answer.drill else []),
@@ -180,12 +180,13 @@ def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[lis
     Where a line would not fit the width, the places in plain rankings are left out, then names are shortened.
     """
     ranks, named = places(answer.largest), answer.named
+    mark = "differs" if changed_plant(answer) else "named"  # which of them are wrong is then not known
     rows = [list(_HEADER)]
     for place, suspect in enumerate(answer.sensors, 1):
         if place <= min(len(named), _NAMED) or len(named) < place <= len(named) + others:
-            rows.append([f"{place} {'named' if suspect.named else '-'}", *_cells(suspect, ranks)])
+            rows.append([f"{place} {mark if suspect.named else '-'}", *_cells(suspect, ranks)])
     if len(named) > _NAMED:
-        rows.insert(_NAMED + 1, ["...", f"{len(named) - _NAMED} more named", *[""] * (len(_HEADER) - 2)])
+        rows.insert(_NAMED + 1, ["...", f"{len(named) - _NAMED} more", *[""] * (len(_HEADER) - 2)])
     if max(map(len, columns(rows))) > width:
         rows = [row[:-_PLAIN_PLACES] for row in rows]  # the sentences below say where plain rankings differ
     taken = sum(max(map(len, column)) + 2 for k, column in enumerate(zip(*rows, strict=True)) if k != 1)

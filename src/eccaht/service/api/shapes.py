@@ -261,7 +261,7 @@ class Correlation(BaseModel):
 
 
 class IncidentRow(BaseModel):
-    """An alarm among others."""
+    """An alarm among others; named: the sensors in alarm now, or at its end, and confidence: that in exactly these."""
 
     number: int
     time: str
@@ -308,11 +308,12 @@ class ActionShape(BaseModel):
 
 
 class IncidentShape(BaseModel):
-    """All of an alarm; confidence: of the set with hindsight."""
+    """All of an alarm; hindsight: the sensors that all its windows name, and confidence: that in exactly these."""
 
     alarm: EventDocument
     course: list[EventDocument]
     severity: Severity
+    hindsight: list[str]
     confidence: float | None
     why: list[str]
     similar: list[Similar]

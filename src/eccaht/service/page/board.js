@@ -74,7 +74,7 @@ export class Board {
 
   /** How many plants are in each state. */
   counts() {
-    const counts = { alarm: 0, "no data": 0, suspicious: 0, quiet: 0 };
+    const counts = { alarm: 0, "no data": 0, suspicious: 0, waiting: 0, quiet: 0 };
     for (const row of this.plants.values()) counts[plantState(row)] += 1;
     return counts;
   }
@@ -96,6 +96,8 @@ export class Board {
 
   /** @param {WindowMessage} message */
   #remember(message) {
+    const row = this.plants.get(message.plant);
+    if (row) Object.assign(row, { position: message.time, evidence: message.evidence });
     const values = this.recent.get(message.plant) ?? [];
     values.push(message.evidence);
     this.recent.set(message.plant, values.slice(-REMEMBERED));

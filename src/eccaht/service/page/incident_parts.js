@@ -57,7 +57,14 @@ export function incidentHead(context, plant, incident, { acknowledged, named, dr
       "p",
       {},
       `Onset ${time(onset)}${interval(alarm.onset_interval)}, alarm raised at ${time(alarm.time)}, ${ended}`,
-      confidenceText([[alarm.confidence, "at the alarm"], [incident.confidence, HINDSIGHT]], drilled),
+      confidenceText(
+        named,
+        [
+          { named: alarm.named, confidence: alarm.confidence, by: "at the alarm" },
+          { named: incident.hindsight, confidence: incident.confidence, by: HINDSIGHT },
+        ],
+        drilled,
+      ),
     ),
     h("p", {}, "Severity: ", severityBadge(incident.severity)),
     h(

@@ -55,21 +55,28 @@ export function mark(kind, word) {
 }
 
 /**
- * The state of a plant; one that has no data is not quiet, whatever its last windows were.
- * @param {{state: PlantState, no_data: string | null}} plant
- * @returns {PlantState | "no data"}
+ * The state of a plant. One that has no data is not quiet, whatever its last windows were; one without a window yet
+ * is not known to be normal.
+ * @param {{state: PlantState, no_data: string | null, windows: number}} plant
+ * @returns {PlantState | "no data" | "waiting"}
  */
 export function plantState(plant) {
-  return plant.no_data !== null && plant.state !== "alarm" ? "no data" : plant.state;
+  if (plant.no_data !== null && plant.state !== "alarm") return "no data";
+  return plant.windows === 0 && plant.state === "quiet" ? "waiting" : plant.state;
 }
+
+/** The word of a plant or a sensor that no window says anything about yet. */
+export const WAITING = "waiting for data";
 
 /**
  * The mark of a plant, with the severity of its alarm.
- * @param {{state: PlantState, acknowledged: boolean, no_data: string | null, severity: Severity | null}} plant
+ * @param {{
+ *   state: PlantState, acknowledged: boolean, no_data: string | null, windows: number, severity: Severity | null
+ * }} plant
  */
 export function plantMark(plant) {
   const kind = plant.state === "alarm" && plant.acknowledged ? "acknowledged" : plantState(plant);
-  return h("span", { class: "marks" }, mark(kind), plant.severity && severityBadge(plant.severity));
+  return h("span", { class: "marks" }, mark(kind, kind === "waiting" ? WAITING : undefined), plant.severity && severityBadge(plant.severity));
 }
 
 /** @param {Severity} severity */

@@ -12,6 +12,7 @@ import { once, reason, section } from "./parts.js";
 import { alarmBox, plantHead, sourcesTable, suspectsTable } from "./plant_parts.js";
 import { eventsTable, incidentsTable, Pages } from "./records.js";
 import { SensorList } from "./sensors.js";
+import { HINDSIGHT } from "./sentences.js";
 import { withUnitsOf } from "./units.js";
 import { keepUp } from "./view.js";
 
@@ -92,8 +93,8 @@ class Page {
       shelve: shelveOne,
       unshelve: (sensor) => unshelve(context, plant.name, sensor),
     });
-    /** Of the active alarm: its number and sensors, and the confidence by all its windows. */
-    this.hindsight = { key: "", confidence: /** @type {number | null} */ (null) };
+    /** Of the active alarm: its number and sensors, and what all its windows say. */
+    this.hindsight = { key: "", estimates: /** @type {import("./sentences.js").Estimate[]} */ ([]) };
     this.sources = sourcesTable();
     const path = (/** @type {string} */ what) => plantPath(plant.name, what);
     this.incidents = new Pages(context, path("incidents"), "incidents", incidentsTable(plant.name));
@@ -144,9 +145,9 @@ class Page {
     const { plant } = this;
     const open = this.incidents.rows.find((row) => row.over === null)?.number ?? null;
     void this.#lookBack(open);
-    const { confidence } = this.hindsight;
-    const shown = [plant.fault, plant.acknowledged, plant.state, plant.severity, plant.still, open, confidence];
-    once(this.alarm, shown, () => alarmBox(this.context, plant, open, confidence));
+    const { estimates } = this.hindsight;
+    const shown = [plant.fault, plant.acknowledged, plant.state, plant.severity, plant.still, open, estimates];
+    once(this.alarm, shown, () => alarmBox(this.context, plant, open, estimates));
   }
 
   /**
@@ -157,11 +158,11 @@ class Page {
     const { fault, drilled, name } = this.plant;
     const key = fault && drilled && fault.confidence === null && open !== null ? `${open} ${fault.named}` : "";
     if (key === this.hindsight.key) return;
-    this.hindsight = { key, confidence: null };
+    this.hindsight = { key, estimates: [] };
     if (!key) return;
     const incident = await this.context.api.get(plantPath(name, "incidents", open ?? 0)).catch(() => null);
     if (key !== this.hindsight.key || incident === null) return;
-    this.hindsight.confidence = incident.confidence;
+    this.hindsight.estimates = [{ named: incident.hindsight, confidence: incident.confidence, by: HINDSIGHT }];
     this.#showAlarm();
   }
 

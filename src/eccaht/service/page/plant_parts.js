@@ -18,7 +18,7 @@ import {
 } from "./format.js";
 import { bar, mark, plantMark, severityBadge } from "./marks.js";
 import { link } from "./parts.js";
-import { confidenceText, HINDSIGHT, SEVERITY_RULE, sentenceList } from "./sentences.js";
+import { confidenceText, SEVERITY_RULE, sentenceList } from "./sentences.js";
 import { Table } from "./table.js";
 import { label } from "./units.js";
 
@@ -42,7 +42,7 @@ export function plantHead(plant) {
   const rows = plant.row_seconds === null ? null : plant.seconds / plant.row_seconds;
   const length = rows === null ? duration(plant.seconds) : counted(rows, "row");
   const facts = [
-    ["Evidence", evidenceText(plant.evidence)],
+    ["Evidence", evidenceText(plant.windows ? plant.evidence : null)],
     [
       "Last window",
       plant.position ? `${time(plant.position)}${plant.timezone ? ` ${plant.timezone}` : ""}` : "none yet",
@@ -69,7 +69,7 @@ export function plantHead(plant) {
  * @param {Context} context
  * @param {Plant} plant
  * @param {number | null} open the number of the alarm that is active
- * @param {number | null} hindsight the confidence by all windows of it so far
+ * @param {import("./sentences.js").Estimate[]} hindsight by all windows of it so far
  */
 export function alarmBox(context, plant, open, hindsight) {
   const { fault, acknowledged, name, severity } = plant;
@@ -95,7 +95,11 @@ export function alarmBox(context, plant, open, hindsight) {
         "p",
         {},
         `Onset ${time(fault.onset)}${interval(fault.onset_interval)}, alarm raised at ${time(fault.raised)}. `,
-        confidenceText([[fault.confidence, "by the last windows"], [hindsight, HINDSIGHT]], plant.drilled),
+        confidenceText(
+          fault.named,
+          [{ named: fault.named, confidence: fault.confidence, by: "by the last windows" }, ...hindsight],
+          plant.drilled,
+        ),
       ),
     severity &&
       h(

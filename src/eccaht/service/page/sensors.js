@@ -5,7 +5,7 @@ import { plantPath } from "./api.js";
 import { h, throttled } from "./dom.js";
 import { fillFilters } from "./filters.js";
 import { number, recent, time } from "./format.js";
-import { mark, trend } from "./marks.js";
+import { mark, trend, WAITING } from "./marks.js";
 import { reason } from "./parts.js";
 import { clock, deviation } from "./sentences.js";
 import { Table } from "./table.js";
@@ -20,6 +20,7 @@ const STATES = /** @type {[Sensor["state"], string][]} */ ([
   ["stuck", "stuck"],
   ["range", "out of range"],
   ["shelved", "shelved"],
+  ["waiting", WAITING],
   ["normal", "normal"],
 ]);
 const MANY = 60; // sensors whose list is a large answer: it is asked for less often
@@ -141,7 +142,7 @@ function columns({ draw, shelve, unshelve }, may) {
       class: "rest-cell",
       value: remark,
       order: (row) => row.since ?? row.until ?? "~", // those without come last
-      bare: (row) => row.state === "normal",
+      bare: (row) => row.state === "normal" || row.state === "waiting",
     },
   ];
   const action = (/** @type {Sensor} */ { sensor, state }) =>

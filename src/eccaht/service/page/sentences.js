@@ -91,14 +91,27 @@ export function clock(text) {
 }
 
 /**
- * How confident the naming is, and why if that is not known.
- * @param {[confidence: number | null, by: string][]} estimates
+ * @typedef {object} Estimate how confident a naming was
+ * @property {string[]} named the set that it is about
+ * @property {number | null} confidence
+ * @property {string} by which windows
+ */
+
+/**
+ * How confident the naming is, and why if that is not known. An estimate about another set says nothing of this one.
+ * @param {string[]} named
+ * @param {Estimate[]} estimates
  * @param {boolean} drilled whether the model was
  */
-export function confidenceText(estimates, drilled) {
-  const claim = "Confidence that exactly these sensors are faulty";
-  const parts = estimates.flatMap(([value, by]) => (value === null ? [] : [`${probability(value)} ${by}`]));
-  if (parts.length) return `${claim}: ${parts.join(", ")} (estimated in drills).`;
+export function confidenceText(named, estimates, drilled) {
+  const set = (/** @type {string[]} */ names) => JSON.stringify([...names].sort());
+  const known = estimates.flatMap(({ named: some, confidence, by }) =>
+    confidence !== null && set(some) === set(named) ? [`${probability(confidence)} ${by}`] : [],
+  );
+  if (known.length) {
+    return `Confidence that exactly these sensors are faulty: ${known.join(", ")} (estimated in drills).`;
+  }
+  if (estimates.some(({ confidence }) => confidence !== null)) return "Confidence: not estimated for exactly these sensors.";
   return drilled
     ? "Confidence: not estimated, since drills had too few alarms of this kind."
     : "Confidence: not estimated, since the model was not drilled.";

@@ -42,7 +42,7 @@
  *
  * @typedef {object} Sensor
  * @property {string} sensor
- * @property {"alarm" | "silent" | "stuck" | "range" | "shelved" | "normal"} state
+ * @property {"alarm" | "silent" | "stuck" | "range" | "shelved" | "waiting" | "normal"} state waiting: no reading yet
  * @property {string | null} since when it went wrong
  * @property {string | null} until when it is no longer shelved
  * @property {string | null} kind
@@ -119,7 +119,8 @@
  * @property {EventDocument} alarm
  * @property {EventDocument[]} course
  * @property {Severity} severity
- * @property {number | null} confidence in the sensors of the alarm, by all its windows
+ * @property {string[]} hindsight the sensors that all its windows name
+ * @property {number | null} confidence in exactly these
  * @property {string[]} why
  * @property {Similar[]} similar
  * @property {Comment[]} comments

@@ -169,6 +169,8 @@ def incident_rows(
         if event["event"] == "alarm":
             kept = {name: event[name] for name in ("number", "time", "onset", "named", "confidence")}
             found.append({**kept, "over": None, "acknowledged": False})
+        elif found and event["event"] in ("joined", "left"):  # the set that is in alarm now, and the confidence in it
+            found[-1] |= {name: event[name] for name in ("named", "confidence")}
         elif found and event["event"] == "over":
             found[-1]["over"] = found[-1]["over"] or event["time"]
         elif found and event["event"] == "acknowledged":
@@ -190,14 +192,15 @@ def incident_document(connection: sa.Connection, view: PlantView, number: int) -
     end = _end(course, times)
     done, _ = history.actions(connection, view.name, None, _ACTIONS)
     numbers = {number, *(event["number"] for event in course)}
-    why, hindsight = _why(connection, view, alarm, at, end)
+    why, hindsight, confidence = _why(connection, view, alarm, at, end)
     ever = {name for event in (alarm, *course) for name in event["named"]}
     peak = history.peak(connection, view.name, at, end)
     return {
         "alarm": alarm,
         "course": course,
         "severity": severity(len(ever), peak),
-        "confidence": hindsight,
+        "hindsight": hindsight,
+        "confidence": confidence,
         "why": why,
         "similar": list(_similar(connection, view.name, alarm)),
         "comments": [
@@ -239,20 +242,19 @@ def _end(course: list[dict[str, Any]], times: list[int]) -> int | None:
 
 def _why(
     connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None
-) -> tuple[list[str], float | None]:
-    """The reasons for an alarm, and the confidence in its set with hindsight."""
+) -> tuple[list[str], list[str], float | None]:
+    """The reasons for an alarm, the set that is named with hindsight, and the confidence in it."""
     try:
         answer, model, _ = _answer(connection, view, alarm, at, end)
     except LookupError as error:
-        return [f"{error}."], None
+        return [f"{error}."], [], None
     lines = list(reasons(answer, model.clock))
-    same = set(answer.named) == set(alarm["named"])
-    if not same:
+    if set(answer.named) != set(alarm["named"]):
         named = listed(answer.named) or "nothing"
         lines.append(f"With hindsight {named} would be named; the alarm named {listed(alarm['named'])}.")
     lines += [confidence(answer)] if answer.confidence is not None else []  # else the alarm's own stands alone
     lines += [*(f"Caution: {text}" for text in answer.cautions)]
-    return lines, answer.confidence if same else None
+    return lines, list(answer.named), answer.confidence
 
 
 def _answer(

@@ -12,7 +12,7 @@ from eccaht.base.arrays import Array
 from eccaht.service.runtime.views import PlantView, finite, stamp
 from eccaht.service.store import history
 
-SensorState = Literal["alarm", "silent", "stuck", "range", "shelved", "normal"]
+SensorState = Literal["alarm", "silent", "stuck", "range", "shelved", "waiting", "normal"]
 RECENT = 48  # windows of a sparkline
 _DIGITS = 5  # a list of 200 sensors stays small
 
@@ -22,10 +22,13 @@ def sensor_rows(connection: sa.Connection, view: PlantView) -> list[dict[str, An
     model = view.model
     past = history.newest(connection, view.name, view.era, len(model.names), RECENT)
     raw = model.raw(past.values)
-    return [
-        {"sensor": name, **_state(view, name), **_readings(view, name, past.starts, raw[:, k])}
-        for k, name in enumerate(model.names)
-    ]
+    found = []
+    for k, name in enumerate(model.names):
+        row = {"sensor": name, **_state(view, name), **_readings(view, name, past.starts, raw[:, k])}
+        if row["state"] == "normal" and row["heard"] is None:  # nothing says that it is
+            row["state"] = "waiting"
+        found.append(row)
+    return found
 
 
 def _state(view: PlantView, sensor: str) -> dict[str, Any]:

@@ -303,7 +303,7 @@ class Worker:
         named = None if view.alarm is None else (view.alarm.names, view.alarm.onset)
         sources = {name: source.state for name, source in view.sources.items()}
         state = (view.state, severity_now(view), view.acknowledged)
-        shown = (*state, view.still, view.shelved, view.no_data, named, sources)
+        shown = (*state, view.windows > 0, view.still, view.shelved, view.no_data, named, sources)
         if self._published.get(plant.name) == shown:
             return []
         self._published[plant.name] = shown

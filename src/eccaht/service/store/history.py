@@ -145,7 +145,9 @@ def course(connection: sa.Connection, plant: str, number: int) -> tuple[Document
 def courses(connection: sa.Connection, plant: str, first: int, stop: int | None) -> Documents:
     """What happened to alarms from event `first` on, before event `stop`."""
     found = sa.select(events.c.document).where(
-        events.c.plant == plant, events.c.number >= first, events.c.kind.in_(("alarm", "over", "acknowledged"))
+        events.c.plant == plant,
+        events.c.number >= first,
+        events.c.kind.in_(("alarm", "joined", "left", "over", "acknowledged")),
     )
     if stop is not None:
         found = found.where(events.c.number < stop)
