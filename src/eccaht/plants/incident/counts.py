@@ -143,9 +143,10 @@ class Counts:
         alarms, asked = self.false_alarms
         if not alarms or gammainc(alarms, asked) >= _CHANCE:  # P(at least so many), Poisson
             return ""
+        few = f"{asked:.2g}"
         return (
-            f"{counted(alarms, 'false alarm')} where {asked:.2g} {'was' if f'{asked:.2g}' == '1' else 'were'} expected: each half of the history does what the "
-            "other half never did, so alarms will be false more often than asked for. Leave out what was not normal "
+            f"{counted(alarms, 'false alarm')} where {few} {'was' if few == '1' else 'were'} expected: each half of the "
+            "history does what the other half never did, so alarms will be false more often than asked for. Leave out what was not normal "
             "operation, or calibrate on a longer history that has all operating points"
         )
 
