@@ -145,9 +145,9 @@ class Counts:
             return ""
         few = f"{asked:.2g}"
         return (
-            f"{counted(alarms, 'false alarm')} where {few} {'was' if few == '1' else 'were'} expected: each half of the "
-            "history does what the other half never did, so alarms will be false more often than asked for. Leave out what was not normal "
-            "operation, or calibrate on a longer history that has all operating points"
+            f"{counted(alarms, 'false alarm')} where {few} {'was' if few == '1' else 'were'} expected: each half of "
+            "the history does what the other half never did, so alarms will be false more often than asked for. Leave out "
+            "what was not normal operation, or calibrate on a longer history that has all operating points"
         )
 
     def header(self) -> dict[str, Any]:
