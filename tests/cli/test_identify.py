@@ -219,7 +219,7 @@ def test_an_open_number_finds_the_sensors_and_quiet_data_have_none(
     assert "Which 0 to 5 of 24 sensors are shifted by +1 robust units?" in out
     assert "Nothing is wrong: stopped at" in out
     assert "Confidence: 9" in out
-    assert "Closest to being named: " in out
+    assert "Most suspect: " in out
     assert "named" not in [line.split()[1] for line in out.splitlines() if line[:1].isdigit()]
     assert pl.read_csv(files[0])["champion"].null_count() > 0
     document = printed(capsys, *quiet, "--ledger", files[2])

@@ -243,7 +243,8 @@ class TimeReader:
             if self.zone is None:
                 raise ValueError(
                     "the model's times have no zone, so a time with an offset needs one: give timezone, in the "
-                    "settings of the source or in the address of HTTP (?timezone=Europe/Berlin), or send times without an offset"
+                    "settings of the source or in the address of HTTP (?timezone=Europe/Berlin), or send times "
+                    "without an offset"
                 )
             moment = moment.astimezone(tz_of(self.zone)).replace(tzinfo=UTC)
         return (moment - _EPOCH) // _MICROSECOND

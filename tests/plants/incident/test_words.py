@@ -110,7 +110,7 @@ def test_nothing_is_wrong_is_said_with_the_evidence_that_is_lacking() -> None:
     quiet = printed(answer_of(()))
     assert quiet.startswith("Nothing is wrong: 120 windows from 2024-03-07 07:30 to 09:29")
     assert "Evidence: 1.9 below the threshold of one false alarm in 8600 windows." in quiet
-    assert "Closest to being named: LT-101" in quiet
+    assert "Most suspect: LT-101" in quiet
     assert "Why" not in quiet
     assert headline(answer_of((), quiet=0.9)).startswith("Nothing is wrong, as far as these windows show: ")
 
@@ -119,7 +119,7 @@ def test_undecided_says_why_and_never_that_nothing_is_wrong() -> None:
     answer = answer_of((), verdict="undecided", quiet=None, doubts=("a detector came close", "PT-101 may be wrong"))
     text = printed(answer)
     assert text.startswith(
-        "Undecided: 120 windows from 2024-03-07 07:30 to 09:29 do not show whether a sensor is wrong."
+        "Undecided: whether a sensor is wrong is not clear from 120 windows from 2024-03-07 07:30 to 09:29."
     )
     assert "Why: a detector came close. Why: PT-101 may be wrong." in text
     assert "othing is wrong" not in text
@@ -210,7 +210,7 @@ def test_the_confidence_is_the_one_estimated_in_drills_or_says_that_there_is_non
     estimated = "that exactly these sensors are wrong, estimated in drills on your own history (95 % is asked for)."
     assert confidence(answer_of()) == f"Confidence: 96.3 % {estimated}"
     assert "not confident: 95 % is asked for" in confidence(answer_of(confidence=0.8))
-    found = "96.3 % of the faults in drills on your own history were found, and none was found here"
+    found = "drills on your own history found 96.3 % of their faults, and a fault that was missed would look the same"
     assert found in confidence(answer_of(()))
     never = confidence(answer_of(confidence=0.0))
     assert never == "Confidence: no drill with such evidence was right (not confident: 95 % is asked for)."
@@ -285,7 +285,7 @@ def test_a_sensor_that_joined_later_says_so() -> None:
 def test_where_plain_rankings_disagree_is_reported_with_the_reason() -> None:
     by_z, by_distance = disagreements(with_reason(answer_of(), z_alone=0.8)[0].largest)
     assert by_z == (
-        "By z-score against the hour before one would miss LT-101 (24th, 0.8 alone), looking normal alone; "
+        "By z-score against the windows before one would miss LT-101 (24th, 0.8 alone), looking normal alone; "
         "and name AT-301 (3rd, 1.5 given the others), doing what the others predict."
     )
     assert by_distance == "By Mahalanobis contribution the same sensors come first."
@@ -319,7 +319,7 @@ def test_what_all_names_have_in_common_is_cut_once_and_everywhere() -> None:
     ("kinds", "evidence", "words"),
     [
         (("step",), 2.0, "evidence 2.0, where 6.5 are needed."),
-        (("step",), 9.0, "more than the 6.5 that are needed, but it comes after one that lacks them."),
+        (("step",), 9.0, "more than the 6.5 that are needed, but a sensor with a larger score lacks them."),
         ((), 9.0, "more than the 6.5 that are needed, but no detector reaches its threshold."),
     ],
 )

@@ -47,8 +47,11 @@ def test_the_level_is_the_median_of_the_windows_before(local: Local) -> None:
     assert local.level(x)[2] == local.middle[2]
 
 
-def test_setting_a_sensor_free_equals_leaving_it_out(local: Local) -> None:
+@pytest.mark.parametrize("missing", [(), (3,), (0, 3)])
+def test_setting_a_sensor_free_equals_leaving_it_out(local: Local, missing: tuple[int, ...]) -> None:
     x = quiet(5, 100, 22)
+    x[75:85, list(missing)] = np.nan
+    x[70:, 2] += 8.0  # it is wrong, and no longer predicts what is missing
     systems = without(local.systems(local.before(x[:70]), x[70:]), 2)
     chosen = np.array([0, 1, 3, 4])
     part = local.of(chosen)

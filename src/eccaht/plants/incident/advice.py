@@ -76,7 +76,7 @@ def what_to_do(answer: Answer) -> tuple[str, ...]:
     return (
         f"What to do: if all was well {well}, learn from that:",
         *(f"    {line}" for line in answer.again.settling(until)),
-        "If the plant stays like this, let the model learn these rows:",
+        "If the plant stays like this, and nothing in these rows is wrong, let the model learn them:",
         f"    {answer.again.update}",
     )
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 Verdict = Literal["wrong", "nothing", "undecided"]
-RANKINGS = {"z_local": "z-score against the hour before", "mahalanobis": "Mahalanobis contribution"}
+RANKINGS = {"z_local": "z-score against the windows before", "mahalanobis": "Mahalanobis contribution"}
 USUAL = 3.0  # deviations: a mean that deviates less looks normal
 _SAME = "the same sensors come first."
 _MOST = 3  # sensors that a line names for one reason
@@ -244,6 +244,13 @@ class Answer:
 
         beside = {"timezone": self.clock.zone, "notes": list(self.notes), "files": []}
         return {"settings": self.settings, **as_document(self, self.clock), **beside}
+
+    @property
+    def text(self) -> str:
+        """The lines that `eccaht identify` prints."""
+        from eccaht.plants.incident.words import lines
+
+        return "\n".join(lines(self, self.clock))
 
     def to_frame(self) -> Any:
         """One row a sensor of the largest incident, the most suspect first; pandas if it is installed, else polars.

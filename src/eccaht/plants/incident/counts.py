@@ -16,7 +16,7 @@ from eccaht.base.arrays import as_count, as_number
 from eccaht.base.files import check_keys
 from eccaht.base.presentation.text import confident, counted, lasting, percent
 from eccaht.base.statistics import clopper_pearson
-from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED, SMALLEST
+from eccaht.plants.incident.faults import KINDS, LARGEST, MOST_FAULTY, SIZED, SMALLEST
 from eccaht.plants.incident.naming import DrilledConfidence, Found, clarity
 from eccaht.plants.model.model import Model
 
@@ -128,7 +128,9 @@ class Counts:
         windows = self.quiet.windows
         length = counted(windows, "window") if seconds is None else lasting(windows * seconds)
         level = confident(1.0 - self.alpha)
-        said = f"{wrong} of {sure} answers with a confidence of {level} were wrong"
+        said = (
+            f"{wrong} of {counted(sure, 'answer')} with a confidence of {level} {'was' if wrong == 1 else 'were'} wrong"
+        )
         return (
             f"On your own history: {self.total('found')} of {counted(self.drills, 'injected fault')} were found, "
             f"{self.total('right')} with exactly the right sensors.",
@@ -146,8 +148,8 @@ class Counts:
         few = f"{asked:.2g}"
         return (
             f"{counted(alarms, 'false alarm')} where {few} {'was' if few == '1' else 'were'} expected: each half of "
-            "the history does what the other half never did, so alarms will be false more often than asked for. Leave out "
-            "what was not normal operation, or calibrate on a longer history that has all operating points"
+            "the history does what the other half never did, so alarms will be false more often than asked for. Leave "
+            "out what was not normal operation, or calibrate on a longer history that has all operating points"
         )
 
     def header(self) -> dict[str, Any]:
@@ -199,12 +201,14 @@ class Drilled:
     at_alarm: DrilledConfidence | None
 
     def confidence(self, found: Found, stop: int | None = None) -> float | None:
-        """How often such an answer was exactly right in drills; None where no drill says.
+        """How often such an answer was exactly right in drills; None where no drill says, as of larger sets than any.
 
         stop: the first window after the recording, for incidents that go on.
         """
         part = self.standing if found.wrong else self.afterwards
-        return None if part is None else part.counted(clarity(found, found.dates.last + 1 if stop is None else stop))
+        if part is None or len(found.naming.named) > MOST_FAULTY:
+            return None
+        return part.counted(clarity(found, found.dates.last + 1 if stop is None else stop))
 
     def header(self) -> dict[str, Any]:
         parts = {name: getattr(self, name) for name in _PARTS}

@@ -200,7 +200,7 @@ def _evidence_course(case: Case) -> Array:
 
 
 def _rankings(case: Case) -> dict[str, tuple[tuple[str, float], ...]]:
-    """All sensors by the largest deviation from the hour before, and by their share of the Mahalanobis distance."""
+    """All sensors by the largest deviation from the windows before, and by their share of the Mahalanobis distance."""
     values = case.windows.values[case.shown][case.since]
     away = np.abs(values - case.level) / case.normal.scale
     z = np.nan_to_num((values - case.normal.centre) / case.normal.scale)

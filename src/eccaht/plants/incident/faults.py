@@ -14,6 +14,7 @@ REPLAYED = ("replay", "concealed")  # kinds that show readings of another time
 SMALLEST, LARGEST = 1.0, 10.0  # robust units
 VARIES = 0.05  # robust units: standard deviation from which on a sensor has a course that could be missed
 _NUMBERS, _CHANCES = (1, 2, 3), (0.5, 0.25, 0.25)  # of faulty sensors
+MOST_FAULTY = max(_NUMBERS)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from eccaht.plants.incident.alarms import Run, run_engine
 from eccaht.plants.incident.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
 from eccaht.plants.incident.counts import Drilled, kept
 from eccaht.plants.incident.describe import SEEN, Case, gaps_before, incident_of
+from eccaht.plants.incident.faults import MOST_FAULTY
 from eccaht.plants.incident.naming import Found, incidents_of, stretch_of, unnamed
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import Normal
@@ -358,7 +359,9 @@ def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int, elsewh
         return  # which says more
     largest = max(incidents, key=lambda incident: incident.evidence, default=None)
     if drilled and largest is not None and largest.confidence is None:
-        yield "drills have too few answers of this kind, so no confidence was estimated"
+        many = len(largest.named) > MOST_FAULTY
+        why = f"drills have at most {MOST_FAULTY} wrong sensors" if many else "drills have too few answers of this kind"
+        yield f"{why}, so no confidence was estimated"
     for incident in incidents:
         if len(incident.named) > MANY * sensors:
             many = f"{len(incident.named)} of {sensors} sensors are named"

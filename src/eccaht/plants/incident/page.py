@@ -90,7 +90,7 @@ def _verdict(answer: Answer) -> tuple[str, str]:
         return "undecided", "open"
     if answer.verdict == "nothing":
         return "nothing wrong", "yes" if answer.sure else "partly"
-    return "wrong", "no" if answer.sure else "partly"
+    return "sensors wrong", "no" if answer.sure else "partly"
 
 
 def _joined(wrapped: Sequence[str]) -> list[str]:
@@ -122,7 +122,7 @@ def _rankings(answer: Answer) -> Grid:
     """The first places of the answer and of the plain rankings beside each other; named sensors are marked."""
     named, rankings = set(answer.named), answer.largest.rankings
     ours = [(suspect.sensor, suspect.belief) for suspect in answer.sensors]
-    beside: Mapping[str, Sequence[tuple[str, float]]] = {"by belief": ours} | {
+    beside: Mapping[str, Sequence[tuple[str, float]]] = {"by evidence, with belief": ours} | {
         title: rankings[name] for name, title in _SHORT.items() if name in rankings
     }
 
@@ -135,7 +135,7 @@ def _rankings(answer: Answer) -> Grid:
     count = min(max(_PLACES, len(named)), len(ours))
     rows: list[list[Text]] = [[str(k + 1), *(cell(ranking, k) for ranking in beside.values())] for k in range(count)]
     return Grid(
-        "Who comes first by belief, z-score against the hour before, Mahalanobis contribution; framed: the named",
+        "Who comes first by evidence, z-score against the windows before, Mahalanobis contribution; framed: the named",
         ["place", *beside],
         rows,
     )

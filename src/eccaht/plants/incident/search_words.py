@@ -218,7 +218,7 @@ def _runner_up(search: Search) -> str:
     finding, problem = search.finding, search.problem
     name = name_of(problem, finding.runner_up)
     if not finding.names:
-        return f"Closest to being named: {name}, with a belief of {finding.beliefs[finding.runner_up]:.3f}."
+        return f"Most suspect: {name}, with a belief of {finding.beliefs[finding.runner_up]:.3f}."
     weakest = finding.anomalies[finding.scores[finding.anomalies].argmin()]
     return (
         f"Runner-up: {name}, whose {search.scores} is {finding.margin:.2f} below that of "

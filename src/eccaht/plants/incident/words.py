@@ -38,7 +38,7 @@ LEGEND = (
     "belief: probability that the sensor is wrong; size: beside what the other sensors predict;",
     "alone: standard deviations from its own level before; given: from what the others predict.",
 )
-PLACES = "by z, by M: place by z-score against the hour before, by Mahalanobis contribution."
+PLACES = "by z, by M: place by z-score against the windows before, by Mahalanobis contribution."
 SCALE = "Evidence says how rare readings are in normal operation: 2.3 more is ten times rarer."
 _HEADER = ("", "sensor", "belief", "kind", "size (95 %)", "alone", "given", "by z", "by M")
 _NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and sensors whose reasons are given
@@ -113,7 +113,7 @@ def headline(answer: Answer, clock: Clock = PLAIN) -> str:
     if changed_plant(answer):
         return "Undecided: the plant has changed, or runs at an operating point that the history does not have."
     if answer.verdict == "undecided":
-        return f"Undecided: {_stretch(answer, clock)} do not show whether a sensor is wrong."
+        return f"Undecided: whether a sensor is wrong is not clear from {_stretch(answer, clock)}."
     if not answer.incidents:
         what = "Nothing is wrong" + ("" if answer.sure else ", as far as these windows show")
         return f"{what}: {_stretch(answer, clock)}, and no detector reaches its threshold."
@@ -203,8 +203,8 @@ def confidence(answer: Answer) -> str:
     asked = confident(1.0 - answer.alpha)
     judged = f"{asked} is asked for" if answer.sure else f"not confident: {asked} is asked for"
     if not answer.incidents:
-        found = f"{confident(answer.confidence)} of the faults in drills on your own history were found"
-        return f"Confidence: {found}, and none was found here ({judged})."
+        found = f"drills on your own history found {confident(answer.confidence)} of their faults"
+        return f"Confidence: {found}, and a fault that was missed would look the same ({judged})."
     if answer.confidence == 0.0:
         return f"Confidence: no drill with such evidence was right ({judged})."
     # about the sensors that the evidence names; those that are seen to have moved were in no drill
@@ -224,17 +224,18 @@ def evidence(answer: Answer, clock: Clock = PLAIN) -> str:
 
 
 def runner_up(answer: Answer) -> str:
-    """The strongest sensor that was not named; nothing if there is none."""
-    found = next((suspect for suspect in answer.sensors if not suspect.named), None)
-    if found is None:
+    """The strongest sensor that was not named, by belief where none was; nothing if there is none."""
+    others = [suspect for suspect in answer.sensors if not suspect.named]
+    if not others:
         return ""
-    title = "Runner-up" if answer.named else "Closest to being named"
+    found = others[0] if answer.named else max(others, key=lambda suspect: suspect.belief)
+    title = "Runner-up" if answer.named else "Most suspect"
     given = f"{deviations(found.reason.z_given)} standard deviations given the others"
     shown = f"evidence {amount(found.evidence)}"
     enough = f"where {amount(found.needed)} are needed"
     if found.evidence > found.needed:
         enough = f"more than the {amount(found.needed)} that are needed, but " + (
-            "it comes after one that lacks them" if answer.named else "no detector reaches its threshold"
+            "a sensor with a larger score lacks them" if answer.named else "no detector reaches its threshold"
         )
     return f"{title}: {found.sensor} (belief {belief(found.belief)}), {given}; {shown}, {enough}."
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index
-from eccaht.plants.model.residuals import check_precision, completed, freeze, symmetric
+from eccaht.plants.model.residuals import check_precision, completed, freeze, patterns, symmetric
 
 WIDEST = 61  # windows before a stretch that say what its level is; odd
 FEWEST_BEFORE = 10  # fewer say no level: the history's median stands in
@@ -38,10 +39,11 @@ class Before(NamedTuple):
 
 
 class System(NamedTuple):
-    """Residuals before they are scaled, Y Q, (L, K or 2K), and Q."""
+    """Residuals before they are scaled, Y Q, (L, K or 2K), Q, and which entries of Y are missing."""
 
     G: Array
     Q: Array
+    missing: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +130,11 @@ class Local:
         d = np.vstack([before.last[None, :], rows]) - before.level
         own = (d[1:] - self.memory * np.where(np.isnan(d[:-1]), 0.0, d[:-1])) / self.unit
         y = self.scores(d)
-        pairs = np.hstack([y[1:], y[:-1]])
-        now = completed(y[1:], self.others)
-        pairs = completed(pairs, self.both)
-        identity = np.eye(rows.shape[1])
+        now, pairs = y[1:], np.hstack([y[1:], y[:-1]])
         return (
-            System(np.where(np.isnan(own), 0.0, own), identity),
-            System(now @ self.others, self.others),
-            System(pairs @ self.both, self.both),
+            System(np.where(np.isnan(own), 0.0, own), np.eye(rows.shape[1]), np.isnan(own)),
+            System(completed(now, self.others) @ self.others, self.others, np.isnan(now)),
+            System(completed(pairs, self.both) @ self.both, self.both, np.isnan(pairs)),
         )
 
     def rarity(self, evidence: Array, length: int) -> Array:
@@ -150,19 +149,25 @@ class Local:
 
 def evidence_of(systems: tuple[System, ...]) -> Array:
     L, K = systems[0].G.shape
-    sums = [(G[:, :K] ** 2).sum(axis=0) / np.maximum(Q.diagonal()[:K], _LEAST) for G, Q in systems]
+    sums = [(G[:, :K] ** 2).sum(axis=0) / np.maximum(Q.diagonal()[:K], _LEAST) for G, Q, _ in systems]
     return 0.5 * (np.stack(sums) - L)
 
 
 def without(systems: tuple[System, ...], k: int) -> tuple[System, ...]:
-    """The systems in which sensor k is free, now and in the window before: one step of elimination each."""
+    """The systems in which sensor k is free, now and in the window before: one step of elimination each.
+
+    What is missing is then what the sensors that are left predict: predicted by a wrong one too, it would pass for a
+    reading that contradicts the sound ones.
+    """
     K = systems[0].G.shape[1]
     found = [systems[0]]
-    for G, Q in systems[1:]:
+    for G, Q, missing in systems[1:]:
         for j in range(k, len(Q), K):
             pull = Q[j] / max(float(Q[j, j]), _LEAST)
             G, Q = G - G[:, j, None] * pull, Q - Q[j, :, None] * pull
-        found.append(System(G, Q))
+        for rows, gone in patterns(missing & (Q.diagonal() > _LEAST)):
+            G[rows] -= np.linalg.solve(Q[np.ix_(gone, gone)], G[np.ix_(rows, gone)].T).T @ Q[gone]
+        found.append(System(G, Q, missing))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ fits to the other half (fitting.py). A sensor that is silent is integrated out: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -356,16 +356,23 @@ def freeze(owner: Any, shapes: Mapping[str, tuple[int, ...]], of: str = "") -> N
 def completed(y: Array, precision: Array) -> Array:
     """Windows whose missing entries, NaN, are what the others predict, so that they bear no evidence."""
     missing = np.isnan(y)
-    some = np.flatnonzero(missing.any(axis=1))
-    if not some.size:
+    if not missing.any():
         return y
     filled = np.where(missing, 0.0, y)
-    patterns, which = np.unique(missing[some], axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        rows, gone = some[which.ravel() == number], np.flatnonzero(pattern)
+    for rows, gone in patterns(missing):
         pull = filled[rows] @ precision[:, gone]
         filled[np.ix_(rows, gone)] = -np.linalg.solve(precision[np.ix_(gone, gone)], pull.T).T
     return filled
+
+
+def patterns(missing: NDArray[np.bool_]) -> Iterator[tuple[Index, Index]]:
+    """The windows in which the same entries are missing, and these entries; windows that are whole are left out."""
+    some = np.flatnonzero(missing.any(axis=1))
+    if not some.size:
+        return
+    found, which = np.unique(missing[some], axis=0, return_inverse=True)
+    for number, pattern in enumerate(found):
+        yield some[which.ravel() == number], np.flatnonzero(pattern)
 
 
 def check_precision(precision: Array) -> None:

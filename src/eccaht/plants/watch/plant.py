@@ -20,6 +20,7 @@ from eccaht.plants.data.windows import MOST_DECIMALS
 from eccaht.plants.incident.alarms import EARLIER, HOLD, Engine, date
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.describe import SPREADS, Predictions, kind_of
+from eccaht.plants.incident.faults import MOST_FAULTY
 from eccaht.plants.incident.investigate import resolved
 from eccaht.plants.incident.naming import LONGEST, STANDING, DrilledConfidence, Naming, name_sensors, set_belief
 from eccaht.plants.model.local import WIDEST, Before
@@ -305,7 +306,7 @@ class PlantWatch:
 
     def _confidence(self, naming: Naming) -> float | None:
         """The confidence in a set; None where no drill has counted it."""
-        if self.confidence is None or self.standing:
+        if self.confidence is None or self.standing or len(naming.named) > MOST_FAULTY:
             return None
         return self.confidence.counted(set_belief(naming.beliefs, naming.named))
 
