@@ -42,12 +42,13 @@ test-oldest: $(OLDEST)/.done ## a search, a calibration, a reproduction and a re
 test-slow: $(VENV)/.test    ## the long statistical checks
 	$(RUN) pytest -n $(WORKERS) --dist worksteal -m slow
 
-lint: $(VENV)/.lint         ## style, types, import layers, spelling
+lint: $(VENV)/.lint         ## style, types, import layers, spelling, words
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/codespell src tests benchmarks docs deploy *.md
+	$(RUN) pytest --quiet tests/test_words.py tests/test_names.py
 
 format: $(VENV)/.lint
 	$(RUN) ruff check --fix .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -54,7 +55,8 @@ def written(plant: Path) -> dict[str, Any]:
     """All that the block of the contract leaves, with fewer drills."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(plant)
-        patch.setattr(eccaht.calibrate, "__kwdefaults__", {**(eccaht.calibrate.__kwdefaults__ or {}), "drills": DRILLS})
+        function = inspect.unwrap(eccaht.calibrate)
+        patch.setattr(function, "__kwdefaults__", {**(function.__kwdefaults__ or {}), "drills": DRILLS})
         left: dict[str, Any] = {}
         exec(AS_WRITTEN, left)
     return left

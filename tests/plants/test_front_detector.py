@@ -6,6 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pytest
 from numpy.typing import ArrayLike
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -48,3 +50,24 @@ def test_a_step_is_found_and_quiet_rows_are_not() -> None:
     assert found[150] == -1
     np.testing.assert_array_equal(detector.decision_function(rows[500:]) < 0, found == -1)
     assert detector.model_.identify(rows[500:]).named[0] == "x2"
+
+
+def test_a_model_has_the_names_of_the_frame() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((400, 3)), columns=["flow", "level", "heat"])
+    detector = Detector().fit(frame)
+    assert detector.model_.names == ("flow", "level", "heat")
+    frame.iloc[350:, 1] += 8.0
+    assert detector.predict(frame)[360] == -1
+    assert detector.model_.identify(frame).named == ("level",)
+
+
+@pytest.mark.parametrize("values", [pd.date_range("2024-01-01", periods=60), ["on"] * 60])
+def test_a_column_that_does_not_hold_numbers_is_called_by_name(values: object) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 2)), columns=["flow", "level"])
+    with pytest.raises(ValueError, match=r"^column 'odd' of X does not hold numbers: leave it out"):
+        Detector().fit(frame.assign(odd=values))
+
+
+def test_a_frame_without_columns_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="X has no columns"):
+        Detector().fit(pd.DataFrame())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from eccaht.plants import Model, calibrate
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.incident.calibration_page import write_calibration
-from eccaht.plants.incident.counts import kept
+from eccaht.plants.incident.comparison import Comparison
+from eccaht.plants.incident.counts import Quiet, kept
 from eccaht.plants.retrain import Update, update_model
 
 NAMES = ["A", "B", "C", "D"]
@@ -62,6 +64,12 @@ def test_without_the_old_rows_the_new_model_knows_the_new_ones_alone(model: Mode
     assert "its rows were not given" in update.sentences()[0]
 
 
+def test_a_history_within_the_new_data_is_not_said_to_be_absent(model: Model) -> None:
+    update = update_model(model, readings(600)[0], history=readings(600)[0], drills=0)
+    assert (update.kept, update.dropped) == (0, 0)
+    assert "no row of it lies before the new data" in update.sentences()[0]
+
+
 def test_a_plant_that_has_changed_is_taken_as_normal_and_the_new_model_is_better(moved: Update) -> None:
     assert moved.changed
     assert moved.left_out == ()
@@ -87,3 +95,17 @@ def test_new_data_that_are_one_incident_are_refused(model: Model) -> None:
     values[:, 2] = 50.0
     with pytest.raises(ValueError, match="an incident in all of the new data"):
         update_model(model, Arrays(values, source.times, NAMES), drills=0)
+
+
+@pytest.mark.parametrize(("in_alarm", "alarms"), [(90, 1), (10, 9)])
+def test_a_new_model_with_many_alarms_is_not_simply_better(moved: Update, in_alarm: int, alarms: int) -> None:
+    """Alarm in 30 % of the time without a fault, or nine false alarms in 300 windows."""
+    assert moved.comparison is not None
+    new = moved.comparison.new
+    old = replace(moved.comparison.old, counts=replace(new.counts, quiet=Quiet(300, 100, 250)))
+    poor = replace(new, counts=replace(new.counts, quiet=Quiet(300, alarms, in_alarm)))
+    update = replace(moved, comparison=Comparison(old, poor))
+    *_, verdict, caution = update.sentences()
+    assert update.better == "new"
+    assert "but not well enough to rely on" in verdict
+    assert caution.startswith("CAUTION: with the new model ")

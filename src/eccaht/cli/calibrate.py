@@ -148,7 +148,7 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
         "ridge": model.ridge,
         "columns": [column.as_dict() for column in model.columns],
         "drill": None if (drills := kept(model)) is None else drills.counts.line(seconds),
-        "false_alarm_every": usual_rate(model.n_windows, seconds),
+        "false_alarm_every": None if model.normal is None else usual_rate(model.n_windows, seconds),
         "notes": model.reading["notes"],
     }
 
@@ -172,7 +172,7 @@ def print_model(model: Model) -> None:
         *(f"Note: {text}" for text in model.reading["notes"]),
         *(() if found is None else found.counts.sentences(seconds)),
         *(() if found is None or not found.counts.caution else [f"CAUTION: {found.counts.caution}."]),
-        _rate(usual_rate(model.n_windows, seconds), seconds),
+        *([] if model.normal is None else [_rate(usual_rate(model.n_windows, seconds), seconds)]),
     )
 
 

@@ -37,7 +37,8 @@ class Update:
     model: the new one, drilled on its own history. added, kept, dropped: windows of the new data, and of the old
     history. left_out: the incidents of the new data that the old model found, a line each; n_left_out: their windows.
     changed: all new data differ from the history as if the plant had changed, so that nothing was left out.
-    comparison: both models on the new windows, None where there are too few of them.
+    comparison: both models on the new windows, None where there are too few of them. with_history: whether the rows
+    of the old history were given.
     """
 
     model: Model
@@ -49,6 +50,7 @@ class Update:
     changed: bool
     comparison: Comparison | None
     notes: tuple[str, ...] = ()
+    with_history: bool = False
 
     @property
     def better(self) -> Better | None:
@@ -63,7 +65,10 @@ class Update:
         """For people: what the new model was made of, and which of the two is better by what."""
         old = f"{self.kept} of the old history were kept and {self.dropped} dropped, the oldest first"
         if not self.kept and not self.dropped:
-            old = "of the old history none, because its rows were not given and a model file does not hold them"
+            why = "no row of it lies before the new data"
+            if not self.with_history:
+                why = "its rows were not given and a model file does not hold them"
+            old = f"of the old history none, because {why}"
         made = [f"The new model: {counted(self.added, 'window')} of the new data; {old}."]
         if self.changed:
             made.append("Most sensors read otherwise than ever in the history: taken as normal from now on.")
@@ -77,7 +82,7 @@ class Update:
         rows = [(name, getattr(self.comparison, name).counts) for name in ("old", "new")]
         made.append("Both models on the new windows, with the same faults injected:")
         made += [f"  {name}: {_in_short(counts)}" for name, counts in rows]
-        return [*made, _VERDICTS[self.comparison.better]]
+        return [*made, *_judged(self.comparison)]
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs."""
@@ -102,6 +107,8 @@ _VERDICTS: dict[Better, str] = {
     "old": "The old model is better, by more than chance: look at the new data before you use the new model.",
     "neither": "Neither model is better by more than chance.",
 }
+_BETTER_BUT_POOR = "The new model does better than the old one, by more than chance, but not well enough to rely on."
+_MOST_IN_ALARM = 0.2  # of the time without a fault, beyond which a watch tells little
 
 
 def update_model(
@@ -143,7 +150,7 @@ def update_model(
         fitted = keeping(fitted, drill_history(fitted, windows, runs=drills, progress=progress))
     lines = () if changed else tuple(f"{when(each, fresh.clock)}: {listed(each.named)}" for each in answer.incidents)
     counts = (len(added.starts), len(kept.starts), dropped)
-    return Update(fitted, *counts, lines, int(wrong.sum()), changed, comparison, fresh.notes)
+    return Update(fitted, *counts, lines, int(wrong.sum()), changed, comparison, fresh.notes, history is not None)
 
 
 def _kept(model: Model, history: Any, added: Windows, notation: Notation | None) -> tuple[Windows, int]:
@@ -195,6 +202,18 @@ def _compared(old: Model, new: Model, windows: Windows, first: int, runs: int, p
         trials = run_trials(each, every, runs, 0, progress)
         drilled.append(drilled_of(trials, quiet_of(each, every), every, ALPHA))
     return Comparison(*drilled)
+
+
+def _judged(both: Comparison) -> list[str]:
+    """Which model is better; where the new one has too many alarms without a fault, that too."""
+    counts = both.new.counts
+    cautions = [counts.caution] if counts.caution else []
+    if counts.share_in_alarm > _MOST_IN_ALARM:
+        share = f"{percent(counts.share_in_alarm)} of the time in alarm without a fault"
+        what_to_do = "leave out what was not normal operation, or give more data"
+        cautions.append(f"{share}: one half of the new data does what the other never did; {what_to_do}")
+    verdict = _BETTER_BUT_POOR if cautions and both.better == "new" else _VERDICTS[both.better]
+    return [verdict, *(f"CAUTION: with the new model {text}." for text in cautions)]
 
 
 def _in_short(counts: Counts) -> str:

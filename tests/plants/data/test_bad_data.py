@@ -103,7 +103,7 @@ def test_the_decimal_comma_is_the_file_s_own(in_history: bool, tmp_path: Path) -
     assert np.array_equal(model.prepare(points).values, model.prepare(commas).values)
     windows = model.prepare(commas, bad="skip", notation=Notation(decimal_comma=False))
     assert np.isnan(windows.values).all()
-    assert "add --decimal-comma?" in windows.notes[0]
+    assert "add --decimal-comma (in Python decimal_comma=True)?" in windows.notes[0]
 
 
 def test_a_model_without_column_names(tmp_path: Path) -> None:

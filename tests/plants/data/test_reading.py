@@ -182,7 +182,7 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
     assert read_table(path, columns=["s2", "s0"]).names == ("s0", "s2")
     assert read_table(path, columns=["s0,s3"]).names == ("s0", "s3")
     assert read_table(path, columns=["s*"], exclude=["s1"]).names == ("s0", "s2", "s3")
-    with pytest.raises(ValueError, match=r"--exclude: .* no column 's9': did you mean 's\d'"):
+    with pytest.raises(ValueError, match=r"exclude: .* no column 's9': did you mean 's\d'"):
         read_table(path, exclude=["s9"])
     with pytest.raises(ValueError, match=r"no column.* is left"):
         read_table(path, exclude=["*"])

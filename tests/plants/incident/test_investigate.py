@@ -143,6 +143,25 @@ def test_stuck_and_silent_sensors_are_named_as_such_with_the_dates_of_their_stan
     assert found == {("S0",): (("stuck",), ONSET, END), ("S4",): (("silent",), 200, 210)}
 
 
+def test_a_sensor_without_readings_is_silent_and_no_part_of_a_fault_beside_it(model: Model) -> None:
+    """What is missing is predicted by the sound sensors: by the wrong ones it would contradict the sound ones."""
+    values = recording({1: 6.0, 3: 6.0}, end=T)
+    values[:, 4] = np.nan
+    answer = asked(model, values)
+    silent, largest = answer.incidents
+    assert (silent.named, silent.kinds, minute(silent.onset)) == (("S4",), ("silent",), 0)
+    assert set(largest.named) == set(FAULTY)
+    assert abs(minute(largest.onset) - ONSET) <= 2
+    assert {suspect.sensor: suspect.belief for suspect in largest.sensors}["S4"] < 0.5
+
+
+def test_a_set_larger_than_any_drill_has_no_confidence(model: Model) -> None:
+    answer = asked(model, recording({0: 6.0, 1: -6.0, 2: 7.0, 4: -8.0}))
+    assert len(answer.named) == 4
+    assert answer.confidence is None
+    assert "drills have at most 3 wrong sensors, so no confidence was estimated" in answer.cautions
+
+
 def test_named_sensors_are_believed_and_others_are_not(model: Model) -> None:
     for seed in range(1, 6):
         answer = asked(model, recording({1: 2.5, 3: -2.5}, seed=seed))

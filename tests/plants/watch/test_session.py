@@ -110,3 +110,47 @@ def test_orders_that_make_no_sense_are_refused() -> None:
         session.call_normal()
     with pytest.raises(ValueError, match="orders"):
         Operator.build(operator.header() | {"offsets": [0.0]}, operator.names)
+
+
+def test_a_shelved_sensor_shows_nothing_not_even_silence(tmp_path: Path) -> None:
+    """c1 is sound, c2 silent, c3 out of range and c4 stuck; also if the program restarts while they are shelved."""
+    session, values = Session(PlantWatch(plant()[0])), scaled(readings(200, 3))
+    values[40:170, 1], values[40:170, 2], values[20:170, 3] = np.nan, 500.0, values[20, 3]
+    taken(session, values[:80])
+    assert set(session.watch.still("silent")) == {"c2"}
+    assert set(session.watch.still("range")) == {"c3"}
+    assert set(session.watch.still("stuck")) == {"c4"}
+    for name in ("c1", "c2", "c3", "c4"):
+        session.obey(f"shelve {name} 30d", START)
+    events = taken(session, values[80:110])
+    assert {event.event for event in events} == {"shelved", "over"}
+    session.save(tmp_path / "state")
+    session = Session.load(tmp_path / "state", session.model)
+    assert taken(session, values[110:160]) == []
+    assert session.watch.state != "alarm"
+    for name in ("c1", "c2", "c3", "c4"):
+        session.obey(f"unshelve {name}", START)
+    assert taken(session, values[160:161])[0].event == "unshelved"
+    assert not session.watch.still("silent")
+
+
+def test_a_sensor_that_is_silent_after_its_shelving_is_so_since_then() -> None:
+    session, values = Session(PlantWatch(plant()[0])), scaled(readings(120, 3))
+    values[20:, 1] = np.nan
+    session.obey("shelve c2 30d", START)
+    taken(session, values[:60])
+    session.obey("unshelve c2", START)
+    _, silent = taken(session, values[60:])
+    second = np.timedelta64(round(session.model.seconds * 1e6), "us")
+    assert (silent.event, silent.sensors) == ("silent", ("c2",))
+    assert silent.onset == session.model.clock.exact(START + 60 * second)
+
+
+def test_an_alarm_is_over_once_its_sensors_are_shelved() -> None:
+    session, values = Session(PlantWatch(plant()[0])), scaled(readings(160, 3))
+    values[100:, 0] += 8.0
+    taken(session, values[:110])
+    assert session.watch.alarm is not None
+    session.obey("shelve c1 30d", START)
+    assert [event.event for event in taken(session, values[110:120])] == ["shelved", "over"]
+    assert session.watch.state == "quiet"

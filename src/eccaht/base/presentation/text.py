@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import wraps
 from importlib.util import find_spec
-from typing import Any
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _PLAIN = 1e-4, 1e7  # numbers between are written without an exponent
 _DIGITS = 1e-4  # of a number is all that is shown of it
@@ -223,6 +228,28 @@ def did_you_mean(name: object, known: Iterable[str], *, otherwise: str = "", cut
     """
     near = nearest(name, known, cutoff=cutoff)
     return otherwise if near is None else f": did you mean {near!r}?"
+
+
+def hinting(meant: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Makes the error of a function for a keyword that it does not have say which one was probably meant.
+
+    meant: by the words of other programs, what to write here.
+    """
+
+    def decorated(call: Callable[P, T]) -> Callable[P, T]:
+        known = list(signature(call).parameters)
+
+        @wraps(call)
+        def checked(*args: P.args, **given: P.kwargs) -> T:
+            for name in given:
+                if name not in known:
+                    hint = f": use {meant[name]}" if name in meant else did_you_mean(name, known, cutoff=0.6)
+                    raise TypeError(f"{call.__name__} has no argument {name!r}{hint}")
+            return call(*args, **given)
+
+        return checked
+
+    return decorated
 
 
 def unknown(name: object, known: Iterable[str], what: str, *, cutoff: float = 0.4) -> ValueError:

@@ -8,7 +8,7 @@ import re
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from io import BytesIO
@@ -21,6 +21,7 @@ from eccaht.base.presentation.text import did_you_mean
 if TYPE_CHECKING:
     import polars as pl
 
+Encoding = Literal["utf-8", "utf-16", "latin-1"]
 MISSING = (
     *("", "-", "--", "?", "*", ".", "NA", "N/A", "n/a", "na", "#N/A", "#NA", "NaN", "nan", "NAN", "-nan", "-NaN"),
     *("null", "NULL", "Null", "None", "none", "NONE", "nil", "missing", "Missing", "NaT"),
@@ -28,14 +29,14 @@ MISSING = (
     *("<NA>", "(null)", "Bad", "BAD", "Bad Input", "Bad Data", "I/O Timeout", "No Data", "No Sample", "Not Connect"),
     *("Comm Fail", "Configure", "Scan Off", "Scan Timeout", "Pt Created", "Intf Shut", "Under Range", "Over Range"),
 )
-Encoding = Literal["utf-8", "utf-16", "latin-1"]
-GZIP = b"\x1f\x8b"
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_GZIP = b"\x1f\x8b"
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _SAMPLE = 1 << 20
+_SAMPLE_ROWS = 1000  # of a Parquet file or a frame
 _SHOWN = 40  # characters of a text in a message
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.ASCII | re.IGNORECASE)
 _MISSING = frozenset(MISSING)
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 class WrongWidth(ValueError):
@@ -47,7 +48,7 @@ class Layout:
     """Where the values of a file, or of a frame in memory, are.
 
     names: what messages and models call the columns; full: as the file has them.
-    skip: lines before the first row of values (CSV). sample: the first rows, as text (CSV).
+    skip: lines before the first row of values (CSV). sample: the first rows, as text; "" for values that are none.
     content: the text in UTF-8 where it is not read from the path. lines: the numbers of its rows' lines in the file,
     where some were left out. frame: what is in memory already, read as a Parquet file is.
     """
@@ -75,6 +76,10 @@ class Layout:
         texts = self.texts(position)
         digits = all(len(text) in (8, 14) and text.isdigit() and text[:2] in ("19", "20") for text in texts)
         return not digits and all(is_number(text) or is_number(text, True) for text in texts)
+
+    def option(self, shell: str, python: str) -> str:
+        """What messages call an option: a frame is given in Python, a file at the shell too."""
+        return f"{shell} (in Python {python})" if self.frame is None else python
 
     def where(self, row: int) -> str:
         """What messages call a row of values."""
@@ -110,14 +115,14 @@ class Layout:
         shorts = [short_name(full) for full in self.full]
         return shorts.index(short_name(name)) if shorts.count(short_name(name)) == 1 else None
 
-    def matching(self, wanted: Sequence[str], option: str) -> list[int]:
+    def matching(self, wanted: Iterable[object], option: str) -> list[int]:
         """Where the columns with these names are, in the order of the file; * and ? stand for any characters.
 
         Both the name as the file has it and its short form are understood, and several names with commas between
-        them. A name that fits nothing is refused.
+        them. A name that fits nothing is refused. Names of pandas may be numbers: their text is meant.
         """
         found: set[int] = set()
-        for name in wanted:
+        for name in map(str, wanted):
             place = self.place(name)
             places = [k for k, own in enumerate(self.names) if fnmatchcase(own, name)] if place is None else [place]
             if not places and "," in name:
@@ -127,9 +132,9 @@ class Layout:
             found.update(places)
         return sorted(found)
 
-    def named(self, wanted: Sequence[str]) -> set[str]:
+    def named(self, wanted: Iterable[object]) -> set[str]:
         """Those of the columns that `matching` finds that are called by name, not by * and ?."""
-        parts = [[name] if self.place(name) is not None else name.split(",") for name in wanted]
+        parts = [[name] if self.place(name) is not None else name.split(",") for name in map(str, wanted)]
         places = [self.place(part.strip()) for several in parts for part in several]
         return {self.names[place] for place in places if place is not None}
 
@@ -153,7 +158,7 @@ def sniff(path: Path, decimal_comma: bool | None = None, *, header: bool = True,
     """
     raw, whole = _head(path)
     if raw.startswith(b"PAR1"):
-        return _parquet(path)
+        return _parquet(path, decimal_comma)
     if path.suffix.lower() in (".parquet", ".pq"):
         raise ValueError(f"{path} is named like a Parquet file but is none: is it complete?")
     encoding = encoding_of(path, raw, whole, strict)
@@ -206,13 +211,13 @@ def _head(path: Path) -> tuple[bytes, bool]:
         start = file.read(2)
     if not start:
         raise ValueError(f"{path} is empty")
-    if path.suffix.lower() == ".gz" and start != GZIP:
+    if path.suffix.lower() == ".gz" and start != _GZIP:
         raise ValueError(f"{path} is named like a gzip file but is none: rename it, or compress it again")
     try:
         with opened(path) as file:
             return file.read(_SAMPLE), not file.read(1)
     except (OSError, EOFError, zlib.error) as error:
-        if start != GZIP:
+        if start != _GZIP:
             raise
         raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
 
@@ -307,34 +312,44 @@ def short_name(name: str) -> str:
     return name.rstrip("\\").rsplit("\\", 1)[-1].strip() or name
 
 
-def _parquet(path: Path) -> Layout:
+def _parquet(path: Path, decimal_comma: bool | None) -> Layout:
     import polars as pl
 
     try:
-        return _typed(path, list(pl.read_parquet_schema(path)))
+        return _typed(path, list(pl.read_parquet_schema(path)), decimal_comma)
     except (pl.exceptions.PolarsError, OSError) as error:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{path} is a damaged or incomplete Parquet file: {text}") from None
 
 
-def layout_of_frame(frame: pl.DataFrame) -> Layout:
+def layout_of_frame(frame: pl.DataFrame, decimal_comma: bool | None = None) -> Layout:
     if not len(frame):
         raise ValueError("the frame has no rows")
-    return replace(_typed(Path("the frame"), frame.columns), frame=frame)
+    return _typed(Path("the frame"), frame.columns, decimal_comma, frame)
 
 
-def _typed(path: Path, columns: list[str]) -> Layout:
+def _typed(path: Path, columns: list[str], decimal_comma: bool | None, frame: pl.DataFrame | None = None) -> Layout:
     if not columns:
         raise ValueError(f"{path} has no columns")
     full = named(columns)
-    return Layout(path, "parquet", _short(path, full), full)
+    layout = Layout(path, "parquet", _short(path, full), full, frame=frame)
+    sample = _first_texts(layout)
+    comma = has_decimal_comma(sample, "") if decimal_comma is None else decimal_comma
+    return replace(layout, sample=sample, decimal_comma=comma)
+
+
+def _first_texts(layout: Layout) -> tuple[tuple[str, ...], ...]:
+    """The first rows of the columns of text; the others have types that say what they hold."""
+    import polars as pl
+
+    head = layout.scan().select(pl.col(pl.String)).head(_SAMPLE_ROWS).collect()
+    texts = {name: head[name].fill_null("").to_list() for name in head.columns}
+    blank = [""] * len(head)
+    return tuple(zip(*(texts.get(name, blank) for name in layout.scan().collect_schema()), strict=True))
 
 
 def shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-# -- the bytes of a file as text ------------------------------------------------------------------------
 
 
 def encoding_of(path: Path, head: bytes, whole: bool, strict: bool = True) -> Encoding:
@@ -375,19 +390,9 @@ def as_text(raw: bytes, encoding: Encoding) -> str:
         return raw.decode("latin-1")
 
 
-def as_utf8(raw: bytes) -> bytes:
-    """One line of UTF-8, or of Latin-1 made UTF-8."""
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return as_text(raw, "latin-1").encode()
-    return raw
-
-
 def is_gzip(path: Path) -> bool:
-    """Whether a file is packed, whatever its name is."""
-    with path.open("rb") as probe:
-        return probe.read(2) == GZIP
+    with path.open("rb") as probe:  # whatever its name is
+        return probe.read(2) == _GZIP
 
 
 def opened(path: Path) -> BinaryIO:

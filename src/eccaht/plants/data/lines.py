@@ -199,12 +199,27 @@ def check_texts(layout: Layout, frame: pl.DataFrame, names: Collection[str]) -> 
             raise _stray_text(layout, name, frame[name], stray)
 
 
+def comma_option(layout: Layout) -> str:
+    """What reads decimal commas the other way."""
+    if layout.decimal_comma:
+        return layout.option("--no-decimal-comma", "decimal_comma=False")
+    return layout.option("--decimal-comma", "decimal_comma=True")
+
+
 def _stray_text(layout: Layout, name: str, column: pl.Series, stray: list[str]) -> ValueError:
     row = int(column.is_in(stray).arg_true()[0])
     text = column[row]
     hint = "mend it, exclude the column, or leave the field empty if there was no reading"
     if is_number(text, not layout.decimal_comma):
-        no, are = ("no-", "are not") if layout.decimal_comma else ("", "are")
-        hint = f"add --{no}decimal-comma if commas {are} decimal points"
+        hint = f"add {comma_option(layout)} if commas {'are not' if layout.decimal_comma else 'are'} decimal points"
     where = f"{layout.where(row)} of {layout.path}"
     return ValueError(f"{where}: {shortened(text)!r} in column {name!r} is no number: {hint}")
+
+
+def as_utf8(raw: bytes) -> bytes:
+    """One line of UTF-8, or of Latin-1 made UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return as_text(raw, "latin-1").encode()
+    return raw

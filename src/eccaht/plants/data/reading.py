@@ -18,18 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.clock import DIFFERENT, as_zone
-from eccaht.plants.data.layout import MISSING, Layout, WrongWidth, as_utf8, is_gzip, is_number, shortened
-from eccaht.plants.data.lines import check_all_full, check_texts, content_of, damaged, good_lines, lines_in
+from eccaht.plants.data.columns import TIME, read_leniently, text_of, typed_columns
+from eccaht.plants.data.layout import MISSING, Layout, WrongWidth, is_gzip, is_number, shortened
+from eccaht.plants.data.lines import as_utf8, check_all_full, check_texts, content_of, damaged, good_lines, lines_in
 
 if TYPE_CHECKING:
     import polars as pl
 
     from eccaht.plants.data.recorded import Faults
 
-TIME = "\0time"  # what the frame calls the time columns: no file can have such a name
 _CUT = "\0cut"  # and the flag of rows whose last value is missing
 Levels = Mapping[str, Sequence[str]]  # the texts that a status may have; columns that are not in it hold numbers
 _PARSED = {"nan", "NaN", "NAN", "-nan", "-NaN", ""}  # polars reads these by itself
+EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this number on: its unit in microseconds
+_LARGEST = 1e19
+SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
+_LATEST = 4.1e15  # microseconds, in the year 2099: numbers that would be times after that count something else
 _DATES = (
     *("%Y-%m-%d", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d"),
     *("%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%b-%Y", "%d %b %Y", "%d-%b-%y", "%Y%m%d"),
@@ -47,9 +51,6 @@ _PARTS = {
     "%.f": r"(\.\d+)?",
     "%z": r"([+-]\d\d:?\d\d|Z)",
 }
-EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this number on: its unit in microseconds
-_LARGEST = 1e19
-SINCE_1970 = 1e8  # seconds: smaller numbers are no times of this age
 
 
 def load(
@@ -89,32 +90,9 @@ def _read(layout: Layout, places: Mapping[str, int], unchecked: Collection[str])
     import polars as pl
 
     try:
-        return _parquet(layout, places, unchecked) if layout.format == "parquet" else _csv(layout, places)
+        return typed_columns(layout, places, unchecked) if layout.format == "parquet" else _csv(layout, places)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError) as error:
         raise damaged(layout, error) from None
-
-
-def _parquet(layout: Layout, places: Mapping[str, int], unchecked: Collection[str]) -> pl.DataFrame:
-    """Numbers and truth values as floats, categories as text; times stay; anything else is refused by name."""
-    import polars as pl
-
-    table = layout.scan()
-    schema = table.collect_schema()
-    columns, kinds = list(schema), list(schema.values())
-    wanted = []
-    for name, place in places.items():
-        column, kind = pl.col(columns[place]), kinds[place]
-        if name.startswith(TIME) and (kind.is_temporal() or kind.is_numeric()):
-            wanted.append(column.alias(name))
-        elif kind.is_numeric() or kind in (pl.Boolean, pl.Null):
-            wanted.append(column.cast(pl.Float64).alias(name))
-        elif kind in (pl.String, pl.Categorical, pl.Enum):
-            wanted.append(_text(column.cast(pl.String)).alias(name))
-        elif name in unchecked:
-            wanted.append(pl.lit(None, dtype=pl.Float64).alias(name))
-        else:
-            raise ValueError(f"column {name!r} of {layout.path} is of type {kind}, no number or text: exclude it")
-    return table.select(wanted).collect(engine="streaming")
 
 
 def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
@@ -128,7 +106,7 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     spellings = sorted(seen & set(MISSING) - _PARSED)  # of missing values: each one that is looked for costs time
     columns = {name: pl.col(str(k)) for name, k in places.items()}
     wanted = [
-        (column if places[name] in numeric | dates else _text(column)).alias(name) for name, column in columns.items()
+        (column if places[name] in numeric | dates else text_of(column)).alias(name) for name, column in columns.items()
     ]
     wanted.append(pl.col(str(len(layout.names) - 1)).is_null().alias(_CUT))  # where lines with too few values end
     try:
@@ -136,46 +114,10 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     except pl.exceptions.ComputeError as error:
         if "could not parse" not in str(error):
             raise
-        frame = _leniently(layout, places, numeric, wanted[-1])
+        frame = read_leniently(layout, places, numeric, wanted[-1])
     if frame.drop_in_place(_CUT).any():
         check_all_full(layout)
     return frame
-
-
-def _text(column: pl.Expr) -> pl.Expr:
-    """Text without blanks around it, null if missing."""
-    import polars as pl
-
-    stripped = column.str.strip_chars()
-    return pl.when(stripped.is_in(list(MISSING))).then(None).otherwise(stripped)
-
-
-def number_of(column: pl.Expr, decimal_comma: bool) -> pl.Expr:
-    """Text as a number, null if it is none."""
-    import polars as pl
-
-    text = _text(column)
-    if decimal_comma:
-        text = text.str.replace(",", ".", literal=True)
-    return text.cast(pl.Float64, strict=False)
-
-
-def _leniently(layout: Layout, places: Mapping[str, int], numeric: set[int], flag: pl.Expr) -> pl.DataFrame:
-    """Read again: columns that hold any text that is no number stay text, the others become numbers."""
-    import polars as pl
-
-    lines, comma = layout.scan(), layout.decimal_comma
-    columns = {k: pl.col(str(k)) for k in places.values()}
-    odd = [
-        (_text(columns[k]).is_not_null() & number_of(columns[k], comma).is_null()).any().alias(str(k))
-        for k in sorted(numeric)
-    ]
-    answers = lines.select(odd).collect(engine="streaming").row(0, named=True)
-    numbers = {k for k in numeric if not answers[str(k)]}
-    wanted = [
-        (number_of(columns[k], comma) if k in numbers else _text(columns[k])).alias(name) for name, k in places.items()
-    ]
-    return lines.select([*wanted, flag]).collect(engine="streaming")
 
 
 # -- the time of each row --------------------------------------------------------------------------------
@@ -267,14 +209,73 @@ def _stamps(
         shown = " ".join(column[0] for column in head if column)
         raise ValueError(
             f"column {' and '.join(map(repr, rule.columns))} of {layout.path} holds no times that can be read, the "
-            f"first is {shortened(shown)!r}: write them as 2017-10-09 18:00:00, or name another one with --time-column"
+            f"first is {shortened(shown)!r}: write them as 2017-10-09 18:00:00, or name another one with "
+            f"{layout.option('--time-column', 'time_column')}"
         )
-    chosen, read = _choose_format(columns, formats)
+    chosen, read = choose_format(columns, formats)
     notes = rule.notes
     if len({form[0].replace("%d", "%m") for form in formats}) < len({form[0] for form in formats}):
         first = "month" if chosen[0].find("%m") < chosen[0].find("%d") else "day"
         notes = (*notes, f"dates could be read in two ways and were read with the {first} first")
     return read, _zone_of_texts(columns[-1], chosen[-1]), replace(rule, formats=chosen, notes=notes)
+
+
+def times_in(column: pl.Series) -> pl.Series | None:
+    """A column that holds times, whatever its name is: as such, as texts or counted from 1970 on; else None."""
+    import polars as pl
+
+    if column.dtype.is_temporal():
+        return column
+    if (numbers := _as_numbers(column)) is None:
+        head = column.drop_nulls().head(1000).to_list()
+        return column if guess_formats([head], 1.0) else None
+    read, zone = _read_numbers(numbers)
+    usual = float(np.median(read.drop_nulls().to_numpy())) if zone is not None else np.inf
+    return read.cast(pl.Datetime("us", zone)) if usual < _LATEST else None
+
+
+def _as_numbers(column: pl.Series) -> pl.Series | None:
+    """A column of numbers, null where they can be no times; None if it rather holds texts."""
+    import polars as pl
+
+    if column.dtype == pl.String:
+        head = column.drop_nulls().head(1000).str.strip_chars()
+        digits = head.str.contains(r"^(19|20)(\d{6}|\d{12})$")  # of dates like 20171009180000
+        if 5 * head.cast(pl.Float64, strict=False).count() < 3 * len(head) or 2 * int(digits.sum()) > len(head):
+            return None
+        column = column.str.strip_chars()
+    numbers = column.cast(pl.Float64, strict=False).fill_nan(None)
+    return numbers.set(numbers.abs() > _LARGEST, None)
+
+
+def _read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
+    """Seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by their size, and their zone.
+
+    Small numbers do not count from 1970, and have no zone.
+    """
+    import polars as pl
+
+    present = numbers.drop_nulls()
+    usual = float(np.median(np.abs(present.to_numpy()))) if len(present) else 0.0
+    unit = next(unit for least, unit in EPOCHS if usual >= least)
+    filled = numbers.fill_null(0.0).to_numpy() * unit
+    possible = np.abs(filled) < 2.0**62
+    read = pl.Series(np.rint(np.where(possible, filled, 0.0)).astype(np.int64))
+    return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= SINCE_1970 else None
+
+
+def _zone_of_texts(texts: pl.Series, form: str) -> str | None:
+    """The zone of times that say their offset: their common one, or DIFFERENT."""
+    if form.endswith("Z"):
+        return "UTC"
+    if not form.endswith("%z"):
+        return None
+    offsets = texts.str.strip_chars().str.extract(r"([+-]\d\d:?\d\d|Z)$").drop_nulls().unique().to_list()
+    zones = {as_zone(offset) for offset in offsets}
+    return zones.pop() if len(zones) == 1 else DIFFERENT
+
+
+# -- formats of times that are written as text --------------------------------------------------------
 
 
 def guess_formats(
@@ -345,7 +346,7 @@ def _read_text(series: pl.Series, form: str, kind: str) -> pl.Series:
     return read.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if "%z" in form else read
 
 
-def _choose_format(
+def choose_format(
     columns: Sequence[pl.Series], formats: Sequence[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], pl.Series]:
     """The format that reads every row; where day and month could both come first, the one with the shorter span."""
@@ -355,44 +356,3 @@ def _choose_format(
         return unread, 0 if unread else int(np.ptp(choice[1].to_numpy()))
 
     return min(((form, _read_texts(columns, form)) for form in formats), key=rank)
-
-
-def _as_numbers(column: pl.Series) -> pl.Series | None:
-    """A column of numbers, null where they can be no times; None if it rather holds texts."""
-    import polars as pl
-
-    if column.dtype == pl.String:
-        head = column.drop_nulls().head(1000).str.strip_chars()
-        digits = head.str.contains(r"^(19|20)(\d{6}|\d{12})$")  # of dates like 20171009180000
-        if 5 * head.cast(pl.Float64, strict=False).count() < 3 * len(head) or 2 * int(digits.sum()) > len(head):
-            return None
-        column = column.str.strip_chars()
-    numbers = column.cast(pl.Float64, strict=False).fill_nan(None)
-    return numbers.set(numbers.abs() > _LARGEST, None)
-
-
-def _read_numbers(numbers: pl.Series) -> tuple[pl.Series, str | None]:
-    """Seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by their size, and their zone.
-
-    Small numbers do not count from 1970, and have no zone.
-    """
-    import polars as pl
-
-    present = numbers.drop_nulls()
-    usual = float(np.median(np.abs(present.to_numpy()))) if len(present) else 0.0
-    unit = next(unit for least, unit in EPOCHS if usual >= least)
-    filled = numbers.fill_null(0.0).to_numpy() * unit
-    possible = np.abs(filled) < 2.0**62
-    read = pl.Series(np.rint(np.where(possible, filled, 0.0)).astype(np.int64))
-    return read.set(numbers.is_null() | ~pl.Series(possible), None), "UTC" if usual >= SINCE_1970 else None
-
-
-def _zone_of_texts(texts: pl.Series, form: str) -> str | None:
-    """The zone of times that say their offset: their common one, or DIFFERENT."""
-    if form.endswith("Z"):
-        return "UTC"
-    if not form.endswith("%z"):
-        return None
-    offsets = texts.str.strip_chars().str.extract(r"([+-]\d\d:?\d\d|Z)$").drop_nulls().unique().to_list()
-    zones = {as_zone(offset) for offset in offsets}
-    return zones.pop() if len(zones) == 1 else DIFFERENT

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock, between, common_zone
-from eccaht.plants.data.cleaning import kind_of
+from eccaht.plants.data.columns import joined_columns, numbers_of, unknown_texts
 from eccaht.plants.data.layout import Layout, is_number, layout_of_frame, shortened, sniff
-from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, number_of, read_times
+from eccaht.plants.data.lines import comma_option
+from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, read_times
 from eccaht.plants.data.times import time_rule
 from eccaht.plants.data.windows import Table
 
@@ -46,10 +47,10 @@ class Recorded:
             data, self._arrays = in_memory(data)
         if self._arrays is not None:
             self.layouts = [self._arrays.layout]
-        elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
-            self.layouts = [layout_of_frame(data)]
+        elif is_frame(data):
+            self.layouts = [layout_of_frame(data, decimal_comma)]
         else:
-            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in _paths(data)]
+            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in paths_of(data)]
 
     @property
     def size(self) -> int:
@@ -70,7 +71,11 @@ class Recorded:
         """
         present = expected.present(self.layouts, missing)
         times, first = expected.times, self.layouts[0]
-        rule = expected.rule(first) if self._arrays is None else self.rule(None, times.row_interval, times.counted)
+        if self._arrays is None:
+            rule = expected.rule(first)
+        else:
+            rule = self.rule(None, times.row_interval, times.counted or None)
+            expected.check_times(rule, f"{first.path} has no times", "give times")
         beside = [name for name in beside if not self.lacks(name)]
         return self.read(rule, present, limits, expected.zone, expected.levels, faults, beside)
 
@@ -125,7 +130,15 @@ class Expected:
         """How to read the times of a file: as the history's, if it has the same columns."""
         if self.times.columns and all(layout.place(name) is not None for name in self.times.columns):
             return self.times
-        return time_rule(layout, None, self.times.row_interval, counted=self.times.counted)
+        found = time_rule(layout, None, self.times.row_interval, counted=self.times.counted or None)
+        remedy = "add a column of times" if layout.frame is None else "add a column of times or a DatetimeIndex"
+        self.check_times(found, f"no time column found in {layout.path}", remedy)
+        return found
+
+    def check_times(self, found: TimeRule, fault: str, remedy: str) -> None:
+        """Refuse to count rows where the history had times."""
+        if found.counted and not self.times.counted:
+            raise ValueError(f"{fault}, but the history of the model has times, so the data need them: {remedy}")
 
     def present(self, layouts: Sequence[Layout], missing: Missing) -> list[str]:
         """The columns that are there; the others are refused by name unless that is allowed."""
@@ -133,34 +146,23 @@ class Expected:
             absent = [name for name in self.names if layout.place(name) is None]
             if absent and (missing == "refuse" or len(absent) == len(self.names)):
                 some = ", ".join(map(repr, absent[:5])) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
-                hint = (
-                    ""
-                    if len(absent) == len(self.names)
-                    else '; add --missing allow (in Python missing="allow") to search the others'
+                raise ValueError(
+                    f"{layout.path} has no column for {len(absent)} of the model's sensors: {some}"
+                    + self._hint(layout, len(absent))
                 )
-                raise ValueError(f"{layout.path} has no column for {len(absent)} of the model's sensors: {some}{hint}")
         return [name for name in self.names if any(layout.place(name) is not None for layout in layouts)]
+
+    def _hint(self, layout: Layout, absent: int) -> str:
+        if absent < len(self.names):
+            return "; add " + layout.option("--missing allow", 'missing="allow"') + " to search the others"
+        if layout.frame is not None and all(name.isdigit() for name in layout.names[1:]):  # the first may be the time
+            return "; its columns are only numbered: rename them as in the history, or give its values with names"
+        return ""
 
 
 def recorded_of(data: Any, **options: Any) -> Recorded:
     """Return a `Recorded` unchanged, and anything else as one with these options."""
     return data if isinstance(data, Recorded) else Recorded(data, **options)
-
-
-def _paths(data: Any) -> list[Path]:
-    """One or several paths as a list; anything else is refused."""
-    several = [data] if isinstance(data, str | PathLike) else data
-    if not isinstance(several, Iterable) or isinstance(several, Mapping):
-        several = [several]
-    paths = list(several)
-    if not paths:
-        raise ValueError("give at least one file")
-    for path in paths:
-        if not isinstance(path, str | PathLike):
-            kinds = "paths of files, one frame of pandas or polars, one array, or one Source"
-            given = type(path).__name__ if path is data else f"a {type(data).__name__} of {type(path).__name__}"
-            raise ValueError(f"data must be {kinds}, not {given}")
-    return [Path(path) for path in paths]
 
 
 def assemble(
@@ -200,7 +202,7 @@ def assemble(
         parts.append(frame)
         stamps.append(own)
         read.append(replace(layout, content=None))  # which may be large
-    whole = parts[0] if len(parts) == 1 else _joined(layouts, parts)
+    whole = parts[0] if len(parts) == 1 else joined_columns(layouts, parts)
     del parts
     schema = whole.schema  # which takes time to put together
     texts = frozenset(name for name in chosen if schema[name] == pl.String)
@@ -258,7 +260,7 @@ def _on_one_clock(
     together = np.concatenate([read.moments for read in stamps])
     if rule.row_interval is not None:
         if zone is not None:
-            raise ValueError("a time zone needs times, and rows are counted here: leave out --timezone")
+            raise ValueError("a time zone needs times, and rows are counted here: leave out the time zone")
         return Clock(row_interval=rule.row_interval, counted=rule.counted), together, []
     notes: list[str] = []
     if zone is None:
@@ -273,24 +275,6 @@ def _on_one_clock(
         np.concatenate([moments for moments, _ in in_utc]),
         notes + [text for _, more in in_utc for text in more],
     )
-
-
-def _joined(layouts: Sequence[Layout], parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """Concatenate; a column that is text in one file, but empty or a few whole numbers in another, is text."""
-    import polars as pl
-
-    for name in parts[0].columns:
-        texts = [k for k, part in enumerate(parts) if part.schema[name] == pl.String]
-        for k, part in enumerate(parts):
-            if not texts or k in texts:
-                continue
-            if kind_of(part[name].to_numpy()) == "continuous":
-                raise ValueError(
-                    f"column {name!r} holds numbers in {layouts[k].path} but texts in {layouts[texts[0]].path}: "
-                    "exclude it, or make it one of both"
-                )
-            parts[k] = part.with_columns(pl.col(name).cast(pl.Int64).cast(pl.String))
-    return pl.concat([part.select(parts[0].columns) for part in parts])
 
 
 def _in_order(
@@ -361,11 +345,10 @@ def as_expected(
         if levels is None and column.dtype != pl.String:
             continue
         if levels is None:
-            alone = column.to_frame("texts")  # pl.col takes a name such as * for several
-            kept = alone.select(number_of(pl.col("texts"), layout.decimal_comma)).to_series()
+            kept = numbers_of(column, layout.decimal_comma)
             bad = column.is_not_null() & kept.is_null()
         else:
-            bad = _unknown(column, levels)
+            bad = unknown_texts(column, levels)
             kept = column.set(bad, None)
         changed.append(kept.alias(name))
         if count := int(bad.sum()):
@@ -373,16 +356,35 @@ def as_expected(
             text = str(column[first])
             why = "no number" if levels is None else "unknown to the history"
             if levels is None and is_number(text, not layout.decimal_comma):
-                why = "leave out --decimal-comma?" if layout.decimal_comma else "add --decimal-comma?"
+                why = f"add {comma_option(layout)}?"
             faults.bad_values(name, count, f"{layout.where(first)} of {layout.path}", text, why)
     return frame.with_columns(changed)
 
 
-def _unknown(column: pl.Series, levels: Sequence[str]) -> pl.Series:
-    """Which values are none of these texts; numbers are compared with the texts that are numbers."""
-    import polars as pl
+def paths_of(data: Any) -> list[Path]:
+    """One or several paths as a list; anything else is refused."""
+    several = [data] if isinstance(data, str | PathLike) else data
+    if not isinstance(several, Iterable) or isinstance(several, Mapping):
+        several = [several]
+    paths = list(several)
+    if not paths:
+        raise ValueError("give at least one file")
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            kinds = "paths of files, one frame of pandas or polars, one array, or one Source"
+            given = type(path).__name__ if path is data else f"a {type(data).__name__} of {type(path).__name__}"
+            raise ValueError(f"data must be {kinds}, not {given}{_remedy(data, path)}")
+    return [Path(path) for path in paths]
 
-    if column.dtype == pl.String:
-        return column.is_not_null() & ~column.is_in(list(levels))
-    known = [float(level) for level in levels if is_number(level)]
-    return column.is_not_null() & ~column.is_nan() & ~column.is_in(known)
+
+def _remedy(data: Any, one: Any) -> str:
+    """How to make one frame of what nearly is one."""
+    ways = {"Series": "make it a frame by .to_frame()", "LazyFrame": "make it a frame by .collect()"}
+    way = ways.get(type(data).__name__, "")
+    if type(one).__name__ == "DataFrame":
+        way = "join them by pd.concat or pl.concat"
+    return way and f": {way}"
+
+
+def is_frame(data: Any) -> bool:
+    return hasattr(data, "to_numpy") and hasattr(data, "columns")  # in this order: a LazyFrame warns of the second

@@ -16,14 +16,14 @@ from eccaht.base.arrays import Array, as_floats
 from eccaht.base.clock import Clock, as_zone, check_limits, parse_duration
 from eccaht.plants.data.layout import Layout, as_text, encoding_of, lines_of, sniff_lines
 from eccaht.plants.data.lines import good_lines
-from eccaht.plants.data.reading import Levels, Stamps, TimeRule, counted_stamps
-from eccaht.plants.data.recorded import Expected, Faults, Limits, NoRows, assemble, ordered, recorded_of
+from eccaht.plants.data.reading import Levels, Stamps, TimeRule, counted_stamps, times_in
+from eccaht.plants.data.recorded import Expected, Faults, Limits, NoRows, assemble, is_frame, ordered, recorded_of
 from eccaht.plants.data.windows import Batch, Table
 
 if TYPE_CHECKING:
     import polars as pl
 
-_TIME = "time"  # what the times of arrays are called among their columns
+TIME = "time"  # what the times of an index or an array are called among the columns
 _SAMPLE = 1 << 18  # characters that show the layout
 _PACKED = {b"\x1f\x8b": "gzip", b"PAR1": "Parquet", b"PK\x03\x04": "zip"}
 
@@ -82,8 +82,8 @@ class Arrays:
         self.names = tuple(f"c{k}" for k in range(1, shape[1] + 1)) if names is None else tuple(names)
         if len(self.names) != shape[1] or not all(isinstance(name, str) for name in self.names):
             raise ValueError(f"{label} has {shape[1]} columns and needs as many names, which are texts")
-        if len(set(self.names)) < shape[1] or (times is not None and _TIME in self.names):
-            raise ValueError(f"the names of {label} must be distinct, and {_TIME!r} is that of the times: rename some")
+        if len(set(self.names)) < shape[1] or (times is not None and TIME in self.names):
+            raise ValueError(f"the names of {label} must be distinct, and {TIME!r} is that of the times: rename some")
         if quality is not None:
             good = np.asarray(quality)
             if good.dtype != bool or good.shape != shape:
@@ -99,7 +99,7 @@ class Arrays:
     @property
     def layout(self) -> Layout:
         """The columns, that of the times among them, as those of a file."""
-        names = (_TIME,) * (self.times is not None) + self.names
+        names = (TIME,) * (self.times is not None) + self.names
         return Layout(Path(self.label), "parquet", names, names)
 
     def batches(self) -> Iterator[Batch]:
@@ -124,7 +124,7 @@ class Arrays:
                 f"{self.label} has no times: give them, as Arrays takes them, or the row interval if the rows "
                 "are equally spaced, or a window like 60rows to count rows"
             )
-        return TimeRule((_TIME,))
+        return TimeRule((TIME,))
 
     def table(self, rule: TimeRule, chosen: Sequence[str], limits: Limits, zone: str | None) -> Table:
         """These columns of all rows between the limits."""
@@ -195,8 +195,8 @@ def _chosen(
     """The columns to read, which every file must have."""
     model = layouts[0]
     times = {model.place(name) for name in rule.columns}
-    places = range(len(model.names)) if columns is None else model.matching(columns, "--columns")
-    out = set(model.matching(exclude, "--exclude"))
+    places = range(len(model.names)) if columns is None else model.matching(columns, "columns")
+    out = set(model.matching(exclude, "exclude"))
     chosen = [model.names[k] for k in places if k not in times and k not in out]
     if not chosen:
         raise ValueError(f"no column of {model.path} is left to read")
@@ -216,7 +216,7 @@ def in_memory(data: Any) -> tuple[Any, Arrays | None]:
     """An array, or all rows of a source, as arrays; else the data themselves, a frame of pandas as one of polars."""
     if isinstance(data, Arrays | np.ndarray | Source):
         return data, _arrays(data)
-    return (_as_polars(data) if hasattr(data, "columns") and hasattr(data, "to_numpy") else data), None
+    return (as_polars(data) if is_frame(data) else data), None
 
 
 def _arrays(data: Arrays | NDArray[Any] | Source) -> Arrays:
@@ -255,39 +255,6 @@ def _moments(times: ArrayLike, rows: int) -> NDArray[np.datetime64]:
     if moments.shape != (rows,) or np.isnat(moments).any():
         raise ValueError(f"the times must be {rows}, one for each row, and none of them missing")
     return moments
-
-
-def _as_polars(frame: Any) -> pl.DataFrame:
-    """A frame of pandas as one of polars; an index of times is its first column."""
-    import polars as pl
-
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    names = [str(name) for name in frame.columns]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"the frame has two columns named {twice[0]!r}: names must be distinct")
-    columns: dict[str, pl.Series] = {}
-    if getattr(frame.index.dtype, "kind", "") == "M":
-        columns[str(frame.index.name or _TIME)] = _series(frame.index.to_series())
-    return pl.DataFrame(columns | {name: _series(frame[key]) for name, key in zip(names, frame.columns, strict=True)})
-
-
-def _series(column: Any) -> pl.Series:
-    """A column of pandas as numbers, times or texts."""
-    import polars as pl
-
-    kind = getattr(column.dtype, "kind", "O")
-    if kind == "M":
-        zone = getattr(column.dtype, "tz", None)
-        read = pl.Series(np.asarray(column, dtype="datetime64[us]"))
-        return read if zone is None else read.dt.replace_time_zone("UTC").dt.convert_time_zone(str(zone))
-    if kind in "iufb":
-        return pl.Series(column.to_numpy(dtype="float64", na_value=np.nan)).fill_nan(None)
-    present = np.asarray(column.notna())
-    values = [value if there else None for value, there in zip(column.astype(object), present, strict=True)]
-    if all(value is None or isinstance(value, Real) for value in values):
-        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
-    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
 
 
 # -- CSV in memory ---------------------------------------------------------------------------------------
@@ -366,3 +333,52 @@ def _with_rows(layout: Layout, content: bytes) -> Layout:
     if faults.lines:
         raise ValueError(faults.first_line)
     return replace(layout, skip=0, content=b"".join(kept), lines=numbers)
+
+
+def as_polars(frame: Any) -> pl.DataFrame:
+    """A frame of pandas as one of polars; an index of times is its first column."""
+    import polars as pl
+
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    _check_indices(frame)
+    names = [str(name) for name in frame.columns]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"the frame has two columns named {twice[0]!r}: names must be distinct")
+    columns: dict[str, pl.Series] = {}
+    index = frame.index.to_timestamp() if hasattr(frame.index, "to_timestamp") else frame.index  # the start of periods
+    if (times := times_in(_series(index.to_series()))) is not None:
+        columns[TIME if index.name is None else str(index.name)] = times
+    return pl.DataFrame(columns | {name: _series(frame[key]) for name, key in zip(names, frame.columns, strict=True)})
+
+
+def _check_indices(frame: Any) -> None:
+    if frame.index.nlevels > 1:
+        raise ValueError(
+            "the frame has a MultiIndex of rows: choose one plant by .xs(), or make columns of it by .reset_index()"
+        )
+    if frame.columns.nlevels > 1:
+        raise ValueError("the frame has a MultiIndex of columns: make one name of each, as frame.columns.map('/'.join)")
+    if getattr(frame.index.dtype, "kind", "") == "m":
+        raise ValueError(
+            "the index of the frame holds lengths of time, no times: add them to a pd.Timestamp, or count rows "
+            "after frame.reset_index(drop=True)"
+        )
+
+
+def _series(column: Any) -> pl.Series:
+    """A column of pandas as numbers, times or texts."""
+    import polars as pl
+
+    kind = getattr(column.dtype, "kind", "O")
+    if kind == "M":
+        zone = getattr(column.dtype, "tz", None)
+        read = pl.Series(np.asarray(column, dtype="datetime64[us]"))
+        return read if zone is None else read.dt.replace_time_zone("UTC").dt.convert_time_zone(str(zone))
+    if kind in "iufb":
+        return pl.Series(column.to_numpy(dtype="float64", na_value=np.nan)).fill_nan(None)
+    present = np.asarray(column.notna())
+    values = [value if there else None for value, there in zip(column.astype(object), present, strict=True)]
+    if all(value is None or isinstance(value, Real) for value in values):
+        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

@@ -9,7 +9,6 @@ from eccaht.plants.data.layout import Layout, is_number
 from eccaht.plants.data.reading import TimeRule, guess_formats
 
 _JOINT = re.compile(r"(date|time|day)?[\s_./&-]*(time|stamp)s?|ts|t[_ ]stamp|time\b.*|date\b.*", re.IGNORECASE)
-_NO_TIMES = "no time column found: rows are counted; name it with --time-column if there is one"
 
 
 def time_rule(
@@ -23,26 +22,30 @@ def time_rule(
         return TimeRule((), (), row_interval, bool(counted))
     places = _given(layout, time_column) if time_column is not None else _found(layout)
     if counted and places:
-        raise ValueError(f"{layout.path} has times in {layout.names[places[0]]!r}: give --window as a length of time")
+        window = layout.option("--window", "window")
+        raise ValueError(f"{layout.path} has times in {layout.names[places[0]]!r}: give {window} as a length of time")
     if counted:
         return TimeRule((), (), 1.0, counted)
+    named = f"name it with {layout.option('--time-column', 'time_column')}"
     if not places and counted is None:
-        return TimeRule((), (), 1.0, True, (_NO_TIMES,))
+        return TimeRule((), (), 1.0, True, (f"no time column found: rows are counted; {named} if there is one",))
     if not places:
+        interval = layout.option("--row-interval", "row_interval")
+        window = layout.option("--window 60rows", 'window="60rows"')
         raise ValueError(
-            f"no time column found in {layout.path}: name it with --time-column, give --row-interval if the rows are "
-            "equally spaced, or --window 60rows to count rows"
+            f"no time column found in {layout.path}: {named}, give {interval} if the rows are equally spaced, "
+            f"or {window} to count rows"
         )
     return TimeRule(tuple(layout.names[k] for k in places))
 
 
 def _given(layout: Layout, time_column: str | Sequence[str]) -> tuple[int, ...]:
-    names = [time_column] if isinstance(time_column, str) else list(time_column)
+    names = [str(name) for name in ([time_column] if isinstance(time_column, str | int) else time_column)]
     if len(names) == 1 and layout.place(names[0]) is None and "," in names[0]:
         names = [name.strip() for name in names[0].split(",")]
     if not 1 <= len(names) <= 2:
         raise ValueError("give one time column, or a date and a time column")
-    return tuple(layout.matching([name], "--time-column")[0] for name in names)
+    return tuple(layout.matching([name], "time column")[0] for name in names)
 
 
 def _found(layout: Layout) -> tuple[int, ...]:
@@ -50,7 +53,8 @@ def _found(layout: Layout) -> tuple[int, ...]:
     if layout.format == "parquet":
         kinds = layout.scan().collect_schema().values()
         typed = [k for k, kind in enumerate(kinds) if kind.is_temporal()]
-        return named if set(named) & set(typed) or not typed else (typed[0],)
+        if typed and not set(named) & set(typed):
+            return (typed[0],)
     if named:
         return named
     for k in range(len(layout.names)):

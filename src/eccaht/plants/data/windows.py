@@ -77,20 +77,20 @@ class Table:
     _levels: Levels = field(default_factory=dict, repr=False, kw_only=True)  # of arrays, which hold codes
     _rows: NDArray[np.intp] | slice = field(repr=False, kw_only=True)
 
-    def numbers(self, name: str) -> Array:
-        """The readings of a numeric column; NaN where there is none. May be a read-only view."""
+    def numbers(self, name: str, *, infinite: bool = False) -> Array:
+        """The readings of a numeric column, NaN where there is no finite one; infinite: leave such as they are."""
         series: Any = self._columns[name]
         if not isinstance(series, np.ndarray):
             if series.null_count():  # much faster than letting to_numpy do it
                 series = series.rechunk().fill_null(np.nan)
             series = series.to_numpy()
-        column: Array = series[self._rows]
+        column: Array = series[self._rows]  # which may be a read-only view
         with np.errstate(all="ignore"):
             total = column.sum()
-        if np.isfinite(total):  # the quick way to know that nothing is missing or infinite
+        if infinite or np.isfinite(total):  # the quick way to know that nothing is missing or infinite
             return column
-        infinite = np.isinf(column)
-        return np.where(infinite, np.nan, column) if infinite.any() else column
+        never = np.isinf(column)
+        return np.where(never, np.nan, column) if never.any() else column
 
     def status(self, name: str) -> tuple[Sequence[str], Array]:
         """The distinct texts of a column, sorted, and their number in each row; NaN where there is none."""

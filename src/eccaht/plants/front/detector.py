@@ -58,7 +58,7 @@ class Detector(OutlierMixin, BaseEstimator):
             raise ValueError(
                 f"n_samples = {len(rows)}, and {FEWEST_NORMAL} rows are the fewest that show what is normal"
             )
-        self.model_ = calibrate(rows, names=_names(rows), drills=0, estimator=self.estimator, progress=False)
+        self.model_ = calibrate(rows, names=self._names(rows), drills=0, estimator=self.estimator, progress=False)
         self.every_ = (
             usual_rate(self.model_.n_windows, None)
             if self.false_alarm_every is None
@@ -71,7 +71,7 @@ class Detector(OutlierMixin, BaseEstimator):
         """How normal each row is: minus the largest value of a detector beyond its threshold."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        windows = self.model_.prepare(Arrays(rows, names=_names(rows)), bad="skip")
+        windows = self.model_.prepare(Arrays(rows, names=self._names(rows)), bad="skip")
         assert self.model_.normal is not None
         run = run_engine(self.model_.normal, windows.values, self.every_, gaps=self.model_.summary.gaps * len(rows))
         return -run.passed
@@ -85,8 +85,21 @@ class Detector(OutlierMixin, BaseEstimator):
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
     def _rows(self, X: ArrayLike, **options: Any) -> Array:
-        rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", **options)
+        if not len(getattr(X, "columns", "X")):
+            raise ValueError("X has no columns: give a column of numbers for each sensor")
+        try:
+            rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", **options)
+        except (TypeError, ValueError):
+            if (name := _no_numbers(X)) is None:
+                raise
+            raise ValueError(
+                f"column {name!r} of X does not hold numbers: leave it out, or give NaN where a reading is missing"
+            ) from None
         return rows
+
+    def _names(self, rows: Array) -> list[str]:
+        """The columns of the frame that was fitted, or x0, x1, ..."""
+        return list(getattr(self, "feature_names_in_", (f"x{k}" for k in range(rows.shape[1]))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -94,5 +107,14 @@ class Detector(OutlierMixin, BaseEstimator):
         return tags
 
 
-def _names(rows: Array) -> list[str]:
-    return [f"x{k}" for k in range(rows.shape[1])]
+def _no_numbers(X: Any) -> str | None:
+    """The first column of a frame that does not hold numbers; None if all do, or if it is no frame."""
+    for name in getattr(X, "columns", ()):
+        column = np.asarray(X[name])
+        try:
+            column.astype(np.float64)
+        except (TypeError, ValueError):
+            return str(name)
+        if column.dtype.kind in "mM":
+            return str(name)
+    return None

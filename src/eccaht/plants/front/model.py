@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import as_count, as_positive, check_alpha
 from eccaht.base.clock import Clock, between, check_limits
-from eccaht.base.presentation.text import shown_progress
+from eccaht.base.presentation.text import hinting, shown_progress
 from eccaht.plants.data.recorded import Recorded
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.data.windows import Windows
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("eccaht")
 _READ = 0.4  # share of the time that reading takes, about
+# keywords by the options of the shell and the words of other libraries
+_MEANT = {"data": "new", "end": "stop", "no_drill": "drills=0", "out": "save(path) of the result"}
 # of a search alone: the document of whole windows has them too, so that both have the same keys
 _OF_SEARCHES = ("policy", "budget", "per_window", "vectors", "readout_noise", "stopping", "outliers", "seed")
 
@@ -60,6 +63,7 @@ class PlantModel(Model):
         """What a user should know of how the history was read."""
         return tuple(self.reading["notes"])
 
+    @hinting(_MEANT)
     def identify(
         self,
         data: Any,
@@ -126,8 +130,9 @@ class PlantModel(Model):
         false_alarms: how many are bearable in the long run: "1/30d" is one a month, "1/5000w" one in 5,000 windows;
         what the history can carry if not given.
         """
-        from eccaht.plants.front.rows import RowWatch
+        from eccaht.plants.front.rows import RowWatch, refuse_table
 
+        refuse_table(false_alarms, "watch takes a rate of false alarms such as '1/30d'")
         return RowWatch.begin(self, false_alarm_every(false_alarms, self, "false_alarms"))
 
     def drill(
@@ -170,6 +175,7 @@ class PlantModel(Model):
         notes = (*windows.notes, *seen_before(self, windows))
         return Drills(self, result, settings=settings, windows=windows, trials=tuple(trials), notes=notes)
 
+    @hinting(_MEANT)
     def update(self, new: Any, *, history: Any = None, drills: int = RUNS, progress: bool = True) -> Update:
         """The model brought up to date with new data of normal operation, beside this one: `calibrate --update`.
 
@@ -233,6 +239,9 @@ def _read(
         windows = windows.of([name for name in model.names if name not in absent])
     if unknown := model.unknown_columns(source):
         notes.append(f"ignored, because the model does not know them: {', '.join(unknown)}")
+    if (zone := windows.clock.zone) is not None and model.clock.zone is None:
+        shown = f"times are shown in {zone}; in Python, onset and end are UTC"
+        notes.append(f"the data have a time zone and the history has none: {shown}")
     since, _ = between(windows.clock, start, stop)
     first = 0 if since is None else int(np.searchsorted(windows.starts, since))
     if first >= len(windows.starts):
@@ -264,9 +273,18 @@ def _check_number(number: Number, sensors: int) -> None:
         return
     counts = number if isinstance(number, tuple) else (number, number)
     if len(counts) != 2 or not all(type(count) is int for count in counts) or not 0 <= counts[0] <= counts[1]:
-        raise ValueError(f"anomalies is a number of sensors, or the least and the most of them, not {number!r:.60}")
+        raise ValueError(
+            f"anomalies is a number of sensors such as 2, or the least and the most such as (1, 4), not {number!r:.60}"
+        )
     if sensors <= (most := counts[1]):
         raise ValueError(f"a number of {most} anomalies needs more than the {sensors} sensors that are there")
+
+
+def _length(window: str | float | timedelta | np.timedelta64 | None) -> str | float | None:
+    """A length of time as it is read; a timedelta in seconds."""
+    if isinstance(window, np.timedelta64):
+        return float(window / np.timedelta64(1, "s"))
+    return window.total_seconds() if isinstance(window, timedelta) else window
 
 
 def _files(data: Any) -> list[str]:
@@ -275,12 +293,13 @@ def _files(data: Any) -> list[str]:
     return [f"Data: {', '.join(Path(path).name for path in several)}"] if several else []
 
 
+@hinting(_MEANT)
 def calibrate(
     history: Any,
     *,
     columns: Sequence[str] | str | None = None,
     exclude: Sequence[str] | str = (),
-    window: str | float | None = None,
+    window: str | float | timedelta | np.timedelta64 | None = None,
     drills: int = RUNS,
     names: Sequence[str] | None = None,
     times: ArrayLike | None = None,
@@ -300,9 +319,10 @@ def calibrate(
 
     history: paths of CSV or Parquet files, one or several, a frame of pandas or polars, or an array.
     columns, exclude: names, in which * and ? stand for any characters; labels, and status columns that the others do
-    not predict, are left out unless they are called by name. window: its length, as "30s", or "60rows" where
-    rows have no times; from the time between rows if not given. drills: faults that are injected into the history, so
-    that answers have a confidence; 0: none. names, times: of the columns and rows of an array.
+    not predict, are left out unless they are called by name. window: its length, as "30s", a timedelta or a number of
+    seconds, or "60rows" where rows have no times; from the time between rows if not given. drills: faults that are
+    injected into the history, so that answers have a confidence; 0: none. names, times: of the columns and rows of an
+    array.
     time_column, row_interval, timezone, decimal_comma, header: how the history is written, where that is not found
     automatically. estimator, ridge: of the covariance. start, stop: leave out rows before and from then on.
     progress: shown on a terminal. note: is called with what a user should know of drills that could not be run.
@@ -318,7 +338,7 @@ def calibrate(
             timezone=timezone,
             decimal_comma=decimal_comma,
             header=header,
-            window=window,
+            window=_length(window),
             estimator=estimator,
             ridge=ridge,
             drop_unpredicted=True,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, as_count, as_number
-from eccaht.base.clock import from_microseconds, microseconds
+from eccaht.base.clock import Clock, from_microseconds, microseconds
 from eccaht.base.files import check_keys, part_of, read_archive, write_archive
 from eccaht.base.labels import named_values
 from eccaht.base.presentation.text import counted
@@ -68,6 +68,7 @@ class RowWatch:
         a datetime64 (UTC if the history has a time zone) or a text; the number of the row where rows have no times, by
         default the next one. The events are those of the windows that this row completes.
         """
+        refuse_table(row, "update takes one row")
         moment = self._time(time)
         values = self._values(row, moment)
         self.n_rows += 1
@@ -110,11 +111,18 @@ class RowWatch:
 
     def _time(self, time: Any) -> np.datetime64:
         clock = self._rows.clock
-        if time is not None:
-            return clock.parse(time)
-        if clock.row_interval is None:
+        if time is None and clock.row_interval is None:
             raise ValueError("give the time of the row: update(row, time)")
-        return clock.parse(self.n_rows + 1)
+        try:
+            return clock.parse(self.n_rows + 1 if time is None else time)
+        except ValueError:
+            if clock.zone is not None or clock.row_interval is not None:
+                raise
+            Clock("UTC").parse(time)  # what is no time at all is refused by it too
+            raise ValueError(
+                f"time {time!r:.60} has a time zone, but the history has none: give times without one, or calibrate "
+                "on times with one"
+            ) from None
 
     def _values(self, row: Any, time: np.datetime64) -> Array:
         """The readings in robust units, (K,), NaN where there is none."""
@@ -175,3 +183,12 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RowWatch:
         usual = model.constants[name]
         watch._moved[name] = Moved(name, usual, as_number(read, "a reading"), from_microseconds(since))
     return watch
+
+
+def refuse_table(given: Any, taken: str) -> None:
+    """Refuse a frame or an array of rows; taken: what is taken instead."""
+    if len(getattr(given, "shape", ())) == 2:
+        raise ValueError(
+            f"{taken}, not a whole table: rows go one by one to update, as in "
+            "'for time, row in frame.iterrows(): watch.update(row, time)'"
+        )

@@ -16,6 +16,7 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import PLAIN, Clock
 from eccaht.base.presentation.text import deviations, joined, listed, ordinal, percent
 from eccaht.plants.incident.advice import Again
+from eccaht.plants.model.model import no_attribute
 from eccaht.streams import Kind
 
 if TYPE_CHECKING:
@@ -244,6 +245,11 @@ class Answer:
 
         beside = {"timezone": self.clock.zone, "notes": list(self.notes), "files": []}
         return {"settings": self.settings, **as_document(self, self.clock), **beside}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, "an answer")
 
     @property
     def text(self) -> str:

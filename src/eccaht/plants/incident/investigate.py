@@ -359,9 +359,11 @@ def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int, elsewh
         return  # which says more
     largest = max(incidents, key=lambda incident: incident.evidence, default=None)
     if drilled and largest is not None and largest.confidence is None:
-        many = len(largest.named) > MOST_FAULTY
-        why = f"drills have at most {MOST_FAULTY} wrong sensors" if many else "drills have too few answers of this kind"
-        yield f"{why}, so no confidence was estimated"
+        more = len(largest.named) > MOST_FAULTY
+        few = (
+            f"drills have at most {MOST_FAULTY} wrong sensors" if more else "drills have too few answers of this kind"
+        )
+        yield f"{few}, so no confidence was estimated"
     for incident in incidents:
         if len(incident.named) > MANY * sensors:
             many = f"{len(incident.named)} of {sensors} sensors are named"

@@ -81,7 +81,8 @@ def calibrate_with_windows(
     table = read_table(source, count_rows=count_rows, **reading)
     seconds = _length(table, given)
     cut, full = _cut(table, seconds)
-    named = source.layouts[0].named(reading.get("columns") or ())
+    chosen = reading.get("columns")
+    named = source.layouts[0].named(() if chosen is None else chosen)
     cleaned = clean(table, cut, full, advance, named)
     if drop_unpredicted:
         cleaned = _without_unpredicted(cleaned, full, named)
@@ -93,7 +94,10 @@ def calibrate_with_windows(
     windows = _windows(table, sensors, cut, full, seconds)
     values = np.asfortranarray(windows.values) if table.by_column else windows.values  # the last bits depend on it
     mean, covariance = estimate(values, estimator, ridge)
-    notes = [*table.notes, *_shortened([*_left_out(reports), *_notes(sensors, values, full)])]
+    notes = [
+        *table.notes,
+        *_shortened([*_infinite(table, reports), *_left_out(reports), *_notes(sensors, values, full)]),
+    ]
     model = Model(
         names=windows.names,
         center=np.array([sensor.center for sensor in sensors]),
@@ -158,6 +162,11 @@ def _with_normal(model: Model, windows: Windows) -> Model:
 def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) -> list[str]:
     """What a user should know of the windows and the sensors."""
     notes = []
+    if len(values) < FEWEST_NORMAL:
+        notes.append(
+            f"fewer than {FEWEST_NORMAL} windows: identify and watch will refuse this model, only searches by sums "
+            "can use it"
+        )
     if short := int((~full).sum()):
         were = "was" if short == 1 else "were"
         notes.append(f"{counted(short, 'window')} with less than half of the usual rows {were} left out")
@@ -173,6 +182,14 @@ def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) ->
         alike = listed([f"{names[i]} = {names[j]}" for i, j in pairs.tolist()], 4)
         notes.append(f"sensors that read nearly the same, all kept: {alike}")
     return notes
+
+
+def _infinite(table: Table, reports: Sequence[ColumnReport]) -> list[str]:
+    """Which columns have infinite readings, and how many."""
+    gappy = [report.name for report in reports if report.imputed and report.name not in table.texts]
+    counts = [int(np.isinf(table.numbers(name, infinite=True)).sum()) for name in gappy]
+    found = [f"{count} of {name}" for name, count in zip(gappy, counts, strict=True) if count]
+    return [f"infinite readings were taken as missing: {listed(found, 5)}"] if found else []
 
 
 def _left_out(reports: Sequence[ColumnReport]) -> list[str]:
@@ -250,7 +267,8 @@ def _cut(table: Table, seconds: float) -> tuple[Cut, NDArray[np.bool_]]:
         shorter = " or shorter windows" if seconds >= 2 * table.interval else ""
         raise ValueError(
             f"{table.label} has only {len(table.times)} rows in {windows} windows of {table.clock.length(seconds)}: "
-            f"a model needs at least {FEWEST_WINDOWS} windows; give a longer history{shorter}"
+            f"a model needs at least {FEWEST_WINDOWS} windows, to identify and watch {FEWEST_NORMAL}; "
+            f"give a longer history{shorter}"
         )
     return cut, full
 

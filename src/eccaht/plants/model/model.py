@@ -39,6 +39,15 @@ if TYPE_CHECKING:
 _KIND, _VERSION = "model", 4
 IMPOSSIBLE = 1e8  # robust units from the centre: beyond, a value is no reading
 ROUNDING = 1e-9  # of the value of a constant: files round
+# attributes by the words of other libraries
+_MEANT = {
+    "predict": "identify",
+    "sensors": "names",
+    "summary": "text",
+    "to_html": "html",
+    "to_json": "to_dict",
+    "why": "text",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +108,7 @@ class Model:
         def __getattr__(self, name: str) -> Any:
             """The covariance of a model file: alarms and names need none, so that few ask for it."""
             if name != "covariance" or "_covariance" not in vars(self):
-                raise AttributeError(f"a model has no {name}")
+                raise no_attribute(self, name, "a model")
             self.__dict__[name] = self.__dict__.pop("_covariance")()
             return self.__dict__[name]
 
@@ -253,6 +262,14 @@ class Model:
         return model
 
 
+def no_attribute(holder: object, name: str, what: str) -> AttributeError:
+    """The error for an attribute that an object does not have, with the one that was probably meant; what: its name."""
+    public = [each for each in dir(holder) if not each.startswith("_")]
+    meant = _MEANT.get(name, name)
+    hint = "" if name.startswith("_") else did_you_mean(meant, public, cutoff=0.6)
+    return AttributeError(f"{what} has no {name}{hint}", name=name)  # with the name, Python adds no second hint
+
+
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model file; any fault of it is a ValueError of one line."""
     return read_archive(path, _KIND, _VERSION, Model.build, again="calibrate again")
@@ -333,7 +350,7 @@ def _prepared(model: Model, data: Any, limits: Limits, missing: Missing, bad: st
         model=model,
         clock=table.clock,
         notes=(*table.notes, *(faults.notes() if faults else ())),
-        interval=table.interval,
+        interval=table.interval or None,  # of a single row it is not known
         decimals=_decimals(table, sensors),
         away={name: _away(table, name, usual) for name, usual in constants.items() if name in numbers},
     )

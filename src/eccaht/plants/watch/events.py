@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from eccaht.base.arrays import as_count
-from eccaht.base.clock import Clock, from_microseconds, microseconds, show_duration
+from eccaht.base.clock import Clock, from_microseconds, microseconds
 from eccaht.base.files import check_keys
 from eccaht.base.presentation.text import counted, listed
 from eccaht.plants.incident.describe import SPREADS
@@ -320,13 +320,15 @@ class Hearing:
 
     usual: rows of a window; seconds: its length. windows: of the last ones, rows that came too late for theirs before,
     and rows that they are made of. reason: why the plant has no data, None while it has. heard: when the last row came
-    in time, None if rows are not expected here. ahead: rows ahead of all others since the last window.
+    in time, None if rows are not expected here. ahead: rows ahead of all others since the last window. last: when the
+    last row was, for people; senders: where rows come from.
     """
 
     def __init__(self, usual: float, seconds: float, now: Callable[[], float] = monotonic) -> None:
         self.windows: deque[tuple[int, int]] = deque(maxlen=WINDOWS)
         self.reason: str | None = None
         self.heard: float | None = now()
+        self.last, self.senders = "the watch began", "what sends them"
         self.ahead, self._usual, self._now = 0, usual, now
         self._any = False  # windows since the reason is known
         self._patience = max(WINDOWS * seconds, _SILENT)
@@ -382,6 +384,7 @@ class Hearing:
         return f"{self.ahead} {of} are ahead of all others or of this machine's clock: check the clocks"
 
     def _silence(self, late: int) -> str:
-        assert self.heard is not None
-        lost = f" ({late} came too late, {self.ahead} are ahead of all others)" if late or self.ahead else ""
-        return f"no row came in time for {show_duration(round(self._now() - self.heard))}{lost}: check its sources"
+        if late or self.ahead:
+            lost = f"({late} came too late, {self.ahead} are ahead of all others)"
+            return f"no row in time since {self.last} {lost}: check {self.senders}"
+        return f"no row since {self.last}: check {self.senders}"

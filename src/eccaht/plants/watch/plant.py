@@ -8,6 +8,7 @@ sensor that is stuck, silent or out of range is wrong by itself, and bears no ev
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -81,6 +82,7 @@ class PlantWatch:
         self.cautions: tuple[str, ...] = ()  # ways in which the readings are unlike the history
         self._recent = Recent(self.normal.size, KEPT)
         self._follow: Followed | None = None
+        self._shelved: list[int] = []
         self._missing = 0  # windows in a row
         self._passed = -math.inf
         self._decimals = Decimals(model, decimals)
@@ -130,6 +132,21 @@ class PlantWatch:
         """
         return self.take(self.checked(x), None if time is None else self.model.clock.parse(time))
 
+    def shelve(self, shelved: Collection[str]) -> None:
+        """From the next window on only these sensors are shelved: nothing they show counts, nor that they are silent.
+
+        The windows of shelved sensors must be NaN.
+        """
+        self._shelved = places = [self.model.names.index(name) for name in shelved]
+        engine = self.engine
+        if not np.isnan(engine.before[:, places]).all():  # others were judged by what these showed
+            engine._forget(slice(None))
+        engine.before[:, places] = np.nan
+        engine._out[:, :, places] = False
+        for lasted in (engine.repeats, engine.silent, engine.ranged_for):
+            lasted[:, places] = 0
+        self.standing = {k: found for k, found in self.standing.items() if k not in places}
+
     def take(self, window: Array, start: np.datetime64 | None) -> Alarm | None:
         """The same for a window that is known to be one, (K,), and its start."""
         if not self._arrived(start):
@@ -146,6 +163,7 @@ class PlantWatch:
         if self._decimals.look(window, len(self._recent)):
             self._resolve(self._decimals.known)
         shown = self.engine.step(window[None, :])
+        self.engine.silent[:, self._shelved] = 0
         self._passed = float(shown.passed[0])
         found = self._stand(now)
         if shown.ended[0]:
@@ -253,7 +271,7 @@ class PlantWatch:
         """Name sensors: those out of range are wrong by themselves; those that stand still are reported apart."""
         assert self.normal.local is not None
         rows, ranged = rows[-LONGEST:].copy(), [k for k, (kind, _) in self.standing.items() if kind == "range"]
-        rows[:, [k for k in self.standing if k not in ranged]] = np.nan
+        rows[:, [*self._shelved, *(k for k in self.standing if k not in ranged)]] = np.nan
         return name_sensors(self.normal.local, before, rows, wrong=ranged)
 
     def _rename(self, now: int, alarm: Alarm, follow: Followed) -> None:

@@ -34,7 +34,7 @@ _KIND, _VERSION = "watch-state", 2
 _FEW = 0.005  # share of the windows of a history: fewer missing ones are no habit
 _COUNTS = ("windows", "number", "obeyed")
 _KEYS = {*_COUNTS, "model", "position", "told", "orders", "pending", "watcher"}
-_RATE = re.compile(r"\s*([1-9]\d{0,5})\s*/\s*(.+?)\s*")
+_RATE = re.compile(r"\s*([1-9]\d{0,5})\s*/\s*([\d.].*?)\s*")
 _IN_WINDOWS = re.compile(r"([1-9]\d{0,11})\s*w")
 
 
@@ -133,10 +133,11 @@ class Session:
         watch, values = self.watch, self.operator.apply(sample.values, time)
         usual = float(self.model.summary.row_counts[0])
         thin = sample.rows is not None and float(sample.rows.max()) < 0.5 * usual  # no sensor has half of the rows
+        shelved = frozenset(self.operator.shelved)
+        watch.shelve(shelved)
         if not thin:
             watch.take(values, time.astype("datetime64[us]"))
-        shelved = frozenset(self.operator.shelved)
-        still = {kind: _held(watch.still(kind), getattr(self.reported, kind), shelved, time) for kind in STANDING}
+        free: dict[str, Any] = {kind: getattr(self.reported, kind) - shelved for kind in STANDING}
         now = Standing(
             time,
             watch.in_units(watch.alarm),
@@ -148,9 +149,9 @@ class Session:
             late=late,
             thin=thin,
             shelved=shelved,
-            **still,
+            **{kind: watch.still(kind) for kind in STANDING},
         )
-        events, self.reported = events_of(self.reported, now, clock)
+        events, self.reported = events_of(replace(self.reported, **free), now, clock)
         self.position, self.windows = time, self.windows + 1
         return self._keep(events)
 
@@ -197,6 +198,7 @@ class Session:
     def hear(self, hearing: Hearing, sample: Sample, late: int, clock: Clock = PLAIN) -> list[Event]:
         """The event where the rows of a window, and late ones before it, show that data are lost or back."""
         hearing.took(late, 0 if sample.rows is None else int(sample.rows.max()))
+        hearing.last = clock.show(sample.start)
         return self.report(*hearing.news, sample.start, clock) if hearing.listen(0) else []
 
     def close(self, why: str, clock: Clock = PLAIN) -> list[Event]:
@@ -297,14 +299,6 @@ def moved_by(moved: Iterable[Moved], sample: Sample, session: Session, clock: Cl
     return {each.name: each.text(clock) for each in moved if each.since < end}
 
 
-def _held(
-    found: dict[str, np.datetime64], reported: frozenset[str], shelved: frozenset[str], time: np.datetime64
-) -> dict[str, np.datetime64]:
-    """Sensors that stand still; of shelved ones nothing new is reported."""
-    free = {name: since for name, since in found.items() if name not in shelved}
-    return free | dict.fromkeys(reported & shelved, time)
-
-
 # -- false-alarm rates as people write them ------------------------------------------------------------
 
 
@@ -319,6 +313,8 @@ def false_alarm_every(text: str | None, model: Model, what: str = "--false-alarm
     clock = model.clock
     if text is None:
         return usual_rate(model.n_windows, None if clock.counted else model.seconds)
+    if not isinstance(text, str):
+        raise ValueError(f"{what} is a rate written as a text, such as '1/30d' for one a month, not {text!r:.60}")
     match = _RATE.fullmatch(text)
     if match is None:
         raise ValueError(f"{what} {text!r} is no rate: write 1/30d for one a month, 1/5000w for windows")
