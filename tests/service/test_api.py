@@ -234,6 +234,7 @@ def test_health_and_numbers_need_no_token(service: Service) -> None:
     assert numbers["eccaht_up", ""] == 1.0
     assert numbers["eccaht_rows_total", ""] >= WINDOWS * plants.ROWS
     assert sum(numbers["eccaht_plants", state] for state in ("quiet", "suspicious", "alarm")) == 1
+    assert numbers["eccaht_plants", "waiting"] == 0
     assert f'"{PLANT}"' not in text
 
 
@@ -282,6 +283,26 @@ def test_another_model_begins_a_new_era(service: Service) -> None:
     assert (row["windows"], row["position"]) == (0, LAST)
     assert get(service, f"{BASE}/incidents/{before}")["why"][0].startswith("b left its usual range")
     assert len(get(service, f"{BASE}/evidence", points=2000)["time"]) == WINDOWS - 1
+
+
+@pytest.mark.parametrize("kind", stores.KINDS)
+def test_a_healthy_sensor_that_is_shelved_is_not_silent(kind: str, tmp_path: Path) -> None:
+    times, values = plants.recording(60)
+    with running(kind, tmp_path, options={"false_alarms": "1/2000w"}) as made:
+
+        def send(rows: slice) -> None:
+            given = documents(times[rows], values[rows])
+            answer = made.client.post(f"{BASE}/rows", json=given, headers=made.headers["ingest"])
+            assert answer.status_code == 200, answer.text
+
+        send(slice(0, 80))
+        order = {"sensor": "c", "duration": "2h"}
+        assert made.client.post(f"{BASE}/shelve", json=order, headers=made.headers["operate"]).status_code == 200
+        send(slice(80, 240))
+        now = get(made, BASE)
+        assert (list(now["shelved"]), now["windows"]) == (["c"], 59)
+        assert (now["state"], now["severity"], now["suspects"]) == ("quiet", None, [])
+        assert now["still"] == {"stuck": [], "silent": [], "range": []}
 
 
 def test_openapi_has_a_shape_for_every_answer(service: Service) -> None:

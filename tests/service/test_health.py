@@ -59,6 +59,12 @@ def eventually(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to pass")
 
 
+def test_a_plant_without_a_window_is_waiting_and_not_quiet(service: Service) -> None:
+    numbers = service.client.get("/metrics").text
+    assert 'eccaht_plants{state="waiting"} 1.0' in numbers
+    assert 'eccaht_plants{state="quiet"} 0.0' in numbers
+
+
 def test_a_locked_store_is_seen_and_so_is_its_end(service: Service) -> None:
     assert asked(service) == (200, {"status": "ok", "plants": 1, "without_data": 0, "detail": ""})
     with locked(service):

@@ -170,7 +170,8 @@ def test_silence_is_reported_once_and_ends_with_rows(store: Store, monkeypatch: 
 
     asyncio.run(run())
     silence, back = events(store, "no-data", "data-back")
-    assert "no data: no row came in time for" in silence[1]
+    last = "2026-03-01 08:00:19.500000"  # of the rows that were sent
+    assert silence[1] == f"no data: no row since {last}: check what sends them"
     assert back == ("data-back", "data back: rows come in time again")
 
 
@@ -182,11 +183,25 @@ def test_silence_is_counted_from_the_last_row_in_time() -> None:
     assert not hearing.listen(0)
     moment = 600.0
     assert hearing.listen(0)
-    assert hearing.reason == "no row came in time for 10min: check its sources"
+    assert hearing.reason == "no row since the watch began: check what sends them"
     assert not hearing.listen(0)
     hearing.took(0, 4)
     assert hearing.listen(0)
     assert hearing.reason is None
+
+
+def test_silence_of_a_plant_that_never_had_a_row_names_its_sources(store: Store) -> None:
+    sources = {"f": {"kind": "file", "path": "none.csv"}}
+
+    async def run() -> str | None:
+        engine = await with_plant(store, PlantOptions(sources=sources))
+        engine.worker._plants["p"].hearing.heard = -1e9
+        await engine._do(lambda found: (found.listen(), None), "p")
+        found = engine.view("p").no_data
+        await engine.stop()
+        return found
+
+    assert asyncio.run(run()) == "no row since the service started watching it: check the sources"
 
 
 def test_a_plant_with_too_many_rows_that_wait_takes_more(store: Store) -> None:

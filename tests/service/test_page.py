@@ -142,6 +142,11 @@ def test_operators_acknowledge_shelve_and_take_back(service: Service, pages: Pag
     row.get_by_role("button", name="Unshelve").click()
     page.get_by_role("dialog").get_by_role("button", name="Unshelve").click()
     expect(row.locator('[data-kind="normal"]')).to_be_visible()
+    suspect = page.get_by_role("region", name="Suspected sensors").locator('tr[data-key="TT-101"]')
+    suspect.get_by_role("button", name="Shelve").click()
+    page.get_by_role("dialog").get_by_role("button", name="Shelve").click()
+    expect(suspect.locator('[data-kind="shelved"]')).to_be_visible()
+    expect(suspect.get_by_role("button")).to_have_count(0)
 
 
 def test_the_present_state_becomes_the_new_normal(service: Service, pages: Pages, operator: str) -> None:
@@ -206,6 +211,22 @@ def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, op
     expect(overview.get_by_role("button", name="1 without data")).to_be_enabled()
     pages.excuse("/api/plants/blind/")  # the overview may ask for it once more
     service.remove("blind")
+
+
+def test_a_plant_in_alarm_without_data_counts_as_both(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "alarmed and blind")
+    service.skip("alarmed and blind", 200)
+    service.send("alarmed and blind", 3, ("TT-101",))
+    service.skip("alarmed and blind", -150)
+    service.send("alarmed and blind", 60)
+    page = pages.open(operator)
+    marks = row_of(page, "alarmed and blind").locator(".mark")
+    expect(marks).to_have_text(["in alarm", "no data"])
+    page.get_by_role("button", name="1 without data").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(marks).to_have_count(2)
+    pages.excuse("/api/plants/alarmed")  # the overview may ask for it once more
+    service.remove("alarmed and blind")
 
 
 def test_names_are_text_whatever_they_hold(service: Service, pages: Pages, operator: str) -> None:
@@ -315,6 +336,30 @@ def test_a_chart_stays_where_one_zoomed_while_windows_come(service: Service, pag
     page.wait_for_function(f"before => ({shown})()[1] > before", arg=first[1])  # with the windows that came meanwhile
     points = page.evaluate("() => Math.max(...document.querySelector('.plot').data.map(curve => curve.x.length))")
     assert points <= 600
+
+
+@pytest.mark.parametrize("before", [30, 2])
+def test_windows_that_come_many_at_once_are_drawn_without_a_gap(
+    service: Service, pages: Pages, operator: str, before: int
+) -> None:
+    plant = service.new_plant(f"burst after {before}")
+    page = pages.open(operator, f"#/plant/{plant}")
+    expect(page.locator(".top-status")).to_contain_text("live")
+    page.get_by_label("Show the last").select_option("Last 1 day")  # in which five minutes are a step to be seen
+    page.get_by_label("Draw a sensor").select_option("PT-101")
+    service.send(plant, before)
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    service.send(plant, 700)
+    expect(page.locator(".facts")).to_contain_text(f"{before + 699} of 1 s")
+    service.send(plant, 2)
+    page.wait_for_function(
+        """([start, last]) => ["evidence", "PT-101"].every(name => {
+            const { x } = document.querySelector(".plot").data.find(curve => curve.name === name);
+            const seconds = [start, ...x, last].map(time => Date.parse(time) / 1000);
+            return seconds.every((time, k) => k === 0 || time - seconds[k - 1] <= 288);
+        })""",
+        arg=["2026-03-01T08:00:00", f"2026-03-01T08:{(before + 700) // 60:02}:{(before + 700) % 60:02}"],
+    )
 
 
 def test_a_keyboard_is_enough(service: Service, pages: Pages, operator: str) -> None:
@@ -589,6 +634,32 @@ def test_confidence_is_shown_wherever_it_was_estimated(service: Service, pages: 
     expect(page.locator(".alarm-box")).to_contain_text("faulty: 63 % by all windows of the incident")
 
 
+def test_an_incident_has_one_size_for_a_sensor_while_active_and_afterwards(
+    service: Service, pages: Pages, operator: str
+) -> None:
+    alarmed(service, "sized")
+    page = pages.open(operator, "#/plant/sized")
+    expect(page.locator(".alarm-box")).to_contain_text("Sizes by the last windows.")
+    page.get_by_role("link", name="Open the incident").click()
+
+    def same_size(box: str) -> None:
+        headline, why = page.locator(f"{box} li").first.inner_text(), page.locator(".why li").first.inner_text()
+        shown = [re.search(r"read\w* (\S+) (?:higher|lower)", text) for text in (headline, why)]
+        mine, reason = [found[1] for found in shown if found]
+        assert float(mine) == pytest.approx(float(reason), abs=0.05)  # what the digits of both leave open
+
+    expect(page.locator(".alarm-box")).to_contain_text("Sizes by all windows of the incident.")
+    same_size(".alarm-box")
+    service.send("sized", 9, ("TT-101",))
+    service.send("sized", 60)
+    expect(page.locator(".over-box")).to_contain_text("returned to normal")
+    same_size(".over-box")
+    page.go_back()
+    incidents = page.get_by_role("region", name="Incidents", exact=True)
+    expect(incidents.get_by_role("columnheader", name="Onset")).to_be_visible()  # from which on it lasted
+    expect(incidents.locator("td.time-cell").nth(1)).to_have_text(re.compile("^2026-03-01 08:00:3"))
+
+
 def test_confidence_in_another_set_is_not_shown_as_that_in_this_one(
     service: Service, pages: Pages, operator: str
 ) -> None:
@@ -597,6 +668,14 @@ def test_confidence_in_another_set_is_not_shown_as_that_in_this_one(
     page = pages.open(operator, "#/plant/grown")
     incidents = page.get_by_role("region", name="Incidents", exact=True)
     expect(incidents).to_contain_text("PT-101")  # it joined, so the row has the set of now
+    joined = re.compile(r"^PT-101 .* predict, in the alarm since 2026-03-01 08:00:4\d\.$")
+    expect(page.locator(".alarm-box li").filter(has_text="PT-101")).to_have_text(joined)
+    expect(sensor_row(page, "PT-101")).to_contain_text("in the alarm since 2026-03-01 08:00:4")
+    first = page.locator(".alarm-box li").filter(has_text="TT-101")
+    expect(first).to_have_text(re.compile(r"predict, since .*:3\d\.$"))
+    incidents.get_by_role("link").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("PT-101")
+    expect(page.locator(".alarm-box li").filter(has_text="PT-101")).to_have_text(joined)
     text = """async ([named, estimates]) => {
         const { confidenceText } = await import("/static/sentences.js");
         return confidenceText(named, estimates, true);
@@ -621,6 +700,7 @@ def test_a_plant_without_a_window_is_not_called_normal(service: Service, pages: 
     expect(sensor_row(other, "TT-101").locator('[data-kind="waiting"]')).to_have_text("waiting for data")
     service.send("new", 3)
     expect(row.locator('[data-kind="quiet"]')).to_have_text("normal")
+    expect(row.locator(".evidence-cell .figure")).not_to_have_text("–")
     expect(other.get_by_role("heading", level=1)).to_contain_text("normal")
     expect(sensor_row(other, "TT-101").locator('[data-kind="normal"]')).to_have_text("normal")
 
@@ -643,3 +723,19 @@ def test_units_are_read_from_the_names_of_sensors(pages: Pages, operator: str) -
         "[bar]": ("[bar]", "1"),
     }
     assert page.evaluate(shown, list(units)) == [list(parts) for parts in units.values()]
+
+
+def test_events_and_numbers_are_in_words_of_the_trade(pages: Pages, operator: str) -> None:
+    page = pages.open(operator)
+    shown = """async () => {
+        const [{ word }, { correlationMap }] = await Promise.all(
+            ["format", "correlation"].map(name => import(`/static/${name}.js`)));
+        const map = correlationMap({ sensors: ["a", "b"], matrix: [[1, -0.001], [-0.5, 1]] });
+        const cells = [...map.querySelectorAll("tbody td")].map(cell => cell.textContent);
+        const words = ["no-data", "data-back", "left", "new-normal"].map(word);
+        return [map.querySelector("caption").textContent, cells, words];
+    }"""
+    caption, cells, words = page.evaluate(shown)
+    assert caption == "Correlation in normal operation"
+    assert cells == ["1.00", "0.00", "\u22120.50", "1.00"]
+    assert words == ["no data", "data back", "left the alarm", "new normal"]

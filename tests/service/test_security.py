@@ -211,6 +211,12 @@ def page(store: Store) -> tuple[Client, str]:
     return asks, answer.json()["csrf"]
 
 
+def test_a_token_that_only_sends_rows_cannot_log_in(store: Store) -> None:
+    answer = client(store).post("/api/login", json={"token": make(store, "gateway", "ingest")})
+    assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+    assert answer.json()["detail"] == "this token may only send rows; the page needs the scope read"
+
+
 def test_a_login_gives_a_cookie_that_scripts_and_other_sites_do_not_get(store: Store) -> None:
     text = make(store, "anna", "operate")
     asks = client(store)

@@ -255,8 +255,8 @@ def test_a_source_whose_times_cannot_be_compared_with_the_models_is_refused() ->
 
 WRONG: dict[str, dict[str, Any]] = {
     "kind must be": {"kind": "fax"},
-    "setting path: Field required": {"kind": "file"},
-    "setting polls: Extra inputs": {"kind": "file", "path": "x", "polls": 3},
+    "setting path is missing": {"kind": "file"},
+    "setting polls is no setting: did you mean 'poll'?": {"kind": "file", "path": "x", "polls": 3},
     "is not a length of time": {"kind": "file", "path": "x", "poll": "soon"},
     "unknown time zone": {"kind": "file", "path": "x", "timezone": "Mars"},
     "places are {plant} and {sensor}": {"kind": "mqtt", "topic": "a/{tag}"},
@@ -307,7 +307,8 @@ def test_a_growing_file_is_followed_across_rotation_a_late_start_and_a_restart(t
     async def main(sink: Recorder) -> None:
         feed = make_feed("log", read_settings(document, "log"), target(), sink)
         async with running(feed):
-            await until(lambda: any(state.state == "broken" for state in sink.states), "there is no file yet")
+            await until(lambda: any(state.state == "waiting" for state in sink.states), "there is no file yet")
+            assert sink.states[-1].detail == f"no file at {path} yet"
             path.write_text("time,a,b\n" + "".join(map(line, range(100))))
             await until(lambda: len(sink.values("a")) == 100, "the first rows")
             with path.open("a") as file:

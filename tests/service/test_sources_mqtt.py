@@ -63,10 +63,12 @@ def test_topics_of_single_sensors_and_rows_of_many_arrive_with_their_times(root:
                     f"{root}/north/b", {"time": 1000 * moment, "value": -k, "quality": "bad" if k == 7 else "good"}
                 )
                 await publish(f"{root}/south/a", 99)
+                await publish(f"{root}/north/mode", b"AUTO")  # a sensor that the model does not have
                 await publish(f"{root}/all/north", {"time": moment, "a": k, "B": -k})
             await until(lambda: len(single.values("b")) == 29 and len(many.values("b")) == 30)
             await publish(f"{root}/all/north", b"{")
             await until(lambda: other.health.counts["bad payloads"] == 1)
+            assert not one.health.counts
         return single, many
 
     single, many = asyncio.run(main())

@@ -6,6 +6,7 @@ In the environment a setting is called ECCAHT_ and its place, with two underscor
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,10 +17,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from eccaht.service.alerts.sender import Alerts
 from eccaht.service.hiding import SecretUrl
-from eccaht.service.parts import Line, Name, Part, SecondsOrZero
+from eccaht.service.parts import Line, Name, Part, SecondsOrZero, faults_of
 from eccaht.service.security.settings import Security
 from eccaht.service.sources.settings import SourceDocument
 
+_SQLITE = re.compile(r"sqlite:///(?!:|file:)(.+)")  # with a file
 Unit = Annotated[Line, Field(min_length=1, max_length=20)]
 
 
@@ -138,13 +140,11 @@ def load_settings(file: Path | None = None, **flags: Any) -> Settings:
             given = tomllib.loads(file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{file} is no file of TOML: {error}") from None
-        for plant in given.get("plants", {}).values():  # paths are beside the file
-            if isinstance(plant, dict) and isinstance(plant.get("model"), str):
-                plant["model"] = os.fspath(file.parent / plant["model"])
+        _put_beside(file.parent.absolute(), given)
     try:
         settings = Settings(**given)
     except ValidationError as error:
-        raise _in_one_line(error) from None
+        raise ValueError("; ".join(faults_of(error, Settings))) from None
     stronger = {name: _stronger(settings, name, part) for name, part in flags.items()}
     return settings.model_copy(update=stronger)
 
@@ -156,10 +156,17 @@ def _stronger(settings: Settings, name: str, part: Any) -> Any:
     try:
         return type(now).model_validate({**now.model_dump(by_alias=True), **part})
     except ValidationError as error:
-        raise _in_one_line(error, name) from None
+        raise ValueError("; ".join(faults_of(error, type(now), name))) from None
 
 
-def _in_one_line(error: ValidationError, *before: str) -> ValueError:
-    first = error.errors()[0]
-    place = ".".join(map(str, (*before, *first["loc"])))
-    return ValueError(f"setting {place}: {first['msg']}")
+def _put_beside(folder: Path, part: Any) -> None:
+    """Make the paths of models, of file sources and of SQLite in a part of a file those beside the file."""
+    if not isinstance(part, dict):
+        return
+    for name, value in part.items():
+        if isinstance(value, dict):
+            _put_beside(folder, value)
+        elif isinstance(value, str) and (name == "model" or (name == "path" and part.get("kind") == "file")):
+            part[name] = os.fspath(folder / value)
+        elif isinstance(value, str) and name == "url" and (found := _SQLITE.fullmatch(value)):
+            part[name] = f"sqlite:///{folder / found[1]}"

@@ -165,6 +165,14 @@ class Engine:
         for place in np.flatnonzero(missing).tolist():
             self.gap(int(missing[place]), which[place : place + 1])
 
+    def leave_out(self, places: list[int]) -> None:
+        """What these sensors showed no longer counts."""
+        if not np.isnan(self.before[:, places]).all():  # others were judged by it
+            self._forget(slice(None))
+        self.before[:, places], self._out[:, :, places] = np.nan, False
+        for lasted in (self.repeats, self.silent, self.ranged_for):
+            lasted[:, places] = 0
+
     def _forget(self, n: Index | slice) -> None:
         """The windows so far no longer count."""
         for ring in (self._e, self._firm, self._r, self._d):

@@ -360,9 +360,7 @@ def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int, elsewh
     largest = max(incidents, key=lambda incident: incident.evidence, default=None)
     if drilled and largest is not None and largest.confidence is None:
         more = len(largest.named) > MOST_FAULTY
-        few = (
-            f"drills have at most {MOST_FAULTY} wrong sensors" if more else "drills have too few answers of this kind"
-        )
+        few = f"drills have at most {MOST_FAULTY} wrong sensors" if more else "drills have too few answers of this kind"
         yield f"{few}, so no confidence was estimated"
     for incident in incidents:
         if len(incident.named) > MANY * sensors:

@@ -137,15 +137,10 @@ class PlantWatch:
 
         The windows of shelved sensors must be NaN.
         """
-        self._shelved = places = [self.model.names.index(name) for name in shelved]
-        engine = self.engine
-        if not np.isnan(engine.before[:, places]).all():  # others were judged by what these showed
-            engine._forget(slice(None))
-        engine.before[:, places] = np.nan
-        engine._out[:, :, places] = False
-        for lasted in (engine.repeats, engine.silent, engine.ranged_for):
-            lasted[:, places] = 0
-        self.standing = {k: found for k, found in self.standing.items() if k not in places}
+        self._shelved = [self.model.names.index(name) for name in shelved]
+        if self._shelved:
+            self.engine.leave_out(self._shelved)
+            self.standing = {k: found for k, found in self.standing.items() if k not in self._shelved}
 
     def take(self, window: Array, start: np.datetime64 | None) -> Alarm | None:
         """The same for a window that is known to be one, (K,), and its start."""

@@ -24,6 +24,7 @@ from eccaht.service.runtime.feeds import Feeds
 from eccaht.service.runtime.retraining import Retrainings
 from eccaht.service.security import login
 from eccaht.service.settings import Settings
+from eccaht.service.sources.parsing import TooLarge
 from eccaht.service.store import Store
 from eccaht.service.store.store import FROM_SETTINGS, notes_of, write_note
 from eccaht.version import __version__
@@ -136,7 +137,7 @@ def _problem(code: int, detail: str, **headers: str) -> JSONResponse:
 
 
 def _add_errors(app: FastAPI) -> None:
-    codes: dict[type[Exception], int] = {LookupError: 404, plants.TooLarge: 413, plants.WrongType: 415, ValueError: 400}
+    codes: dict[type[Exception], int] = {LookupError: 404, TooLarge: 413, plants.WrongType: 415, ValueError: 400}
     for kind, code in codes.items():
 
         @app.exception_handler(kind)

@@ -148,9 +148,10 @@ class _Numbers(Collector):
     def collect(self) -> Iterator[Metric]:
         """All numbers as they are now."""
         engine, views = self._engine, self._engine.views()
-        found = Counter(view.state for view in views.values())
-        states = GaugeMetricFamily("eccaht_plants", "Plants by state.", labels=["state"])
-        for state in STATES:
+        found = Counter(view.state if view.windows else "waiting" for view in views.values())
+        what = "Plants by state; waiting: without any window so far."
+        states = GaugeMetricFamily("eccaht_plants", what, labels=["state"])
+        for state in (*STATES, "waiting"):
             states.add_metric([state], found[state])
         yield states
         blind = sum(view.no_data is not None for view in views.values())

@@ -149,7 +149,7 @@ def report(request: Request, plant: PlantName, number: Number) -> Response:
     responses={200: {"content": {"application/x-ndjson": {}}}},
 )
 def ledger(request: Request, plant: PlantName, number: Number) -> Response:
-    """All that was reported and done about an alarm, a document a line."""
+    """The events of an alarm and the comments on it, a document a line."""
     with reading(request, plant) as (connection, view):
         text = past.ledger(connection, view, number)
     return Response(text, media_type="application/x-ndjson", headers=attachment(f"{plant}-{number}.jsonl"))

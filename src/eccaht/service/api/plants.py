@@ -20,7 +20,7 @@ from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.views import Hub, moment, overview, plant_document
 from eccaht.service.security.guard import require
-from eccaht.service.sources.parsing import Most, Payloads
+from eccaht.service.sources.parsing import Most, Payloads, TooLarge
 from eccaht.service.sources.settings import Format, ReadingSettings
 from eccaht.service.store import history, schema
 
@@ -52,10 +52,6 @@ _UNKNOWN, _LONGEST = 100, 256  # names of unknown columns that are shown, and le
 _CELLS = 4_000_000  # of one delivery
 _FORMATS: dict[str, Format] = {"application/x-ndjson": "json", "application/json": "json", "text/csv": "csv"}
 _READERS = ThreadPoolExecutor(2, thread_name_prefix="eccaht-rows")  # few: what they parse must fit into the memory
-
-
-class TooLarge(ValueError):
-    """A body that is longer than it may be."""
 
 
 class WrongType(ValueError):

@@ -33,7 +33,10 @@ class Retrain(Part):
 
 
 class ModelSide(BaseModel):
-    """One of two models: what it was learned from, and what it made of the same faults and quiet windows."""
+    """One of two models: what it was learned from, and what it made of the same faults and quiet windows.
+
+    default_rate: of false alarms, for a plant without a rate of its own.
+    """
 
     sensors: int
     history: int
@@ -47,6 +50,7 @@ class ModelSide(BaseModel):
     windows: int
     false_alarms: int
     expected: float
+    default_rate: str | None = None
     in_alarm: float
 
 

@@ -56,7 +56,7 @@ class PlantNow(BaseModel):
     severity: Severity | None
     acknowledged: bool
     position: str | None
-    windows: int
+    windows: int = Field(description="so far; 0: it waits for data, though `state` is `quiet`")
     named: list[str]
     onset: str | None
     no_data: str | None
@@ -261,13 +261,15 @@ class Correlation(BaseModel):
 
 
 class IncidentRow(BaseModel):
-    """An alarm among others; named: the sensors in alarm now, or at its end, and confidence: that in exactly these."""
+    """An alarm among others; named: the sensors in alarm now, or at its end, and confidence: that in exactly these.
+    joined: when sensors joined that it did not begin with."""
 
     number: int
     time: str
     onset: str | None
     over: str | None
     named: list[str]
+    joined: dict[str, str]
     confidence: float | None
     acknowledged: bool
 
@@ -308,13 +310,15 @@ class ActionShape(BaseModel):
 
 
 class IncidentShape(BaseModel):
-    """All of an alarm; hindsight: the sensors that all its windows name, and confidence: that in exactly these."""
+    """All of an alarm; hindsight: the sensors that all its windows name, and confidence: that in exactly these.
+    suspects: what all its windows say of each of these."""
 
     alarm: EventDocument
     course: list[EventDocument]
     severity: Severity
     hindsight: list[str]
     confidence: float | None
+    suspects: list[SuspectNow]
     why: list[str]
     similar: list[Similar]
     comments: list[CommentRow]

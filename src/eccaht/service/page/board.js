@@ -2,7 +2,7 @@
 /** What is known of all plants: loaded, kept up by the stream, loaded again after a gap. */
 
 import { oneAtATime, throttled } from "./dom.js";
-import { plantState } from "./marks.js";
+import { plantStates } from "./marks.js";
 
 /** @typedef {import("./types.js").PlantRow} PlantRow */
 /** @typedef {import("./types.js").WindowMessage} WindowMessage */
@@ -72,10 +72,10 @@ export class Board {
     this.changed();
   }
 
-  /** How many plants are in each state. */
+  /** How many plants are in each state; one may be in two. */
   counts() {
     const counts = { alarm: 0, "no data": 0, suspicious: 0, waiting: 0, quiet: 0 };
-    for (const row of this.plants.values()) counts[plantState(row)] += 1;
+    for (const row of this.plants.values()) for (const state of plantStates(row)) counts[state] += 1;
     return counts;
   }
 
@@ -97,7 +97,7 @@ export class Board {
   /** @param {WindowMessage} message */
   #remember(message) {
     const row = this.plants.get(message.plant);
-    if (row) Object.assign(row, { position: message.time, evidence: message.evidence });
+    if (row) Object.assign(row, { position: message.time, evidence: message.evidence, windows: row.windows + 1 });
     const values = this.recent.get(message.plant) ?? [];
     values.push(message.evidence);
     this.recent.set(message.plant, values.slice(-REMEMBERED));

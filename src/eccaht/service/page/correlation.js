@@ -22,14 +22,14 @@ export function correlationMap({ sensors, matrix }) {
   return h(
     "div",
     { class: "correlation", tabindex: "0", role: "group", "aria-label": "Correlations of the sensors" },
-    h("table", {}, h("caption", { class: "hidden-text" }, "Correlations"), h("thead", {}, head), h("tbody", {}, rows)),
+    h("table", {}, h("caption", {}, "Correlation in normal operation"), h("thead", {}, head), h("tbody", {}, rows)),
   );
 }
 
 /** @param {number | null} value */
 function cell(value) {
   const element = h("td", { class: value === null ? null : value < 0 ? "negative" : "positive" });
-  element.textContent = value === null ? "–" : value.toFixed(2).replace("-", "−");
+  element.textContent = value === null ? "–" : value.toFixed(2).replace("-0.00", "0.00").replace("-", "−");
   element.style.setProperty("--strength", String(Math.min(Math.abs(value ?? 0), 1)));
   return element;
 }

@@ -27,13 +27,15 @@ export class Courses {
    * @param {string} plant
    * @param {object} options
    * @param {() => Range | null} options.home what is shown until the user zooms; moves on as windows come
+   * @param {() => boolean} options.live whether it does
    * @param {string} options.back the word for going back there
    * @param {import("./dom.js").Child} [options.tools] more controls
    */
-  constructor(context, plant, { home, back, tools }) {
+  constructor(context, plant, { home, live, back, tools }) {
     this.context = context;
     this.plant = plant;
     this.home = home;
+    this.live = live;
     /** @type {Range | null} */
     this.zoomed = null;
     /** @type {string[]} */
@@ -44,8 +46,10 @@ export class Courses {
     this.chosen = [];
     /** @type {{time: string, text: string}[]} */
     this.marks = [];
-    /** @type {Evidence | null} */
-    this.evidence = null;
+    /** The last answer and the windows that came after it. @type {Evidence} */
+    this.evidence = { time: [], evidence: [], state: [], threshold: 1 };
+    /** Up to when the last answer reaches, in milliseconds. */
+    this.until = -Infinity;
     /** @type {Series | null} */
     this.series = null;
     this.asked = "";
@@ -68,8 +72,9 @@ export class Courses {
     this.redraw = throttled(() => this.#draw(), REDRAW);
     this.reload = throttled(
       () => this.#load(),
-      () => Math.max(RELOAD, (this.#length() * 1000) / 300),
+      () => Math.max(RELOAD, this.#visible()),
     );
+    this.catchUp = throttled(() => this.#load(), RELOAD);
   }
 
   /**
@@ -96,15 +101,12 @@ export class Courses {
    * @param {import("./types.js").WindowMessage} message
    */
   take(message) {
-    const known = this.evidence;
-    if (this.zoomed || !known) return;
-    const last = known.time.at(-1);
-    if (last !== undefined && milliseconds(message.time) <= milliseconds(last)) return;
-    known.time.push(message.time);
-    known.evidence.push(message.evidence);
-    known.state.push(message.state);
+    const { time, evidence, state } = message;
+    if (this.zoomed || !this.live()) return;
+    if (!extend(this.evidence, { time: [time], evidence: [evidence], state: [state] })) return;
     this.redraw();
-    this.reload();
+    if (milliseconds(time) - this.until > this.#visible()) this.catchUp();
+    else this.reload();
   }
 
   /** @param {Range | null} range */
@@ -122,6 +124,7 @@ export class Courses {
   close() {
     this.redraw.stop();
     this.reload.stop();
+    this.catchUp.stop();
     void this.chart.close();
   }
 
@@ -143,9 +146,10 @@ export class Courses {
     return this.zoomed ?? this.home();
   }
 
-  #length() {
+  /** The milliseconds of the plant that are a step to be seen in the chart. */
+  #visible() {
     const range = this.#range();
-    return range ? (milliseconds(range[1]) - milliseconds(range[0])) / 1000 : 0;
+    return range ? (milliseconds(range[1]) - milliseconds(range[0])) / 300 : 0;
   }
 
   #question() {
@@ -161,7 +165,8 @@ export class Courses {
     this.asked = question;
     const turn = ++this.turn;
     const { api } = this.context;
-    const query = { start: wall(range[0]), stop: wall(range[1]), points: POINTS };
+    const toNow = !this.zoomed && this.live(); // windows may be stored that this page has not heard of
+    const query = { start: wall(range[0]), stop: toNow ? null : wall(range[1]), points: POINTS };
     const lines = this.lines();
     try {
       const [evidence, series] = await Promise.all([
@@ -170,6 +175,8 @@ export class Courses {
       ]);
       if (question !== this.asked || turn < this.drawn) return;
       this.drawn = turn;
+      this.until = newest(evidence);
+      if (toNow) extend(evidence, this.evidence); // by windows that came while the answer was on its way
       [this.evidence, this.series] = [evidence, series];
       this.problem.hidden = true;
     } catch (error) {
@@ -183,7 +190,7 @@ export class Courses {
 
   async #draw() {
     const range = this.#range();
-    if (!range || !this.evidence) return;
+    if (!range || !this.drawn) return;
     const series = this.series;
     const by = new Map(this.suspects.map((suspect) => [suspect.sensor, suspect]));
     const lines = this.lines().flatMap((sensor) => {
@@ -248,6 +255,29 @@ export class Courses {
     );
     void this.#load();
   }
+}
+
+/**
+ * When the last window is, in milliseconds.
+ * @param {{time: string[]}} evidence
+ */
+function newest({ time }) {
+  return time.length ? milliseconds(time[time.length - 1]) : -Infinity;
+}
+
+/**
+ * Put windows behind others, but for those that are no later; returns whether there were any.
+ * @param {Evidence} evidence
+ * @param {Omit<Evidence, "threshold">} more
+ */
+function extend(evidence, more) {
+  const last = newest(evidence);
+  const from = more.time.findIndex((time) => milliseconds(time) > last);
+  if (from < 0) return false;
+  evidence.time.push(...more.time.slice(from));
+  evidence.evidence.push(...more.evidence.slice(from));
+  evidence.state.push(...more.state.slice(from));
+  return true;
 }
 
 /** What the shapes of the chart mean. */

@@ -168,6 +168,10 @@ const WORDS = /** @type {Record<string, string>} */ ({
   moved: "constant moved",
   free: "own course",
   "new-normal": "new normal",
+  joined: "joined the alarm",
+  left: "left the alarm",
+  "no-data": "no data",
+  "data-back": "data back",
 });
 
 /**

@@ -59,7 +59,11 @@ class Page {
     this.people = h("div", {});
     this.similar = similarTable(plant);
     this.course = courseTable();
-    this.courses = new Courses(context, plant, { home: () => this.#home(), back: "Whole incident" });
+    this.courses = new Courses(context, plant, {
+      home: () => this.#home(),
+      live: () => this.incident !== null && overAt(this.incident) === null,
+      back: "Whole incident",
+    });
     const comment = async (/** @type {string} */ text) => {
       await context.api.post(plantPath(plant, "incidents", number, "comments"), { text });
       context.say("The comment is kept.");
@@ -96,9 +100,10 @@ class Page {
     const over = overAt(incident);
     const acknowledged = course.some((one) => one.event === "acknowledged") || (over === null && now.acknowledged);
     const named = course.findLast((one) => one.named.length > 0)?.named ?? alarm.named;
-    const shown = [alarm, over, acknowledged, named, incident.severity, incident.confidence];
+    const ever = everNamed(incident, over === null ? now.fault : null);
+    const shown = [alarm, over, acknowledged, named, ever, incident.severity, incident.confidence];
     once(this.head, shown, () =>
-      incidentHead(this.context, this.plant, incident, { acknowledged, named, drilled: now.drilled }),
+      incidentHead(this.context, this.plant, incident, { acknowledged, named, ever, drilled: now.drilled }),
     );
     const end = over ?? now.position ?? alarm.time;
     once(this.sets, [course, end], () =>
@@ -116,7 +121,7 @@ class Page {
     once(this.people, [comments, actions], () => peopleList(incident));
     const marks = [{ time: alarm.onset ?? alarm.time, text: "onset" }];
     if (over) marks.push({ time: over, text: "returned to normal" });
-    this.courses.update({ sensors: now.sensors, suspects: everNamed(incident), marks });
+    this.courses.update({ sensors: now.sensors, suspects: ever, marks });
   }
 
   /**
@@ -124,8 +129,7 @@ class Page {
    * @param {any} message
    */
   hear(topic, message) {
-    const goesOn = this.incident !== null && overAt(this.incident) === null;
-    if (topic === "window" && goesOn) this.courses.take(message);
+    if (topic === "window") this.courses.take(message);
     if (topic === "resync") this.courses.refresh();
   }
 

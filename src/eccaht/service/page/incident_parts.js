@@ -4,7 +4,7 @@
 import { acknowledge, callNormal } from "./actions.js";
 import { plantPath } from "./api.js";
 import { h } from "./dom.js";
-import { between, interval, listed, local, milliseconds, number, time, word } from "./format.js";
+import { between, interval, listed, local, milliseconds, time, word } from "./format.js";
 import { mark, severityBadge } from "./marks.js";
 import { link } from "./parts.js";
 import { confidenceText, HINDSIGHT, sentenceList } from "./sentences.js";
@@ -28,18 +28,19 @@ export function overAt(incident) {
  * @param {Context} context
  * @param {string} plant
  * @param {Incident} incident
- * @param {{acknowledged: boolean, named: string[], drilled: boolean}} now
+ * @param {{acknowledged: boolean, named: string[], ever: import("./types.js").Suspect[], drilled: boolean}} now
  */
-export function incidentHead(context, plant, incident, { acknowledged, named, drilled }) {
+export function incidentHead(context, plant, incident, { acknowledged, named, ever, drilled }) {
   const { alarm } = incident;
   const over = overAt(incident);
   const onset = alarm.onset ?? alarm.time;
   const may = context.may("operate") && over === null;
   const ended = over ? `returned to normal at ${time(over)} after ${between(onset, over)}. ` : "active. ";
-  const known = new Map(everNamed(incident).map((one) => [one.sensor, one]));
+  const joins = incident.course.filter((one) => one.event === "joined");
+  const joined = new Map(joins.flatMap((one) => one.sensors.map((sensor) => [sensor, one.time])));
   const wrong = named.map((sensor) => {
-    const { kind = null, size = null } = known.get(sensor) ?? {};
-    return { sensor, kind, size, since: onset, to: over };
+    const { kind = null, size = null } = ever.find((one) => one.sensor === sensor) ?? {};
+    return { sensor, kind, size, since: onset, to: over, joined: joined.get(sensor) };
   });
   const word = over
     ? h("span", { class: "mark" }, acknowledged ? "Returned to normal:" : "Returned to normal, not acknowledged:")
@@ -57,6 +58,7 @@ export function incidentHead(context, plant, incident, { acknowledged, named, dr
       "p",
       {},
       `Onset ${time(onset)}${interval(alarm.onset_interval)}, alarm raised at ${time(alarm.time)}, ${ended}`,
+      wrong.some((one) => one.size !== null) && `Sizes ${HINDSIGHT}. `,
       confidenceText(
         named,
         [
@@ -103,20 +105,22 @@ export function spans({ alarm, course }, end) {
 }
 
 /**
- * All sensors that ever belonged to the alarm, with what was last reported of each.
+ * All sensors that ever belonged to the alarm, with what all its windows say of each, or else what was last reported.
  * @param {Incident} incident
+ * @param {import("./types.js").Fault | null} fault the alarm as it is now, null if it is over
  * @returns {import("./types.js").Suspect[]}
  */
-export function everNamed({ alarm, course }) {
+export function everNamed({ alarm, course, suspects }, fault) {
   /** @type {Map<string, import("./types.js").Suspect>} */
   const found = new Map();
-  for (const { named, beliefs, kinds, sizes } of [alarm, ...course]) {
+  for (const { named, beliefs, kinds, sizes } of [alarm, ...course, ...(fault ? [fault] : [])]) {
     for (const [k, sensor] of named.entries()) {
       const known = found.get(sensor);
       if (known && kinds[k] === undefined) continue;
       found.set(sensor, { sensor, belief: beliefs[k] ?? null, kind: kinds[k] ?? null, size: sizes[k] ?? null });
     }
   }
+  for (const one of suspects) if (found.has(one.sensor)) found.set(one.sensor, one);
   return [...found.values()];
 }
 
@@ -158,7 +162,12 @@ export function similarTable(plant) {
         cell: (row) => h("a", { href: link(plant, row.number) }, time(row.time)),
         order: (row) => -row.number,
       },
-      { label: "Likeness", class: "number-cell", value: (row) => number(row.likeness), order: (row) => -row.likeness },
+      {
+        label: "Likeness",
+        class: "number-cell",
+        value: (row) => `${(100 * row.likeness).toFixed(0)} %`,
+        order: (row) => -row.likeness,
+      },
       { label: "Sensors in alarm", class: "rest-cell", value: (row) => listed(row.named) },
     ],
   });

@@ -65,18 +65,34 @@ export function plantState(plant) {
   return plant.windows === 0 && plant.state === "quiet" ? "waiting" : plant.state;
 }
 
+/**
+ * All states under which a plant counts: one in alarm may have no data besides.
+ * @param {{state: PlantState, no_data: string | null, windows: number}} plant
+ */
+export function plantStates(plant) {
+  const state = plantState(plant);
+  return state === "alarm" && plant.no_data !== null ? [state, /** @type {const} */ ("no data")] : [state];
+}
+
 /** The word of a plant or a sensor that no window says anything about yet. */
 export const WAITING = "waiting for data";
 
 /**
- * The mark of a plant, with the severity of its alarm.
+ * The marks of a plant, with the severity of its alarm.
  * @param {{
  *   state: PlantState, acknowledged: boolean, no_data: string | null, windows: number, severity: Severity | null
  * }} plant
  */
 export function plantMark(plant) {
-  const kind = plant.state === "alarm" && plant.acknowledged ? "acknowledged" : plantState(plant);
-  return h("span", { class: "marks" }, mark(kind, kind === "waiting" ? WAITING : undefined), plant.severity && severityBadge(plant.severity));
+  const [state, ...more] = plantStates(plant);
+  const kind = state === "alarm" && plant.acknowledged ? "acknowledged" : state;
+  return h(
+    "span",
+    { class: "marks" },
+    mark(kind, kind === "waiting" ? WAITING : undefined),
+    plant.severity && severityBadge(plant.severity),
+    more.map((other) => mark(other)),
+  );
 }
 
 /** @param {Severity} severity */

@@ -5,7 +5,7 @@ import { plantPath } from "./api.js";
 import { fill, h, throttled } from "./dom.js";
 import { fillFilters } from "./filters.js";
 import { evidenceText, listed, recent } from "./format.js";
-import { mark, plantMark, plantState, sparkline, WAITING } from "./marks.js";
+import { mark, plantMark, plantState, plantStates, sparkline, WAITING } from "./marks.js";
 import { errorPage, link, section, skeleton } from "./parts.js";
 import { Table } from "./table.js";
 
@@ -53,7 +53,8 @@ export function overview(root, context) {
     },
   });
   const shown = (/** @type {PlantRow} */ row) =>
-    (state === "" || plantState(row) === state) && [row.name, ...row.named].some((name) => name.toLowerCase().includes(text));
+    (state === "" || plantStates(row).some((one) => one === state)) &&
+    [row.name, ...row.named].some((name) => name.toLowerCase().includes(text));
   let laid = false;
   let left = false;
 
@@ -138,7 +139,12 @@ function columns({ board }) {
     return `${state}${SEVERE.indexOf(row.severity ?? "") + 1}${row.name}`;
   };
   return [
-    { label: "State", value: (row) => [plantState(row), row.acknowledged, row.severity], cell: plantMark, order: rank },
+    {
+      label: "State",
+      value: (row) => [plantStates(row), row.acknowledged, row.severity],
+      cell: plantMark,
+      order: rank,
+    },
     {
       label: "Plant",
       class: "name-cell",

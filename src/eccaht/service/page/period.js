@@ -43,12 +43,19 @@ export class Period {
 
   /** @returns {Range | null} what is written, null if an end is missing or they are in the wrong order */
   get value() {
+    this.to.setCustomValidity("");
     if (!this.from.value || !this.to.value) return null;
     const read = (/** @type {string} */ text) => (this.rows ? `row ${text}` : text);
     const range = /** @type {Range} */ ([read(this.from.value), read(this.to.value)]);
     const good = milliseconds(range[0]) < milliseconds(range[1]);
-    this.to.setCustomValidity(good ? "" : "The end must be after the start");
-    if (!good) this.to.reportValidity();
-    return good ? range : null;
+    if (good) return range;
+    this.to.setCustomValidity("The end must be after the start");
+    this.to.reportValidity();
+    return null;
+  }
+
+  /** What to do where there is no value. */
+  get problem() {
+    return `${this.to.validity.customError ? this.to.validationMessage : "Choose a period first"}.`;
   }
 }

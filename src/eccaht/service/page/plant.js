@@ -9,7 +9,7 @@ import { fill, h } from "./dom.js";
 import { viewLinks } from "./explore.js";
 import { counted, milliseconds, moment } from "./format.js";
 import { once, reason, section } from "./parts.js";
-import { alarmBox, plantHead, sourcesTable, suspectsTable } from "./plant_parts.js";
+import { alarmBox, noWindow, plantHead, sourcesTable, suspectsTable } from "./plant_parts.js";
 import { eventsTable, incidentsTable, Pages } from "./records.js";
 import { SensorList } from "./sensors.js";
 import { HINDSIGHT } from "./sentences.js";
@@ -80,7 +80,12 @@ class Page {
         return h("option", { value: seconds, selected: seconds === this.span }, `Last ${length}`);
       }),
     );
-    this.courses = new Courses(context, plant.name, { home: () => this.#home(), back: "Back to now", tools: spans });
+    this.courses = new Courses(context, plant.name, {
+      home: () => this.#home(),
+      live: () => true,
+      back: "Back to now",
+      tools: spans,
+    });
     this.head = h("div", { class: "plant-head" });
     this.alarm = h("div", {});
     const shelveOne = (/** @type {string} */ sensor) => shelve(context, this.plant, sensor);
@@ -133,7 +138,8 @@ class Page {
     this.plant = plant;
     fill(this.head, plantHead(plant));
     this.#showAlarm();
-    this.suspects.update(plant.suspects.filter((one) => (one.belief ?? 1) >= LISTED));
+    const suspects = plant.suspects.filter((one) => (one.belief ?? 1) >= LISTED);
+    this.suspects.update(suspects.map((one) => ({ ...one, shelved: one.sensor in plant.shelved })));
     this.sources.update(Object.entries(plant.sources).map(([name, source]) => ({ name, ...source })));
     this.list.load();
     const marks = plant.fault ? [{ time: plant.fault.onset, text: "onset" }] : [];
@@ -143,10 +149,12 @@ class Page {
 
   #showAlarm() {
     const { plant } = this;
-    const open = this.incidents.rows.find((row) => row.over === null)?.number ?? null;
-    void this.#lookBack(open);
+    const open = this.incidents.rows.find((row) => row.over === null) ?? null;
+    void this.#lookBack(open?.number ?? null);
+    this.list.explain({ joined: open?.joined ?? {}, waiting: plant.windows ? "" : noWindow(plant) });
     const { estimates } = this.hindsight;
-    const shown = [plant.fault, plant.acknowledged, plant.state, plant.severity, plant.still, open, estimates];
+    const { fault, acknowledged, state, severity, still } = plant;
+    const shown = [fault, acknowledged, state, severity, still, open?.number, open?.joined, estimates];
     once(this.alarm, shown, () => alarmBox(this.context, plant, open, estimates));
   }
 
@@ -188,7 +196,7 @@ class Page {
 
   /** @returns {[string, string] | null} */
   #home() {
-    const known = [this.plant.position, this.courses?.evidence?.time.at(-1) ?? null].filter((one) => one !== null);
+    const known = [this.plant.position, this.courses.evidence.time.at(-1) ?? null].filter((one) => one !== null);
     const newest = Math.max(...known.map((one) => milliseconds(one)));
     if (!Number.isFinite(newest)) return null;
     const stop = newest + windowLength(this.plant) * 1000;

@@ -18,7 +18,7 @@ import {
 } from "./format.js";
 import { bar, mark, plantMark, severityBadge } from "./marks.js";
 import { link } from "./parts.js";
-import { confidenceText, SEVERITY_RULE, sentenceList } from "./sentences.js";
+import { confidenceText, LAST, SEVERITY_RULE, sentenceList } from "./sentences.js";
 import { Table } from "./table.js";
 import { label } from "./units.js";
 
@@ -26,6 +26,7 @@ import { label } from "./units.js";
 /** @typedef {import("./types.js").Plant} Plant */
 /** @typedef {import("./types.js").Suspect} Suspect */
 /** @typedef {import("./types.js").Gap} Gap */
+/** @typedef {import("./types.js").IncidentRow} IncidentRow */
 /** @typedef {import("./types.js").SourceState & {name: string}} Source */
 
 /**
@@ -47,7 +48,7 @@ export function plantHead(plant) {
       "Last window",
       plant.position ? `${time(plant.position)}${plant.timezone ? ` ${plant.timezone}` : ""}` : "none yet",
     ],
-    ["Windows", `${plant.windows.toLocaleString("en")} of ${length}`],
+    ["Windows", plant.windows ? `${plant.windows.toLocaleString("en")} of ${length}` : noWindow(plant)],
     ["Sensors", String(plant.sensors.length)],
     ["Rows left out", left.join(", ") || "none"],
     ["Model", `${plant.model} (${plant.model_digest.slice(0, 8)})`],
@@ -65,15 +66,23 @@ export function plantHead(plant) {
 }
 
 /**
+ * Why nothing is known of a plant without a window; the last one before may be of another model.
+ * @param {Plant} plant
+ */
+export function noWindow(plant) {
+  return plant.position === null ? "none yet" : "none by this model yet";
+}
+
+/**
  * What is wrong now and what may be done about it.
  * @param {Context} context
  * @param {Plant} plant
- * @param {number | null} open the number of the alarm that is active
+ * @param {IncidentRow | null} open the alarm that is active
  * @param {import("./sentences.js").Estimate[]} hindsight by all windows of it so far
  */
 export function alarmBox(context, plant, open, hindsight) {
   const { fault, acknowledged, name, severity } = plant;
-  const wrong = wrongSensors(plant);
+  const wrong = wrongSensors(plant, open?.joined ?? {});
   if (!wrong.length) {
     if (plant.state !== "suspicious") return null;
     const text = "The last windows are unusual, but too little for an alarm at this false-alarm rate.";
@@ -95,9 +104,10 @@ export function alarmBox(context, plant, open, hindsight) {
         "p",
         {},
         `Onset ${time(fault.onset)}${interval(fault.onset_interval)}, alarm raised at ${time(fault.raised)}. `,
+        wrong.some((one) => one.size !== null) && `Sizes ${LAST}. `,
         confidenceText(
           fault.named,
-          [{ named: fault.named, confidence: fault.confidence, by: "by the last windows" }, ...hindsight],
+          [{ named: fault.named, confidence: fault.confidence, by: LAST }, ...hindsight],
           plant.drilled,
         ),
       ),
@@ -118,7 +128,7 @@ export function alarmBox(context, plant, open, hindsight) {
       may &&
         fault &&
         h("button", { type: "button", click: () => callNormal(context, name, fault.named) }, "New normal"),
-      open !== null && h("a", { class: "button", href: link(name, open) }, "Open the incident"),
+      open && h("a", { class: "button", href: link(name, open.number) }, "Open the incident"),
       !may && h("span", { class: "faint" }, "You may look only: actions need a token with the scope operate."),
     ),
   );
@@ -127,32 +137,37 @@ export function alarmBox(context, plant, open, hindsight) {
 /**
  * The sensors in alarm: those that the evidence names, and those that deliver no signal of use.
  * @param {Plant} plant
+ * @param {Record<string, string>} joined
  * @returns {import("./sentences.js").Wrong[]}
  */
-function wrongSensors({ fault, still, still_since }) {
+function wrongSensors({ fault, still, still_since }, joined) {
   const kinds = /** @type {(keyof typeof still)[]} */ (["silent", "stuck", "range"]);
   const standing = new Map(kinds.flatMap((kind) => still[kind].map((sensor) => [sensor, kind])));
   const named = (fault?.named ?? []).map((sensor, k) => {
     const kind = standing.get(sensor) ?? fault?.kinds[k] ?? null;
-    return { sensor, kind, size: fault?.sizes[k] ?? null, since: fault?.onset ?? null };
+    return { sensor, kind, size: fault?.sizes[k] ?? null, since: fault?.onset ?? null, joined: joined[sensor] };
   });
   const others = [...standing].filter(([sensor]) => !fault?.named.includes(sensor));
   return [...named, ...others.map(([sensor, kind]) => ({ sensor, kind, size: null, since: still_since[sensor] }))];
 }
 
+/** @typedef {Suspect & {shelved: boolean}} Listed */
+
 /**
  * @param {boolean} may whether there is a button to shelve
- * @param {(sensor: string) => void} shelved
- * @returns {Table<Suspect>}
+ * @param {(sensor: string) => void} shelve
+ * @returns {Table<Listed>}
  */
-export function suspectsTable(may, shelved) {
-  const button = (/** @type {Suspect} */ { sensor }) =>
-    h(
-      "button",
-      { type: "button", class: "small", "aria-label": `Shelve ${label(sensor)}`, click: () => shelved(sensor) },
-      "Shelve",
-    );
-  /** @type {import("./table.js").Column<Suspect>[]} */
+export function suspectsTable(may, shelve) {
+  const action = (/** @type {Listed} */ { sensor, shelved }) =>
+    shelved
+      ? mark("shelved")
+      : h(
+          "button",
+          { type: "button", class: "small", "aria-label": `Shelve ${label(sensor)}`, click: () => shelve(sensor) },
+          "Shelve",
+        );
+  /** @type {import("./table.js").Column<Listed>[]} */
   const columns = [
     { label: "Sensor", class: "rest-cell short", value: (row) => label(row.sensor), order: (row) => row.sensor },
     {
@@ -174,7 +189,7 @@ export function suspectsTable(may, shelved) {
       order: (row) => -Math.abs(row.size ?? 0),
       bare: (row) => row.size === null,
     },
-    { label: "Action", class: "action-cell", value: () => 0, cell: button },
+    { label: "Action", class: "action-cell", value: (row) => row.shelved, cell: action },
   ];
   return new Table({
     caption: "Suspects",

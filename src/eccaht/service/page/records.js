@@ -94,6 +94,12 @@ export function incidentsTable(plant) {
         class: "time-cell",
       },
       {
+        label: "Onset",
+        class: "time-cell",
+        value: (row) => time(row.onset ?? row.time),
+        order: (row) => row.onset ?? row.time,
+      },
+      {
         label: "State",
         class: "time-cell",
         value: (row) => [row.over, row.acknowledged],
@@ -116,7 +122,7 @@ export function incidentsTable(plant) {
         order: (row) => row.named.join(),
       },
       {
-        label: "Confidence",
+        label: "Confidence when named",
         class: "number-cell",
         value: (row) => probability(row.confidence),
         order: (row) => -(row.confidence ?? 0),

@@ -103,8 +103,8 @@ class Page {
         h(
           "p",
           {},
-          "A new model is fitted to the stored windows of a period of normal operation. Both models are then tried on ",
-          "the same drilled faults. The plant is watched by its present model until you switch.",
+          "A new model is fitted to the stored windows of a period of normal operation, at least 100. Both models are ",
+          "then tried on the same drilled faults. The plant is watched by its present model until you switch.",
         ),
         h("div", { class: "tools" }, this.period.element, this.#look()),
         this.stored,
@@ -128,7 +128,7 @@ class Page {
 
   async #begin() {
     const range = this.period.value;
-    if (!range) return this.context.say("Choose a period first.");
+    if (!range) return this.context.say(this.period.problem);
     const [start, stop] = range;
     await this.#post("", { start, stop, drills: Number(this.drills.value), keep_alarms: this.keep.checked });
   }

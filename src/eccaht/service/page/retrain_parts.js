@@ -19,6 +19,7 @@ import { counted, listed, number, probability, time } from "./format.js";
  * @property {number} false_alarms
  * @property {number} expected
  * @property {number} in_alarm
+ * @property {string | null} default_rate of false alarms, where the plant has none of its own
  *
  * @typedef {{better: "new" | "old" | "neither", old: Side, new: Side, seen: boolean}} Models
  * @typedef {Models & {left_out: {sensor: string, reason: string}[]}} Found
@@ -71,6 +72,7 @@ export function comparison(now, found) {
       (side) => `${side.false_alarms} (${number(side.expected)} expected)`,
     ],
     ["Time in alarm without a fault", (side) => probability(side.in_alarm)],
+    ["Default false-alarm rate", (side) => side.default_rate ?? "–"],
   ]);
   const head = ["", "Present model", "New model"].map((text) => h("th", { scope: "col" }, text));
   return h(
@@ -115,14 +117,15 @@ function* cautions(found) {
 }
 
 /**
- * From how many windows a model is learned.
+ * From how many windows a model is learned, and of which period.
  * @param {Retraining} now
  */
-export function learned({ windows, left_out }) {
+export function learned({ windows, left_out, start, stop }) {
   if (!windows && !Object.values(left_out).some(Boolean)) return "";
   const parts = Object.entries(left_out).filter(([, many]) => many > 0);
   const without = parts.map(([why, many]) => `${many.toLocaleString("en")} ${LEFT_OUT[why] ?? why}`).join(", ");
-  return `Learned from ${counted(windows, "window")}${without ? `; left out: ${without}` : ""}.`;
+  const period = start && stop ? ` from ${time(start)} to ${time(stop)}` : "";
+  return `Learned from ${counted(windows, "window")}${period}${without ? `; left out: ${without}` : ""}.`;
 }
 
 /**

@@ -7,7 +7,7 @@ import { fillFilters } from "./filters.js";
 import { number, recent, time } from "./format.js";
 import { mark, trend, WAITING } from "./marks.js";
 import { reason } from "./parts.js";
-import { clock, deviation } from "./sentences.js";
+import { predicate } from "./sentences.js";
 import { Table } from "./table.js";
 import { label, withUnit } from "./units.js";
 
@@ -39,10 +39,11 @@ export class SensorList {
     this.rows = [];
     this.state = "";
     this.text = "";
+    this.about = { joined: /** @type {Record<string, string>} */ ({}), waiting: "" };
     this.table = new Table({
       caption: "Sensors",
       key: (/** @type {Sensor} */ row) => row.sensor,
-      columns: columns(actions, context.may("operate")),
+      columns: columns(actions, context.may("operate"), (row) => this.#remark(row)),
       empty: h("p", {}, "No sensor matches."),
       sorted: 0,
       most: AT_FIRST,
@@ -65,6 +66,27 @@ export class SensorList {
 
   close() {
     this.load.stop();
+  }
+
+  /**
+   * What else the plant says of its sensors: when they joined the alarm, and why there is no window.
+   * @param {{joined: Record<string, string>, waiting: string}} about
+   */
+  explain(about) {
+    this.about = about;
+    this.#show();
+  }
+
+  /**
+   * What is wrong with a sensor and since when, until when it is shelved, or why nothing is known of it.
+   * @param {Sensor} row
+   */
+  #remark(row) {
+    const { joined, waiting } = this.about;
+    if (row.state === "shelved") return `until ${time(row.until)}`;
+    if (row.state === "waiting") return waiting && `windows: ${waiting}`;
+    if (row.since === null) return "";
+    return predicate(row.state === "alarm" ? { ...row, joined: joined[row.sensor] } : row);
   }
 
   async #load() {
@@ -100,9 +122,10 @@ export class SensorList {
 /**
  * @param {Record<"draw" | "shelve" | "unshelve", (sensor: string) => void>} actions
  * @param {boolean} may whether there are buttons to shelve
+ * @param {(row: Sensor) => string} remark
  * @returns {import("./table.js").Column<Sensor>[]}
  */
-function columns({ draw, shelve, unshelve }, may) {
+function columns({ draw, shelve, unshelve }, may, remark) {
   const rank = (/** @type {Sensor} */ row) => STATES.findIndex(([kind]) => kind === row.state);
   /** @type {import("./table.js").Column<Sensor>[]} */
   const found = [
@@ -142,7 +165,7 @@ function columns({ draw, shelve, unshelve }, may) {
       class: "rest-cell",
       value: remark,
       order: (row) => row.since ?? row.until ?? "~", // those without come last
-      bare: (row) => row.state === "normal" || row.state === "waiting",
+      bare: (row) => !remark(row),
     },
   ];
   const action = (/** @type {Sensor} */ { sensor, state }) =>
@@ -150,15 +173,6 @@ function columns({ draw, shelve, unshelve }, may) {
   return may
     ? [...found, { label: "Action", class: "action-cell", value: (row) => row.state === "shelved", cell: action }]
     : found;
-}
-
-/**
- * What is wrong with a sensor and since when, or until when it is shelved.
- * @param {Sensor} row
- */
-function remark(row) {
-  if (row.state === "shelved") return `until ${time(row.until)}`;
-  return row.since === null ? "" : `${deviation(row)}, since ${clock(row.since)}`;
 }
 
 /**

@@ -13,6 +13,7 @@ import { label, withUnit } from "./units.js";
  * @property {number | null} size
  * @property {string | null} since
  * @property {string | null} [to] when it returned to normal
+ * @property {string} [joined] when it joined an alarm that began without it
  */
 
 const PREDICTED = "the other sensors predict";
@@ -32,7 +33,7 @@ const WITHOUT_SIZE = {
  * What a sensor does: reads 2.6 °C lower than the other sensors predict.
  * @param {Wrong} wrong
  */
-export function deviation({ sensor, kind, size }) {
+function deviation({ sensor, kind, size }) {
   if (size === null || kind === null || (kind in WITHOUT_SIZE && kind !== "noise"))
     return WITHOUT_SIZE[kind ?? ""] ?? `differs from what ${PREDICTED}`;
   const much = withUnit(number(Math.abs(size)), sensor);
@@ -42,14 +43,16 @@ export function deviation({ sensor, kind, size }) {
 }
 
 /**
- * A sentence without its full stop: TT-301 reads 2.6 lower than the other sensors predict, since 13:15.
+ * A sentence without its full stop and subject: reads 2.6 lower than the other sensors predict, since 13:15.
  * @param {Wrong} wrong
  */
-function sentence(wrong) {
-  if (wrong.since === null) return `${label(wrong.sensor)} ${deviation(wrong)}`;
-  if (!wrong.to) return `${label(wrong.sensor)} ${deviation(wrong)}, since ${clock(wrong.since)}`;
+export function predicate(wrong) {
+  const from = wrong.joined ?? wrong.since;
+  if (from === null) return deviation(wrong);
+  const since = wrong.joined ? "in the alarm " : "";
+  if (!wrong.to) return `${deviation(wrong)}, ${since}since ${clock(from)}`;
   const was = deviation(wrong).replaceAll(/\b[a-z]+\b/g, (verb) => PAST.get(verb) ?? verb);
-  return `${label(wrong.sensor)} ${was}, from ${clock(wrong.since)} to ${clock(wrong.to)}`;
+  return `${was}, ${since}from ${clock(from)} to ${clock(wrong.to)}`;
 }
 
 /** The verbs of deviations in the past. */
@@ -77,7 +80,7 @@ export function sentenceList(wrong) {
   return h(
     "ul",
     { class: "sentences" },
-    wrong.slice(0, MOST).map((one) => h("li", {}, `${sentence(one)}.`)),
+    wrong.slice(0, MOST).map((one) => h("li", {}, `${label(one.sensor)} ${predicate(one)}.`)),
     rest.length > 0 && h("li", {}, `Also in alarm: ${listed(rest, 12)}.`),
   );
 }
@@ -86,7 +89,7 @@ export function sentenceList(wrong) {
  * A time in a sentence: full minutes have no seconds.
  * @param {string} text
  */
-export function clock(text) {
+function clock(text) {
   return recent(text).replace(/(\d\d:\d\d):00$/, "$1");
 }
 
@@ -116,6 +119,9 @@ export function confidenceText(named, estimates, drilled) {
     ? "Confidence: not estimated, since drills had too few alarms of this kind."
     : "Confidence: not estimated, since the model was not drilled.";
 }
+
+/** By what the alarm is known that goes on: its sensors are named anew every few windows. */
+export const LAST = "by the last windows";
 
 /** By what an estimate was made that looks at the whole incident. */
 export const HINDSIGHT = "by all windows of the incident";

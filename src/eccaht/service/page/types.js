@@ -108,6 +108,7 @@
  * @property {string | null} onset
  * @property {string | null} over
  * @property {string[]} named
+ * @property {Record<string, string>} joined when those of them joined that the alarm did not begin with
  * @property {number | null} confidence
  * @property {boolean} acknowledged
  *
@@ -121,6 +122,7 @@
  * @property {Severity} severity
  * @property {string[]} hindsight the sensors that all its windows name
  * @property {number | null} confidence in exactly these
+ * @property {Suspect[]} suspects what all its windows say of each of them
  * @property {string[]} why
  * @property {Similar[]} similar
  * @property {Comment[]} comments

@@ -20,10 +20,13 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import microseconds
 from eccaht.base.presentation.text import listed
 from eccaht.plants import Answer, Model, Windows, investigate_incident, parse_model
-from eccaht.plants.incident.describe import SHOWN_BEFORE, Predictions
+from eccaht.plants.incident.alarms import HOLD
+from eccaht.plants.incident.answer import Suspect
+from eccaht.plants.incident.describe import SHOWN_BEFORE, SPREADS, Predictions
 from eccaht.plants.incident.naming import LONGEST
 from eccaht.plants.incident.words import confidence, reasons
-from eccaht.service.runtime.views import PlantView, action_document, moment, severity, stamp
+from eccaht.plants.model.residuals import SHORT
+from eccaht.service.runtime.views import PlantView, action_document, finite, moment, severity, stamp
 from eccaht.service.store import history
 from eccaht.service.store.history import Past, Span
 
@@ -168,9 +171,11 @@ def incident_rows(
     for event in sorted(later, key=lambda event: int(event["number"])):
         if event["event"] == "alarm":
             kept = {name: event[name] for name in ("number", "time", "onset", "named", "confidence")}
-            found.append({**kept, "over": None, "acknowledged": False})
+            found.append({**kept, "joined": {}, "over": None, "acknowledged": False})
         elif found and event["event"] in ("joined", "left"):  # the set that is in alarm now, and the confidence in it
             found[-1] |= {name: event[name] for name in ("named", "confidence")}
+            if event["event"] == "joined":
+                found[-1]["joined"] |= dict.fromkeys(event["sensors"], event["time"])
         elif found and event["event"] == "over":
             found[-1]["over"] = found[-1]["over"] or event["time"]
         elif found and event["event"] == "acknowledged":
@@ -192,16 +197,13 @@ def incident_document(connection: sa.Connection, view: PlantView, number: int) -
     end = _end(course, times)
     done, _ = history.actions(connection, view.name, None, _ACTIONS)
     numbers = {number, *(event["number"] for event in course)}
-    why, hindsight, confidence = _why(connection, view, alarm, at, end)
     ever = {name for event in (alarm, *course) for name in event["named"]}
     peak = history.peak(connection, view.name, at, end)
     return {
         "alarm": alarm,
         "course": course,
         "severity": severity(len(ever), peak),
-        "hindsight": hindsight,
-        "confidence": confidence,
-        "why": why,
+        **_why(connection, view, alarm, at, end),
         "similar": list(_similar(connection, view.name, alarm)),
         "comments": [
             {"at": moment(row["at"]), "who": row["who"], "text": row["text"]}
@@ -226,7 +228,7 @@ def report(connection: sa.Connection, view: PlantView, number: int) -> str:
 
 
 def ledger(connection: sa.Connection, view: PlantView, number: int) -> str:
-    """Everything that was reported and done about an incident, one document of JSON a line."""
+    """The events of an incident and the comments on it, one document of JSON a line."""
     alarm, _ = alarm_of(connection, view.name, number)
     course, _ = history.course(connection, view.name, number)
     lines: list[dict[str, Any]] = [alarm, *course]
@@ -240,21 +242,30 @@ def _end(course: list[dict[str, Any]], times: list[int]) -> int | None:
     return next((time for event, time in zip(course, times, strict=True) if event["event"] == "over"), None)
 
 
-def _why(
-    connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None
-) -> tuple[list[str], list[str], float | None]:
-    """The reasons for an alarm, the set that is named with hindsight, and the confidence in it."""
+def _why(connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None) -> dict[str, Any]:
+    """The reasons for an alarm, the set that is named with hindsight, the confidence in it, and each of its sensors."""
     try:
         answer, model, _ = _answer(connection, view, alarm, at, end)
     except LookupError as error:
-        return [f"{error}."], [], None
+        return {"why": [f"{error}."], "hindsight": [], "confidence": None, "suspects": []}
     lines = list(reasons(answer, model.clock))
     if set(answer.named) != set(alarm["named"]):
         named = listed(answer.named) or "nothing"
         lines.append(f"With hindsight {named} would be named; the alarm named {listed(alarm['named'])}.")
     lines += [confidence(answer)] if answer.confidence is not None else []  # else the alarm's own stands alone
     lines += [*(f"Caution: {text}" for text in answer.cautions)]
-    return lines, list(answer.named), answer.confidence
+    return {
+        "why": lines,
+        "hindsight": list(answer.named),
+        "confidence": answer.confidence,
+        "suspects": [_suspect(one) for one in answer.sensors if one.named],
+    }
+
+
+def _suspect(found: Suspect) -> dict[str, Any]:
+    """A sensor as the reasons have it: its size is the mean deviation from what the others predict, or the spread."""
+    size = found.size_raw if found.kind in SPREADS else found.reason.read - found.reason.expected
+    return {"sensor": found.sensor, "belief": found.belief, "kind": found.kind, "size": finite(size)}
 
 
 def _answer(
@@ -272,7 +283,8 @@ def _answer(
     step = round(model.seconds * 1e6)
     assert model.normal is not None
     assert model.normal.local is not None
-    stop = min(end if end is not None else 1 << 62, onset + LONGEST * step, at + LONGEST * step)
+    ended = 1 << 62 if end is None else end - (HOLD + SHORT - 2) * step  # an alarm outlasts its fault by so much
+    stop = min(ended, onset + LONGEST * step, at + LONGEST * step)
     span = Span(onset - (SHOWN_BEFORE + int(model.normal.local.width)) * step, max(stop, at + step))
     past, _ = history.past(connection, view.name, era, span, len(model.names), 10 * LONGEST)
     first = int(np.searchsorted(past.starts, onset))

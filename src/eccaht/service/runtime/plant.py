@@ -164,6 +164,8 @@ class LivePlant:
 
     def _listen(self, step: StoredStep) -> None:
         """Report that rows no longer come, or come again, if that is new."""
+        self.hearing.last = self._last_row()
+        self.hearing.senders = "the sources" if self.options.sources else "what sends them"
         if not self.hearing.listen(self.counts["waiting"]):
             return
         time = self.session.position
@@ -171,6 +173,11 @@ class LivePlant:
             time = np.datetime64(now() if self.clock.row_interval is None else 0, "us")
         step.add(self.session.report(*self.hearing.news, time, self.clock), time)
         step.checkpoint = self.checkpoint()  # windows, which are taken again after a restart, do not show it
+
+    def _last_row(self) -> str:
+        """When the newest row was, for people; no row from the future counts."""
+        newest = self.buffer.position if self.buffer.horizon.time is None else self.buffer.horizon.time
+        return "the service started watching it" if newest is None else self.clock.show(np.datetime64(newest, "us"))
 
     def order(self, text: str) -> StoredStep:
         """Obey an operator; the state is a checkpoint at once."""

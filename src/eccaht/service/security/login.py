@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from eccaht.service.security import sessions
 from eccaht.service.security.fence import Fence, Rates, network, retry_after
-from eccaht.service.security.guard import Caller, Guard, audit, find, require
+from eccaht.service.security.guard import Caller, Guard, allows, audit, find, require
 from eccaht.service.security.settings import Security
 from eccaht.service.store.store import Store, now
 
@@ -47,12 +47,14 @@ def log_in(credentials: Credentials, request: Request, response: Response) -> Me
     seconds = guard.wrong_logins.take(network(address)) if token is None else 0.0
     if seconds:
         raise HTTPException(429, "too many wrong logins: wait and try again", retry_after(seconds))
+    reads = token is not None and allows(token.scopes, "read")
     with guard.store.begin() as connection:
         who = "nobody" if token is None else token.name
-        action = "login refused" if token is None else "login"
-        audit(connection, who, action, {"address": address}, at=moment)
+        audit(connection, who, "login" if reads else "login refused", {"address": address}, at=moment)
     if token is None:
         raise HTTPException(401, "this token is not valid: it is mistyped, expired, revoked or of another store")
+    if not reads:
+        raise HTTPException(403, "this token may only send rows; the page needs the scope read")
     cookie = guard.signer.issue(token.id, moment)
     _set(response, request, cookie, guard.signer.lifetime)
     return Me(name=token.name, scopes=list(token.scopes), by="login", csrf=guard.signer.csrf(cookie))

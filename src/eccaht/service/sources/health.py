@@ -34,7 +34,7 @@ class Health:
     """The state of one source, reported for each of its plants.
 
     connecting: a try is under way. running: connected. waiting: connected, but held back, because the service is busy
-    or cannot store. broken: the last try failed, another one follows.
+    or cannot store; or for a file that is not there yet. broken: the last try failed, another one follows.
     counts: payloads and rows that were left out, by the reason.
     """
 
@@ -70,6 +70,8 @@ class Health:
             self._gaps.setdefault(target.name, Gaps(target.clock, target.seconds)).add(times)
         if self.state == "waiting":
             self.running()
+        if taken.unknown:
+            self.count("deliveries with unknown sensors", taken.unknown[-1][:80])
         self._report_soon()
 
     def count(self, kind: str, why: str = "") -> None:

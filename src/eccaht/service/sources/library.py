@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -26,7 +27,8 @@ class SourceFeed(Feed):
 
     opened: makes the source anew for every try; its argument takes notes for the user. A source that waits for rows
     must have `end`, which makes it stop. overlap: after a restart, rows so many seconds older than the last one that
-    was submitted are left out; those in between are known by their times.
+    was submitted are left out; those in between are known by their times. file: must be there first, which is looked
+    for every `poll` seconds.
     """
 
     def __init__(
@@ -38,14 +40,20 @@ class SourceFeed(Feed):
         *,
         where: str,
         overlap: float = 300.0,
+        file: Path | None = None,
+        poll: float = 1.0,
     ) -> None:
         super().__init__(name, sink, [target.name], where)
+        self._file, self._poll = file, poll
         self._opened, self._target, self._positions = opened, target, positions_of(sink, name)
         self._overlap = np.timedelta64(round(overlap * 1e6), "us")
         self._saved = -np.inf
         self._place: np.datetime64 | None = None  # the latest time that was submitted
 
     async def connect(self) -> None:
+        while self._file is not None and not await asyncio.to_thread(self._file.exists):
+            self.health.waiting(f"no file at {self._file} yet")
+            await asyncio.sleep(self._poll)
         document, again = await self._positions.position(self._target.name, self.name), True
         self._place = None if document is None else np.datetime64(int(document["time"]), "us")
         loop, thread = asyncio.get_running_loop(), OneThread(f"source-{self.name}")
@@ -116,4 +124,13 @@ def file_feed(name: str, settings: FileSettings, target: Target, sink: Sink) -> 
     def opened(note: Note) -> GrowingFile:
         return GrowingFile(settings.path, expected, missing=settings.missing, poll=settings.poll, note=note)
 
-    return SourceFeed(name, opened, target, sink, where=str(settings.path), overlap=settings.overlap)
+    return SourceFeed(
+        name,
+        opened,
+        target,
+        sink,
+        where=str(settings.path),
+        overlap=settings.overlap,
+        file=settings.path,
+        poll=settings.poll,
+    )

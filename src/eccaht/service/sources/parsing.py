@@ -51,6 +51,10 @@ class BadPayload(ValueError):
     """A payload that holds no readings, with the reason in one line."""
 
 
+class TooLarge(BadPayload):
+    """A payload, or the body of a request, that holds more than it may."""
+
+
 class SensorReading(NamedTuple):
     """One value of one sensor; time in microseconds on the clock of the plant, NaN where there is no good value."""
 
@@ -69,9 +73,9 @@ class Most(NamedTuple):
     def check(self, rows: int, columns: int = 1) -> None:
         """Refuse more, before it is read."""
         if rows > self.rows:
-            raise ValueError(f"there are {rows} rows, more than {self.rows} at once: send less at a time")
+            raise TooLarge(f"there are {rows} rows, more than {self.rows} at once: send less at a time")
         if columns > _COLUMNS or rows * columns > self.cells:
-            raise ValueError(f"{rows} rows of {columns} sensors are too much at once: send less at a time")
+            raise TooLarge(f"{rows} rows of {columns} sensors are too much at once: send less at a time")
 
 
 MESSAGE = Most(LARGEST_PAYLOAD, MOST_READINGS, MOST_READINGS)  # of a broker
@@ -122,7 +126,7 @@ class Payloads:
             for reading in self._json(payload, sensor, arrived):
                 found.append(reading)
                 if len(found) > self.most.cells:
-                    raise BadPayload(f"the payload holds more than {self.most.cells} readings")
+                    raise TooLarge(f"the payload holds more than {self.most.cells} readings")
             return found
 
     async def read_beside(
@@ -149,13 +153,21 @@ class Payloads:
         return found == "good" or (found == "uncertain" and self.how.uncertain == "good")
 
     def number(self, value: Any, sensor: str) -> float:
-        """A value as a float: NaN where there is none; a status is its place among the levels of its sensor."""
+        """A value as a float: NaN where there is none; a status is its place among the levels of its sensor.
+
+        What is no value is an error, unless the model does not have the sensor.
+        """
         levels = self.expected.levels
-        return level_of(value, levels[sensor]) if sensor in levels else number_of(value)
+        try:
+            return level_of(value, levels[sensor]) if sensor in levels else number_of(value)
+        except ValueError:
+            if sensor in self.expected.names:
+                raise
+            return math.nan
 
     def _check_size(self, payload: bytes) -> None:
         if len(payload) > self.most.bytes:
-            raise BadPayload(f"the payload has {len(payload)} bytes, more than {self.most.bytes}")
+            raise TooLarge(f"the payload has {len(payload)} bytes, more than {self.most.bytes}")
 
     # -- JSON -----------------------------------------------------------------------------------------
 
@@ -221,9 +233,9 @@ class Payloads:
         return checked_name(self.names.get(name, name))
 
     def _value(self, document: dict[str, Any], sensor: str) -> float:
-        if self.how.value_key not in document:
+        if self.how.value_key not in document and sensor in self.expected.names:
             raise BadPayload(f"the object of {sensor!r:.40} has no {self.how.value_key!r}")
-        value = self.number(document[self.how.value_key], sensor)
+        value = self.number(document.get(self.how.value_key), sensor)
         return value if self._counts(document) else math.nan
 
     def _counts(self, document: dict[str, Any]) -> bool:
@@ -266,7 +278,13 @@ class Payloads:
         if self.moments.clock.row_interval is not None and not named:
             raise ValueError(f"the rows of this model are counted: number them in a column {self.how.time_key!r}")
         as_before = before and all(before)
-        return TimeRule((self.how.time_key,)) if named and not as_before else chunk.time_rule
+        if named and not as_before:
+            return TimeRule((self.how.time_key,))
+        try:
+            return chunk.time_rule
+        except ValueError:  # which names options of commands
+            key = self.how.time_key
+            raise ValueError(f"no column of times: call it {key!r}, or name it by time_key (?time_key=NAME)") from None
 
 
 @contextmanager
@@ -276,6 +294,8 @@ def _explained() -> Iterator[None]:
         yield
     except RecursionError:
         raise BadPayload("the payload is nested too deeply") from None
+    except TooLarge:
+        raise
     except (ValueError, OverflowError) as error:
         raise BadPayload(" ".join(str(error).split())[:_LONGEST_REASON]) from None
 

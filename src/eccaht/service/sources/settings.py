@@ -25,7 +25,7 @@ from pydantic import (
 
 from eccaht.base.clock import as_zone
 from eccaht.service.hiding import HIDDEN, HOSTS, SecretUrl, shown_hosts, shown_url
-from eccaht.service.parts import Part, Port, Seconds
+from eccaht.service.parts import Part, Port, Seconds, faults_of
 from eccaht.service.rows import Codes, Unit
 
 Show = Callable[[Any], Any]
@@ -297,12 +297,11 @@ def read_settings(document: Mapping[str, Any], name: str) -> AnySettings:
     try:
         return _ANY.validate_python(dict(document))
     except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"].startswith("union_tag"):
+        if error.errors()[0]["type"].startswith("union_tag"):
             *others, last = map(repr, _BY_KIND)
             raise ValueError(f"source {name!r}: kind must be {', '.join(others)} or {last}") from None
-        place = ".".join(map(str, first["loc"][1:]))
-        raise ValueError(f"source {name!r}: setting {place}: {first['msg']}") from None
+        faults = faults_of(error, _BY_KIND[document["kind"]], skip=1)  # skip: the kind
+        raise ValueError(f"source {name!r}: {'; '.join(faults)}") from None
 
 
 def _refuse_hidden(document: Mapping[str, Any], name: str) -> None:

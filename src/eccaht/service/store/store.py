@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,8 +67,8 @@ class Store:
 
     @property
     def shown(self) -> str:
-        """Its URL without secrets."""
-        return str(self._secret)
+        """Its URL without secrets, that of a file with the whole path."""
+        return f"sqlite:///{Path(str(self.url.database)).absolute()}" if self.is_sqlite else str(self._secret)
 
     def error_line(self, error: sa.exc.DBAPIError) -> str:
         """What the database says is wrong, in one line without secrets."""
