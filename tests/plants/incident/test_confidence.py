@@ -141,6 +141,7 @@ def test_a_clear_fault_on_a_good_plant_has_a_confident_answer() -> None:
     assert np.median(confidences) > 0.9
 
 
+@pytest.mark.slow
 def test_what_is_counted_as_sure_is_held_out_and_holds() -> None:
     found, trials = drilled(12, 1500, 0)
     sure, wrong = found.counts.sure
