@@ -125,6 +125,8 @@ def test_drills_of_calibrate_are_kept_and_can_be_drawn(model: eccaht.Model, plan
         model.drill(runs=5)
     with pytest.raises(ValueError, match=r"must end in \.png"):
         drills.plot(plant / "drills.doc")
+    drills.plot(plant / "drills.jpg")
+    assert (plant / "drills.jpg").read_bytes().startswith(b"\xff\xd8")
 
 
 # -- the shell means the same ---------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def save_picture(figure: Figure, path: Path) -> Path:
     """Write one picture, in the format that its name ends in."""
     suffix = path.suffix[1:]
     with figure_style(), replacing(path) as file:
-        figure.savefig(file, format=suffix, metadata=_METADATA.get(suffix, {}))
+        figure.savefig(file, format=suffix, metadata=_METADATA.get(suffix))
     return path
 
 
