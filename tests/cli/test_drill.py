@@ -105,7 +105,7 @@ def test_files_are_written(plant: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert kept(load_model(plant / "plain.model")) is None
     drilled = kept(load_model(out))
     assert drilled is not None
-    assert drilled.counts.line(60.0) == said["line"]
+    assert drilled.counts.line(60.0, "these data") == said["line"]
     assert "Saved" in printed(capsys, out, "--plot", plot)
 
 

@@ -114,3 +114,15 @@ def test_an_answer_hints_at_what_it_has(guess: str, meant: str) -> None:
     with pytest.raises(AttributeError, match=f"an answer has no {guess}.*{meant}"):
         getattr(answer_of(), guess)
     assert answer_of().text.startswith("3 of 24 sensors are wrong")
+
+
+def test_drills_say_where_their_faults_were_put_and_that_data_are_not_quiet(history: pd.DataFrame) -> None:
+    model = eccaht.calibrate(history, drills=40, progress=False)
+    assert model.drill().line.startswith("On your own history: ")
+    new = readings(300, 1, "2024-02-01")
+    quiet = model.drill(new, runs=20, progress=False)
+    assert quiet.line.startswith("On these data: ")
+    assert quiet.to_dict()["line"] == quiet.line
+    new.iloc[100:, 1] += 9.0
+    assert any("drill on a time when nothing was wrong" in note for note in model.drill(new, runs=20).notes)
+    assert not any("drill on a time" in note for note in quiet.notes)

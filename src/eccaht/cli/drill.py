@@ -80,7 +80,7 @@ def drill(
 
 def _print(drills: Drills, *, watch: bool) -> None:
     counts = drills.counts
-    typer.echo("\n".join([*counts.sentences(drills.seconds), ""]))
+    typer.echo("\n".join([*drills.sentences, ""]))
     show_lines([(*HEADINGS, AT_ALARM) if watch else HEADINGS, *rows(counts, at_alarm=watch)])
     typer.echo("")
     for line in (*_remarks(counts, drills.seconds), *_listed(counts, drills.windows)):

@@ -17,7 +17,7 @@ from eccaht.base.arrays import as_count
 from eccaht.base.presentation.text import counted, listed, percent
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.incident.comparison import Better, Comparison
-from eccaht.plants.incident.counts import Counts
+from eccaht.plants.incident.counts import MOST_IN_ALARM, Counts
 from eccaht.plants.incident.describe import gaps_before
 from eccaht.plants.incident.drill import ALPHA, RUNS, drill_history, drilled_of, keeping
 from eccaht.plants.incident.investigate import investigate_incident, usual_rate
@@ -108,7 +108,6 @@ _VERDICTS: dict[Better, str] = {
     "neither": "Neither model is better by more than chance.",
 }
 _BETTER_BUT_POOR = "The new model does better than the old one, by more than chance, but not well enough to rely on."
-_MOST_IN_ALARM = 0.2  # of the time without a fault, beyond which a watch tells little
 
 
 def update_model(
@@ -208,7 +207,7 @@ def _judged(both: Comparison) -> list[str]:
     """Which model is better; where the new one has too many alarms without a fault, that too."""
     counts = both.new.counts
     cautions = [counts.caution] if counts.caution else []
-    if counts.share_in_alarm > _MOST_IN_ALARM:
+    if counts.share_in_alarm > MOST_IN_ALARM:
         share = f"{percent(counts.share_in_alarm)} of the time in alarm without a fault"
         what_to_do = "leave out what was not normal operation, or give more data"
         cautions.append(f"{share}: one half of the new data does what the other never did; {what_to_do}")

@@ -8,9 +8,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from eccaht.base.frames import frame_of
+from eccaht.base.presentation.text import percent
 from eccaht.base.statistics import clopper_pearson
 from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.counts import Counts, Drilled
+from eccaht.plants.incident.counts import MOST_IN_ALARM, Counts, Drilled
 from eccaht.plants.incident.trials import Trial
 from eccaht.plants.model.model import Model
 
@@ -53,9 +54,14 @@ class Drills:
         return None if self.model.clock.counted else self.model.seconds
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was found, for people."""
+        return self.counts.sentences(self.seconds, "your own history" if self.windows is None else "these data")
+
+    @property
     def line(self) -> str:
         """All of it in one line."""
-        return self.counts.line(self.seconds)
+        return " ".join(self.sentences)
 
     def __repr__(self) -> str:
         return f"Drills({self.line})"
@@ -78,6 +84,7 @@ class Drills:
         starts = () if self.windows is None else self.windows.starts[list(begun)]
         clock = self.model.clock if self.windows is None else self.windows.clock
         return {
+            "line": self.line,
             **_document(self.drilled, self.seconds),
             "quiet_alarms": [clock.exact(start) for start in starts],
             "trials": [_trial(trial, self.model.names) for trial in self.trials],
@@ -97,12 +104,20 @@ def seen_before(model: Model, windows: Windows) -> Iterator[str]:
         )
 
 
+def not_quiet(counts: Counts) -> Iterator[str]:
+    """That what was given as quiet is not."""
+    if counts.caution or counts.share_in_alarm > MOST_IN_ALARM:
+        yield (
+            f"the data are in alarm for {percent(counts.share_in_alarm)} of the time without an injected fault: drill "
+            "on a time when nothing was wrong"
+        )
+
+
 def _document(drilled: Drilled, seconds: float | None) -> dict[str, Any]:
     counts = drilled.counts
     sure, wrong = counts.sure
     alarms, expected = counts.false_alarms
     return {
-        "line": counts.line(seconds),
         "alpha": counts.alpha,
         "faults": counts.drills,
         **{key: counts.total(name) for name, key in _KEYS.items()},

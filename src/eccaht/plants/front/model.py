@@ -153,7 +153,7 @@ class PlantModel(Model):
         `runs` faults are injected, 1000 if not given, drawn from the seed. alpha: 1 less the confidence of a confident
         answer. false_alarms: as for `watch`. The other options are those of `identify`.
         """
-        from eccaht.plants.front.drills import Drills, seen_before
+        from eccaht.plants.front.drills import Drills, not_quiet, seen_before
 
         asked = {"runs": runs, "seed": seed, "alpha": alpha, "false_alarms": false_alarms}
         options = {name: value for name, value in asked.items() if value is not None}
@@ -172,7 +172,7 @@ class PlantModel(Model):
             windows = self.prepare(self._source(data, names, times), bad="skip")
             bar.total(settings["runs"], "drills")
             result, trials = drill_trials(self, windows, **settings, unseen=True, progress=bar.advance)
-        notes = (*windows.notes, *seen_before(self, windows))
+        notes = (*windows.notes, *seen_before(self, windows), *not_quiet(result.counts))
         return Drills(self, result, settings=settings, windows=windows, trials=tuple(trials), notes=notes)
 
     @hinting(_MEANT)

@@ -21,6 +21,7 @@ from eccaht.plants.incident.naming import DrilledConfidence, Found, clarity
 from eccaht.plants.model.model import Model
 
 BANDS = ((SMALLEST, 2.0), (2.0, 5.0), (5.0, LARGEST))  # of sizes, in robust units
+MOST_IN_ALARM = 0.2  # of the time without a fault, beyond which a watch tells little
 _CHANCE = 0.001  # of so many false alarms, below which they are not put down to chance
 MOST = 10**9  # drills or windows that a file may hold
 _PARTS = ("afterwards", "standing", "at_alarm")
@@ -117,12 +118,12 @@ class Counts:
     def share_in_alarm(self) -> float:
         return self.quiet.in_alarm / self.quiet.windows if self.quiet.windows else 0.0
 
-    def line(self, seconds: float | None) -> str:
+    def line(self, seconds: float | None, where: str = "your own history") -> str:
         """The sentences as one line."""
-        return " ".join(self.sentences(seconds))
+        return " ".join(self.sentences(seconds, where))
 
-    def sentences(self, seconds: float | None) -> tuple[str, str, str]:
-        """For people; seconds: length of a window, None where rows have no times."""
+    def sentences(self, seconds: float | None, where: str = "your own history") -> tuple[str, str, str]:
+        """For people; seconds: length of a window, None where rows have no times. where: the faults were put."""
         sure, wrong = self.sure
         alarms, asked = self.false_alarms
         windows = self.quiet.windows
@@ -132,7 +133,7 @@ class Counts:
             f"{wrong} of {counted(sure, 'answer')} with a confidence of {level} {'was' if wrong == 1 else 'were'} wrong"
         )
         return (
-            f"On your own history: {self.total('found')} of {counted(self.drills, 'injected fault')} were found, "
+            f"On {where}: {self.total('found')} of {counted(self.drills, 'injected fault')} were found, "
             f"{self.total('right')} with exactly the right sensors.",
             f"{said if sure else f'No answer reached a confidence of {level}'}.",
             f"Without a fault: {counted(alarms, 'false alarm')} in {length} "
