@@ -233,7 +233,8 @@ class Runtime:
         before = known.get(source)
         self.worker.sources[plant] = {**known, source: state}
         published, at = self._published_sources.get((plant, source)), monotonic()
-        if published is None or before is None or before.state != state.state or at - published >= _SOURCES:
+        new = before is None or (before.state, before.gap, before.rows > 0) != (state.state, state.gap, state.rows > 0)
+        if new or published is None or at - published >= _SOURCES:
             self._published_sources[plant, source] = at
             self.hub.publish([("source", plant, {"plant": plant, "source": source, "state": source_document(state)})])
 
