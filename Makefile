@@ -11,7 +11,7 @@ SMOKE := tests/test_import.py tests/streams/run/test_loop.py tests/streams/polic
 	tests/cli/test_reproduce.py tests/cli/test_report.py
 
 .DEFAULT_GOAL := check
-.PHONY: check demo live reproduce test test-haswell test-oldest test-slow lint format bench build docs reference picture clean
+.PHONY: check demo live reproduce test test-kernels test-oldest test-slow lint format bench build docs reference picture clean
 
 check: test lint            ## before every commit
 
@@ -33,8 +33,8 @@ reproduce: $(VENV)/.all     ## every experiment of the paper; tables and figures
 test: $(VENV)/.test         ## all tests except the long statistical ones
 	$(RUN) pytest -n $(WORKERS) --dist worksteal
 
-test-haswell: $(VENV)/.test ## the same with the arithmetic of processors without AVX-512
-	OPENBLAS_CORETYPE=Haswell $(RUN) pytest -n $(WORKERS) --dist worksteal
+test-kernels: $(VENV)/.test ## the numerical tests with the arithmetic of every processor that this one can stand for
+	$(RUN) tests.kernels -n $(WORKERS) --dist worksteal
 
 test-oldest: $(OLDEST)/.done ## a search, a calibration, a reproduction and a report with the oldest versions we allow
 	$(OLDEST)/bin/python -m pytest -W default $(SMOKE)  # old versions warn of their newer neighbours
@@ -42,13 +42,12 @@ test-oldest: $(OLDEST)/.done ## a search, a calibration, a reproduction and a re
 test-slow: $(VENV)/.test    ## the long statistical checks
 	$(RUN) pytest -n $(WORKERS) --dist worksteal -m slow
 
-lint: $(VENV)/.lint         ## style, types, import layers, spelling, words
+lint: $(VENV)/.lint         ## style, types, import layers, spelling
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/codespell src tests benchmarks docs deploy *.md
-	$(RUN) pytest --quiet tests/test_words.py tests/test_names.py
 
 format: $(VENV)/.lint
 	$(RUN) ruff check --fix .

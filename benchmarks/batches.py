@@ -57,11 +57,11 @@ def search(name: str, problem: Problem, seed: int, *, batch: int, lost: float = 
     for asked, whole in readings(policy, world, batch, lost, seed):
         right = np.array_equal(policy.decision, world.anomalies)
         if stop and whole and policy.should_stop():
-            return Search(policy.n_told, right, asked)
-        wrong = wrong if right else policy.n_told
-        if policy.n_told >= HORIZON or (not stop and stays_right(policy, world.anomalies)):
+            return Search(policy.n_readings, right, asked)
+        wrong = wrong if right else policy.n_readings
+        if policy.n_readings >= HORIZON or (not stop and stays_right(policy, world.anomalies)):
             break
-    done = not stop and wrong < policy.n_told
+    done = not stop and wrong < policy.n_readings
     return Search(wrong + 1 if done else None, done, asked)
 
 

@@ -21,7 +21,7 @@ from eccaht.streams.covariance import Covariance
 
 RUNS, QUICK_RUNS, JOBS, HORIZON = 400, 4, 2, 500
 ALPHAS = (0.1, 0.05, 0.01, 1e-3, 1e-4)
-NOISES = ("toeplitz", "rbf", "kronecker", "equicorrelation", "identity", "factor", "estimated")
+NOISES = ("toeplitz", "rbf", "kronecker", "equicorrelation", "identity", "factor")
 
 
 class Setting(NamedTuple):
@@ -127,12 +127,6 @@ def _noise(name: str, K: int) -> Covariance | Array:
         case "factor":  # four common causes, unit variances
             loads = np.random.default_rng(K).standard_normal((K, 4))
             return _correlations(loads @ loads.T + 0.5 * np.eye(K))
-        case "estimated":  # from twice as many vectors as streams, of six common causes
-            rng = np.random.default_rng(K + 1)
-            loads = rng.standard_normal((K, 6))
-            root = np.linalg.cholesky(loads @ loads.T / 6.0 + 0.25 * np.eye(K))
-            vectors = root @ rng.standard_normal((K, 2 * K))
-            return _correlations(vectors @ vectors.T)
         case _:
             return getattr(families, name)(K, 0.8)
 

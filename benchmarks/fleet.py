@@ -41,7 +41,7 @@ def _speed(quick: bool) -> list[Row]:
 
 def _fleet(plants: int, own: bool) -> list[Row]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        rows = process.submit(fleet, plants, model_of().parts(), own).result()
+        rows = process.submit(fleet, plants, model_of().stored(), own).result()
     return [{"kind": "fleet"} | row for row in rows]
 
 

@@ -19,7 +19,7 @@ from eccaht.plants.model.calibration import calibrate_with_windows
 from eccaht.plants.model.model import Model
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
-from eccaht.plants.watch.state import built_plant, plant_parts
+from eccaht.plants.watch.state import built_plant, plant_state
 
 SENSORS, HISTORY = 50, 2000
 EVERY = 43_200.0  # windows to a false alarm: 30 days of minutes
@@ -59,12 +59,12 @@ def copied(session: Session) -> Session:
     return copy.deepcopy(session, {id(part): part for part in parts})
 
 
-def fleet(plants: int, parts: tuple[Any, Any], own_models: bool) -> list[Row]:
+def fleet(plants: int, stored: dict[str, Any], own_models: bool) -> list[Row]:
     """Watch three windows of each plant, a share of them with a fault, and say how long that took and what is kept.
 
-    parts: of the model, which was made elsewhere, so that the memory of that is not counted.
+    stored: the model, which was made elsewhere, so that the memory of that is not counted.
     """
-    model = Model.build(*parts)
+    model = Model.build(stored)
     state = filled(model)
     before, start = resident(), time.perf_counter()
     sessions = []
@@ -82,15 +82,14 @@ def fleet(plants: int, parts: tuple[Any, Any], own_models: bool) -> list[Row]:
 
 def filled_like(state: Session, own: Model) -> Session:
     """A plant of another model in the same state."""
-    header, arrays = plant_parts(state.watch)
-    fresh = Session(built_plant(own, header, {name: array.copy() for name, array in arrays.items()}))
+    fresh = Session(built_plant(own, copy.deepcopy(plant_state(state.watch))))
     fresh.position, fresh.windows = state.position, state.windows
     return fresh
 
 
 def _copy_of(model: Model) -> Model:
     """The model as another file of its kind would give it."""
-    return Model.build(*copy.deepcopy(model.parts()))
+    return Model.build(copy.deepcopy(model.stored()))
 
 
 def _round(sessions: Sequence[Session], rng: np.random.Generator, t: int) -> Row:

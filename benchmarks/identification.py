@@ -165,14 +165,14 @@ def stops(rival: Rival, problem: Problem, run: int) -> list[Stop]:
     belief, world = judge.inside[0], Simulator(problem, seed=run, names=[rival.label])
     rules = {rule: stopping_rule(rule, ALPHA, problem, can=judge.can, belief=belief) for rule in RULES}
     ended: dict[str, Stop] = {}
-    while len(ended) < len(rules) and policy.n_told < HORIZON:
+    while len(ended) < len(rules) and policy.n_readings < HORIZON:
         c = policy.ask()
         y = world.measure(c)
         for each in {id(policy): policy, id(judge): judge}.values():
             each.tell(c, y)
         for rule in rules.keys() - ended.keys():
-            if rules[rule].met(judge.lead, judge.n_told):
-                ended[rule] = Stop(judge.n_told, np.array_equal(judge.decision, world.anomalies))
+            if rules[rule].met(judge.lead, judge.n_readings):
+                ended[rule] = Stop(judge.n_readings, np.array_equal(judge.decision, world.anomalies))
     cut = Stop(HORIZON, np.array_equal(judge.decision, world.anomalies))
     return [ended.get(rule, cut) for rule in RULES]
 
@@ -184,7 +184,7 @@ def _own(rival: Rival, name: str, runs: int) -> list[Row]:
         policy = make_policy(rival.policy, problem, seed=run, stopping="own", alpha=ALPHA, **rival.options)
         world = Simulator(problem, seed=run, names=[rival.label])
         _search(policy, world, policy.stopping, OWN_HORIZON)
-        found.append(Stop(policy.n_told, np.array_equal(policy.decision, world.anomalies)))
+        found.append(Stop(policy.n_readings, np.array_equal(policy.decision, world.anomalies)))
     readings = np.array([stop.readings for stop in found], dtype=float)
     return [
         {
@@ -201,7 +201,7 @@ def _own(rival: Rival, name: str, runs: int) -> list[Row]:
 
 
 def _search(policy: Policy, world: Simulator, rule: StoppingRule, horizon: int) -> None:
-    while policy.n_told < horizon and not rule.met(policy.lead, policy.n_told):
+    while policy.n_readings < horizon and not rule.met(policy.lead, policy.n_readings):
         c = policy.ask()
         policy.tell(c, world.measure(c))
 
@@ -230,7 +230,7 @@ def _slopes(rival: Rival, problem: Problem, truth: list[int], run: int) -> list[
     world, times = Simulator(problem, seed=run, anomalies=truth), dict[float, int]()
     for alpha in (*NEAR, *FAR[1:]):
         _search(policy, world, UnionBound(alpha, belief), 100_000)
-        times[alpha] = policy.n_told
+        times[alpha] = policy.n_readings
     return [float(np.polyfit(-np.log(some), [times[a] for a in some], 1)[0]) for some in (NEAR, FAR)]
 
 

@@ -16,9 +16,9 @@ from benchmarks.live_faults_parts import Arrived
 from benchmarks.live_faults_plants import SECOND, Plant
 from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Sample
+from eccaht.plants.intake import Seen
 from eccaht.plants.model.model import Model
 from eccaht.service.alerts.outbox import KINDS
-from eccaht.service.runtime.buffer import Seen
 from eccaht.service.runtime.plant import LivePlant
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store import Store, schema
@@ -72,7 +72,7 @@ def _compare(connection: sa.Connection, model: Model, plant: Plant, found: Count
 def _waiting(connection: sa.Connection, model: Model, plant: str) -> set[int]:
     """The times of the rows whose windows are not complete, as the service will read them."""
     row = connection.execute(sa.select(schema.plants).where(schema.plants.c.name == plant)).one()
-    return set(LivePlant.load(connection, row, model, 200_000).buffer.rows.times.tolist())
+    return set(LivePlant.load(connection, row, model, 200_000).intake.waiting.times.astype(np.int64).tolist())
 
 
 def _lost(connection: sa.Connection, plant: Plant, kept: set[int]) -> set[int]:
@@ -109,10 +109,9 @@ def _events(stored: Sequence[Any], model: Model, documents: list[Any], found: Co
     session, again = LivePlant.session_for(model, "", _OPTIONS), []
     for row in stored:
         values = np.frombuffer(row.values, "<f8").copy()
-        sample = Sample(np.datetime64(row.start, "us"), values, np.full(len(model.names), float(row.rows)))
-        again += [
-            json.loads(json.dumps(event.document())) for event in session.take(sample, model.clock, late=row.late)
-        ]
+        counted = np.full(len(model.names), float(row.rows))
+        sample = Sample(np.datetime64(row.start, "us"), values, counted, late=row.late)
+        again += [json.loads(json.dumps(event.document())) for event in session.take(sample, model.clock)]
         session.settle()
     mine = [document for document in documents if document["event"] not in _DATA]
     found["events"] += len(documents)

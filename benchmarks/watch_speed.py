@@ -122,7 +122,7 @@ def _in_turn(watches: list[PlantWatch]) -> Take:
         for k, x in enumerate(scaled(watches[0].model, windows)):
             watch = watches[k % len(watches)]
             assert watch.start is not None
-            watch.update(x, watch.start + second)
+            watch.take(x, watch.start + second)
 
     return take
 

@@ -57,11 +57,11 @@ def _search(problem: Problem, name: str, seed: int) -> Row:
     """Measure until the set has been right for long enough."""
     policy = make_policy("joint", problem, seed=seed, posterior=name, stopping=None)
     world, last, start = Simulator(problem, seed=seed), 0, time.process_time()
-    while policy.n_told < MOST and policy.n_told - last < QUIET:
+    while policy.n_readings < MOST and policy.n_readings - last < QUIET:
         policy.tell(policy.ask(), world.measure(policy.ask()))
         if not np.array_equal(policy.decision, np.sort(world.anomalies)):
-            last = policy.n_told
-    return {"seed": seed, "measurements": last + 1, "step_s": (time.process_time() - start) / policy.n_told}
+            last = policy.n_readings
+    return {"seed": seed, "measurements": last + 1, "step_s": (time.process_time() - start) / policy.n_readings}
 
 
 def _large_steps() -> list[Row]:

@@ -9,14 +9,16 @@ import json
 import re
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NotRequired, get_args, get_origin
 
 import typer
-from docs.generate_words import hints_of, json_type, schema_of, table, type_in_words
+from docs import page_types
+from docs.generate_words import entries, hints_of, json_type, schema_of, table, type_in_words
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -24,7 +26,6 @@ from pydantic_core import PydanticUndefined
 import eccaht
 from eccaht.base.clock import show_duration
 from eccaht.cli.main import _SETTINGS, COMMANDS, load
-from eccaht.cli.session_lines import SessionAnswer, SessionProblem, SessionRequest
 from eccaht.plants import documents
 from eccaht.plants.watch.events import Event
 from eccaht.service.api.app import make_app
@@ -36,7 +37,7 @@ from eccaht.streams import CATALOGUE
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
 INDEX = FOLDER / "python" / "index.md"
-MODULES = {name: f"{name}.md" for name in ("checks", "covariance", "measurements", "plot")} | {
+MODULES = {name: f"{name}.md" for name in ("checks", "covariance", "measurements")} | {
     "families": "covariance.md#families"
 }
 SCHEMAS: dict[str, Any] = {
@@ -44,7 +45,6 @@ SCHEMAS: dict[str, Any] = {
     "calibrate": documents.CalibrationDocument,
     "event": Event,
 }
-SCHEMAS |= {"session-problem": SessionProblem, "session-request": SessionRequest, "session-answer": SessionAnswer}
 _MARKED = re.compile(r"(?<=<!-- generated: )([\w ]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 _OF_TIMES = [part for kind in (Seconds, SecondsOrZero) for part in kind.__metadata__]  # type: ignore[attr-defined]
 _EXTRAS = {
@@ -54,10 +54,10 @@ _EXTRAS = {
     "cli": "the command `eccaht`",
     "experiments": "many runs in many processes",
     "all": "everything the command line does",
+    "fast": "compiled loops: the same searches, faster",
     "live": "the service: `eccaht serve`",
-    "dask": "`eccaht reproduce` and `eccaht watch --fleet` on a cluster",
+    "dask": "`eccaht reproduce` on a cluster",
     "water": "`eccaht water`",
-    "gym": "the search as an environment of gymnasium",
 }
 
 
@@ -65,23 +65,47 @@ _EXTRAS = {
 
 
 def commands() -> str:
-    return "".join(_command(name) for name in COMMANDS)
+    """Every command with its options; those that three or more have alike stand once, at the end."""
+    shown = {name: _command(name) for name in COMMANDS}
+    every = Counter(option for _, _, options in shown.values() for option in options)
+    shared = [option for option, times in every.items() if times >= 3]
+    parts = [
+        f"## {usage}\n\n{text}\n\n{entries([each for each in options if each not in shared])}{_also(options, shared)}\n"
+        for usage, text, options in shown.values()
+    ]
+    return "".join(parts) + f"## Options of several commands\n\n{entries(shared)}"
 
 
-def _command(name: str) -> str:
+def _also(options: Sequence[tuple[str, str]], shared: Sequence[tuple[str, str]]) -> str:
+    names = ", ".join(name for name, meaning in options if (name, meaning) in shared)
+    return f"- [also](#options-of-several-commands) {names}\n" if names else ""
+
+
+def _command(name: str) -> tuple[str, str, list[tuple[str, str]]]:
+    """How a command is used, what it does, and its options."""
     alone = typer.Typer(**_SETTINGS)
     alone.command(name)(load(name))
     command: Any = typer.main.get_command(alone)
     context = command.make_context(name, [], resilient_parsing=True)
-    usage = " ".join(["eccaht", name, *(piece for piece in command.collect_usage_pieces(context))])
+    usage = [piece.strip("{}") for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
     records = [parameter.get_help_record(context) for parameter in command.params]
-    rows = [(f"`{shown}`", _plain(meaning)) for shown, meaning in filter(None, records) if "--help" not in shown]
+    options = [
+        (f"`{_TYPE.sub('', option)}`", _plain(meaning))
+        for option, meaning in filter(None, records)
+        if "--help" not in option
+    ]
     text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
-    return f"## eccaht {name}\n\n{text}\n\n```text\n{usage}\n```\n\n{table(('option', 'meaning'), *rows)}\n"
+    return " ".join(["eccaht", name, *usage]), text, options
+
+
+_TYPE = re.compile(r" <[^|>]*>")  # where a value has no name of its own
+_DEFAULT = re.compile(r" ?\[default: ([^];]*)[^]]*\]")
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).replace("<", r"\<")
+    """A meaning with its default in brackets, without ranges."""
+    text = re.sub(r" ?\[x[^]]*\]", "", " ".join(text.split()))
+    return _DEFAULT.sub(r" [\1]", text).replace("<", "&lt;")
 
 
 # -- settings ----------------------------------------------------------------------------------------------
@@ -89,24 +113,48 @@ def _plain(text: str) -> str:
 
 def settings() -> str:
     """Every setting of the service but those of sources."""
-    rows = [*_settings_of(Settings, "", leave=("plants",)), *_settings_of(PlantSettings, "plants.NAME.")]
-    return table(("setting", "type", "default", "meaning"), *rows)
+    return entries([*_settings_of(Settings, "", leave=("plants",)), *_settings_of(PlantSettings, "plants.NAME.")])
 
 
 def source(kind: str) -> str:
-    """The settings of a kind of source."""
+    """The settings of a kind of source; those of payloads, which brokers share, have a list of their own."""
+    payloads = _payloads() if kind in _BROKERS else []
     rows = _settings_of(_BY_KIND[kind], "", leave=("kind",))
-    return table((f'`kind = "{kind}"`', "type", "default", "meaning"), *rows)
+    return entries([row for row in rows if row not in payloads])
 
 
-def _settings_of(model: type[BaseModel], prefix: str, leave: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def payload() -> str:
+    """What the settings of all brokers have alike."""
+    return entries(_payloads())
+
+
+_BROKERS = ("mqtt", "kafka")
+
+
+def _payloads() -> list[tuple[str, str]]:
+    one, other = ([*_settings_of(_BY_KIND[kind], "", leave=("kind",))] for kind in _BROKERS)
+    return [row for row in one if row in other]
+
+
+def _settings_of(model: type[BaseModel], prefix: str, leave: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     for field, info in model.model_fields.items():
         name = prefix + (info.alias or field)
         inner = next(_models(info.annotation), None)
         if inner is not None and field not in leave:
             yield from _settings_of(inner, f"{name}.NAME." if get_origin(info.annotation) is dict else f"{name}.")
         elif field not in leave:
-            yield f"`{name}`", setting_type(info), setting_default(info), info.description or ""
+            default = setting_default(info)
+            kind = setting_type(info)
+            given = "" if default == "none" else default
+            if "`" in kind and given:
+                given = f"default {given}"
+            yield f"`{name}`{_in_brackets(kind, given)}", info.description or ""
+
+
+def _in_brackets(kind: str, given: str = "") -> str:
+    """A type, unless it is any text, and a default."""
+    said = ", ".join(filter(None, ["" if kind == "text" else kind, given]))
+    return f" ({said})" if said else ""
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -145,12 +193,12 @@ def setting_default(info: FieldInfo) -> str:
 def document(name: str) -> str:
     """The keys of a document; those of another document that it has too are named by that."""
     shape, hints = getattr(documents, name), hints_of(getattr(documents, name))
-    also = [base for base in (documents.IncidentDocument, documents.SearchDocument) if {*hints_of(base)} < {*hints}]
+    also = [base for base in (documents.IncidentDocument,) if {*hints_of(base)} < {*hints}]
     own = [key for key in hints if not any(key in hints_of(base) for base in also)]
-    rows = [(f"`{key}`", type_in_words(hints[key]), _meaning(hints[key])) for key in own]
+    rows = [(f"`{key}`{_in_brackets(type_in_words(hints[key]))}", _meaning(hints[key])) for key in own]
     others = " and ".join(f"[{base.__name__}](#{base.__name__.lower()})" for base in also)
     end = f"\nAlso all keys of {others}.\n" if also else ""
-    return f"### {name}\n\n{shape.__doc__}\n\n{table(('key', 'type', 'meaning'), *rows)}{end}"
+    return f"### {name}\n\n{shape.__doc__}\n\n{entries(rows)}{end}"
 
 
 def _meaning(kind: Any) -> str:
@@ -163,10 +211,10 @@ def event() -> str:
     hints = hints_of(Event)
     meanings = {"event": "what happened, see below"} | described(cleandoc(Event.__doc__ or ""), hints)
     rows = [
-        (f"`{name}`", type_in_words(str if name == "event" else hint), meanings.get(name, ""))
+        (f"`{name}`{_in_brackets(type_in_words(str if name == 'event' else hint))}", meanings.get(name, ""))
         for name, hint in hints.items()
     ]
-    return table(("field", "type", "meaning"), *rows)
+    return entries(rows)
 
 
 def described(text: str, names: Iterable[str]) -> dict[str, str]:
@@ -200,48 +248,41 @@ def openapi() -> dict[str, Any]:
 
 
 def http() -> str:
-    """Every operation of the service, and the objects that it takes and gives."""
+    """Every operation of the service, with what it takes."""
     described = openapi()
-    operations = [
-        f"- **`{method.upper()} {path}`** {_operation(operation)}\n"
+    shapes = described["components"]["schemas"]
+    return "".join(
+        f"- **`{method.upper()} {path}`** {_operation(operation, shapes)}".rstrip() + "\n"
         for path, methods in described["paths"].items()
         for method, operation in methods.items()
-    ]
-    objects = [_object(name, part) for name, part in sorted(described["components"]["schemas"].items())]
-    return "## Requests\n\n" + "".join(operations) + "\n## Objects\n\n" + "\n".join(objects)
+    )
 
 
-def _operation(operation: Mapping[str, Any]) -> str:
+def _operation(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> str:
     """Lines of a list, which wrap where a table would not: addresses are long."""
     query = [f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] == "query"]
-    good: dict[str, Any] = next((answer for code, answer in operation["responses"].items() if code[0] == "2"), {})
-    body, answer = (_contents(part) for part in (operation.get("requestBody", {}), good))
+    taken = operation.get("requestBody", {}).get("content", {}).items()
+    body = " or ".join(filter(None, (_body(kind, content.get("schema", {}), shapes) for kind, content in taken)))
     lines = [
         " ".join(operation.get("description", "").split()),
         f"Query: {', '.join(query)}." if query else "",
         f"Body: {body}." if body else "",
-        f"Answer: {answer}." if answer else "",
     ]
     return "\n  ".join(filter(None, lines))
 
 
-def _contents(part: Mapping[str, Any]) -> str:
-    return " or ".join(dict.fromkeys(map(_content, part.get("content", {}).items())))
-
-
-def _content(item: tuple[str, Any]) -> str:
-    kind, content = item
-    return json_type(content.get("schema", {})) if kind == "application/json" else f"`{kind}`"
-
-
-def _object(name: str, part: Mapping[str, Any]) -> str:
-    needed = part.get("required", ())
-    rows = [
-        (f"`{key}`", json_type(kind), "yes" if key in needed else "no", kind.get("description", ""))
-        for key, kind in part.get("properties", {}).items()
-    ]
-    text = " ".join(part.get("description", "").split())
-    return f"### {name}\n\n{text}\n\n" + (table(("key", "type", "needed", "meaning"), *rows) if rows else "")
+def _body(kind: str, schema: Mapping[str, Any], shapes: Mapping[str, Any]) -> str:
+    """What a request carries: the keys of its object, with what they mean."""
+    if kind != "application/json" or "$ref" not in schema:
+        return json_type(schema) if kind == "application/json" else f"`{kind}`"
+    shape = shapes[schema["$ref"].rpartition("/")[2]]
+    needed = shape.get("required", ())
+    return ", ".join(
+        f"`{key}`"
+        + ("" if key in needed else " (optional)")
+        + (f": {said}" if (said := part.get("description")) else "")
+        for key, part in shape.get("properties", {}).items()
+    )
 
 
 # -- Python ------------------------------------------------------------------------------------------------
@@ -250,10 +291,10 @@ def _object(name: str, part: Mapping[str, Any]) -> str:
 def names() -> str:
     """What comes with `import eccaht`: a table, and the docstrings of what no other page shows."""
     others = "".join(page.read_text(encoding="utf-8") for page in (FOLDER / "python").glob("*.md") if page != INDEX)
-    public = {name: getattr(eccaht, name) for name in eccaht.__all__}
+    public = {name: getattr(eccaht, name) for name in dir(eccaht)}
     rows = [(_linked(name, found), (found.__doc__ or "").strip().partition("\n")[0]) for name, found in public.items()]
     here = [name for name in public if name not in MODULES and f"::: eccaht.{name}\n" not in others]
-    return table(("name", "what it is"), *rows) + "".join(f"\n::: eccaht.{name}\n" for name in here)
+    return entries(rows) + "".join(f"\n::: eccaht.{name}\n" for name in here)
 
 
 def _linked(name: str, found: Any) -> str:
@@ -262,8 +303,7 @@ def _linked(name: str, found: Any) -> str:
 
 def policies() -> str:
     """Every algorithm by name."""
-    rows = [(f"`{name}`", entry.summary, entry.source) for name, entry in CATALOGUE.items()]
-    return table(("name", "what it does", "source"), *rows)
+    return entries((f"`{name}`", f"{entry.summary} ({entry.source})") for name, entry in CATALOGUE.items())
 
 
 def extras() -> str:
@@ -280,7 +320,8 @@ def _package(needed: str) -> str:
 # -- pages -------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[..., str]] = {
-    part.__name__: part for part in (commands, settings, source, document, event, http, names, policies, extras)
+    part.__name__: part
+    for part in (commands, settings, source, payload, document, event, http, names, policies, extras)
 }
 
 
@@ -300,6 +341,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         text = path.read_text(encoding="utf-8")
         if _MARKED.search(text):
             yield path, again(text)
+    yield page_types.PATH, page_types.page_types()
     for name in SCHEMAS:
         yield FOLDER / "schemas" / f"{name}.json", schema(name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 _OF_JSON = {str: "string", float: "number", int: "integer", bool: "boolean", NoneType: "null"}
 _PRIMITIVES = {"str": "text", "float": "number", "int": "whole number", "bool": "true or false", "Path": "file"}
@@ -14,6 +14,11 @@ def table(*rows: Iterable[str]) -> str:
     """A table of Markdown; the first row is its head."""
     head, *rest = [[" ".join(cell.replace("|", r"\|").split()) for cell in row] for row in rows]
     return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rest])
+
+
+def entries(rows: Iterable[tuple[str, str]]) -> str:
+    """A list of names and what they mean."""
+    return "".join(f"- {name}: {meaning}\n" if meaning else f"- {name}\n" for name, meaning in rows)
 
 
 def hints_of(shape: Any) -> dict[str, Any]:
@@ -33,8 +38,10 @@ def type_in_words(kind: Any) -> str:
         return f"{type_in_words(inside[1])} by name" if inside[1] is not Any else "object"
     if origin in (Union, UnionType):
         return " or ".join(type_in_words(each) for each in inside if each is not NoneType)
-    if isinstance(kind, type) and kind.__name__.endswith(("Document", "Predictor", "Ranked")):
+    if isinstance(kind, type) and kind.__name__.endswith("Document"):
         return f"[{kind.__name__}](#{kind.__name__.lower()})"
+    if is_typeddict(kind):
+        return " and ".join(f"`{key}`" for key in hints_of(kind))
     name = getattr(kind, "__name__", str(kind))
     return _PRIMITIVES.get(name, "any" if kind is Any else "text")
 

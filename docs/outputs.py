@@ -11,7 +11,6 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 PAGES = [
     DOCS / "tutorials" / "wrong-sensors.md",
-    DOCS / "how-to" / "every-reading-costs.md",
     DOCS / "how-to" / "watch.md",
 ]
 README = DOCS.parent / "README.md"

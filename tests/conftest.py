@@ -60,7 +60,6 @@ def plain_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def own_policies() -> Generator[None, None, None]:
     """Whatever policies, modules and places to find them a test adds are gone after it."""
-    from eccaht.streams.policies import plugins
     from eccaht.streams.policies.registry import own_entries, set_own_entries
 
     before, path, modules = own_entries(), list(sys.path), set(sys.modules)
@@ -70,4 +69,3 @@ def own_policies() -> Generator[None, None, None]:
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] not in {found.partition(".")[0] for found in modules}:
             del sys.modules[name]
-    plugins._declared.cache_clear()

@@ -19,26 +19,26 @@ from eccaht import (
     __version__,
     effective_rank,
     families,
-    identify,
     load_policy,
     make_policy,
     pair_design,
     policy_names,
+    search,
 )
 from eccaht.streams.limits import gamma_star
 
 OPTIONAL = ("polars", "sklearn", "matplotlib", "typer", "rich", "joblib", "threadpoolctl", "distributed", "wntr")
 
 
-def search(name: str, directory: Path) -> str:
+def search_twice(name: str, directory: Path) -> str:
     """Look for two of sixteen streams, half of it with the policy as it was saved."""
     noise = families.identity(16) if name == "hds" else families.toeplitz(16, rho=0.6)
     problem = Problem(noise, shift=3.0, n_anomalies=2, budget=4.0)
     world = Simulator(problem, seed=1)
     policy = make_policy(name, problem, seed=2, stopping=None)
-    identify(policy, world.measure, max_measurements=20)
+    search(policy, world.measure, max_measurements=20)
     policy.save(directory / "half")
-    result = identify(load_policy(directory / "half"), world.measure, max_measurements=80)
+    result = search(load_policy(directory / "half"), world.measure, max_measurements=80)
     assert result.n_measurements == 80
     assert np.array_equal(result.anomalies, world.anomalies), (name, result.anomalies, world.anomalies)
     return f"{name} {result.anomalies.tolist()}"
@@ -59,7 +59,7 @@ def main() -> None:
     """Run it all and say what was done, and with what."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
-        found = [search(name, Path(directory)) for name in policy_names()]
+        found = [search_twice(name, Path(directory)) for name in policy_names()]
     print(*found, whole_vectors(), sep="\n")
     problem = Problem(families.toeplitz(16, rho=0.6), shift=3.0, n_anomalies=2, budget=4.0)
     print(f"pair design: {pair_design(problem, 3, 12).information:.3f} nats a reading")

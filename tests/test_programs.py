@@ -1,24 +1,28 @@
-"""The programs of docs/how-to/program-*.md find the right streams of their simulators, and print what is shown."""
+"""The programs of docs/programs find the right streams of their simulators."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
-PROGRAM = re.compile(r"^```python\n(.*?)^```\n+```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGES = {path.stem.removeprefix("program-"): path.read_text(encoding="utf-8") for path in HOW_TO.glob("program-*.md")}
-PROGRAMS = {name: PROGRAM.findall(page)[0] for name, page in PAGES.items()}
+PROGRAMS = Path(__file__).parents[1] / "docs" / "programs"
 NEEDS = {
-    "switch-matrix": ("pymeasure",),
-    "bluesky": ("bluesky", "ophyd"),
-    "agents": ("bluesky", "ophyd", "bluesky_adaptive"),
+    "switch_matrix": ("pymeasure",),
+    "bluesky_plan": ("bluesky", "ophyd"),
+    "gymnasium_agent": ("gymnasium",),
+}
+PRINTED = {
+    "switch_matrix": "Simulated,Switch matrix,0,1.0\nTC07 TC16 after fewer than 40 readings: True\n",
+    "bluesky_plan": "success beamlets [ 4 13]\nfrom the documents: [ 4 13] sure: True\n",
+    "pooled_tests": "beginning with 0 wells pending\npower cut\ngoing on with 8 wells pending\npositive: [11 30]\n",
+    "network_paths": "194 paths, 40 links, 0 of them on the same paths as another\n"
+    "slow: 10-11 24-34 | as simulated: 10-11 24-34\n",
+    "gymnasium_agent": "right: True\n",
 }
 
 
@@ -28,17 +32,11 @@ def output_of(name: str, directory: Path, then: str = "") -> str:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}, which the extra [test] installs")
     file = directory / "program.py"  # never the name of a package that it imports
-    file.write_text(PROGRAMS[name][0] + then, encoding="utf-8")
+    file.write_text((PROGRAMS / f"{name}.py").read_text(encoding="utf-8") + then, encoding="utf-8")
     alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, cwd=directory, check=False, env=alone)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_a_page_is_listed_and_has_one_program_and_its_output() -> None:
-    index = (HOW_TO / "instrument-programs.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"\(program-([a-z-]+)\.md\)", index)) == set(PAGES)
-    assert {page.count("```") for page in PAGES.values()} == {4}
 
 
 UNCUT = """
@@ -71,24 +69,30 @@ for defer in (True, False):
     except RunEngineInterrupted:
         RE.resume()
         events = [document["data"] for name, document in documents if name == "event"]
-        print("deferred" if defer else "immediate", policy.n_told, sum("detector_intensity" in data for data in events))
+        seen = sum("detector_intensity" in data for data in events)
+        print("deferred" if defer else "immediate", policy.n_readings, seen)
 """
 
 
-@pytest.mark.parametrize("name", sorted({*PROGRAMS} - {"pooled-tests", "bluesky"}))
-def test_a_program_prints_what_the_page_shows(name: str, tmp_path: Path) -> None:
-    assert output_of(name, tmp_path) == PROGRAMS[name][1]
+@pytest.mark.parametrize("name", ["switch_matrix", "network_paths"])
+def test_a_program_finds_the_streams(name: str, tmp_path: Path) -> None:
+    assert output_of(name, tmp_path) == PRINTED[name]
 
 
 def test_a_power_cut_changes_nothing(tmp_path: Path) -> None:
     """The beliefs are those of a laboratory whose power never failed, to the last bit."""
-    shown = PROGRAMS["pooled-tests"][1]
-    assert output_of("pooled-tests", tmp_path, UNCUT) == f"{shown}beginning with 0 wells pending\nTrue\n"
+    shown = PRINTED["pooled_tests"]
+    assert output_of("pooled_tests", tmp_path, UNCUT) == f"{shown}beginning with 0 wells pending\nTrue\n"
 
 
 def test_a_paused_plan_goes_on(tmp_path: Path) -> None:
     """A deferred pause waits for the checkpoint; an immediate one repeats the measurement since the last one."""
-    printed = output_of("bluesky", tmp_path, PAUSED)
-    assert printed.startswith(PROGRAMS["bluesky"][1])
+    printed = output_of("bluesky_plan", tmp_path, PAUSED)
+    assert printed.startswith(PRINTED["bluesky_plan"])
     assert "deferred 5 5\n" in printed
     assert "immediate 5 6\n" in printed
+
+
+def test_the_environment_passes_the_checks_of_gymnasium(tmp_path: Path) -> None:
+    checked = "\nfrom gymnasium.utils.env_checker import check_env\ncheck_env(Search(), skip_render_check=True)\n"
+    assert output_of("gymnasium_agent", tmp_path, checked) == PRINTED["gymnasium_agent"]

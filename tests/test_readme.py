@@ -19,7 +19,7 @@ COUNTED = ("Confidence", "On")  # paragraphs with numbers of drills, which diffe
 
 
 def test_it_is_short() -> None:
-    assert README.count("\n") < 120
+    assert len(README.split()) < 800
 
 
 def test_it_shows_one_small_picture() -> None:
@@ -55,7 +55,7 @@ def test_its_code_runs_and_its_answer_is_what_is_printed(
     printed = capsys.readouterr().out
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     paragraphs = re.findall(r"^(?!\.\.\.)\S.*\n(?: +.*\n)*", shown, re.MULTILINE)
-    assert len(paragraphs) >= 4
+    assert len(paragraphs) >= 3
     assert [
         text for text in paragraphs if text.split(maxsplit=1)[0].strip(":") not in COUNTED and text not in printed
     ] == []

@@ -30,11 +30,6 @@ def test_the_notebooks_are_those_of_the_pages() -> None:
     assert there == notebooks.written()
 
 
-def test_one_tutorial_is_for_the_shell() -> None:
-    assert "```python" not in (DOCS / "tutorials" / f"{SHELL}.md").read_text(encoding="utf-8")
-    assert PAGES == ["first-search", SHELL, "your-own-plant", "your-own-policy"]
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if page != SHELL])
 def test_a_notebook_prints_what_the_page_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = PRINTS.findall((DOCS / "tutorials" / f"{page}.md").read_text(encoding="utf-8"))

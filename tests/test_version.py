@@ -31,7 +31,7 @@ def test_the_version_is_that_of_the_package_everywhere(capsys: pytest.CaptureFix
 
 def test_one_sentence_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     description = PROJECT["project"]["description"]
-    sentence = f"eccaht n{description[1:]}"
+    sentence = f"eccaht {description[0].lower()}{description[1:]}"
     assert f"\n**{sentence}**\n" in README
     assert f"\n**{sentence}**\n" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert f"\nsite_description: {description}\n" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

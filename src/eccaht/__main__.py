@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from eccaht.base.extras import MissingExtra
+from eccaht.base.extras import advice
 from eccaht.cli import signals
 
 
@@ -13,8 +13,10 @@ def main() -> None:
     signals.leave_at_once()
     try:
         from eccaht.cli.main import run
-    except MissingExtra as error:  # pip install eccaht gives the library alone
-        print("eccaht:", error, file=sys.stderr)
+    except ImportError as error:  # pip install eccaht gives the library alone
+        if (missing := advice(error.name)) is None:
+            raise
+        print("eccaht:", missing, file=sys.stderr)
         sys.exit(2)
     signals.unwind()
     signals.exit_with(run(sys.argv[1:]))

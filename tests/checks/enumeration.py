@@ -21,6 +21,7 @@ def best_ratio(
     per_contrast: float = np.inf,
     noise: float = 0.0,
     about: float = 1.0,
+    tolerance: float = 1e-11,
 ) -> float | None:
     """max (c'D)^2 / (c'S c + noise^2), low <= c <= high, |c|_1 <= norm and <= per_contrast |c'D|; None if unsolved.
 
@@ -48,7 +49,7 @@ def best_ratio(
         A = np.concatenate(rows)
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.max_iter = False, 200
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
         cones = [clarabel.NonnegativeConeT(len(A))]
         solution = clarabel.DefaultSolver(
             sp.csc_matrix(np.triu(P)), -signal / np.sqrt(about), sp.csc_matrix(A), np.zeros(len(A)), cones, settings

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
-from eccaht.checks.policy import require_sound
-from eccaht.plants.diagnose import diagnose
+from eccaht.checks.sound import require_sound
 from eccaht.plants.front import calibrate, load_watch
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import drill_history, keeping
@@ -48,7 +47,7 @@ NUMBERS = [np.nan, np.inf, 1e300, 1e100, 1e16, 1e-300, -1.0, 0.0, 0.5, 2.0]
 CONSTRAINTS = [
     Readout(2.0, 0.3) & NonNegative(where=[0, 3]) & Box(np.full(8, -1.0), np.inf),
     OnePerGroup([0, 0, 1, 1, None, None, 2, 2]) & Signs([1, 0, -1, 0, 0, 0, 0, 0]) & Cost(0.2, 1.0),
-    Levels([-1, 0, 1]) & AtMost(3) & OnePerGroup([[0, 1], [4, 7]]) & Available(np.arange(8) != 2),
+    Levels([-1, 0, 1]) & AtMost(3) & OnePerGroup([0, 0, -1, -1, 1, -1, -1, 1]) & Available(np.arange(8) != 2),
     OneOf(np.tril(np.ones((8, 8)))) & Budget(9.0),
 ]
 
@@ -88,9 +87,9 @@ def _searches(folder: Path, name: str, problem: Problem, **options: Any) -> Iter
 
 
 def models(folder: Path) -> Iterator[bytes]:
-    """Files of models with drills, both forms of a covariance."""
+    """Files of models with drills."""
     history(folder / "h.csv")
-    for estimator in ("ledoit-wolf", "factor"):
+    for estimator in ("ledoit-wolf", "empirical"):
         model, windows = calibrate_with_windows(folder / "h.csv", estimator=estimator)
         keeping(model, drill_history(model, windows, runs=150)).save(folder / "sound")
         yield (folder / "sound").read_bytes()
@@ -158,7 +157,7 @@ def _edit_array(arrays: Arrays, others: Arrays, rng: np.random.Generator) -> Non
         case 2:
             del arrays[name]
         case 3:
-            arrays["belief.more"] = array
+            arrays["state.belief.more"] = array
         case 4:
             with np.errstate(all="ignore"):
                 arrays[name] = (array * factors[rng.integers(len(factors))]).astype(array.dtype)
@@ -223,12 +222,11 @@ def use_policy(path: Path) -> None:
 
 
 def use_model(path: Path) -> None:
-    """Load a model and judge it, if it can be loaded."""
+    """Load a model and use it, if it can be loaded."""
     model = load_model(path)
     assert isinstance(model, Model)
     problem = model.problem(shift=3.0, n_anomalies=1, budget=2.0)
     assert np.isfinite(make_policy("ecc-aht", problem).ask()).all()
-    diagnose(model)
     drilled = kept(model)
     assert drilled is None or isinstance(drilled.counts.holds, bool)
     if model.normal is not None:

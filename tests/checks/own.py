@@ -56,11 +56,3 @@ def write_lab(folder: Path, name: str = "lab") -> Path:
     path = folder / f"{name}.py"
     path.write_text(LAB)
     return path
-
-
-def write_distribution(folder: Path, name: str, entry_points: str) -> None:
-    """The metadata of an installed package, as pip leaves them."""
-    info = folder / f"{name}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[eccaht.policies]\n{entry_points}\n")

@@ -29,7 +29,8 @@ from eccaht.streams import (
     Signs,
     Unlimited,
 )
-from eccaht.streams.measurements.interior import Cone, pull, solve, violation
+from eccaht.streams.measurements.cone import Cone, pull, solve, violation
+from tests.checks.enumeration import best_ratio
 
 K = 7
 PASSING = [
@@ -39,20 +40,20 @@ PASSING = [
 ]
 LONG = [
     Levels([-1, 0, 1]) & AtMost(4),
-    *(Levels([-1, 0, 1]), Levels([0, 1]), OnePerGroup([[0, 1], [2, 3, 4]]), Cost(0.3, 1.0)),
+    *(Levels([-1, 0, 1]), Levels([0, 1]), OnePerGroup([0, 0, 1, 1, 1, None, None]), Cost(0.3, 1.0)),
     *(Readout(1.0, 0.4) & AtMost(3), NonNegative() & AtMost(2) & Budget(4.0), Levels([-1, 0, 1]) & Cost(0.1)),
-    *(Cost(0.2) & Readout(1.0, 0.5) & Box(-0.4, 0.6), OnePerGroup([[0, 1], [2, 3, 4]]) & Readout(2.0, 0.1)),
+    *(Cost(0.2) & Readout(1.0, 0.5) & Box(-0.4, 0.6), OnePerGroup([0, 0, 1, 1, 1, None, None]) & Readout(2.0, 0.1)),
 ]
 
 
 @pytest.mark.parametrize("within", PASSING, ids=repr)
 def test_every_constraint_passes(within: Constraint) -> None:
-    assert check_constraint(within, streams=K, skip={"copies": "long"}) == {"copies": "long"}
+    assert check_constraint(within, streams=K) == {}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("within", [*PASSING, *LONG], ids=repr)
-def test_every_constraint_passes_all_checks(within: Constraint) -> None:
+@pytest.mark.parametrize("within", LONG, ids=repr)
+def test_every_combination_passes(within: Constraint) -> None:
     assert check_constraint(within, streams=K) == {}
 
 
@@ -127,14 +128,14 @@ class Wordy(Round):
         return "a\nb"
 
 
-BROKEN: dict[type[Constraint], str] = {
-    Careless: r".* nats a cost can be had of .*, the design has .*: give better weights, or a ceiling.*",
-    Timid: "scaled does not give the largest allowed multiple: 1.01 of it is, too",
-    Excessive: r"the design of independent streams \d and \d is not allowed",
-    Greedy: "scaled changed the direction that it was handed: .* instead of .* at .*",
-    Trusting: "weights that are no numbers must not be allowed",
-    Forgetful: r"writing into a design changes the next one of .*: 0\.0 instead of .*",
-    Wordy: "repr must be one line",
+BROKEN: dict[type[Constraint], str] = {  # and a word of the message
+    Careless: "better weights",
+    Timid: "largest allowed multiple",
+    Excessive: "the design .* is not allowed",
+    Greedy: "changed the direction",
+    Trusting: "no numbers",
+    Forgetful: "writing into a design",
+    Wordy: "one line",
 }
 
 
@@ -145,20 +146,14 @@ def test_a_constraint_of_a_user_passes() -> None:
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_constraint_fails_with_what_is_wrong(kind: type[Constraint]) -> None:
-    with pytest.raises(CheckFailure, match=f"^{BROKEN[kind]}$"):
+    with pytest.raises(CheckFailure, match=f"^.*{BROKEN[kind]}.*$"):
         check_constraint(kind())
 
 
 @pytest.mark.parametrize("wrong", [5, lambda _: 5])
 def test_what_is_no_constraint_is_one_line(wrong: Any) -> None:
-    with pytest.raises(CheckFailure, match=r"^a constraint must be a subclass of Constraint, not 'int'$"):
+    with pytest.raises(CheckFailure, match=r"^.*subclass of Constraint.*$"):
         check_constraint(wrong)
-
-
-def test_noise_alone_is_no_limit_on_the_weights() -> None:
-    assert (Noise(0.3) & Budget(4.0)).usual_norm == 4.0
-    assert (Noise(0.3) & Box(-1.0, 1.0)).usual_norm == 1.0
-    assert (Readout(2.0, 0.3) & Budget(4.0)).usual_norm == 2.0
 
 
 def test_weights_without_end_are_not_allowed() -> None:
@@ -176,9 +171,35 @@ def test_bounds_that_use_up_the_norm_together_are_no_obstacle() -> None:
     assert_allclose(point.w / point.s, [0.6, 0.0, -0.4], atol=1e-12)
 
 
-def test_weights_that_hardly_count_are_settled_by_exchange() -> None:
-    """The noise of the instrument is all but everything, and the interior method stalls."""
-    rng = np.random.default_rng(474)
+def information_of(cone: Cone) -> float:
+    """(c'D)^2 / (c'S c + r^2) of the better of the solutions for D and -D."""
+    found = []
+    for side in (1.0, -1.0):
+        point = solve(cone._replace(D=side * cone.D))
+        if not point.s:  # no allowed weights read this contrast
+            continue
+        c = point.w / point.s
+        assert (c >= cone.low - 1e-9).all()
+        assert (c <= cone.high + 1e-9).all()
+        assert np.abs(c).sum() <= cone.norm * (1.0 + 1e-9)
+        found.append(float((c @ cone.D) ** 2 / (c @ cone.S @ c + cone.noise**2)))
+    return max(found)
+
+
+def assert_optimal(cone: Cone) -> None:
+    """An independent solver, exact to about 1e-8 here, finds the same optimum."""
+    found, unit = information_of(cone), float(np.abs([cone.low, cone.high]).max())
+    S, D = cone.S * (unit / cone.noise) ** 2, cone.D * unit / cone.noise  # weights and noise of size 1
+    low, high, norm = cone.low / unit, cone.high / unit, cone.norm / unit
+    best = best_ratio(S, D, low=low, high=high, norm=norm, noise=1.0, about=found, tolerance=1e-9)
+    assert best is not None
+    assert found == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [*range(20), 298, 329, 400, 474, 481, 894])
+def test_weights_that_hardly_count_are_settled(seed: int) -> None:
+    """The noise of the instrument may be all but everything, where the interior method alone stalls."""
+    rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 17))
     factors = rng.standard_normal((n, int(rng.integers(1, 5)))) * 10 ** rng.uniform(-1, 1)
     S = LowRankPlusDiagonal(factors, 10 ** rng.uniform(-3, 0.5) * rng.uniform(0.1, 2, n)).dense()
@@ -187,20 +208,16 @@ def test_weights_that_hardly_count_are_settled_by_exchange() -> None:
     reach = 10 ** rng.uniform(-2, 1)
     low, _ = np.full(n, -reach * float(rng.choice([0, 1, 0.5]))), rng.random()
     high, norm = rng.uniform(0, reach, n) + 1e-3, reach * 10 ** rng.uniform(-1, 1.5)
-    cone = Cone(S, D, low, high, norm, noise=float(10 ** rng.uniform(-3, 2)))
-    point = solve(cone)
-    assert violation(cone, point, pull(cone, point, S @ point.w)) < 1e-9
+    assert_optimal(Cone(S, D, low, high, norm, noise=float(10 ** rng.uniform(-3, 2))))
 
 
 @pytest.mark.parametrize("deviation", [0.3, 30.0])
-def test_the_optimality_conditions_hold_however_large_the_readout_noise(deviation: float) -> None:
-    """Also where the covariance decides about weights that hardly count: the exchange of limits settles those."""
+def test_designs_are_optimal_however_large_the_readout_noise(deviation: float) -> None:
+    """Also where the covariance decides about weights that hardly count."""
     rng = np.random.default_rng(5)
     for _ in range(20):
         n = int(rng.integers(3, 12))
         S = LowRankPlusDiagonal(rng.standard_normal((n, 2)), rng.uniform(0.02, 0.2, n)).dense()
         D = np.r_[rng.uniform(1.0, 3.0, 2), np.zeros(n - 2)]
         low, high = np.full(n, -0.02), rng.uniform(0.005, 0.04, n)
-        cone = Cone(S, D, low, high, norm=float(rng.uniform(0.02, 0.2)), noise=deviation)
-        point = solve(cone)
-        assert violation(cone, point, pull(cone, point, S @ point.w)) < 1e-6
+        assert_optimal(Cone(S, D, low, high, norm=float(rng.uniform(0.02, 0.2)), noise=deviation))

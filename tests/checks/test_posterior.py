@@ -16,7 +16,6 @@ from eccaht.streams.posterior import (
     LocalSearch,
     Neighbourhood,
     Population,
-    Posterior,
 )
 from eccaht.streams.sets import Hypotheses
 
@@ -27,9 +26,7 @@ def test_ours_pass(build: type[Enumeration]) -> None:
 
 
 def test_what_is_declared_impossible_is_left_out() -> None:
-    left_out = check_posterior(LocalSearch)
-    assert left_out["probabilities"] == "it declares no posterior"
-    assert left_out["unknown shifts"].startswith("it declares that it needs known shifts")
+    assert {"probabilities", "hypotheses", "unknown shifts"} <= set(check_posterior(LocalSearch))
 
 
 class Flat(Enumeration):
@@ -81,16 +78,7 @@ class Unseeded(Population):
 class Forgetful(Population):
     """Starts anew where it should go on."""
 
-    def state(self) -> dict[str, Array]:
-        return {}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        pass
-
-
-class Silent(Enumeration):
-    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:  # noqa: ARG002
-        return None  # type: ignore[return-value]
+    FIELDS = Population.FIELDS[:0]  # type: ignore[assignment]
 
 
 class Meddling(Enumeration):
@@ -106,91 +94,43 @@ class Ahead(Enumeration):
         return super().advantage(around, needed) + 9.0
 
 
-WRONG: dict[type[Posterior], str] = {
-    Flat: "exact marginals on the problem 'few readings' are off by",
-    Overconfident: "the estimated confidence on the problem 'few readings' is",
-    Boastful: "exact marginals .* are off by",
-    Blind: "the MAP set, of probability .*, is not among the candidates",
-    Unscaled: "add up to 2",
-    Decided: "nothing to separate",
-    Unseeded: "two posteriors of the same seed differ",
-    Forgetful: "a restored posterior goes on differently",
-    Silent: "the confidence is None, although it declares a posterior",
-    Meddling: "off by|not among|changes the statistics",
-    Ahead: "the advantage on the problem .* is",
-}
-
-
-@pytest.mark.parametrize("build", WRONG)
-def test_wrong_ones_fail_with_one_clear_line(build: type[Enumeration]) -> None:
-    with pytest.raises(AssertionError, match=WRONG[build]) as failure:
-        check_posterior(build)
-    assert "\n" not in str(failure.value)
-
-
-def test_a_posterior_may_declare_that_it_takes_no_whole_vectors() -> None:
-    class Sums(Enumeration):
-        can = Capabilities(open_number=True, unknown_shift=True, posterior=True, exact_lead=True)
-
-    assert check_posterior(Sums) == {"whole vectors": "it declares that it takes no whole vectors"}
-
-
 def answering(**answers: Any) -> type[Enumeration]:
     """Enumeration, with some answers replaced."""
     methods = {name: lambda _, *__, answer=answer, **___: answer for name, answer in answers.items()}
     return type("Own", (Enumeration,), methods)
 
 
-NO_ANSWERS: dict[str, tuple[dict[str, Any], str]] = {
-    "no candidates": ({"candidates": None}, "candidates.. .* must be an array, not 'NoneType'"),
-    "no set": ({"candidates": np.zeros((0, 2), int)}, "candidates.. .* must hold a set at least"),
-    "one set, flat": ({"candidates": np.arange(2)}, r"candidates.. .* must be of any x 2 numbers, not .* \(2,\)"),
-    "sets of floats": ({"candidates": np.ones((1, 2))}, "candidates.. .* must hold whole numbers, not float64"),
-    "few marginals": ({"marginals": np.ones(5)}, r"marginals.. .* must be of 12 numbers, not of the shape \(5,\)"),
-    "marginals of NaN": ({"marginals": np.full(12, np.nan)}, "exact marginals .* are off by nan .*"),
-    "a number": ({"confidence": 0.5}, "confidence.. .* must be a Confidence, not 0.5"),
-    "another word": ({"confidence": Confidence(0.5, "sure")}, "confidence.. .* is 'sure': it must be one of exact, .*"),  # type: ignore[arg-type]
-    "beyond 1": ({"confidence": Confidence(1.5, "exact")}, "confidence.. .* is 1.5"),
-    "no advantage": ({"advantage": None}, "advantage.. .* must be a number, not None"),
-    "no hypotheses": ({"in_doubt": [1.0]}, "in_doubt.. .* must be Hypotheses, not 'list'"),
-    "no state": ({"state": None}, "state.. .* must be a dict of arrays, not 'NoneType'"),
-    "a number as state": ({"state": {"n": 3}}, "the state 'n' .* must be an array, not 'int'"),
-}
+WRONG: list[tuple[str, Any]] = [  # a word of the message, and what builds the posterior
+    ("exact marginals", Flat),
+    ("estimated confidence", Overconfident),
+    ("exact", Boastful),
+    ("MAP set", Blind),
+    ("add up to 2", Unscaled),
+    ("nothing to separate", Decided),
+    ("same seed", Unseeded),
+    ("goes on differently", Forgetful),
+    ("off by|not among|changes the statistics", Meddling),
+    ("advantage", Ahead),
+    ("candidates", answering(candidates=None)),
+    ("candidates", answering(candidates=np.zeros((0, 2), int))),
+    ("candidates", answering(candidates=np.ones((1, 2)))),
+    ("marginals", answering(marginals=np.ones(5))),
+    ("marginals", answering(marginals=np.full(12, np.nan))),
+    ("Confidence", answering(confidence=None)),
+    ("Confidence", answering(confidence=Confidence(0.5, "sure"))),  # type: ignore[arg-type]
+    ("no probability", answering(confidence=Confidence(1.5, "exact"))),
+    ("build", "joint"),
+]
 
 
-@pytest.mark.parametrize("name", NO_ANSWERS)
-def test_answers_of_another_type_are_one_line(name: str) -> None:
-    answers, words = NO_ANSWERS[name]
-    with pytest.raises(CheckFailure, match=f"^{words}$"):
-        check_posterior(answering(**answers))
-
-
-class Failing(Enumeration):
-    def update(self) -> None:
-        raise KeyError("x")
-
-
-class Undeclared(Enumeration):
-    can = None  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize(
-    ("build", "words"),
-    [
-        (lambda *_: 5, r"build\(likelihood, prior, rng\) returned no posterior: 'int' has no can"),
-        ("joint", r"build must be a function of \(likelihood, prior, rng\), not 'joint'"),
-        (lambda _: 5, "build on the problem 'few readings' ended with TypeError: .* takes 1 positional argument .*"),
-        (Undeclared, "can must be Capabilities, not None"),
-        (Failing, "the check of 'answers' ended with KeyError: 'x'"),
-    ],
-)
-def test_what_is_no_posterior_is_one_line(build: Any, words: str) -> None:
-    with pytest.raises(CheckFailure, match=f"^{words}$"):
+@pytest.mark.parametrize(("word", "build"), WRONG)
+def test_wrong_ones_fail_with_one_clear_line(word: str, build: Any) -> None:
+    with pytest.raises(CheckFailure, match=f"^.*({word}).*$"):
         check_posterior(build)
 
 
-def test_checks_can_be_left_out() -> None:
-    skip = {"saving": "it is never saved"}
-    assert check_posterior(Forgetful, skip=skip) == skip
-    with pytest.raises(ValueError, match="there is no check 'colour': known are answers, candidates, probabilities, "):
-        check_posterior(Enumeration, skip={"colour": "none"})
+def test_a_posterior_may_declare_that_it_takes_no_whole_vectors() -> None:
+    class Sums(Enumeration):
+        can = Capabilities(open_number=True, unknown_shift=True, posterior=True, exact_lead=True)
+
+    assert set(check_posterior(Sums)) == {"whole vectors"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
-from eccaht.cli.main import app
+from eccaht.cli.main import app, run
 
 
 def invoke(*arguments: str) -> str:
@@ -21,3 +22,13 @@ def invoke(*arguments: str) -> str:
 def document(*arguments: str) -> Any:
     """What it prints as JSON."""
     return json.loads(invoke(*arguments, "--json"))
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which a command refuses what it is given."""
+    capsys.readouterr()
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("eccaht: ")
+    return err

@@ -15,6 +15,7 @@ from eccaht.plants.incident.drill import AT_ALARM, HEADINGS, drill_history, keep
 from eccaht.plants.incident.faults import KINDS
 from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
 from eccaht.plants.model.model import load_model
+from tests.cli.commands import refused
 
 FEW = ["--runs", "40"]
 
@@ -135,10 +136,7 @@ def test_what_cannot_be_drilled_is_one_line(
 ) -> None:
     monkeypatch.chdir(plant)
     before = sorted(path.name for path in plant.iterdir())
-    assert run(["drill", "plain.model", *options]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    assert message in refused(["drill", "plain.model", *options], capsys)
     assert sorted(path.name for path in plant.iterdir()) == before
 
 

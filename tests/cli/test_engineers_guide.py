@@ -15,7 +15,7 @@ from eccaht.plants.incident.counts import Drilled
 from eccaht.plants.incident.drill import drill_history
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("tutorials/wrong-sensors.md", "how-to/check-a-model.md", "how-to/every-reading-costs.md", "how-to/watch.md")
+PAGES = ("tutorials/wrong-sensors.md", "how-to/watch.md")
 SHOWN = re.compile(r"```sh\n(?P<commands>.*?)```\n*(?:```text\n(?P<output>.*?)```)?", re.DOTALL)
 
 
@@ -35,7 +35,7 @@ def few_drills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def few(*given: Any, **options: Any) -> Drilled:
         return drill_history(*given, **(options | {"runs": 24}))
 
-    monkeypatch.setattr("eccaht.plants.front.model.drill_history", few)
+    monkeypatch.setattr("eccaht.plants.front.calibration.drill_history", few)
 
 
 def test_every_command_runs_and_names_the_right_sensors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_every_command_runs_and_names_the_right_sensors(capsys: pytest.CaptureFi
         for command, shown in [*((each, None) for each in first), (last, found["output"])]:
             assert run(command[1:]) == 0, command
             outputs.append((command[1:], capsys.readouterr().out, shown))
-    assert len(outputs) > 10
+    assert len(outputs) > 8
     truth = set(json.loads(Path("plant/truth.json").read_text())["anomalies"])
     for command, output, shown in outputs:
         if command[0] == "identify":
@@ -55,25 +55,12 @@ def test_every_command_runs_and_names_the_right_sensors(capsys: pytest.CaptureFi
     calibrated, drilled = (next(each for each in outputs if each[0][0] == name) for name in ("calibrate", "drill"))
     (line,) = re.findall(r"^On your own history: .*$", str(calibrated[2]), re.MULTILINE)
     assert str(drilled[2]).startswith(line)
-    assert any("Verdict: ok" in output for command, output, _ in outputs if command[0] == "diagnose")
     (alarm,) = [output for command, output, _ in outputs if command[0] == "watch" and "plant/incident.csv" in command][
         :1
     ]
     assert all(name in alarm for name in truth)
+    printed: dict[str, Any] = {}
+    exec(re.findall(r"```py\n(.*?)```", text_of("how-to/every-reading-costs.md"), re.DOTALL)[0], printed)
+    assert set(printed["policy"].decision_names) == truth
     files = ["plant.model", "drill.png", "incident.png", "incident.html"]
-    files += ["diagnosis.html", "ledger.csv", "evidence.png"]
     assert all((Path("plant") / file).stat().st_size > 0 for file in files)
-
-
-def test_the_docs_say_what_every_caution_means() -> None:
-    table = text_of("how-to/troubleshoot.md")
-    cautions = (
-        "no drills",
-        "no confidence was estimated",
-        "too few answers of this kind",
-        "confident answers were wrong too often",
-        "it may be the plant that changed",
-    )
-    compared = ("rounded more than the history", "rows are", "lie outside of everything", "more readings are missing")
-    for words in (*cautions, *compared):
-        assert words in table

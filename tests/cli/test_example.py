@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from eccaht.cli.main import run
 from eccaht.plants.example import BIAS, N_ANOMALIES, SECTIONS, SETPOINT, STATUS, TAGS, write_example
-from eccaht.plants.incident.search import investigate
 from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.follow import recorded
 from eccaht.plants.replay import Replay
+from eccaht.streams import steps
 from eccaht.streams.policies import DEFAULT_POLICY, make_policy
 
 
@@ -93,11 +91,12 @@ def test_the_default_search_names_the_right_sensors_of_nearly_every_plant(
         history, incident, path = write_example(tmp_path, seed)
         truth = json.loads(path.read_text())
         model = calibrate([history], exclude=[STATUS])
-        source = recorded(model, [incident], start=truth["onset"], stop=None, missing="refuse")
+        windows = model.prepare([incident], start=truth["onset"])
         problem = model.problem(shift=1.0, n_anomalies=3, budget=5.0).replace(n_anomalies=number)
-        finding = investigate(make_policy(DEFAULT_POLICY, problem), Replay(source.windows, problem))
-        assert finding.reason == "stopped"
-        assert np.isfinite(finding.shifts.values).all()
-        if sorted(finding.names) != sorted(truth["anomalies"]):
+        policy = make_policy(DEFAULT_POLICY, problem)
+        for _ in steps(policy, Replay(windows, problem)):
+            pass
+        assert policy.should_stop()
+        if sorted(policy.decision_names) != sorted(truth["anomalies"]):
             wrong.append(seed)
     assert len(wrong) <= 3, wrong  # 1 is expected at alpha = 0.05; more than 3 in 1.6 % of all such tests

@@ -64,7 +64,7 @@ def test_the_table_fits_a_terminal_and_the_files_are_written(directory: Path, tm
     assert "one: 2 entities; 4 labelled, 8 injected, 8 replayed, 10 quiet" in text
     assert "two: 1 entity; " in text
     assert "of quiet stretches of 20 windows; at most 5 % are meant" in text
-    assert "of the sure answers to steps and replays" in text
+    assert "of the confident answers to steps and replays" in text
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["detection.csv", "precision.pdf", "precision.png", "summary.csv", "trials.csv"]
 
@@ -97,11 +97,6 @@ def test_directories_of_another_layout_are_noted(tmp_path: Path, capsys: pytest.
     assert "no labelled collection in" in capsys.readouterr().err
 
 
-def test_the_former_name_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["smd", "d"]) == 2
-    assert "the command 'smd' is now called 'incidents'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,11 +108,8 @@ def test_the_former_name_is_explained(capsys: pytest.CaptureFixture[str]) -> Non
 def test_bad_input_is_one_line_and_leaves_nothing(
     directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    assert run(["incidents", str(directory), "--out", str(tmp_path / "new" / "out"), *arguments]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert message in printed.err
-    assert printed.err.count("\n") == 1
+    given = ["incidents", str(directory), "--out", str(tmp_path / "new" / "out"), *arguments]
+    assert message in commands.refused(given, capsys)
     assert not (tmp_path / "new").exists()
 
 

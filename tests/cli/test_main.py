@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import eccaht
-from eccaht.cli.main import COMMANDS, load, run
+from eccaht.cli.main import COMMANDS, PANELS, load, run
 from eccaht.research.paper import fig1
+from tests.cli.commands import refused
 
 
 def eccaht_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -20,9 +20,10 @@ def eccaht_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[st
 
 @pytest.mark.parametrize(
     "arguments",
-    [["polices"], ["--bogus"], ["demo", "--bogus"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"]]
-    + [["demo", "--delay", value] for value in ("nan", "-1", "inf")]
-    + [["demo", "surplus"], ["policies", "--seed", "1"], ["demo", "--out", "taken"], ["demo", "--out", "taken/in"]],
+    [
+        *(["polices"], ["--bogus"], ["demo", "--bogus"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"]),
+        *(["demo", "surplus"], ["policies", "--seed", "1"], ["demo", "--out", "taken"], ["demo", "--out", "taken/in"]),
+    ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -30,12 +31,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     Path("taken").write_text("kept")
     monkeypatch.setattr(fig1, "watch", lambda _: pytest.fail("work began before the input was checked"))
-    assert run(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("eccaht: ")
-    assert err.endswith("\n")
-    assert err.count("\n") == 1
+    refused(arguments, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
@@ -63,10 +59,7 @@ def test_errors_of_the_library_are_one_line(
         raise error
 
     monkeypatch.setattr(fig1, "watch", fail)
-    assert run(["demo", "--out", str(tmp_path)]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("eccaht: ")
-    assert err.count("\n") == 1
+    err = refused(["demo", "--out", str(tmp_path)], capsys)
     assert len(err) > len("eccaht: \n")
     assert "Errno" not in err
 
@@ -88,43 +81,9 @@ def test_mistakes_of_the_programmer_are_not_hidden(tmp_path: Path, monkeypatch: 
         run(["demo", "--out", str(tmp_path)])
 
 
-def test_a_near_miss_is_answered_with_the_command_meant(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["polices"])
-    assert "'policies'" in capsys.readouterr().err
-
-
-def test_the_old_name_of_a_command_is_answered_with_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["calibration", "--runs", "5"]) == 2
-    assert capsys.readouterr().err == "eccaht: the command 'calibration' is now called 'count-errors'\n"
-
-
-def test_a_mistyped_option_is_answered_with_the_nearest_and_then_all(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["diagnose", "m", "--anomalie", "3"]) == 2
-    err = capsys.readouterr().err
-    assert "'eccaht diagnose' has no option --anomalie: did you mean --anomalies? It takes --anomalies, --shift" in err
-    assert all(option in err for option in ("--budget", "--runs", "--horizon", "--seed", "--html", "--json"))
-    assert err.count("\n") == 1
-
-
-def test_the_package_itself_is_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "eccaht", "example", "--bogus"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("eccaht: 'eccaht example' has no option --bogus")
-
-
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"eccaht {eccaht.__version__}\n"
-
-
-def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 0
-    bare = capsys.readouterr().out
-    assert run(["--help"]) == 0
-    assert capsys.readouterr().out == bare
-    assert all(command in bare for command in ("demo", "policies"))
-    assert all(len(line) <= 80 for line in bare.splitlines())
+def test_a_mistyped_option_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--anomalies" in refused(["identify", "--anomalie", "3"], capsys)
+    assert "'policies'" in refused(["polices"], capsys)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -148,3 +107,14 @@ def test_listing_policies_does_not_load_the_drawing_library(tmp_path: Path) -> N
     code = "import sys; from eccaht.cli.main import run; run(['policies']); sys.exit('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0
+
+
+def test_the_help_lists_every_command_in_its_panel(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    listed = capsys.readouterr().out
+    assert run(["--help"]) == 0
+    assert capsys.readouterr().out == listed
+    places = [listed.index(f"\n{title}:\n") for title in PANELS]
+    assert places == sorted(places)
+    assert all(f"\n  {command} " in listed for command in COMMANDS)
+    assert all(len(line) <= 80 for line in listed.splitlines())

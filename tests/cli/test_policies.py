@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 
-import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from eccaht import policy_names
 from eccaht.cli.main import app
-from eccaht.cli.policies import table
 from eccaht.streams.policies import CATALOGUE
 
 
@@ -28,17 +24,3 @@ def test_plain_output_is_one_line_for_each_policy() -> None:
     lines = CliRunner().invoke(app, ["policies"]).stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(policy_names())
     assert all(entry.summary in line for entry, line in zip(CATALOGUE.values(), lines, strict=True))
-
-
-@pytest.mark.parametrize("width", [80, 200])
-def test_the_table_fits_the_terminal_and_cuts_nothing(width: int) -> None:
-    longest = "restricted-coordinates"
-    rows = [(longest, "word " * 40, "Authors [with brackets], Algorithm 1"), ("b", "short", "source")]
-    console = Console(file=io.StringIO(), width=width)
-    console.print(table(rows))
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    assert max(map(len, text.splitlines())) <= width
-    assert text.count("word") == 40
-    assert longest in text
-    assert "[with brackets]" in text

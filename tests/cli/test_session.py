@@ -13,16 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from docs.generate_words import schema_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema_rs import Draft202012Validator
 
 from eccaht import Problem, Simulator, families, load_policy, make_policy
 from eccaht.base.files import exclusive
 from eccaht.cli.main import run
 from eccaht.cli.session import LineSession
-from eccaht.cli.session_lines import SessionAnswer, SessionProblem, SessionRequest
 from eccaht.cli.session_problem import read_policy
 from eccaht.plants.data import Arrays
 from eccaht.plants.model import calibrate
@@ -51,16 +48,9 @@ def made(folder: Path, state: str | None = None, **changes: Any) -> LineSession:
 
 
 def say(session: LineSession, **request: Any) -> dict[str, Any]:
-    line = json.dumps(request)
-    answer = session.answer(line.encode())
-    assert list(VALID["answer"].iter_errors(json.loads(json.dumps(answer, allow_nan=False)))) == []
+    answer = session.answer(json.dumps(request).encode())
+    json.dumps(answer, allow_nan=False)
     return answer
-
-
-VALID = {
-    name: Draft202012Validator(schema_of(kind))
-    for name, kind in (("problem", SessionProblem), ("request", SessionRequest), ("answer", SessionAnswer))
-}
 
 
 class Client:
@@ -104,7 +94,7 @@ def test_a_policy_of_a_file_is_driven_killed_and_resumed(tmp_path: Path) -> None
         assert "hello" in ended.stderr
     asked = [answer["by_name"] for answer in answers if "by_name" in answer]
     assert asked == [{name: 3.0} for name in NAMES[:3]]
-    assert [answer["n_told"] for answer in answers] == [0, 1, 1, 2, 2]
+    assert [answer["n_readings"] for answer in answers] == [0, 1, 1, 2, 2]
 
 
 MINE = """
@@ -151,25 +141,25 @@ def test_a_killed_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
         with started(tmp_path) as client:
             if step:  # a program that does not know whether its last line was taken repeats it
                 answer = client(do="tell", weights=expected[step - 1][0], reading=expected[step - 1][1], number=step)
-                assert answer["n_told"] == step
+                assert answer["n_readings"] == step
             for c, y in expected[step : step + 2]:
                 step += 1
                 assert client(do="ask")["weights"] == c
                 if killed_on_the_way and step == 4:
                     client.write(do="tell", reading=y, number=step)
                     break
-                assert client(do="tell", reading=y, number=step)["n_told"] == step
+                assert client(do="tell", reading=y, number=step)["n_readings"] == step
             client.process.send_signal(signal.SIGKILL)
     with started(tmp_path) as client:
         for number, (c, y) in enumerate(expected[step - 1 :], step):
-            if client(do="status")["n_told"] < number:
+            if client(do="status")["n_readings"] < number:
                 assert client(do="ask")["weights"] == c
             client(do="tell", weights=c, reading=y, number=number)
         end = client(do="decision")
         assert client.process.stdin is not None
         client.process.stdin.close()
         assert client.process.wait() == 0
-    assert (end["n_told"], end["beliefs"], end["lead"]) == (6, policy.beliefs.tolist(), policy.lead)
+    assert (end["n_readings"], end["beliefs"], end["lead"]) == (6, policy.beliefs.tolist(), policy.lead)
     assert (end["anomalies"], end["names"]) == (policy.decision.tolist(), list(policy.decision_names))
     assert load_policy(tmp_path / "search.eccaht").ask().tolist() == policy.ask().tolist()
 
@@ -204,7 +194,7 @@ def test_a_session_is_the_search_of_the_policy(tmp_path: Path) -> None:
     """Asked and told by lines it goes the same way; reading in between changes nothing."""
     policy, session = make_policy("joint", SAME, seed=4), made(tmp_path)
     for c, y in readings(policy, Simulator(SAME, seed=2), 6):
-        for look in ("decision", "should_stop", "status"):
+        for look in ("decision", "status"):
             say(session, do=look)
         asked = say(session, do="ask")
         assert asked["weights"] == c
@@ -212,15 +202,14 @@ def test_a_session_is_the_search_of_the_policy(tmp_path: Path) -> None:
         short = [float(f"{w:.12g}") for w in c]  # as programs print that keep fewer digits
         say(session, do="tell", reading=y, weights=short)
     assert say(session, do="decision")["beliefs"] == policy.beliefs.tolist()
-    assert say(session, do="should_stop")["should_stop"] == policy.should_stop()
+    assert say(session, do="status")["should_stop"] == policy.should_stop()
     x = {name: float(k) for k, name in enumerate(NAMES[:5])}
     say(session, do="observe", values=[*x.values(), None])
     say(session, do="tell_many", weights=[{"inlet": 1.0}, {"tank": -1.0}], readings=[1.0, 2.0])
     policy.observe(x)
     policy.tell_many(np.array([np.eye(6)[0], -np.eye(6)[2]]), [1.0, 2.0])
     assert say(session, do="decision")["beliefs"] == policy.beliefs.tolist()
-    assert say(session, do="quit")["n_told"] == 9
-    assert session.ended
+    assert say(session, do="status")["n_readings"] == 9
 
 
 def test_a_bad_line_has_one_answer_and_changes_nothing(tmp_path: Path) -> None:
@@ -238,22 +227,21 @@ def test_a_bad_line_has_one_answer_and_changes_nothing(tmp_path: Path) -> None:
         b'{"do": "ask", "available": [true]}',
         b'{"do": "ask", "available": [false, false, false, false, false, false]}',
         b'{"do": "ask", "id": NaN}',
+        b'{"do": "ask", "id": 1e999}',
         b'{"do": "tell"}',
         b'{"do": "tell", "reading": NaN}',
         b'{"do": "tell", "reading": "1"}',
         b'{"do": "tell", "reading": 1, "weights": [1, 2]}',
         b'{"do": "tell", "reading": 1, "weights": {"inlte": 1}}',
         b'{"do": "tell", "reading": 1, "number": 3}',
-        b'{"do": "tell", "reading": 1, "inflation": -1}',
         b'{"do": "forget", "weights": [1, 0, 0, 0, 0, 0]}',
         b'{"do": "observe", "values": [null, null, null, null, null, null]}',
-        b'{"do": "save"}' if session.state is None else b'{"do": "save", "file": 5}',
         b"[" * 100_000,
     ):
         answer = session.answer(line)
-        assert list(answer) == ["error", "n_told"], (line, answer)
+        assert list(answer) == ["error", "n_readings"], (line, answer)
         assert "\n" not in answer["error"]
-        assert answer["n_told"] == 0
+        assert answer["n_readings"] == 0
     assert say(session, do="ask") == asked == say(quiet, do="ask")
     assert "inlet" in session.answer(b'{"do": "tell", "reading": 1, "weights": {"inlte": 1}}')["error"]
     assert session.answer(b'{"do": "nothing", "id": [1, "a"]}')["id"] == [1, "a"]
@@ -264,7 +252,7 @@ _VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*NAMES, "x"]), inner, max_size=3),
     max_leaves=8,
 )
-_KEYS = ("reading", "readings", "weights", "values", "number", "inflation", "batch", "available", "id")
+_KEYS = ("reading", "readings", "weights", "values", "number", "batch", "available", "id")
 
 
 @settings(max_examples=60, deadline=None)
@@ -274,10 +262,10 @@ _KEYS = ("reading", "readings", "weights", "values", "number", "inflation", "bat
 )
 def test_no_line_ends_a_session(do: str, request: dict[str, Any]) -> None:
     session = FUZZED
-    before = session.policy.n_told
+    before = session.policy.n_readings
     answer = session.answer(json.dumps({"do": do, **request}).encode())
     json.dumps(answer, allow_nan=False)
-    assert "error" not in answer or answer["n_told"] == before == session.policy.n_told
+    assert "error" not in answer or answer["n_readings"] == before == session.policy.n_readings
 
 
 FUZZED = LineSession(make_policy("ecc-aht", SAME, seed=4))
@@ -294,9 +282,9 @@ def test_a_reading_that_cannot_be_kept_is_not_taken(tmp_path: Path, monkeypatch:
         patch.setattr("os.replace", full)
         answer = say(session, do="tell", reading=1.0)
     assert "No space left" in answer["error"]
-    assert answer["n_told"] == 0
+    assert answer["n_readings"] == 0
     assert say(session, do="ask") == asked
-    assert say(session, do="tell", reading=1.0)["n_told"] == 1
+    assert say(session, do="tell", reading=1.0)["n_readings"] == 1
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
 
 
@@ -308,7 +296,7 @@ def test_a_reading_is_never_taken_for_a_measurement_that_was_not_asked_for(tmp_p
     assert "10 is next" not in say(session, do="tell", reading=1.0, number=9)["error"]
     beyond = say(session, do="tell", reading=1.0, weights=[9.0, 0, 0, 0, 0, 0], number=1)
     assert "they count" in beyond["warning"]
-    assert say(session, do="tell", reading=5.0, number=1) == {"n_told": 1, "should_stop": False, "repeated": True}
+    assert say(session, do="tell", reading=5.0, number=1) == {"n_readings": 1, "should_stop": False, "repeated": True}
 
 
 def test_a_state_of_another_search_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -325,10 +313,7 @@ def test_a_state_of_another_search_is_refused(tmp_path: Path, capfd: pytest.Capt
     assert run(["session", str(problem), "--state", str(problem)]) == 2  # it would overwrite the problem
 
 
-def test_one_session_at_a_time_has_a_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("eccaht.cli.session._PATIENCE", 0.0)
+def test_one_session_at_a_time_has_a_state(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     problem, state = written(tmp_path), tmp_path / "search.eccaht"
     with exclusive(tmp_path / "search.eccaht.lock", "busy"):
         assert run(["session", str(problem), "--state", str(state)]) == 2
@@ -345,7 +330,7 @@ def test_one_session_at_a_time_has_a_state(
         ({"covariance": "lacking.npy"}, "lacking.npy"),
         ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
         ({"covariance": {"model": "lacking.model"}}, "leave it out"),
-        ({"shift": "unknown"}, "unknown shift"),
+        ({"shift": "unknown"}, "unknown:SCALE"),
         ({"anomalies": 7}, "7"),
         ({"anomalies": [0, 2], "policy": "ecc-aht"}, "known number"),
         ({"budgte": 3}, "did you mean"),
@@ -378,7 +363,6 @@ def test_a_problem_may_be_told_in_several_ways(tmp_path: Path) -> None:
     ways: list[Any] = [{}, {"covariance": S.tolist()}, {"covariance": "S.csv"}, {"policy": "ecc-aht", "stopping": 9}]
     for changes in [*ways, shift]:
         path = written(tmp_path, PROBLEM | changes)
-        assert list(VALID["problem"].iter_errors(json.loads(path.read_text()))) == []
         problem = read_policy(path).problem
         assert np.allclose(problem.covariance.dense(), S)
     assert problem.n_anomalies == (0, 2)
@@ -390,10 +374,3 @@ def test_a_problem_may_be_told_in_several_ways(tmp_path: Path) -> None:
     model.save(tmp_path / "plant.model")
     search = {"covariance": {"model": "plant.model"}, "shift": 3, "anomalies": 1, "budget": 2}
     assert read_policy(written(tmp_path, search)).problem.names == ("a", "b", "c")
-
-
-def test_requests_fit_their_schema() -> None:
-    for request in ({"do": "ask"}, {"do": "tell", "reading": 1.0, "number": 1}, {"do": "quit", "id": 3}):
-        assert list(VALID["request"].iter_errors(request)) == []
-    for request in ({"do": "tell"}, {"do": "jump"}, {"do": "ask", "reading": 1}):
-        assert list(VALID["request"].iter_errors(request)) != []

@@ -107,11 +107,6 @@ def test_columns_may_be_chosen_by_an_index_of_pandas() -> None:
     assert calibrate(HISTORY, columns=HISTORY.columns[:2]).names == ("T1", "F2")
 
 
-def test_numbered_columns_for_a_model_with_names_come_with_a_hint() -> None:
-    with pytest.raises(ValueError, match=r"columns are only numbered: rename them .* or give its values with names"):
-        MODEL.identify(INCIDENT.set_axis(range(K), axis=1))
-
-
 # -- times -------------------------------------------------------------------------------------------------
 
 
@@ -171,12 +166,6 @@ def test_a_model_with_times_says_that_new_data_need_them(data: Any, words: str) 
     assert "--" not in str(error.value)
 
 
-def test_for_a_file_the_same_is_said_without_options_that_identify_does_not_have(tmp_path: Any) -> None:
-    INCIDENT.to_csv(tmp_path / "new.csv", index=False)
-    with pytest.raises(ValueError, match=r"no time column found in .*new\.csv, .*: add a column of times$"):
-        MODEL.identify(tmp_path / "new.csv")
-
-
 def test_one_row_says_nothing_about_the_time_between_rows() -> None:
     found = MODEL.identify(INCIDENT.iloc[:1], progress=False)
     assert not [text for text in (*found.cautions, *found.notes, *found.doubts) if "apart" in text]
@@ -197,19 +186,3 @@ def test_infinite_readings_are_counted_by_column() -> None:
     frame = HISTORY.copy()
     frame.iloc[5:200, 0], frame.iloc[3, 2], frame.iloc[9:12, 3] = np.inf, -np.inf, np.nan
     assert calibrate(frame).notes == ("infinite readings were taken as missing: 195 of T1, 1 of P3",)
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (HISTORY["T1"], r"\.to_frame\(\)"),
-        (pl.Series([1.0, 2.0]), r"\.to_frame\(\)"),
-        (pl.from_pandas(HISTORY).lazy(), r"LazyFrame: .*\.collect\(\)"),
-        ([HISTORY, INCIDENT], "list of DataFrame: .*pd.concat"),
-    ],
-)
-@pytest.mark.filterwarnings("error")
-def test_what_is_nearly_a_frame_is_refused_with_the_way_to_one(data: Any, words: str) -> None:
-    for read in (calibrate, MODEL.identify):
-        with pytest.raises(ValueError, match=words):
-            read(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,9 +10,7 @@ import pandas as pd
 import pytest
 
 import eccaht
-from tests.plants.incident.example_answers import answer_of
 
-calibrate: Any = eccaht.calibrate  # any keyword
 NAMES = ["flow", "level", "heat", "speed"]
 
 
@@ -69,51 +66,9 @@ def test_data_with_a_zone_and_a_history_without_one_are_noted(model: eccaht.Mode
     assert zoned.largest.began - plain.largest.began == np.timedelta64(5, "h")
 
 
-def test_the_text_is_what_the_shell_prints(model: eccaht.Model, incident: pd.DataFrame) -> None:
-    answer = model.identify(incident)
-    assert "Why: level" in answer.text
-    assert "\n" not in repr(answer)
-
-
-@pytest.mark.parametrize(("name", "meant"), [("sensors", "names"), ("predict", "identify"), ("dril", "drill")])
-def test_an_attribute_by_another_name_is_hinted_at(model: eccaht.Model, name: str, meant: str) -> None:
-    with pytest.raises(AttributeError, match=f"^a model has no {name}: did you mean '{meant}'\\?$"):
-        getattr(model, name)
-
-
-@pytest.mark.parametrize(
-    ("call", "meant"),
-    [
-        (lambda _, data: calibrate(data, no_drill=True), "drills=0"),
-        (lambda _, data: calibrate(data, out="plant.model"), r"save\(path\)"),
-        (lambda model, data: model.identify(data, end="2024-02-01 01:00"), "stop"),
-        (lambda model, data: model.identify(data, starts="2024-02-01 01:00"), "'start'"),
-        (lambda model, data: model.update(data=data), "new"),
-    ],
-)
-def test_a_keyword_by_another_name_is_hinted_at(
-    model: eccaht.Model, incident: pd.DataFrame, call: Callable[[Any, Any], object], meant: str
-) -> None:
-    with pytest.raises(TypeError, match=meant):
-        call(model, incident)
-
-
-def test_a_range_of_anomalies_is_shown_by_example(model: eccaht.Model, incident: pd.DataFrame) -> None:
-    given: Any = "1-4"
-    with pytest.raises(ValueError, match=r"such as \(1, 4\)"):
-        model.identify(incident, anomalies=given)
-
-
 @pytest.mark.parametrize("window", [timedelta(minutes=2), np.timedelta64(2, "m"), pd.Timedelta("2min"), 120])
 def test_a_window_may_be_a_timedelta_or_seconds(history: pd.DataFrame, window: Any) -> None:
     assert eccaht.calibrate(history, drills=0, window=window).seconds == 120.0
-
-
-@pytest.mark.parametrize(("guess", "meant"), [("summary", "text"), ("to_html", "html"), ("to_json", "to_dict")])
-def test_an_answer_hints_at_what_it_has(guess: str, meant: str) -> None:
-    with pytest.raises(AttributeError, match=f"an answer has no {guess}.*{meant}"):
-        getattr(answer_of(), guess)
-    assert answer_of().text.startswith("3 of 24 sensors are wrong")
 
 
 def test_drills_say_where_their_faults_were_put_and_that_data_are_not_quiet(history: pd.DataFrame) -> None:
@@ -126,3 +81,10 @@ def test_drills_say_where_their_faults_were_put_and_that_data_are_not_quiet(hist
     new.iloc[100:, 1] += 9.0
     assert any("drill on a time when nothing was wrong" in note for note in model.drill(new, runs=20).notes)
     assert not any("drill on a time" in note for note in quiet.notes)
+
+
+def test_identify_takes_the_rate_of_a_watch(model: eccaht.Model, incident: pd.DataFrame) -> None:
+    by_default, given = model.identify(incident), model.identify(incident, false_alarms="1/5000w")
+    assert by_default.every == model.watch().session.watch.false_alarm_every
+    assert given.every == model.watch("1/5000w").session.watch.false_alarm_every == 5000
+    assert given.evidence < by_default.evidence  # above a higher threshold

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -123,16 +122,6 @@ class Service:
         self._ask("PUT", f"/api/plants/{name}", json={"model": self._digest, "false_alarms": "1/1d"})
         return name
 
-    def fed_plant(self, name: str, file: Path, seconds: Iterable[int]) -> str:
-        """A plant that a file feeds, with rows at these seconds."""
-        with file.open("w", newline="") as text:
-            lines = csv.writer(text)
-            lines.writerow(["time", *SENSORS])
-            lines.writerows([self._time(name, k), *_readings(1, "file", str(k))[0].tolist()] for k in seconds)
-        source = {"kind": "file", "path": str(file)}
-        self._ask("PUT", f"/api/plants/{name}", json={"model": self._digest, "sources": {"log": source}})
-        return name
-
     def counted_plant(self, name: str) -> str:
         """The same by a model that counts rows and knows no times."""
         self._counted.add(name)
@@ -171,14 +160,6 @@ class Service:
     def comment(self, plant: str, incident: int, text: str) -> None:
         """A comment on an alarm."""
         self._ask("POST", f"/api/plants/{plant}/incidents/{incident}/comments", json={"text": text})
-
-    @contextmanager
-    def full(self) -> Iterator[None]:
-        """As many streams as the service allows, until the block ends."""
-        with ExitStack() as stack:
-            while stack.enter_context(self._client.stream("GET", "/api/stream")).status_code == 200:
-                pass
-            yield
 
     def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         answer = self._client.request(method, path, **more)

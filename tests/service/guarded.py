@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-import anyio
 import uvicorn
 from fastapi import Depends, FastAPI, Request
-from fastapi.responses import StreamingResponse
 
 from eccaht.service.api.serving import server_config
 from eccaht.service.security import guard
@@ -55,15 +53,6 @@ def small_app(store: Store, **security: Any) -> FastAPI:
     async def rows(request: Request) -> int:
         return len(await request.body())
 
-    @app.get("/api/stream", dependencies=[Depends(require("read"))])
-    async def stream() -> StreamingResponse:
-        async def ticks() -> AsyncIterator[str]:
-            while True:
-                yield ": tick\n\n"
-                await anyio.sleep(0.01)
-
-        return StreamingResponse(ticks(), media_type="text/event-stream")
-
     @app.get("/page")
     def page() -> str:
         return "a page"
@@ -72,9 +61,9 @@ def small_app(store: Store, **security: Any) -> FastAPI:
 
 
 @contextmanager
-def served(app: FastAPI, **parts: Any) -> Iterator[int]:
+def served(app: FastAPI) -> Iterator[int]:
     """An app, which is started by itself, on a real socket as the service serves it: the port."""
-    config = server_config(app, Settings(**parts))
+    config = server_config(app)
     config.lifespan = "off"
     server = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0))

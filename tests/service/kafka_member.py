@@ -7,17 +7,17 @@ import os
 import sys
 from typing import Any
 
-from eccaht.service.rows import Rows, SourceState, Taken
+from eccaht.plants.intake import Rows
+from eccaht.service.rows import Taken
 from eccaht.service.sources import make_feed, read_settings
-from tests.service.source_tools import target
+from tests.service.source_tools import Recorder, target
 
 
-class Log:
+class Log(Recorder):
     """A sink that stores rows as lines of a file."""
 
-    most_rows = 1000
-
     def __init__(self, path: str, pause: float) -> None:
+        super().__init__()
         self._file, self._pause = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), pause
 
     async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
@@ -26,9 +26,6 @@ class Log:
         lines = [f"{plant} {time}\n" for time in rows.times.astype(int).tolist()]
         os.write(self._file, "".join(lines).encode())
         return Taken(len(rows.times), 0, 0, 0)
-
-    def source_state(self, plant: str, source: str, state: SourceState) -> None:
-        pass
 
 
 def main(path: str, servers: str, topic: str, pause: str) -> None:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import rng_for
 from eccaht.plants.data.source import Arrays
+from eccaht.plants.intake import Rows
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import Model
-from eccaht.service.rows import Rows
 
 NAMES = ("a", "b", "c", "d", "e")
 STEP = np.timedelta64(500_000, "us")

@@ -17,10 +17,12 @@ import numpy as np
 from eccaht.base.clock import Clock
 from eccaht.plants.data.reading import TimeRule
 from eccaht.plants.data.recorded import Expected
+from eccaht.plants.data.source import Arrays
+from eccaht.plants.intake import Rows
 from eccaht.service.broker import connected, make_client
-from eccaht.service.rows import Rows, SourceState, Taken
+from eccaht.service.rows import SourceState, Taken
 from eccaht.service.sources.feed import Backoff, Feed, Target
-from eccaht.service.sources.library import Excerpt
+from eccaht.service.sources.parsing import readings_of, rows_of
 
 START = 1_790_000_000_000_000  # microseconds: a moment in 2026
 SECOND = 1_000_000
@@ -67,12 +69,20 @@ class Recorder:
         """The readings of a sensor by their time."""
         return {t: v for (p, t, s), v in self.cells.items() if (p, s) == (plant, sensor) and not np.isnan(v)}
 
-    def excerpt(self) -> Excerpt:
-        return Excerpt(self.rows, Clock("UTC"))
+    async def take_over(self, plant: str) -> None:
+        """No other service has the plant."""
+
+    async def hand_over(self, plant: str) -> None:
+        """No other service takes the plant."""
+
+    def excerpt(self) -> Arrays:
+        """What came, as a source; rows of one time are one row."""
+        merged = rows_of(reading for part in self.rows for reading in readings_of(part))
+        return Arrays(merged.values, merged.times, merged.names, zone="UTC")
 
 
 def target(*sensors: str, name: str = "north", zone: str | None = "UTC") -> Target:
-    return Target(name, Clock(zone), Expected(sensors or ("a", "b"), {}, TimeRule(("time",)), zone=zone), 1.0)
+    return Target(name, Clock(zone), Expected(sensors or ("a", "b"), {}, TimeRule(("time",)), zone=zone))
 
 
 @asynccontextmanager

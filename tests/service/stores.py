@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from eccaht.service.store import Store, schema
-from eccaht.service.store.schema import VERSION, stamps
+from eccaht.service.store.schema import VERSION
 
 KINDS = ("sqlite", "postgresql")
 POSTGRES = os.environ.get("ECCAHT_TEST_POSTGRES", "postgresql://localhost/test")
@@ -51,7 +51,7 @@ def pretended(store: Store, version: int) -> Iterator[None]:
 
 def _stamp(store: Store, version: int) -> None:
     with store.begin() as connection:
-        connection.execute(sa.update(stamps).values(version_num=f"{version:04d}"))
+        connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "version").values(value=str(version)))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -103,18 +102,6 @@ def test_a_message_is_sent_once(store: Store) -> None:
     assert once(again) == 0
 
 
-def test_a_row_is_marked_before_it_is_sent(store: Store) -> None:
-    seen = []
-
-    class Looking(Fake):
-        async def send(self, message: Message) -> None:  # noqa: ARG002
-            seen.append(await asyncio.to_thread(box, store))
-
-    put(store, ["a"], event())
-    once(sender(store, Looking(), now=Clock()))
-    assert [row.status for row in seen[0]] == ["sending"]
-
-
 # -- trying again --------------------------------------------------------------------------------------
 
 
@@ -139,13 +126,6 @@ def test_it_is_tried_again_later_and_later_and_then_given_up(store: Store) -> No
     clock.now += 10**6 * SECOND
     assert once(sends) == 0
     assert len({message.key for message in channel.got}) == 1
-
-
-def test_pauses_differ_from_sender_to_sender() -> None:
-    settings = Alerts(first=10.0)
-    delays = [settings.delay(1, np.random.default_rng(seed)) for seed in range(200)]
-    assert 5.0 <= min(delays) < 5.2
-    assert 9.8 < max(delays) <= 10.0
 
 
 def test_the_end_of_an_alarm_waits_for_its_beginning(store: Store) -> None:

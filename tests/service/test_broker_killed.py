@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import sqlalchemy as sa
 
-from eccaht.service.rows import Rows, Taken
+from eccaht.plants.intake import Rows
+from eccaht.service.rows import Taken
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.sources import Target, make_feed, read_settings
@@ -50,6 +51,8 @@ class Noted:
     def __init__(self, engine: Runtime) -> None:
         self._engine, self.times = engine, set[int]()
         self.most_rows, self.source_state = engine.most_rows, engine.source_state
+        self.position, self.set_position = engine.position, engine.set_position
+        self.take_over, self.hand_over = engine.take_over, engine.hand_over
 
     async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
         taken = await self._engine.submit(plant, rows, source=source)

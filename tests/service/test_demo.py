@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import sqlalchemy as sa
 
+from eccaht.plants.intake import Rows
 from eccaht.service import demo
-from eccaht.service.rows import Rows
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store, schema

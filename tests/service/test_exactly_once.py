@@ -13,10 +13,11 @@ import pytest
 import sqlalchemy as sa
 
 from eccaht.base.randomness import rng_for
+from eccaht.plants.intake import Rows
 from eccaht.plants.watch.events import Event
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
-from eccaht.service.rows import Busy, Rows
+from eccaht.service.rows import Busy
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store, schema
@@ -142,7 +143,7 @@ def test_failures_and_kills_change_nothing(store: Store, lateness: float) -> Non
         rng = rng_for(3, "kills")
         await (await with_plant(store, lateness)).stop()
         engine, kills = await begun(store), 0
-        with failing(store, 5, 0.01) as failed:
+        with failing(store, 5, 0.02) as failed:
             for part in parts:
                 await delivered(engine, part)
                 if rng.random() < 0.05:  # as after SIGKILL: nothing of it is used again

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht.service.runtime import trends
+from eccaht.service.runtime import past
 from tests.service import plants
 from tests.service.service import PLANT, Service, running
 from tests.service.stores import KINDS
@@ -73,7 +73,7 @@ def test_a_spike_of_one_window_stays_however_few_points_are_asked_for(service: S
 def test_of_very_many_windows_some_are_left_out_and_the_answer_says_so(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trends, "MOST", 100)
+    monkeypatch.setattr(past, "MOST_OF_FEW", 100)
     found = ask(service, sensor=["a"])
     assert found["one_of"] == 4
     assert 90 <= found["windows"] <= 100

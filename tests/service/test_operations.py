@@ -15,7 +15,6 @@ import pytest
 import sqlalchemy as sa
 
 from eccaht.cli.main import run
-from eccaht.service.operations import copying
 from eccaht.service.operations.copying import backup, copy, count, restore
 from eccaht.service.security import guard
 from eccaht.service.store import Store, schema
@@ -46,15 +45,7 @@ def test_a_copy_has_every_row_of_every_table_as_it_was(store: Store, target: Sto
     copied = copy(store, target, advanced.append)
     assert contents(target) == was == contents(store)
     assert {table.table: table.rows for table in copied} == {name: len(rows) for name, rows in was.items()}
-    assert sum(advanced) == 2 * count(store)
-    assert [table.digest for table in copied] == [
-        table.digest for table in copying_back(target, store)
-    ]  # the same in whatever kind of database
-
-
-def copying_back(source: Store, emptied: Store) -> list[copying.Copied]:
-    stores.emptied(emptied)
-    return copy(source, emptied)
+    assert sum(advanced) == count(store)
 
 
 def test_new_rows_are_numbered_after_the_copied_ones(store: Store, target: Store) -> None:
@@ -86,7 +77,7 @@ def test_a_target_that_is_not_empty_is_refused(table: str, tmp_path: Path) -> No
         assert contents(other) == was
 
 
-@pytest.mark.parametrize("after", [3, 150])
+@pytest.mark.parametrize("after", [3, 60])
 def test_an_interrupted_copy_leaves_nothing(store: Store, target: Store, after: int) -> None:
     fill(store)
     copied = 0
@@ -100,21 +91,6 @@ def test_an_interrupted_copy_leaves_nothing(store: Store, target: Store, after: 
     was = contents(target)
     with pytest.raises(KeyboardInterrupt):
         copy(store, target, interrupt)
-    assert contents(target) == was
-
-
-def test_a_row_that_came_out_differently_is_found(store: Store, target: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(store)
-    was, go_on = contents(target), copying._go_on_counting
-
-    def tamper(connection: sa.Connection) -> None:
-        go_on(connection)
-        table = schema.events
-        connection.execute(sa.update(table).where(table.c.number == 2**50 + 3).values(kind="other"))
-
-    monkeypatch.setattr(copying, "_go_on_counting", tamper)
-    with pytest.raises(ValueError, match="table events: 7 of 7 rows came out as they went in; nothing is kept"):
-        copy(store, target)
     assert contents(target) == was
 
 
@@ -272,14 +248,11 @@ def test_wrong_token_commands_are_one_line_and_make_nothing(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["copy", "sqlite:///a.db"], "copy to where"),
-        (["backup", "a", "b"], "leave out 'b'"),
         (["backup", "no/where"], "there is no directory"),
         (["restore", "nothing"], "no backup at nothing"),
-        (["copy", "mysql://x/y", "sqlite:///b.db"], "is not supported"),
-        (["copy", "sqlite:///none.db", "sqlite:///b.db"], "there is no store"),
-        (["copy", "a", "b", "--store", "c"], "takes two URLs"),
-        (["copy", "postgresql://localhost:1/x", "sqlite:///b.db"], "store postgresql://localhost:1/x: "),
+        (["backup", "a", "--store", "mysql://x/y"], "is not supported"),
+        (["backup", "a", "--store", "sqlite:///none.db"], "there is no store"),
+        (["backup", "a", "--store", "postgresql://localhost:1/x"], "store postgresql://localhost:1/x: "),
     ],
 )
 def test_wrong_store_commands_are_one_line(
@@ -297,25 +270,24 @@ def test_wrong_store_commands_are_one_line(
 def test_one_moves_from_sqlite_to_postgresql_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with stores.opened("sqlite", tmp_path) as small, stores.located("postgresql", tmp_path) as (url, name):
         fill(small)
-        was, there = contents(small), str(small.url)
-        schema_name = ("--schema", str(name))
-        report = json.loads(printed(capsys, "store", "copy", there, url, *schema_name, "--json"))
+        was = contents(small)
+        large = ("--store", url, "--schema", str(name))
+        there, back = str(tmp_path / "there"), str(tmp_path / "back")
+        report = json.loads(printed(capsys, "store", "backup", there, "--store", str(small.url), "--json"))
         assert {table["table"]: table["rows"] for table in report["tables"]} == {k: len(v) for k, v in was.items()}
-        assert "is not empty" in printed(capsys, "store", "copy", there, url, *schema_name, code=2)
-        back = f"sqlite:///{tmp_path / 'back.db'}"
-        assert printed(capsys, "store", "copy", url, back, *schema_name).startswith("copy: ")
-        kept = tmp_path / "kept"
-        printed(capsys, "store", "backup", str(kept), "--store", url, *schema_name)
-        printed(capsys, "store", "restore", str(kept), "--store", f"sqlite:///{tmp_path / 'third.db'}")
-        for file in ("back.db", "third.db"):
-            found = Store(f"sqlite:///{tmp_path / file}")
-            assert contents(found) == was
-            found.close()
+        assert printed(capsys, "store", "restore", there, *large).startswith("restore: ")
+        assert "is not empty" in printed(capsys, "store", "restore", there, *large, code=2)
+        printed(capsys, "store", "backup", back, *large)
+        printed(capsys, "store", "restore", back, "--store", f"sqlite:///{tmp_path / 'back.db'}")
+        found = Store(f"sqlite:///{tmp_path / 'back.db'}")
+        assert contents(found) == was
+        found.close()
 
 
-def test_ctrl_c_during_a_copy_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_while_restoring_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     with stores.opened("sqlite", tmp_path) as source:
         fill(source)
+        backup(source, tmp_path / "kept")
         code = (
             "import os, signal, sys\n"
             "from eccaht.service.operations import copying\n"
@@ -325,7 +297,8 @@ def test_ctrl_c_during_a_copy_is_one_line_and_leaves_nothing(tmp_path: Path) -> 
             "    os.kill(os.getpid(), signal.SIGINT) if a[2].name == 'windows' else None\n"
             "    return table(*a)\n"
             "copying._copy_table = slow\n"
-            f"sys.argv[1:] = ['store', 'copy', '{source.url}', 'sqlite:///{tmp_path / 'new.db'}']\n"
+            f"sys.argv[1:] = ['store', 'restore', '{tmp_path / 'kept'}']\n"
+            f"sys.argv += ['--store', 'sqlite:///{tmp_path / 'new.db'}']\n"
             "sys.exit(main())\n"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

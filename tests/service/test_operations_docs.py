@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from eccaht.cli.main import COMMANDS
-from eccaht.service.alerts.channels import SIGNATURE
-from eccaht.service.alerts.sender import Alerts
 from eccaht.service.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
     name: (ROOT / "docs" / "how-to" / f"{name}.md").read_text(encoding="utf-8")
-    for name in ("serve", "sources", "alerts", "security", "backup", "monitoring", "production", "export")
+    for name in ("serve", "sources", "alerts", "security", "backup", "monitoring", "production")
 }
 
 
@@ -31,7 +28,7 @@ def test_the_example_settings_are_valid(tmp_path: Path) -> None:
     assert list(settings.plants["mill"].sources) == ["bus"]
 
 
-@pytest.mark.parametrize(("name", "blocks"), [("serve", 1), ("sources", 5), ("alerts", 1), ("security", 1)])
+@pytest.mark.parametrize(("name", "blocks"), [("serve", 1), ("sources", 5), ("alerts", 1)])
 def test_the_settings_of_the_pages_are_valid(name: str, blocks: int, tmp_path: Path) -> None:
     found = re.findall(r"```toml\n(.*?)```", PAGES[name], re.DOTALL)
     assert len(found) == blocks
@@ -40,28 +37,10 @@ def test_the_settings_of_the_pages_are_valid(name: str, blocks: int, tmp_path: P
         load_settings(tmp_path / "live.toml")
 
 
-def test_what_the_page_says_of_alerts_is_so() -> None:
-    alerts = Alerts()
-    assert (alerts.tries, alerts.first, alerts.longest) == (10, 5.0, 900.0)
-    assert SIGNATURE in PAGES["alerts"]
-    assert "after 5 s, 10 s, 20 s, ... up to 15 min, and is `failed` after ten tries" in PAGES["alerts"]
-
-
-def test_commands_of_the_pages_exist() -> None:
-    used = {command for page in PAGES.values() for command in re.findall(r"^ *eccaht (\w+)", page, re.MULTILINE)}
-    assert used == {"serve", "token", "store"}
-    assert used <= {*COMMANDS}
-
-
 def test_files_of_deploy_that_the_pages_name_exist() -> None:
     named = {file for page in PAGES.values() for file in re.findall(r"deploy/[\w.]+\w", page)}
     assert len(named) > 8
     assert [file for file in named if not (ROOT / file).is_file()] == []
-
-
-def test_the_page_names_every_rule_for_prometheus() -> None:
-    rules = re.findall(r"- alert: (\w+)", (ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))
-    assert re.findall(r"^\| `(\w+)` \|", PAGES["monitoring"], re.MULTILINE) == rules
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -101,15 +100,6 @@ def test_one_logs_in_and_is_where_one_wanted_to_be(service: Service, pages: Page
     pages.excuse("401 (Unauthorized)")  # the browser notes that the service refused, which it did
 
 
-def test_who_has_a_token_logs_in_and_out_without_an_error(pages: Pages, operator: str) -> None:
-    page = pages.open()
-    page.get_by_label("Token").fill(operator)
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Log out").click()
-    expect(page.get_by_label("Token")).to_be_visible()
-    assert pages.problems == []
-
-
 def test_an_alarm_arrives_while_one_looks(service: Service, pages: Pages, operator: str) -> None:
     service.plant("watched")
     page = pages.open(operator)
@@ -178,22 +168,12 @@ def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages,
     page.get_by_role("button", name="Comment").click()
     expect(page.locator(".people")).to_contain_text("valve <b>V-12</b> was stuck")
     expect(page.locator(".plot .main-svg").first).to_be_visible()  # no click is heard while it is drawn
-    for what, sign in (("report", "<html"), ("ledger", None)):
-        with page.expect_download() as started:
-            page.get_by_role("link", name=f"Download the {what}").click()
-        started.value.save_as(tmp_path / what)
-        content = (tmp_path / what).read_text(encoding="utf-8")
-        assert "LT-101" in content
-        assert sign is None or sign in content
-    assert all(json.loads(line) for line in (tmp_path / "ledger").read_text(encoding="utf-8").splitlines())
-
-
-def test_a_stretch_without_rows_of_a_source_is_shown(
-    service: Service, pages: Pages, operator: str, tmp_path: Path
-) -> None:
-    service.fed_plant("gap", tmp_path / "log.csv", [*range(30), *range(29 + 720, 29 + 750)])
-    page = pages.open(operator, "#/plant/gap")
-    expect(row_of(page, "log")).to_contain_text("no rows for 12 min before 2026-03-01 08:12:29")
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Download the report").click()
+    started.value.save_as(tmp_path / "report")
+    content = (tmp_path / "report").read_text(encoding="utf-8")
+    assert "LT-101" in content
+    assert "<html" in content
 
 
 def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, operator: str) -> None:
@@ -211,22 +191,6 @@ def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, op
     expect(overview.get_by_role("button", name="1 without data")).to_be_enabled()
     pages.excuse("/api/plants/blind/")  # the overview may ask for it once more
     service.remove("blind")
-
-
-def test_a_plant_in_alarm_without_data_counts_as_both(service: Service, pages: Pages, operator: str) -> None:
-    alarmed(service, "alarmed and blind")
-    service.skip("alarmed and blind", 200)
-    service.send("alarmed and blind", 3, ("TT-101",))
-    service.skip("alarmed and blind", -150)
-    service.send("alarmed and blind", 60)
-    page = pages.open(operator)
-    marks = row_of(page, "alarmed and blind").locator(".mark")
-    expect(marks).to_have_text(["in alarm", "no data"])
-    page.get_by_role("button", name="1 without data").click()
-    expect(page.locator("tbody tr")).to_have_count(1)
-    expect(marks).to_have_count(2)
-    pages.excuse("/api/plants/alarmed")  # the overview may ask for it once more
-    service.remove("alarmed and blind")
 
 
 def test_names_are_text_whatever_they_hold(service: Service, pages: Pages, operator: str) -> None:
@@ -249,18 +213,6 @@ def test_a_restart_of_the_service_is_shown_and_survived(service: Service, pages:
     service.send("restarted", 10, ("PT-101",))
     expect(page.locator(".alarm-box")).to_contain_text("PT-101")
     pages.excuse("net::ERR_")  # the browser notes that no server listened, in the words of the moment
-
-
-def test_a_page_too_many_says_so_and_has_its_turn(service: Service, pages: Pages, operator: str) -> None:
-    service.plant("crowded")
-    with service.full():
-        page = pages.open(operator, "#/plant/crowded")
-        expect(page.locator("#banner")).to_contain_text("Too many pages are open: close one")
-        expect(page.get_by_role("heading", level=1)).to_contain_text("crowded")
-    page.get_by_role("button", name="Try now").click()
-    expect(page.locator("#banner")).to_be_hidden()
-    expect(page.locator(".top-status")).to_contain_text("live")
-    pages.excuse("429 (Too Many Requests)")
 
 
 def test_what_one_does_the_other_sees(service: Service, pages: Pages, operator: str) -> None:
@@ -408,14 +360,6 @@ def test_no_view_is_wider_than_the_screen(service: Service, pages: Pages, operat
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(22, 22, 22)"
 
 
-def test_without_plants_the_page_says_how_to_add_one(pages: Pages, operator: str) -> None:
-    page = pages.open(operator, None)
-    page.route("**/api/plants", lambda route: route.fulfill(json={"plants": []}))
-    page.goto("/")
-    expect(page.get_by_role("heading", level=1)).to_have_text("No plants yet")
-    expect(page.locator("pre").first).to_have_text("eccaht calibrate history.csv --out boiler.model")
-
-
 def test_while_one_waits_and_after_an_error_the_page_is_never_blank(
     service: Service, pages: Pages, operator: str
 ) -> None:
@@ -438,35 +382,6 @@ def test_while_one_waits_and_after_an_error_the_page_is_never_blank(
     pages.excuse("503 (Service Unavailable)")
 
 
-def test_what_is_not_there_is_reported(service: Service, pages: Pages, operator: str) -> None:
-    service.plant("there")
-    page = pages.open(operator, "")
-    for address, what in (
-        ("#/plant/elsewhere", "The plant elsewhere"),
-        ("#/plant/%zz", "This address"),
-        ("#/plant/there/incident/99", "Alarm 99 of there"),
-        ("#/nowhere", "This address"),
-    ):
-        page.evaluate("hash => { window.location.hash = hash }", address)
-        expect(page.get_by_role("alert")).to_contain_text(f"{what} cannot be shown")
-    page.get_by_role("link", name="All plants").click()
-    expect(row_of(page, "there")).to_be_visible()
-    pages.excuse("404 (Not Found)")
-
-
-def test_without_the_charts_the_rest_is_there(service: Service, pages: Pages, operator: str) -> None:
-    alarmed(service, "without charts")
-    page = pages.open(operator, None)
-    page.route("**/plotly.min.js", lambda route: route.abort())
-    page.goto("/#/plant/without charts")
-    expect(page.locator(".chart")).to_contain_text("the charts library could not be loaded")
-    expect(page.locator(".alarm-box")).to_be_visible()
-    page.unroute("**/plotly.min.js")
-    page.get_by_role("button", name="Try again").click()
-    expect(page.locator(".plot .main-svg").first).to_be_visible()
-    pages.excuse("ERR_FAILED")
-
-
 def test_a_plant_that_is_removed_is_gone_from_the_page(service: Service, pages: Pages, operator: str) -> None:
     service.plant("removed")
     page, other = pages.open(operator, "#/plant/removed"), pages.open(operator)
@@ -480,48 +395,6 @@ def test_a_plant_that_is_removed_is_gone_from_the_page(service: Service, pages: 
     expect(page.locator(".plot .main-svg").first).to_be_visible()
     expect(row_of(other, "removed")).to_be_visible()
     pages.excuse("404 (Not Found)")  # an answer may have been on its way when the plant was removed
-
-
-def test_an_answer_of_before_a_plant_was_removed_does_not_count(service: Service, pages: Pages, operator: str) -> None:
-    service.plant("again")
-    page = pages.open(operator, "#/plant/again")
-    expect(page.locator(".top-status")).to_contain_text("live")
-    expect(page.locator(".plot .main-svg").first).to_be_visible()
-    held = holding(page, "**/api/plants/again")
-    service.send("again", 3)
-    until(page, lambda: len(held) > 0)
-    service.remove("again")
-    expect(page.get_by_role("alert")).to_contain_text("The plant again cannot be shown")
-    service.plant("again")
-    expect(page.locator("main .skeleton")).to_be_visible()
-    held[0].fulfill(status=404)
-    expect(page.locator(".plot .main-svg").first).to_be_visible()
-    pages.excuse("404 (Not Found)")
-
-
-def test_whoever_leaves_a_view_that_loads_stays_where_they_go(service: Service, pages: Pages, operator: str) -> None:
-    service.plant("gone to")
-    page = pages.open(operator, None)
-    held = holding(page, "**/api/plants")
-    page.goto("/")
-    until(page, lambda: len(held) > 0)
-    page.evaluate("window.location.hash = '#/plant/gone%20to'")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("gone to")
-    held[0].continue_()
-    expect(page.locator(".plot .main-svg").first).to_be_visible()
-    page.wait_for_function("performance.getEntriesByName(`${location.origin}/api/plants`).length > 0")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("gone to")
-
-
-def test_a_server_that_is_not_there_yet_is_waited_for(pages: Pages, operator: str) -> None:
-    page = pages.open(operator, None)
-    page.route("**/api/login", lambda route: route.abort("connectionrefused"))
-    page.goto("/")
-    expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached")
-    page.unroute("**/api/login")
-    expect(page.locator(".top-status")).to_contain_text("live")
-    expect(page.get_by_role("alert")).to_have_count(0)
-    pages.excuse("ERR_CONNECTION_REFUSED")
 
 
 def test_an_order_that_is_refused_says_why(service: Service, pages: Pages, operator: str) -> None:
@@ -587,54 +460,6 @@ def test_sensors_are_listed_with_their_state_filtered_and_drawn(service: Service
     expect(page.locator(".plot .annotation-text", has_text="PT-102")).to_have_count(1)
 
 
-def test_of_many_sensors_a_few_are_shown_until_one_asks_for_all(service: Service, pages: Pages, operator: str) -> None:
-    service.plant("many")
-    page = pages.open(operator, None)
-
-    def answer(route: Route) -> None:
-        row = {"since": None, "until": None, "kind": None, "size": None, "value": 1.0, "heard": "2026-03-01T08:00:00Z"}
-        found = [{**row, "sensor": f"T{k} [°C]", "state": "normal", "recent": [1.0, None, 2.0]} for k in range(200)]
-        route.fulfill(json={"sensors": [*found, {**found[0], "sensor": "late", "state": "silent"}]})
-
-    page.route("**/api/plants/many/sensors", answer)
-    page.goto("/#/plant/many")
-    names = page.locator("td.sensor-cell button:visible")
-    expect(names).to_have_count(12)
-    assert names.all_inner_texts()[:3] == ["late", "T0", "T1"]
-    expect(sensor_row(page, "T3").first).to_contain_text("1\u00a0°C")
-    page.get_by_role("button", name="Show all 201").click()
-    expect(names).to_have_count(201)
-
-
-def test_an_alarm_is_a_sentence_with_severity_and_confidence(service: Service, pages: Pages, operator: str) -> None:
-    alarmed(service, "told")
-    page = pages.open(operator, "#/plant/told")
-    box = page.locator(".alarm-box")
-    expect(box.locator("li")).to_have_text(
-        re.compile(r"^TT-101 reads 1\d(\.\d)? higher than the other sensors predict, since 2026-03-01 08:00:3\d\.$")
-    )
-    expect(box).to_contain_text("Confidence: not estimated, since the model was not drilled.")
-    expect(box.locator(".severity")).to_have_text("severity high")
-    expect(page.get_by_text("high from 3 sensors")).to_be_hidden()
-    box.get_by_text("Severity:").click()
-    expect(page.get_by_text("high from 3 sensors")).to_be_visible()
-
-
-def test_confidence_is_shown_wherever_it_was_estimated(service: Service, pages: Pages, operator: str) -> None:
-    alarmed(service, "sure")
-    page = pages.open(operator, None)
-
-    def changed(url: str, **more: object) -> None:
-        page.route(url, lambda route: route.fulfill(json={**route.fetch().json(), **more}))
-
-    changed("**/api/plants/sure", drilled=True)  # at the alarm there was none
-    changed("**/api/plants/sure/incidents/*", confidence=0.63)
-    page.goto("/#/plant/sure")
-    expect(page.locator(".alarm-box")).to_contain_text("faulty: 63 % by all windows of the incident")
-    page.get_by_role("link", name="Open the incident").click()
-    expect(page.locator(".alarm-box")).to_contain_text("faulty: 63 % by all windows of the incident")
-
-
 def test_an_incident_has_one_size_for_a_sensor_while_active_and_afterwards(
     service: Service, pages: Pages, operator: str
 ) -> None:
@@ -645,9 +470,12 @@ def test_an_incident_has_one_size_for_a_sensor_while_active_and_afterwards(
 
     def same_size(box: str) -> None:
         headline, why = page.locator(f"{box} li").first.inner_text(), page.locator(".why li").first.inner_text()
-        shown = [re.search(r"read\w* (\S+) (?:higher|lower)", text) for text in (headline, why)]
-        mine, reason = [found[1] for found in shown if found]
-        assert float(mine) == pytest.approx(float(reason), abs=0.05)  # what the digits of both leave open
+        mine = re.search(r"read\w* (\S+) (?:higher|lower)", headline)
+        reason = re.search(r"it should read (\S+), not ([\d.]+)", why)
+        assert mine
+        assert reason
+        away = abs(float(reason[2]) - float(reason[1]))
+        assert float(mine[1]) == pytest.approx(away, abs=0.11)  # what the digits of both leave open
 
     expect(page.locator(".alarm-box")).to_contain_text("Sizes by all windows of the incident.")
     same_size(".alarm-box")
@@ -659,35 +487,6 @@ def test_an_incident_has_one_size_for_a_sensor_while_active_and_afterwards(
     incidents = page.get_by_role("region", name="Incidents", exact=True)
     expect(incidents.get_by_role("columnheader", name="Onset")).to_be_visible()  # from which on it lasted
     expect(incidents.locator("td.time-cell").nth(1)).to_have_text(re.compile("^2026-03-01 08:00:3"))
-
-
-def test_confidence_in_another_set_is_not_shown_as_that_in_this_one(
-    service: Service, pages: Pages, operator: str
-) -> None:
-    alarmed(service, "grown")
-    service.send("grown", 10, ("TT-101", "PT-101"))
-    page = pages.open(operator, "#/plant/grown")
-    incidents = page.get_by_role("region", name="Incidents", exact=True)
-    expect(incidents).to_contain_text("PT-101")  # it joined, so the row has the set of now
-    joined = re.compile(r"^PT-101 .* predict, in the alarm since 2026-03-01 08:00:4\d\.$")
-    expect(page.locator(".alarm-box li").filter(has_text="PT-101")).to_have_text(joined)
-    expect(sensor_row(page, "PT-101")).to_contain_text("in the alarm since 2026-03-01 08:00:4")
-    first = page.locator(".alarm-box li").filter(has_text="TT-101")
-    expect(first).to_have_text(re.compile(r"predict, since .*:3\d\.$"))
-    incidents.get_by_role("link").first.click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("PT-101")
-    expect(page.locator(".alarm-box li").filter(has_text="PT-101")).to_have_text(joined)
-    text = """async ([named, estimates]) => {
-        const { confidenceText } = await import("/static/sentences.js");
-        return confidenceText(named, estimates, true);
-    }"""
-    alarm = {"named": ["a"], "confidence": 0.56, "by": "at the alarm"}
-    later = {"named": ["b", "a"], "confidence": 0.95, "by": "by all windows"}
-    shown = page.evaluate(text, [["a", "b"], [alarm, later]])
-    assert shown == "Confidence that exactly these sensors are faulty: 95 % by all windows (estimated in drills)."
-    assert page.evaluate(text, [["a", "b"], [alarm]]) == "Confidence: not estimated for exactly these sensors."
-    none = page.evaluate(text, [["a", "b"], [{**later, "confidence": None}]])
-    assert none == "Confidence: not estimated, since drills had too few alarms of this kind."
 
 
 def test_a_plant_without_a_window_is_not_called_normal(service: Service, pages: Pages, operator: str) -> None:
@@ -704,39 +503,3 @@ def test_a_plant_without_a_window_is_not_called_normal(service: Service, pages: 
     expect(row.locator(".evidence-cell .figure")).not_to_have_text("–")
     expect(other.get_by_role("heading", level=1)).to_contain_text("normal")
     expect(sensor_row(other, "TT-101").locator('[data-kind="normal"]')).to_have_text("normal")
-
-
-def test_units_are_read_from_the_names_of_sensors(pages: Pages, operator: str) -> None:
-    page = pages.open(operator)
-    shown = """async names => {
-        const { label, withUnit } = await import("/static/units.js");
-        return names.map(name => [label(name), withUnit("1", name)]);
-    }"""
-    units = {
-        "Temp [°C]": ("Temp", "1\u00a0°C"),
-        "flow (m3/h)": ("flow", "1\u00a0m3/h"),
-        "flow (kg/s)": ("flow", "1\u00a0kg/s"),
-        "load [W/m^2]": ("load", "1\u00a0W/m^2"),
-        "level (%)": ("level", "1\u00a0%"),
-        "Valve (spare)": ("Valve (spare)", "1"),
-        "T [1]": ("T [1]", "1"),
-        "TT-301": ("TT-301", "1"),
-        "[bar]": ("[bar]", "1"),
-    }
-    assert page.evaluate(shown, list(units)) == [list(parts) for parts in units.values()]
-
-
-def test_events_and_numbers_are_in_words_of_the_trade(pages: Pages, operator: str) -> None:
-    page = pages.open(operator)
-    shown = """async () => {
-        const [{ word }, { correlationMap }] = await Promise.all(
-            ["format", "correlation"].map(name => import(`/static/${name}.js`)));
-        const map = correlationMap({ sensors: ["a", "b"], matrix: [[1, -0.001], [-0.5, 1]] });
-        const cells = [...map.querySelectorAll("tbody td")].map(cell => cell.textContent);
-        const words = ["no-data", "data-back", "left", "new-normal"].map(word);
-        return [map.querySelector("caption").textContent, cells, words];
-    }"""
-    caption, cells, words = page.evaluate(shown)
-    assert caption == "Correlation in normal operation"
-    assert cells == ["1.00", "0.00", "\u22120.50", "1.00"]
-    assert words == ["no data", "data back", "left the alarm", "new normal"]

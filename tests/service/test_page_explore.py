@@ -69,12 +69,6 @@ def test_any_sensors_are_drawn_over_any_period_and_the_address_says_which(
     expect(again.get_by_label("From", exact=True)).to_have_value("2026-03-01T08:00:05")
 
 
-def test_a_period_without_windows_says_what_is_stored(service: Service, pages: Pages, admin: str) -> None:
-    plant = service.plant("nothing there")
-    page = pages.open(admin, f"#/plant/{plant}/explore?start=2030-01-01T00:00&stop=2030-01-02T00:00")
-    expect(page.get_by_text("No window of this period is stored. Stored: 2026-03-01 08:00:00 to")).to_be_visible()
-
-
 def test_a_plant_without_times_is_explored_by_rows(service: Service, pages: Pages, admin: str) -> None:
     plant = service.counted_plant("rows to explore")
     page = pages.open(admin, f"#/plant/{plant}/explore")
@@ -82,20 +76,6 @@ def test_a_plant_without_times_is_explored_by_rows(service: Service, pages: Page
     page.get_by_label("From", exact=True).fill("5")
     page.get_by_label("From", exact=True).blur()
     expect(page).to_have_url(re.compile(r"start=row\+5"))
-
-
-def test_the_label_of_an_alarm_at_the_edge_of_a_phone_is_not_cut(service: Service, pages: Pages, admin: str) -> None:
-    plant = service.plant("alarm at the edge")
-    service.send(plant, 300)
-    service.send(plant, 12, wrong=(SENSORS[1],))
-    page = pages.open(admin, f"#/plant/{plant}/explore")
-    page.set_viewport_size({"width": 390, "height": 800})
-    label = page.locator(".plot .annotation-text", has_text="alarm")
-    expect(label).to_be_visible()
-    sides = "(text) => [text, text.closest('.plot')].map((each) => each.getBoundingClientRect().right)"
-    end, edge = label.evaluate(sides)
-    assert end <= edge
-    page.set_viewport_size({"width": 1280, "height": 720})
 
 
 def test_units_of_the_settings_of_a_plant_are_shown_in_it_and_nowhere_else(
@@ -138,17 +118,6 @@ def test_a_plant_is_retrained_compared_and_switched(service: Service, pages: Pag
     expect(page.locator(".facts")).to_contain_text("none by this model yet")
     sensors = page.get_by_role("region", name="Sensors", exact=True)
     expect(sensors.locator("tbody tr").first).to_contain_text("windows: none by this model yet")
-
-
-def test_whoever_may_only_read_is_offered_no_retraining(service: Service, pages: Pages) -> None:
-    plant = service.plant("read only")
-    reader = service.token("reader of trends", "read")
-    page = pages.open(reader, f"#/plant/{plant}")
-    expect(page.get_by_role("link", name="Explore")).to_be_visible()
-    expect(page.get_by_role("link", name="Retrain")).to_have_count(0)
-    page.goto(f"/#/plant/{plant}/retrain")
-    expect(page.get_by_text("A token with the scope admin may retrain and switch.")).to_be_visible()
-    expect(page.get_by_role("button", name="Make a new model")).to_have_count(0)
 
 
 def test_the_report_of_an_incident_is_a_page_to_keep(service: Service, pages: Pages, admin: str) -> None:

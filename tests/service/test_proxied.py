@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -100,3 +102,21 @@ def test_streams_come_as_they_are_sent_and_large_uploads_are_answered(proxied: t
         headers = {**service.headers, "Content-Type": "text/csv"}
         assert client.post(ROWS, content=b"x" * 10_000_000, headers=headers).status_code == 413
         assert client.post(ROWS, content=iter([b"x" * 100_000] * 100), headers=headers).status_code == 413
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_upload_over_the_limit_is_answered_without_a_proxy_too(proxied: tuple[Program, str], chunked: bool) -> None:
+    service, _ = proxied
+    line = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    body = iter([b"x" * 100_000] * 200) if chunked else b"x" * 20_000_000
+    headers = {**service.headers, "Content-Type": "text/csv"}
+    line.request("POST", ROWS, body=body, headers=headers, encode_chunked=chunked)  # all of it, before it listens
+    assert line.getresponse().status == 413
+    line.close()
+
+
+def test_a_head_without_an_end_is_refused(proxied: tuple[Program, str]) -> None:
+    service, _ = proxied
+    with socket.create_connection(("127.0.0.1", service.port), 30.0) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 200_000)
+        assert line.recv(65536).startswith(b"HTTP/1.1 400 ")

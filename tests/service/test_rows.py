@@ -1,4 +1,4 @@
-"""One door for rows: what HTTP takes, brokers take, with the same meaning; nothing that is sent is a fault."""
+"""What HTTP takes, brokers take, with the same meaning; nothing that is sent is a fault."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eccaht.base.randomness import rng_for
+from eccaht.plants.intake import Rows
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import Model
-from eccaht.service.rows import Rows, Taken
+from eccaht.service.rows import Taken
 from eccaht.service.sources import Target, make_feed, read_settings
 from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, rows_of
 from eccaht.service.sources.settings import MqttSettings
@@ -270,18 +271,6 @@ def test_what_is_bad_is_bad_whichever_way_it_comes(door: Door, content: str, why
         found = door.by_both(content.encode(), kind)
         assert isinstance(found, str)
         assert why in found
-
-
-@pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c"])
-def test_only_line_ends_end_a_line(door: Door, mark: str) -> None:
-    """A mark that some take for the end of a line is part of the text that it stands in."""
-    rows = [{"time": MOMENT + k, "Druck": k, "Ventil": f"x{mark}y"} for k in range(2)]
-    found = door.by_both("\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode(), LINES)
-    assert isinstance(found, Rows), found
-    np.testing.assert_array_equal(found.values[:, found.names.index("Druck")], [0.0, 1.0])
-    table = f"Zeit;Ventil;Druck\n01.05.25 10:00:00;x{mark}y;1,5\n".encode()
-    found = door.by_both(table, CSV)
-    assert one(found) == 1.5
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------

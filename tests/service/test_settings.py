@@ -54,7 +54,6 @@ def test_later_ones_are_stronger(file: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         ("[plants.mill]\nfalse_alarm = '1/30d'", r"is no setting: did you mean 'false_alarms'\?"),
         ("[store]\nschemas = 'x'", r"did you mean 'schema'\?"),
-        ("[security.proxy]\nheadr = 'x'", r"did you mean 'header'\?"),
         ("plants = 3", "setting plants: "),
         ("[plants.'a/b']\nmodel = 'm'", "setting plants.a/b"),
         ("[plants.a]\nmodel = 'm'\nlateness = 'soon'", "not a length of time"),

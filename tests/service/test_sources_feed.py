@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from textwrap import dedent
-from time import monotonic
 from typing import Any
 
 import numpy as np
 import pytest
 
-from eccaht.base.clock import Clock, parse_duration
+from eccaht.base.clock import Clock
 from eccaht.checks import check_source
 from eccaht.plants.data.source import Arrays, Source
-from eccaht.service.rows import Busy, RowGap, Rows, Taken, UnknownPlant
+from eccaht.plants.intake import Rows
+from eccaht.service.rows import Busy, UnknownPlant
 from eccaht.service.sources import SourceFeed, make_feed, read_settings
 from eccaht.service.sources.feed import Backoff, Refused, deliver, keep_running
 from eccaht.service.sources.health import Health
-from eccaht.service.sources.settings import _BY_KIND
 from tests.service.source_tools import SECOND, START, Recorder, running, target, until
 
 
@@ -166,57 +163,6 @@ def test_a_refused_delivery_breaks_the_feed_until_it_is_taken() -> None:
 
     broken = next(state for state in asyncio.run(main()).states if state.state == "broken")
     assert broken.detail.startswith("the service refuses rows of north: the plant is full; next try within ")
-
-
-# -- gaps ----------------------------------------------------------------------------------------------------
-
-
-def gap_after(*parts: Sequence[int], seconds: float = 60.0, ahead: int = 0) -> RowGap | None:
-    """The gap of a plant with windows of so many seconds after rows at these seconds."""
-    place = replace(target(), seconds=seconds)
-
-    async def main() -> RowGap | None:
-        state = health(Recorder())
-        for part in parts:
-            times = rows(*(START + k * SECOND for k in part)).times
-            state.took(place, times, Taken(len(part), 0, 0, 0, ahead=ahead))
-        state.end()
-        return state.now("north").gap
-
-    return asyncio.run(main())
-
-
-STEADY, AFTER = range(0, 300, 10), range(1010, 1300, 10)  # the last before the gap is at 290 s
-
-
-def test_a_stretch_without_rows_is_a_gap_until_it_is_filled() -> None:
-    assert gap_after(STEADY) is None
-    assert gap_after(STEADY, AFTER) == RowGap(720.0, "2026-09-21T14:30:10+00:00")
-    assert gap_after([*STEADY, *AFTER]) == gap_after(STEADY, AFTER)
-    assert gap_after(STEADY, AFTER, range(300, 1010, 10)) is None  # came late
-    assert gap_after(STEADY, AFTER, range(300, 600, 10)) == RowGap(420.0, "2026-09-21T14:30:10+00:00")
-    assert gap_after(STEADY, AFTER, STEADY) == gap_after(STEADY, AFTER)  # came again
-
-
-def test_what_is_usual_is_no_gap() -> None:
-    assert gap_after(range(0, 10_000, 200)) is None  # rows that are slower than windows
-    assert gap_after(STEADY, AFTER, seconds=300.0) is None  # less than three windows
-    assert gap_after(STEADY, [90_000], ahead=1) is None  # a row from the future says nothing of those before it
-    assert gap_after([0], [1000]) is None  # too few to know
-
-
-def test_numbers_are_reported_within_a_second_however_many_rows_come() -> None:
-    async def main() -> tuple[Recorder, float]:
-        sink, began = Recorder(), monotonic()
-        state = health(sink)
-        state.running()
-        for k in range(1000):
-            await deliver(sink, target(), rows(k), state)
-        await until(lambda: sink.states[-1].rows == 1000)
-        return sink, monotonic() - began
-
-    sink, seconds = asyncio.run(main())
-    assert len(sink.states) <= 2 + seconds
 
 
 def minutes(count: int) -> Arrays:
@@ -364,19 +310,3 @@ def test_the_source_of_the_docs_brings_every_row_once() -> None:
     assert set(sink.times.values()) == {1}
     assert list(sink.values("a").values()) == list(range(100))
     assert check_source(sink.excerpt()) == {}
-
-
-def test_every_setting_and_its_default_stand_in_the_docs() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
-    for name, kind in _BY_KIND.items():
-        table = text.partition(f'| `kind = "{name}"` |')[2].partition("\n\n")[0]
-        documented = dict(re.findall(r"^\| `(\w+)` \| .+? \| `?([^|`]+)`? \| .+ \|$", table, re.MULTILINE))
-        fields = {field.alias or key: field for key, field in kind.model_fields.items() if key != "kind"}
-        assert documented.keys() == fields.keys(), name
-        for key, field in fields.items():
-            if field.is_required():
-                assert documented[key] == "needed"
-            elif isinstance(field.default, float):
-                assert parse_duration(documented[key]) == field.default
-            elif field.default is not None and field.default_factory is None:
-                assert documented[key] == str(field.default).lower() or documented[key] == field.default

@@ -20,7 +20,8 @@ import sqlalchemy as sa
 from confluent_kafka import Producer
 
 from eccaht.checks import check_source
-from eccaht.service.rows import Busy, Rows, UnknownPlant
+from eccaht.plants.intake import Rows
+from eccaht.service.rows import Busy, UnknownPlant
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.feeds import Feeds
 from eccaht.service.settings import PlantOptions, Settings

@@ -17,8 +17,9 @@ import pytest
 from paho.mqtt.client import topic_matches_sub
 
 from eccaht.checks import check_source
+from eccaht.plants.intake import Rows
 from eccaht.service.broker import Broker
-from eccaht.service.rows import Busy, Rows
+from eccaht.service.rows import Busy
 from eccaht.service.sources import make_feed, read_settings
 from eccaht.service.sources.mqtt import MqttFeed, topics
 from tests.service.mosquitto import DROPS_NOTHING, SHIPPED, Mosquitto, mosquitto

@@ -19,7 +19,8 @@ from asyncua.ua.status_codes import StatusCodes
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from eccaht.checks import check_source
-from eccaht.service.rows import Busy, Rows
+from eccaht.plants.intake import Rows
+from eccaht.service.rows import Busy
 from eccaht.service.sources import make_feed, read_settings
 from eccaht.service.sources.opcua import OpcUaFeed
 from tests.service.source_tools import Recorder, free_port, running, target, until

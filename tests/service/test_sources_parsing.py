@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
+import gzip
 import json
 import math
-import threading
+import tracemalloc
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Literal
 
 import numpy as np
 import pytest
 from asyncua.ua import status_codes
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from eccaht.base.clock import Clock
 from eccaht.plants.data.reading import TimeRule
 from eccaht.plants.data.recorded import Expected
 from eccaht.service.rows import TimeReader, severity, severity_of_classic, severity_of_status
 from eccaht.service.sources.parsing import (
-    LARGEST_PAYLOAD,
     MOST_ROWS,
     BadPayload,
+    Most,
     Payloads,
     SensorReading,
     deliveries,
-    rows_of,
 )
-from eccaht.service.sources.settings import ReadingSettings
 
 NOW = datetime(2026, 5, 1, 8, tzinfo=UTC)
 MICRO = int(NOW.timestamp()) * 1_000_000
@@ -54,24 +53,6 @@ def test_a_payload_of_one_sensor_is_a_number_or_missing(payload: str, value: flo
     np.testing.assert_equal(one(payload), SensorReading(MICRO, "a", value))
 
 
-@pytest.mark.parametrize(
-    "time",
-    [
-        *[MICRO // 1_000_000, MICRO // 1000, MICRO, MICRO * 1000, MICRO / 1e6, str(MICRO // 1000)],
-        *["2026-05-01T08:00:00Z", "2026-05-01 10:00:00+02:00", "2026-05-01T08:00", "2026-05-01T08:00:00.000000999Z"],
-    ],
-)
-def test_times_are_recognised_by_size_or_read_as_iso(time: float | str) -> None:
-    assert one(json.dumps({"time": time, "value": 1})).time == MICRO
-
-
-@pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("ms", 1000), ("us", 10**6), ("ns", 10**9)])
-def test_a_unit_that_is_given_is_exact(unit: str, factor: int) -> None:
-    moments = TimeReader(Clock("UTC"), unit)  # type: ignore[arg-type]
-    assert moments.read(12 * factor) == 12_000_000
-    assert moments.read(MICRO // 10**6 * factor + factor // 2) == MICRO + (500_000 if factor > 1 else 0)
-
-
 def test_a_local_time_is_read_in_the_zone_of_the_source_and_a_model_without_zone_needs_one() -> None:
     berlin = TimeReader(Clock("UTC"), zone="Europe/Berlin")
     assert berlin.read("2026-05-01 10:00") == MICRO
@@ -93,12 +74,6 @@ def test_an_object_of_many_sensors_flat_or_nested_is_a_row() -> None:
     np.testing.assert_equal(bad, [SensorReading(1777622400 * 10**6, "a", math.nan)])
 
 
-def test_texts_of_status_sensors_are_places_in_their_levels() -> None:
-    payloads = Payloads(PAYLOADS.moments, replace(EXPECTED, levels={"a": ("closed", "open")}))
-    assert one('"open"', payloads=payloads).value == one('{"value": "open"}', payloads=payloads).value == 1.0
-    assert math.isnan(one('"ajar"', payloads=payloads).value)
-
-
 def test_a_plain_word_is_a_status_and_names_are_those_of_the_model() -> None:
     payloads = replace(PAYLOADS, expected=replace(EXPECTED, levels={"a": ("closed", "open")}), names={"A": "a"})
     assert one("open", payloads=payloads).value == one("open", "A", payloads=payloads).value == 1.0
@@ -112,52 +87,6 @@ def test_small_numbers_are_seconds_only_where_the_history_counted_from_its_begin
     assert TimeReader(Clock(None)).read(120) == TimeReader(Clock(None)).read("120") == 120_000_000
     with pytest.raises(ValueError, match="too small"):
         TimeReader(Clock("UTC")).read(120)
-
-
-def test_of_two_values_at_one_time_the_first_that_is_there_counts() -> None:
-    rows = rows_of([SensorReading(5, "a", math.nan), SensorReading(5, "a", 1.0), SensorReading(5, "a", 2.0)])
-    assert rows.values.tolist() == [[1.0]]
-
-
-HOSTILE = [b"", b" ", b"\xff\xfe", b"{", b"[1]", b"[[]]", b"abc", b"1,5", b"1_000", b"0x10", b"{}x", b'{"value": {}}']
-HOSTILE += [b"[" * 100_000, b'{"a":' * 50_000, b"9" * 5000, b'{"value": ' + b"9" * 5000 + b"}", b'{"time": 1}']
-HOSTILE += [b'{"value": 1, "time": "soon"}', b'{"value": 1, "time": 12}', b'{"value": 1, "time": 1e300}']
-HOSTILE += [b'{"value": 1, "time": true}', b'{"value": 1, "quality": 3}', b'{"value": 1, "quality": []}']
-HOSTILE += [b" " * (LARGEST_PAYLOAD + 1), b'{"value": 1, "time": NaN, "quality": "odd"}', b'{"value": [1]}']
-HOSTILE += [b"[" + b'{"value": 1},' * 10_001 + b'{"value": 1}]', b'{"value": 1, "time": "' + b"2" * 100 + b'"}']
-
-
-@pytest.mark.parametrize("payload", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_payload_is_bad_in_one_short_line(payload: bytes) -> None:
-    with pytest.raises(BadPayload) as error:
-        PAYLOADS.read(payload, "a")
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) <= 200
-
-
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["time", "value", "values", "quality", "sensor", "a"]), inner, max_size=5)
-    ),
-    max_leaves=20,
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.binary(max_size=60) | DOCUMENTS.map(lambda document: json.dumps(document).encode()), st.sampled_from(["a", None])
-)
-def test_whatever_comes_gives_readings_or_a_bad_payload(payload: bytes, sensor: str | None) -> None:
-    try:
-        readings = PAYLOADS.read(payload, sensor)
-    except BadPayload:
-        return
-    for reading in readings:
-        assert isinstance(reading.time, int)
-        assert reading.sensor
-        assert not math.isinf(reading.value)
 
 
 def test_every_opc_ua_code_has_the_severity_of_its_name_but_values_that_are_not_of_now_are_bad() -> None:
@@ -181,13 +110,6 @@ def test_opc_classic_quality_goes_by_two_bits_and_numbers_need_quality_codes() -
     assert (severity(0, "opc-ua"), severity(0, "opc-classic")) == ("good", "bad")
 
 
-def test_uncertain_counts_as_the_setting_says() -> None:
-    text = '{"value": 1, "quality": "UncertainEngineeringUnitsExceeded"}'
-    strict = replace(PAYLOADS, how=ReadingSettings(uncertain="bad"))
-    assert one(text).value == 1.0
-    assert math.isnan(one(text, payloads=strict).value)
-
-
 def test_readings_are_cut_into_deliveries_that_keep_each_time_together() -> None:
     rng = np.random.default_rng(0)
     readings = [SensorReading(int(t), f"s{k}", float(k)) for t in rng.permutation(3 * MOST_ROWS) for k in range(3)]
@@ -199,15 +121,18 @@ def test_readings_are_cut_into_deliveries_that_keep_each_time_together() -> None
     assert max(part.values.size for part in deliveries(wide)) <= 1_000_000
 
 
-@pytest.mark.parametrize(("sensors", "beside"), [(10, False), (2000, True)])
-def test_large_payloads_are_read_in_another_thread(sensors: int, beside: bool) -> None:
-    threads = set[int]()
-
-    def now() -> int:
-        threads.add(threading.get_ident())
-        return MICRO * 1000
-
-    payload = json.dumps({f"s{k}": k for k in range(sensors)}).encode()
-    found = asyncio.run(Payloads(TimeReader(Clock("UTC"), now=now), EXPECTED).read_beside(payload))
-    assert found == PAYLOADS.read(payload)
-    assert threads.isdisjoint({threading.get_ident()}) is beside
+@pytest.mark.parametrize("format", ["csv", "json"])
+@pytest.mark.parametrize("before", [b"", b"time,a,b\n"])
+@pytest.mark.parametrize("packed", [gzip.compress, zlib.compress])
+def test_packed_payloads_are_refused_and_never_unpacked(
+    packed: Callable[[bytes], bytes], before: bytes, format: Literal["csv", "json"]
+) -> None:
+    payload = before + packed(b"time,a,b\n" + b"2026-05-01T08:00Z,1,2\n" * 5_000_000)  # 110 MB
+    most = Most(8_000_000, 10_000, 4_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadPayload):
+            replace(PAYLOADS, format=format, most=most).rows(payload)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from eccaht.service.rows import Busy
+from eccaht.service.api import plants as api_plants
 from eccaht.service.runtime import views
 from eccaht.service.runtime.views import Hub
-from tests.service.guarded import served
+from tests.service.guarded import bearer, make, revoke, served
 from tests.service.service import running
 from tests.service.source_tools import until
 
@@ -142,16 +142,6 @@ def test_an_idle_stream_beats(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asyncio.run(run()) == 0
 
 
-def test_no_more_clients_than_allowed() -> None:
-    hub = Hub(clients=1)
-    with hub.listen():
-        with pytest.raises(Busy, match="1 pages are open already: close one"), hub.listen():
-            raise AssertionError("there was a place")
-        assert hub.clients == 1
-    with hub.listen():
-        assert hub.clients == 1
-
-
 def test_beyond_the_most_clients_the_answer_is_an_error_and_no_stream(tmp_path: Path) -> None:
     """On a real socket, several at once: each has a whole stream or a whole error."""
     with running("sqlite", tmp_path, limits={"clients": 2}) as service, served(service.app) as port:
@@ -170,3 +160,15 @@ def test_beyond_the_most_clients_the_answer_is_an_error_and_no_stream(tmp_path: 
                     assert json.loads(answer.read())["detail"] == "2 pages are open already: close one"
                 else:
                     assert b"event: heartbeat" in next(answer.iter_raw())
+
+
+def test_an_open_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "_BEAT", 0.01)
+    monkeypatch.setattr(api_plants, "CHECKED", 0.05)
+    with running("sqlite", tmp_path) as service, served(service.app) as port:
+        headers = bearer(make(service.app.state.store, "short", "read"))
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/api/stream", headers=headers, timeout=30.0) as answer:
+            beats = answer.iter_raw()
+            assert b"event: heartbeat" in next(beats)
+            revoke(service.app.state.store, "short")
+            assert sum(1 for _ in beats) < 10_000  # it ends

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eccaht import Problem, Simulator, families, make_policy
+from eccaht import Problem, Simulator, make_policy
 from eccaht.streams.limits.rates import check_limits
 
 GOOD: dict[str, Any] = {"covariance": np.eye(4), "shift": 2.0, "n_anomalies": 2, "budget": 1.0}
@@ -87,8 +87,3 @@ def test_expected_reading() -> None:
     c = np.array([0.5, -1.0, 0.0])
     assert problem.expected(c) == -15.0
     assert problem.expected(c, [1, 2]) == -13.0
-
-
-def test_scalars_cost_no_memory() -> None:
-    problem = Problem(families.toeplitz(1_000_000, 0.5), shift=2.0, n_anomalies=1, budget=1.0)
-    assert problem.shift.strides == problem.mean.strides == (0,)

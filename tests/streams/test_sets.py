@@ -27,7 +27,7 @@ def test_all_sets_are_all_sets_and_the_prior_adds_up(K: int, least: int, most: i
 def test_random_sets_follow_the_prior(K: int, least: int, most: int) -> None:
     prior = SetPrior(K, least, most)
     rows = prior.random_sets(np.random.default_rng(0), 20_000)
-    assert np.array_equal(prior.checked(rows.astype(float)), rows)
+    prior.check(rows)
     held = (rows < K).sum(axis=1)
     for m in range(least, most + 1):
         share = (held == m).mean()
@@ -48,12 +48,10 @@ def test_keys_do_not_depend_on_the_order_of_slots() -> None:
     assert len(found) == 3
 
 
-@pytest.mark.parametrize(
-    "bad", [[[1.0, 1.0]], [[-1.0, 2.0]], [[0.0, 7.0]], [[0.5, 2.0]], [[1.0, 2.0, 3.0]], [[6.0, 6.0]]]
-)
-def test_damaged_sets_are_refused(bad: list[list[float]]) -> None:
-    with pytest.raises(ValueError, match="damaged"):
-        SetPrior(6, 1, 2).checked(np.array(bad))
+@pytest.mark.parametrize("bad", [[[1, 1]], [[-1, 2]], [[0, 7]], [[6, 6]]])
+def test_damaged_sets_are_refused(bad: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match="set"):
+        SetPrior(6, 1, 2).check(np.array(bad))
 
 
 def test_hypotheses_of_plain_sets() -> None:

@@ -226,11 +226,6 @@ class Clock:
         """The note about the time zone that is shown once beside times; empty if there is no zone."""
         return "" if self.zone is None else f" (times in {self.zone})"
 
-    @property
-    def zone_for_tables(self) -> str:
-        """The zone for columns of tables, which allow named zones only: UTC in place of an offset."""
-        return "UTC" if self.zone is None or _OFFSET.fullmatch(self.zone) else self.zone
-
     def axis(self, times: Times) -> tuple[Array, tzinfo | None]:
         """Places on an axis and the zone of its dates; the numbers of rows, which are no dates, have none.
 
@@ -384,13 +379,6 @@ def _row_start(number: str, interval: float, what: str) -> np.datetime64:
 def microseconds(time: np.datetime64) -> int:
     """A time as a whole number, as files keep it."""
     return int(time.astype("datetime64[us]").astype(np.int64))
-
-
-def from_microseconds(number: Any) -> np.datetime64:
-    """The time that `microseconds` made this number of; the number may come from an untrusted file."""
-    if type(number) is not int or abs(number) > 2**60:
-        raise ValueError("a time is damaged")
-    return np.datetime64(number, "us")
 
 
 def _plain(local: int) -> str:

@@ -1,69 +1,39 @@
-"""What a search does not need: packages for tables, figures, terminals and many processes, and how to install them."""
+"""Packages that a search does not need, and the extra of eccaht that installs each."""
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False  # not from typing: this is imported before the command line is ready for Ctrl-C
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
-    from types import ModuleType
     from typing import Any
 
-_threads: list[Any] = []  # what sets the number of threads, once it was asked for
-# the name that is imported: what needs it, the name that pip knows, the extra that installs it
-PACKAGES = {
-    "polars": ("reading and writing tables", "polars", "tables"),
-    "sklearn": ("this covariance estimator", "scikit-learn", "estimators"),
-    "matplotlib": ("drawing", "matplotlib", "figures"),
-    "typer": ("the command line", "typer", "all"),
-    "rich": ("the command line", "rich", "all"),
-    "joblib": ("running experiments", "joblib", "experiments"),
-    "threadpoolctl": ("running experiments", "threadpoolctl", "experiments"),
-    "distributed": ("the dask backend", "distributed", "dask"),
-    **dict.fromkeys(("fastapi", "starlette", "pydantic"), ("the service", "fastapi", "live")),
-    "pydantic_settings": ("the service", "pydantic-settings", "live"),
-    "sqlalchemy": ("the service", "sqlalchemy", "live"),
-    "alembic": ("the service", "alembic", "live"),
-    "paho": ("a source over MQTT", "paho-mqtt", "live"),
-    "asyncua": ("a source over OPC UA", "asyncua", "live"),
-    "confluent_kafka": ("a source over Kafka", "confluent-kafka", "live"),
-    "httpx": ("alerts by webhooks", "httpx", "live"),
-    "itsdangerous": ("the service", "itsdangerous", "live"),
-    "uvicorn": ("the service", "uvicorn", "live"),
-    "prometheus_client": ("the service", "prometheus-client", "live"),
-    "wntr": ("simulating a water network", "wntr", "water"),
-    "gymnasium": ("the environment of a search", "gymnasium", "gym"),
+EXTRAS = {
+    "polars": "tables",
+    "sklearn": "estimators",
+    "matplotlib": "figures",
+    **dict.fromkeys(("typer", "rich"), "all"),
+    **dict.fromkeys(("joblib", "threadpoolctl"), "experiments"),
+    "distributed": "dask",
+    "wntr": "water",
+    **dict.fromkeys(("fastapi", "starlette", "pydantic", "pydantic_settings", "sqlalchemy"), "live"),
+    **dict.fromkeys(("paho", "asyncua", "confluent_kafka", "httpx", "itsdangerous", "uvicorn"), "live"),
+    "prometheus_client": "live",
 }
+_threads: list[Any] = []  # what sets the number of threads, once it was asked for
 
 
-class MissingExtra(ModuleNotFoundError):
-    """An optional package is not installed; the message says which extra brings it."""
+def advice(package: str | None) -> str | None:
+    """The line that says how to install an optional package; None for any other."""
+    extra = EXTRAS.get(package or "")
+    return None if extra is None else f"{package} is not installed: pip install 'eccaht[{extra}]'"
 
 
-class _Advice:
-    """The last of Python's finders: it finds nothing, and reports which extra eccaht's own modules lack.
+def need(package: str) -> None:
+    """Raise an ImportError that says what to install, before any work starts, unless the package is there."""
+    from importlib.util import find_spec
 
-    One place instead of a check before each import. What other packages import is left alone, because many of them
-    try whether a package is there.
-    """
-
-    @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:  # noqa: ARG004
-        """Raise MissingExtra with the line to type if eccaht imports an extra that is not installed."""
-        if name in PACKAGES and _importer().partition(".")[0] == "eccaht":
-            purpose, package, extra = PACKAGES[name]
-            raise MissingExtra(f"{purpose} needs {package}: pip install 'eccaht[{extra}]'", name=name)
-
-
-def _importer() -> str:
-    """The module whose import statement is being carried out."""
-    frame = sys._getframe(2)
-    machinery = ("importlib", "_frozen_importlib")  # the second before anything has imported importlib
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in machinery:
-        frame = frame.f_back
-    return str(frame.f_globals["__name__"])
+    if find_spec(package) is None:
+        raise ImportError(advice(package), name=package)
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -78,6 +48,3 @@ def one_thread() -> AbstractContextManager[object]:
         _threads.append(ThreadpoolController())
     limited: AbstractContextManager[object] = _threads[0].limit(limits=1)
     return limited
-
-
-sys.meta_path.append(_Advice)

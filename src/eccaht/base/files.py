@@ -1,11 +1,11 @@
-"""Files: complete or not there, never anything but regular ones; and archives of plain numbers, safe to load.
+"""Atomic writes to regular files, and a safe archive format.
 
 An archive, which may come from an untrusted sender:
 
     8 bytes   magic
     32 bytes  SHA-256 of all that follows
     8 bytes   length of the header
-    header    JSON: format, version, content, and of each array [name, type, shape]
+    header    JSON: format, version, content, and of each array [place in the content, type, shape]
     arrays    their numbers, one array after the other in the order of the header, to the end of the file
 
 The arrays follow from the header, so that they can neither overlap nor leave gaps, and nothing is ever larger than the
@@ -146,41 +146,29 @@ def regular_file(path: str | os.PathLike[str], what: str) -> BinaryIO:
 Built = TypeVar("Built")
 
 
-def write_archive(
-    path: str | PathLike[str],
-    kind: str,
-    version: int,
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    *,
-    plain: Callable[[Any], Any] | None = None,
-) -> None:
-    """Write header and arrays; an existing file is replaced only once the new one is complete.
+def write_archive(path: str | PathLike[str], kind: str, version: int, state: Mapping[str, Any]) -> None:
+    """Write a state: values of JSON among which there are arrays.
 
-    plain: turns what JSON does not know into what it knows, or raises.
+    An existing file is replaced only once the new one is complete.
     """
-    parts = _parts(kind, version, header, arrays, plain)
+    parts = _parts(kind, version, state)
     with replacing(Path(path)) as file:
         file.writelines(parts)
 
 
-def archive_bytes(kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def archive_bytes(kind: str, version: int, state: Mapping[str, Any]) -> bytes:
     """The bytes of the file that `write_archive` would write."""
-    return b"".join(_parts(kind, version, header, arrays, None))
+    return b"".join(_parts(kind, version, state))
 
 
-def _parts(
-    kind: str,
-    version: int,
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    plain: Callable[[Any], Any] | None,
-) -> list[Any]:
+def _parts(kind: str, version: int, state: Mapping[str, Any]) -> list[Any]:
     """What a file consists of, one piece after the other."""
+    arrays: dict[str, NDArray[Any]] = {}
+    content = _without_arrays(state, "", arrays)
     numbers = {name: _as_written(array) for name, array in arrays.items()}
     listed = [[name, array.dtype.str, array.shape] for name, array in numbers.items()]
-    document = {"format": f"eccaht-{kind}", "version": version, "content": header, "arrays": listed}
-    text = json.dumps(document, default=plain, separators=(",", ":"), allow_nan=False).encode()
+    document = {"format": f"eccaht-{kind}", "version": version, "content": content, "arrays": listed}
+    text = json.dumps(document, default=_refused, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 8)  # arrays begin at multiples of their numbers
     _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # or reading would refuse it
     parts: list[Any] = [len(text).to_bytes(_LENGTH, "little"), text, *numbers.values()]
@@ -190,35 +178,35 @@ def _parts(
     return [_MAGIC, digest.digest(), *parts]
 
 
+def _refused(value: Any) -> Any:
+    raise ValueError(f"a value of type {type(value).__name__} cannot be saved: use numbers, texts, lists and arrays")
+
+
 def read_archive(
     path: str | PathLike[str],
     kind: str,
     version: int,
-    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
-    *,
-    again: str = "make it again",
+    build: Callable[[dict[str, Any]], Built],
 ) -> Built:
-    """Build from the header and arrays that `write_archive` wrote for the same kind and version.
+    """Build from the state that `write_archive` wrote for the same kind and version.
 
-    again: what to do about a file of an earlier version.
     Any error, also while building, becomes a ValueError of one line that names the file.
     """
     with _explained(os.fspath(path), kind), regular_file(path, f"{kind} file") as file:
-        return _built(file, os.fstat(file.fileno()).st_size, kind, version, build, again)
+        return _built(file, os.fstat(file.fileno()).st_size, kind, version, build)
 
 
 def parse_archive(
     content: bytes,
     kind: str,
     version: int,
-    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
+    build: Callable[[dict[str, Any]], Built],
     *,
     name: str,
-    again: str = "make it again",
 ) -> Built:
     """The same from the bytes of a file; name: what messages call it."""
     with _explained(name, kind):
-        return _built(io.BytesIO(content), len(content), kind, version, build, again)
+        return _built(io.BytesIO(content), len(content), kind, version, build)
 
 
 def _built(
@@ -226,20 +214,51 @@ def _built(
     size: int,
     kind: str,
     version: int,
-    build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Built],
-    again: str,
+    build: Callable[[dict[str, Any]], Built],
 ) -> Built:
     text, data = _checked_bytes(file, size)
     document = _parsed(text, _FRONT + len(text) + len(data))
     if not isinstance(document, dict) or document.get("format") != f"eccaht-{kind}":
         raise ValueError("it was not written by eccaht" + _instead(document))
     if (found := document.get("version")) != version:
-        remedy = f": {again}" if type(found) is int and found < version else ""
-        raise ValueError(f"its format version is {found!r:.20}, this eccaht reads {version}{remedy}")
+        raise ValueError(f"its format version is {found!r:.20}, this eccaht reads {version}: make it again")
     check_keys(document, {"format", "version", "content", "arrays"}, "header")
     if not isinstance(document["content"], dict):
         raise ValueError("its header is damaged")
-    return build(document["content"], _arrays(document["arrays"], data))
+    return build(_with_arrays(document["content"], _arrays(document["arrays"], data)))
+
+
+def arrays_of(state: Any) -> list[NDArray[Any]]:
+    """All arrays of a state."""
+    arrays: dict[str, NDArray[Any]] = {}
+    _without_arrays(state, "", arrays)
+    return list(arrays.values())
+
+
+def _without_arrays(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """A state with None in the place of each array; these go into `arrays`, by the way that leads to them."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return None
+    if isinstance(value, Mapping):
+        return {key: _without_arrays(part, f"{name}.{key}" if name else key, arrays) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_arrays(part, f"{name}.{k}", arrays) for k, part in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _with_arrays(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The state again, whose arrays are put where there is None for them."""
+    for name, array in arrays.items():
+        holder: Any = content
+        *way, last = name.split(".")
+        for key in way:
+            holder = holder[int(key)] if isinstance(holder, list) else holder[key]
+        place: Any = int(last) if isinstance(holder, list) else last
+        if holder[place] is not None:
+            raise ValueError(f"it has no place for {name[:40]!r}")
+        holder[place] = array
+    return content
 
 
 @contextmanager
@@ -256,28 +275,11 @@ def _explained(name: str, kind: str) -> Iterator[None]:
 
 
 def check_keys(found: Any, keys: set[str], what: str) -> None:
-    """Refuse an object of the header that lacks one of these keys or has others."""
+    """Refuse an object that lacks one of these keys or has others."""
     if not isinstance(found, dict):
         raise ValueError(f"its {what} is damaged")
     for name in sorted(keys ^ set(found)):
         raise ValueError(f"its {what} {'lacks' if name in keys else 'has an unknown'} {name[:40]!r}")
-
-
-def part_of(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
-    """The arrays of one part, by their names in it.
-
-    >>> part_of({"alarm.sizes": np.ones(2), "mean": np.zeros(2)}, "alarm")
-    {'sizes': array([1., 1.])}
-    """
-    prefix = f"{part}."
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def check_like(found: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]], what: str) -> None:
-    """Refuse arrays that differ from those known by name, shape or type."""
-    check_keys(found, set(known), what)
-    if any(found[name].shape != known[name].shape or found[name].dtype != known[name].dtype for name in known):
-        raise ValueError(f"its {what} is damaged")
 
 
 def _one_line(error: BaseException) -> str:
@@ -303,8 +305,6 @@ def _as_written(array: NDArray[Any]) -> NDArray[Any]:
 def _checked_bytes(file: BinaryIO, size: int) -> tuple[bytes, memoryview]:
     """The header and the numbers of a file, never more than its size, if the digest agrees."""
     front = file.read(_FRONT)
-    if front[:4] == b"PK\x03\x04":
-        raise ValueError("it has the format of an earlier version, which this eccaht does not read: make it again")
     if len(front) < _FRONT or not front.startswith(_MAGIC):
         raise ValueError("it was not written by eccaht")
     length = int.from_bytes(front[-_LENGTH:], "little")
@@ -322,7 +322,7 @@ def _parsed(text: bytes, size: int) -> Any:
     """The header of a file of this size: values of JSON, few enough, each key once, all numbers finite."""
     if len(text) > _LARGEST_HEADER or sum(map(text.count, b",[{")) > _VALUES + size // _BYTES_PER_VALUE:
         raise ValueError("its header holds more than eccaht writes")
-    document = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    document = strict_json(text)
     level = [document]
     for _ in range(_DEEPEST):
         inner = (value.values() if isinstance(value, dict) else value for value in level)
@@ -332,17 +332,22 @@ def _parsed(text: bytes, size: int) -> Any:
     return document
 
 
+def strict_json(text: bytes) -> Any:
+    """Values of JSON in which no key stands twice and every number is finite."""
+    return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise ValueError("its header says something twice")
+        raise ValueError("a key stands twice in an object")
     return values
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError("its header holds a number that is not finite")
+        raise ValueError(f"{text} is no finite number")
     return number
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from eccaht.base.extras import need
+
 
 def frame_of(columns: Mapping[str, Sequence[Any]], *, zone: str | None = None) -> Any:
     """A frame of columns of the same length, None where there is no value; zone: of the times among them, if known.
@@ -26,6 +28,7 @@ def frame_of(columns: Mapping[str, Sequence[Any]], *, zone: str | None = None) -
 
 
 def _of_polars(columns: Mapping[str, Sequence[Any]], zone: str | None) -> Any:
+    need("polars")
     import polars as pl
 
     read = {name: pl.Series(name, _plain(values)) for name, values in columns.items()}

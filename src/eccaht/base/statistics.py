@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, betaincinv, gammainc, gammaincinv, ndtr, ndtri
+from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from eccaht.base.arrays import Array, as_count, as_floats, as_number, check_finite
 
@@ -77,8 +77,7 @@ def bca_interval(
     if x.ndim == 0 or len(x) == 0:
         raise ValueError(f"samples must have at least one run along the first axis, not shape {x.shape}")
     check_finite(x, "samples")
-    if not 0 < as_number(level, "level") < 1:
-        raise ValueError(f"level is a probability and must lie strictly between 0 and 1, not {level!r}")
+    level = _checked_level(level)
     runs, resamples = len(x), as_count(resamples, "resamples", least=1)
     if runs == 1:
         return np.full((2, *x.shape[1:]), np.nan)
@@ -170,29 +169,6 @@ def chance_of_as_many(count: int, trials: int, probability: float) -> float:
     if not 0 <= as_number(probability, "probability") <= 1:
         raise ValueError(f"probability must lie between 0 and 1, not {probability!r}")
     return float(betainc(count, trials - count + 1, probability)) if count else 1.0
-
-
-def garwood(count: int, *, level: float = 0.95) -> tuple[float, float]:
-    """Interval of the mean of a Poisson law from a count (Garwood 1936); its coverage is at least `level`.
-
-    >>> low, high = garwood(3)
-    >>> round(low, 4), round(high, 4)
-    (0.6187, 8.7673)
-    """
-    tail = 0.5 * (1.0 - _checked_level(level))
-    count = as_count(count, "count", least=0)
-    return float(gammaincinv(count, tail)) if count else 0.0, float(gammaincinv(count + 1, 1.0 - tail))
-
-
-def chance_of_as_many_events(count: int, mean: float) -> float:
-    """The chance of `count` events or more where so many are expected (Poisson): a one-sided p-value.
-
-    >>> chance_of_as_many_events(0, 2.0), round(chance_of_as_many_events(1, 2.0), 4)
-    (1.0, 0.8647)
-    """
-    if as_number(mean, "mean") < 0.0:
-        raise ValueError(f"mean is an expected number of events and must not be negative, not {mean!r}")
-    return float(gammainc(count, mean)) if as_count(count, "count", least=0) else 1.0
 
 
 def _checked_level(level: float) -> float:

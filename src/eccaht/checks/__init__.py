@@ -5,8 +5,8 @@
 {}
 
 What it returns are the checks that did not apply, with the reason. The first property that does not hold raises a
-`CheckFailure`, an AssertionError of one line. `policy_checks` and `covariance_checks` list the single checks, so that
-pytest can run each as a test of its own.
+`CheckFailure`, an AssertionError of one line; an error that the part itself raises comes through as it is.
+`policy_checks` and `covariance_checks` list the single checks, so that pytest can run each as a test of its own.
 """
 
 from eccaht.checks.constraint import check_constraint

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from itertools import pairwise
 from unittest import SkipTest
 
 import numpy as np
 
 from eccaht.base.clock import Clock
-from eccaht.checks.suite import attempt, by_name, require, require_parts, run_all
-from eccaht.plants import Batch, Source, Windower, Windows
+from eccaht.checks.suite import by_name, require, run_all
+from eccaht.plants import Batch, Source
 
 
 def check_source(source: Source, *, skip: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -24,115 +23,67 @@ def check_source(source: Source, *, skip: Mapping[str, str] | None = None) -> di
     >>> check_source(Arrays(np.eye(5)))
     {}
     """
-    rows = _Rows(source)
-    return run_all(_CHECKS, skip, lambda: (rows,))
-
-
-class _Rows:
-    """A source and its batches, read once."""
-
-    def __init__(self, source: Source) -> None:
-        require_parts(source, ["batches"], "this is no source")
-        self.source, self.batches = source, attempt(partial(_read, source), "batches()")
-        require_parts(source, ["names", "clock"], "this is no source")  # known at the latest now
+    return run_all(_CHECKS, skip, source, _read(source))
 
 
 def _read(source: Source) -> list[Batch]:
     """All batches; plain tuples will do, as for a calibration."""
-    found = []
-    for batch in source.batches():
-        whole = isinstance(batch, tuple) and len(batch) in (2, 3)
-        require(whole, f"batches() must give Batch(times, values), not {type(batch).__name__!r}")
-        parts = Batch(*batch)
-        for name, part in parts._asdict().items():
-            right = isinstance(part, np.ndarray) or (name == "quality" and part is None)
-            require(right, f"the {name} of a batch must be an array, not {type(part).__name__!r}")
-        found.append(parts)
-    return found
-
-
-def _names(rows: _Rows) -> None:
-    """Distinct texts, and a clock."""
-    names, clock = rows.source.names, rows.source.clock
-    texts = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
-    require(texts, "names must be texts, in a tuple")
-    require(len(set(names)) == len(names), "names must be distinct")
-    require(isinstance(clock, Clock), f"clock must be a Clock, not {type(clock).__name__!r}")
-
-
-def _batches(rows: _Rows) -> None:
-    """Times and values fit together, and there are some."""
-    require(any(len(batch.times) for batch in rows.batches), "there must be a row")
-    for batch in rows.batches:
-        _check_batch(batch, len(rows.source.names))
-
-
-def _order(rows: _Rows) -> None:
-    """No batch begins before the one before it ends."""
-    for earlier, later in pairwise(batch for batch in rows.batches if len(batch.times)):
-        require(earlier.times[-1] <= later.times[0], "no batch may begin before the one before it ends")
-
-
-def _levels(rows: _Rows) -> None:
-    """The values of status columns are places in their levels."""
-    names, declared = rows.source.names, getattr(rows.source, "levels", {})
-    require(isinstance(declared, Mapping), f"levels must be a dict of texts by name, not {type(declared).__name__!r}")
-    for name, levels in declared.items():
-        require(name in names, f"levels has {name!r}, which is none of the names")
-        _check_levels(np.concatenate([batch.readings[:, names.index(name)] for batch in rows.batches]), name, levels)
-
-
-def _windows(rows: _Rows) -> None:
-    """Windows are the same however the rows are cut; bad values do not count."""
-    times = np.concatenate([batch.times for batch in rows.batches]).astype("datetime64[us]")
-    whole = Batch(times, np.concatenate([batch.readings for batch in rows.batches]))
-    steps = np.diff(times).astype(np.int64)
-    seconds = 5e-6 * float(np.median(steps[steps > 0])) if (steps > 0).any() else 1.0
-    expected = _cut(rows.source, seconds, [whole])
-    cuts = np.sort(np.random.default_rng(0).integers(0, len(times) + 1, 20))
-    pieces = [Batch(*parts) for parts in zip(np.split(times, cuts), np.split(whole.values, cuts), strict=True)]
-    for delivered in (rows.batches, pieces):
-        found = _cut(rows.source, seconds, delivered)
-        for field in ("starts", "values", "rows", "flat"):
-            same = np.array_equal(getattr(expected, field), getattr(found, field), equal_nan=True)
-            require(same, f"windows must not depend on how the rows are cut into batches: their {field} do")
-
-
-def _same_rows(rows: _Rows) -> None:
-    """A repeatable source gives the same rows again."""
-    if not getattr(rows.source, "repeatable", True):
-        raise SkipTest("the source says that it is not repeatable")
-    again = _read(rows.source)
-    require(again, "asked again for its batches, a repeatable source must give the same rows, not none")
-    for field in ("times", "readings"):
-        one, two = (np.concatenate([getattr(batch, field) for batch in each]) for each in (rows.batches, again))
-        same = np.array_equal(one, two, equal_nan=True)
-        require(same, f"asked again for its batches, a repeatable source must give the same {field}")
+    batches = [Batch(*batch) for batch in source.batches()]
+    for batch in batches:
+        _check_batch(batch, len(source.names))
+    return batches
 
 
 def _check_batch(batch: Batch, size: int) -> None:
     times, values, quality = batch.times, batch.values, batch.quality
+    for name, part in batch._asdict().items():
+        right = isinstance(part, np.ndarray) or (name == "quality" and part is None)
+        require(right, f"the {name} of a batch must be an array, not {type(part).__name__!r}")
     require(np.issubdtype(times.dtype, np.datetime64) and times.ndim == 1, "times must be datetime64, one a row")
     require(not np.isnat(times).any(), "no time may be missing")
-    require((times[1:] >= times[:-1]).all(), "the rows of a batch must be in order of time")
     shape = (len(times), size)
     require(values.dtype == np.float64 and values.shape == shape, f"values must be floats of the shape {shape}")
-    if quality is not None:
-        fits = quality.dtype == bool and quality.shape == shape
-        require(fits, f"quality must be true or false, of the shape {shape}")
+    marked = quality is None or (quality.dtype == bool and quality.shape == shape)
+    require(marked, f"quality must be true or false, of the shape {shape}")
     require(not np.isinf(batch.readings).any(), "an infinite value must be NaN, or of bad quality")
 
 
-def _check_levels(codes: np.ndarray, name: str, levels: Sequence[str]) -> None:
-    require(len(set(levels)) == len(levels), f"the levels of {name!r} must be distinct")
-    known = codes[~np.isnan(codes)]
-    fits = np.isin(known, np.arange(len(levels))).all()
-    require(fits, f"the values of {name!r} must be places in its {len(levels)} levels")
+def _names(source: Source, batches: list[Batch]) -> None:  # noqa: ARG001
+    """Distinct texts, and a clock."""
+    names = source.names
+    texts = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+    require(texts and len(set(names)) == len(names), f"names must be distinct texts, in a tuple, not {names!r:.80}")
+    require(isinstance(source.clock, Clock), f"clock must be a Clock, not {type(source.clock).__name__!r}")
 
 
-def _cut(source: Source, seconds: float, batches: Sequence[Batch]) -> Windows:
-    windower = Windower(source.names, seconds, source.clock)
-    return Windows.joined([*map(windower.add, batches), windower.finish()])
+def _order(source: Source, batches: list[Batch]) -> None:  # noqa: ARG001
+    """There are rows, in order of time within batches and from one to the next."""
+    filled = [batch.times for batch in batches if len(batch.times)]
+    require(filled, "there must be a row")
+    require(all((times[1:] >= times[:-1]).all() for times in filled), "the rows of a batch must be in order of time")
+    in_turn = all(earlier[-1] <= later[0] for earlier, later in pairwise(filled))
+    require(in_turn, "no batch may begin before the one before it ends")
 
 
-_CHECKS = by_name(_names, _batches, _order, _levels, _windows, _same_rows)
+def _levels(source: Source, batches: list[Batch]) -> None:
+    """The values of status columns are places in their levels."""
+    for name, levels in getattr(source, "levels", {}).items():
+        require(name in source.names, f"levels has {name!r}, which is none of the names")
+        require(len(set(levels)) == len(levels), f"the levels of {name!r} must be distinct")
+        codes = np.concatenate([batch.readings[:, source.names.index(name)] for batch in batches])
+        fits = np.isin(codes[~np.isnan(codes)], np.arange(len(levels))).all()
+        require(fits, f"the values of {name!r} must be places in its {len(levels)} levels")
+
+
+def _same_rows(source: Source, batches: list[Batch]) -> None:
+    """A repeatable source gives the same rows again."""
+    if not getattr(source, "repeatable", True):
+        raise SkipTest("the source says that it is not repeatable")
+    again = _read(source)
+    for field in ("times", "readings"):
+        one, two = (np.concatenate([getattr(batch, field) for batch in each] or [[]]) for each in (batches, again))
+        same = np.array_equal(one, two, equal_nan=True)
+        require(same, f"asked again for its batches, a repeatable source must give the same {field}")
+
+
+_CHECKS = by_name(_names, _order, _levels, _same_rows)

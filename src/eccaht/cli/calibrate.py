@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from eccaht.base.extras import need
 from eccaht.base.files import replacing
 from eccaht.base.presentation.text import counted, lasting
 from eccaht.cli.output import PAGES, DecimalComma, Inputs, Json, check_outputs, deliver, note, option, saved, show_lines
-from eccaht.plants import Model, Notation, usual_rate
+from eccaht.plants import Model, Notation
 from eccaht.plants.data.cleaning import HEADINGS
 from eccaht.plants.front import calibrate as calibrate_history
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import RUNS
-from eccaht.plants.incident.words import WIDTH
+from eccaht.plants.show.words import WIDTH
 
 
 def calibrate(
@@ -44,37 +39,35 @@ def calibrate(
     ] = None,
     estimator: Annotated[
         str,
-        option("NAME", "Of the covariance: ledoit-wolf, empirical, oas, graphical-lasso, min-cov-det or factor."),
+        option("NAME", "Of the covariance: ledoit-wolf or empirical."),
     ] = "ledoit-wolf",
     ridge: Annotated[float | None, option("X", "Added to the diagonal. [default: 1e-6 for empirical, else 0]")] = None,
     drills: Annotated[int, option("N", "Faults to put into the history.", min=1)] = RUNS,
     no_drill: Annotated[bool, option(None, "Do not estimate how well faults would be found.", "--no-drill")] = False,
     start: Annotated[str | None, option("TIME", "Leave out rows before then, as 2017-09-25T18:00.")] = None,
     stop: Annotated[str | None, option("TIME", "Leave out rows from then on.")] = None,
-    report: Annotated[Path | None, option("PAGE", "Write a page of columns, drills and diagnosis.")] = None,
+    report: Annotated[Path | None, option("PAGE", "Write a page of columns and drills.")] = None,
     update: Annotated[Path | None, option("MODEL", "Bring this model up to date with --data.")] = None,
     data: Annotated[list[Path] | None, option("FILE", "With --update: new rows; repeat it for several files.")] = None,
     as_json: Json = False,
 ) -> None:
     """Turn a history of normal operation into a model.
 
-    Gaps are filled (continuous columns by interpolation in time, status columns by the last value). Empty and constant
-    columns, labels and status columns that no other column predicts are dropped; --columns '*,NAME' keeps one. The
-    others are scaled by median and interquartile range and averaged over windows, whose mean and covariance are
-    estimated. The model file carries all that new data needs to be prepared the same way.
+    Gaps are filled. Empty and constant columns, labels and status columns that no other column predicts are
+    dropped; --columns '*,NAME' keeps one. The others are scaled by median and interquartile range and averaged
+    over windows.
 
-    What each sensor should read follows from all others now and all sensors in the window before; how rare a deviation
-    is, is counted on halves of the history by fits to the other half. Then faults are put into stretches of the history
-    and searched for, so that 'eccaht identify' can say how often such an answer is right.
+    Then faults are put into stretches of the history and searched for, so that 'eccaht identify' can say how
+    often such an answer is right.
 
-    --update MODEL HISTORY... --data NEW drops the oldest windows of the history and adds the new ones, without the
-    incidents that the model finds there. Both models are then drilled on the new windows, and it says which is better;
-    --out writes the new one. A model file holds no rows: without HISTORY the new model knows the new rows alone.
+    --update MODEL HISTORY... --data NEW drops the oldest windows of the history and adds the new ones, without
+    incidents. Both models are drilled on the new windows, and it says which is better; --out writes the new
+    one. Without HISTORY the new model knows the new rows alone.
     """
     inputs: Inputs = {"FILE": files or [], "--update": update, "--data": data or []}
     check_outputs({"--out": out, "--report": report}, inputs, {"--report": PAGES})
     if report is not None:
-        find_spec("matplotlib")  # if it is missing, that is reported before the work starts
+        need("matplotlib")
     if update is not None or data:
         from eccaht.cli.update import update_calibration
 
@@ -126,7 +119,7 @@ def calibrate(
 
 def save_report(model: Model, out: Path | None, page: Path) -> None:
     """Write the page about a calibration."""
-    from eccaht.plants.incident.calibration_page import write_calibration
+    from eccaht.plants.show.calibration_page import write_calibration
 
     text = write_calibration(model, "a model" if out is None else out.name)
     with replacing(page) as file:
@@ -135,7 +128,7 @@ def save_report(model: Model, out: Path | None, page: Path) -> None:
 
 def document(model: Model, out: str | None = None) -> dict[str, Any]:
     """What a program may want to know of a calibration, and where the model is if it could be written."""
-    seconds = None if model.clock.counted else model.seconds
+    seconds = model.timed_seconds
     return {
         "model": out,
         "sensors": list(model.names),
@@ -148,7 +141,7 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
         "ridge": model.ridge,
         "columns": [column.as_dict() for column in model.columns],
         "drill": None if (drills := kept(model)) is None else drills.counts.line(seconds),
-        "false_alarm_every": None if model.normal is None else usual_rate(model.n_windows, seconds),
+        "false_alarm_every": None if model.normal is None else model.usual_rate,
         "notes": model.reading["notes"],
     }
 
@@ -156,23 +149,20 @@ def document(model: Model, out: str | None = None) -> dict[str, Any]:
 def print_model(model: Model) -> None:
     """What became of each column, what the model was fitted to, and what drills found."""
     rows = [column.cells for column in model.columns]
-    if sys.stdout.isatty():
-        _print_rich(rows)
-    else:  # aligned text, so that other programs can search and cut
-        show_lines([HEADINGS, *rows])
-        typer.echo()
+    show_lines([HEADINGS, *rows])
+    typer.echo()
     dropped, clock = len(rows) - len(model.names), model.clock
     span = f"from {clock.briefly(model.first)} to {clock.briefly(model.last, model.first)}{clock.said}"
     windows = f"{counted(model.n_windows, 'window')} of {clock.length(model.seconds)}"
     columns = f"{counted(len(model.names), 'sensor')} kept, {counted(dropped, 'column')} not"
-    seconds = None if clock.counted else model.seconds
+    seconds = model.timed_seconds
     found = kept(model)
     _echo(
         f"{columns}; {windows}, {span}; {model.estimator}",
         *(f"Note: {text}" for text in model.reading["notes"]),
         *(() if found is None else found.counts.sentences(seconds)),
         *(() if found is None or not found.counts.caution else [f"CAUTION: {found.counts.caution}."]),
-        *([] if model.normal is None else [_rate(usual_rate(model.n_windows, seconds), seconds)]),
+        *([] if model.normal is None else [_rate(model.usual_rate, seconds)]),
     )
 
 
@@ -185,12 +175,3 @@ def _rate(every: float, seconds: float | None) -> str:
     """The false-alarm rate that is used unless another is asked for."""
     length = counted(round(every), "window") if seconds is None else lasting(every * seconds)
     return f"Default false-alarm rate: one in {length}, which is what a history of this length can carry."
-
-
-def _print_rich(rows: list[tuple[str, ...]]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right" if heading == "imputed" else "left")
-    for row in rows:
-        table.add_row(*map(Text, row), style=None if row[1] == "yes" else "dim")
-    Console(highlight=False).print(table)

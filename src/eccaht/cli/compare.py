@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
-from rich.console import Console, Group
-from rich.text import Text
 
-from eccaht.base.arrays import as_number
 from eccaht.cli import output as common
 from eccaht.cli.imports import Imports, import_policies
-from eccaht.cli.noise import check_memory, family_noise, given, read_covariance
 from eccaht.cli.output import (
     STREAMS,
     check_outputs,
     deliver,
-    grid,
     option,
     saved,
     show_lines,
     show_mean,
     shown_progress,
 )
-from eccaht.cli.parsing import parse_list
+from eccaht.cli.problems import check_memory, family_noise, parse_list, read_covariance
 from eccaht.research.experiments import comparison
 from eccaht.research.experiments.comparison import Records, Row
-from eccaht.research.experiments.tables import save_table
 from eccaht.streams import Covariance, Problem, policy_names
 
-Parts = tuple[tuple[str, ...], ...]  # a line of the table: columns of one or more parts
-HEADER: Parts = (("policy",), ("first", "", ""), ("for good", "", ""), ("final F1", ""), ("us/step",))
-WIDE = 126  # terminals that take a policy on one line
+_HEADER = ("policy", "first", "", "", "for good", "", "", "final F1", "", "us/step")
 
 
 def compare(
@@ -42,8 +33,6 @@ def compare(
     streams: common.Streams = None,
     anomalies: Annotated[int, option("N", "How many are anomalous.", min=1)] = 5,
     rho: common.Rho = None,
-    length_scale: common.LengthScale = None,
-    alpha_mix: common.AlphaMix = None,
     covariance: Annotated[Path | None, option("FILE", "A matrix (.npy or .csv) instead of a family.")] = None,
     shift: Annotated[str, option(None, "Size of an anomaly (noise of a stream: 1), or K of them with commas.")] = "3",
     budget: common.Budget = 5.0,
@@ -52,47 +41,39 @@ def compare(
     runs: common.Runs = 20,
     horizon: Annotated[int, option("N", "Measurements in a run.", min=1)] = 500,
     seed: common.Seed = 0,
-    regularize: Annotated[float | None, option("A", "Let the policies believe S + A I; the world keeps S.")] = None,
     jobs: common.Jobs = None,
     as_json: common.Json = False,
     plot: Annotated[Path | None, option("FILE", "Draw F1 over time: .png or .pdf.")] = None,
-    csv: Annotated[Path | None, option("FILE", "Write the anomalies found after each measurement.")] = None,
 ) -> None:
     """Compare policies on the same simulated anomalies.
 
-    For each policy: measurements until F1 >= 0.95, for the first time and for good, F1 at the end, and the time that
-    a step takes. The same command gives the same numbers on any number of processes, except for the times. With
-    these defaults it takes about twenty seconds on two cores. A run of joint, joint-pair or exact ends
-    once its set is right and leads every swap by 50 nats; the rest of its measurements count as right.
+    For each policy: measurements until F1 >= 0.95, for the first time and for good, F1 at the end, and the time
+    that a step takes. A run of joint, joint-pair or exact ends once its set is right and leads every swap by 50
+    nats; the rest of its measurements count as right.
     """
     import_policies(import_)
-    options = {} if regularize is None else {"regularize": as_number(regularize, "--regularize")}
-    shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
-    check_outputs({"--plot": plot, "--csv": csv}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
+    check_outputs({"--plot": plot}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
     processes = jobs or cpu_count()
     named = None if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
-    if covariance is None:
-        chosen = named or policy_names()
-        n_records = len(chosen) * runs * horizon
-        check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=n_records)
     try:
-        S, noise = _noise(family, streams, shape, covariance)
+        if covariance is None:
+            chosen = named or policy_names()
+            n_records = len(chosen) * runs * horizon
+            check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=n_records)
+        S, noise = _noise(family, streams, rho, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
-        names, refused = _choose(named, problem, options)
-        many = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": processes}
+        names, refused = _choose(named, problem)
+        many: dict[str, Any] = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": processes}
         with shown_progress("runs", len(names) * runs) as bar:
-            records = comparison.compare(problem, names, **many, options=options, progress=bar.advance)
+            records = comparison.compare(problem, names, **many, progress=bar.advance)
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, a smaller horizon, fewer runs or fewer jobs") from None
     rows = comparison.summarise(records)
     settings = {"covariance": noise, "streams": problem.size, "anomalies": anomalies, "shift": _numbers(shift)}
-    settings |= {"budget": budget, "runs": runs, "horizon": horizon, "seed": seed, "regularize": regularize}
+    settings |= {"budget": budget, "runs": runs, "horizon": horizon, "seed": seed}
     found = {"settings": settings, "policies": [comparison.as_entry(row) for row in rows], "does_not_apply": refused}
     deliver(
-        [
-            saved(plot, lambda path: _save_figure(records, path)),
-            saved(csv, lambda path: save_table(records.table(), path)),
-        ],
+        [saved(plot, lambda path: _save_figure(records, path))],
         show=lambda: _show(settings, rows, refused),
         document=lambda files: found | {"files": files},
         as_json=as_json,
@@ -100,12 +81,12 @@ def compare(
 
 
 def _noise(
-    family: str | None, streams: int | None, shape: dict[str, float], file: Path | None
+    family: str | None, streams: int | None, rho: float | None, file: Path | None
 ) -> tuple[Covariance, dict[str, Any]]:
     if file is None:
-        return family_noise(family, streams, shape)
-    if family is not None or shape:
-        raise ValueError("--covariance replaces --family and the options that shape it: drop one or the other")
+        return family_noise(family, streams, rho)
+    if family is not None or rho is not None:
+        raise ValueError("--covariance replaces --family and --rho: drop one or the other")
     S = read_covariance(file)
     if streams not in (None, S.size):
         raise ValueError(f"--covariance {file} has {S.size} streams, not {streams}: drop --streams")
@@ -118,12 +99,12 @@ def _numbers(shift: str) -> float | list[float]:
     return [first, *others] if others else first
 
 
-def _choose(named: list[str] | None, problem: Problem, options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+def _choose(named: list[str] | None, problem: Problem) -> tuple[list[str], dict[str, str]]:
     """Return the policies to run and, of all, those that do not apply and why; one that is named must apply."""
     if named is not None:
-        comparison.check_policies(named, problem, options)
+        comparison.check_policies(named, problem, {})
         return named, {}
-    reasons = {name: comparison.refusal(name, problem, **options) for name in policy_names()}
+    reasons = {name: comparison.refusal(name, problem) for name in policy_names()}
     refused = {name: reason for name, reason in reasons.items() if reason is not None}
     if len(refused) == len(reasons):
         raise ValueError(f"no policy applies: {next(iter(refused.values()))}")
@@ -138,41 +119,25 @@ def _save_figure(records: Records, path: Path) -> None:
 
 
 def _show(settings: dict[str, Any], rows: list[Row], refused: dict[str, str]) -> None:
-    """Print the table: drawn on a terminal, else as plain columns."""
     say = settings | {"noise": " ".join(map(str, settings["covariance"].values()))}
     say["size"] = f"{say['shift']:g}" if isinstance(say["shift"], float) else "various sizes"
     typer.echo("{anomalies} of {streams} streams shifted by {size}, noise {noise}, budget {budget:g}".format(**say))
     typer.echo("{runs} runs of {horizon} measurements: how many until F1 >= 0.95, mean [95 % interval]".format(**say))
-    parts = [_parts(row) for row in rows]
-    if sys.stdout.isatty():
-        console = Console(highlight=False)
-        console.print(table(parts, refused, wide=console.width >= WIDE))
-    else:
-        lines = [[cell for column in line for cell in column] for line in (HEADER, *parts)]
-        show_lines(lines)
-        width = max(len(name) for name, *_ in lines)
-        for name, reason in refused.items():
-            typer.echo(f"{name:<{width}}  does not apply: {reason}")
+    lines = [_HEADER, *(_cells(row) for row in rows)]
+    show_lines(lines)
+    width = max(len(name) for name, *_ in lines)
+    for name, reason in refused.items():
+        typer.echo(f"{name:<{width}}  does not apply: {reason}")
     if any(row.for_good.censored for row in rows):
         typer.echo("A censored run did not get there and counts as {horizon}: >= is a lower bound.".format(**say))
 
 
-def table(rows: list[Parts], refused: dict[str, str], *, wide: bool) -> Group:
-    """The table for a terminal, with one line a policy if it is wide enough."""
-    lines = grid(*(title for title, *_ in HEADER), right=["us/step"], unbroken=["policy"])
-    for (name,), *columns in rows:
-        cells = ((" " if wide else "\n").join(filter(None, column)) for column in columns)
-        lines.add_row(Text(name, style="bold"), *map(Text, cells))
-    others = (Text.assemble((name, "bold"), f"  does not apply: {reason}") for name, reason in refused.items())
-    return Group(lines, *others)
-
-
-def _parts(row: Row) -> Parts:
-    """The text of each column, in the parts that HEADER names."""
-    delays = []
+def _cells(row: Row) -> tuple[str, ...]:
+    """The text of each column that _HEADER names."""
+    cells = []
     for delay in (row.first, row.for_good):
         mean, _, interval = show_mean(delay).partition(" ")
         censored = f"{delay.censored}/{len(delay.times)} censored" if delay.censored else ""
-        delays.append((">=" + mean if censored else mean, interval, censored))
+        cells += [">=" + mean if censored else mean, interval, censored]
     mean, _, interval = show_mean(row.final_f1, 3).partition(" ")
-    return (row.policy,), *delays, (mean, interval), (f"{row.microseconds_per_step:.0f}",)
+    return row.policy, *cells, mean, interval, f"{row.microseconds_per_step:.0f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,19 +10,8 @@ import typer
 from eccaht.base.statistics import Estimate
 from eccaht.cli import output as common
 from eccaht.cli.imports import Imports, import_policies
-from eccaht.cli.noise import check_memory, given, noise_problem
-from eccaht.cli.output import (
-    PLOTS,
-    STREAMS,
-    check_outputs,
-    deliver,
-    option,
-    saved,
-    show_lines,
-    show_mean,
-    shown_progress,
-)
-from eccaht.cli.parsing import parse_list, parse_number, parse_shift
+from eccaht.cli.output import STREAMS, deliver, option, show_lines, show_mean, shown_progress
+from eccaht.cli.problems import check_memory, noise_problem, parse_list, parse_number, parse_shift
 from eccaht.research.experiments import error_counts
 from eccaht.research.experiments.error_counts import RULES, ErrorCounts, Level, right_for_good, summarise
 from eccaht.streams import Problem
@@ -39,8 +27,6 @@ def count_errors(
     family: Annotated[str | None, option("NAME", f"Or noise: {common.FAMILY_NAMES}.")] = None,
     streams: common.Streams = None,
     rho: common.Rho = None,
-    length_scale: common.LengthScale = None,
-    alpha_mix: common.AlphaMix = None,
     budget: common.Budget = 5.0,
     policy: common.PolicyName = "joint",
     import_: Imports = None,
@@ -52,15 +38,13 @@ def count_errors(
     horizon: Annotated[int, option("N", "Most measurements of a search.", min=1)] = 1000,
     seed: Annotated[int, option("N", "Another seed is other searches.", min=0)] = 0,
     jobs: Annotated[int, option("N", "Processes.", min=1)] = 2,
-    plot: Annotated[Path | None, option("FILE", "Draw it: .png, .pdf or .svg.")] = None,
     as_json: common.Json = False,
 ) -> None:
     """Count how often a stopping rule errs on your problem.
 
-    And how many measurements it takes. Searches are simulated: the anomalous set, and its number and shifts where they
-    are not known, are drawn anew for each, from what the search takes for likely or as --truly and --sizes say. The
-    model is taken to be right: 'eccaht diagnose' says whether your history agrees. The same command gives the same
-    numbers on any number of processes.
+    And how many measurements it takes. The anomalous set of each simulated search, and its number and shifts
+    where they are not known, are drawn anew, from what the search takes for likely or as --truly and --sizes
+    say. The model is taken to be right.
     """
     import_policies(import_)
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
@@ -69,14 +53,12 @@ def count_errors(
     truth = error_counts.Truth(truly, _sizes(sizes))
     if stopping not in RULES:
         raise ValueError(f"--stopping {stopping!r} has no error level to check: use {', '.join(RULES)}")
-    check_outputs({"--plot": plot}, {"--model": model}, {"--plot": PLOTS})
-    if model is None:
-        if family is None:
-            raise ValueError("whose noise? Give --model MODEL, or --family NAME with --streams and --rho")
-        check_memory(family, streams or STREAMS, [policy], processes=jobs)
+    if model is None and family is None:
+        raise ValueError("whose noise? Give --model MODEL, or --family NAME with --streams and --rho")
     try:
-        shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
-        problem, noise = noise_problem(model, family, streams, shape, search)
+        if family is not None:
+            check_memory(family, streams or STREAMS, [policy], processes=jobs)
+        problem, noise = noise_problem(model, family, streams, rho, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
         options |= {"runs": runs, "horizon": horizon, "seed": seed}
         with shown_progress("searches", runs) as bar:
@@ -87,9 +69,9 @@ def count_errors(
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
     settings |= options | {"truly": truly, "sizes": sizes}
     deliver(
-        [saved(plot, lambda path: _save_figure(records, path))],
+        (),
         show=lambda: _show(settings, problem, records),
-        document=lambda files: {"settings": settings, **document(records), "files": files},
+        document=lambda _: {"settings": settings, **document(records)},
         as_json=as_json,
     )
 
@@ -102,13 +84,6 @@ def _sizes(text: str | None) -> tuple[float, float] | None:
     if len(sizes) != 2:
         raise ValueError(wrong)
     return sizes[0], sizes[1]
-
-
-def _save_figure(records: ErrorCounts, path: Path) -> None:
-    from eccaht.base.presentation.style import save_picture
-    from eccaht.research.experiments.figures import draw_error_counts
-
-    save_picture(draw_error_counts(records), path)
 
 
 def document(records: ErrorCounts) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import typer
 from eccaht.base.arrays import check_alpha
 from eccaht.base.presentation.text import counted, percent
 from eccaht.base.statistics import clopper_pearson
-from eccaht.cli.noise import given
 from eccaht.cli.output import PLOTS, Json, check_outputs, deliver, note, option, saved, show_lines
+from eccaht.cli.problems import given
 from eccaht.plants import Counts, Windows, false_alarm_every
 from eccaht.plants.front import Drills, load_model
-from eccaht.plants.incident.drill import ALPHA, AT_ALARM, HEADINGS, RUNS, rows
+from eccaht.plants.incident.drill import ALPHA, AT_ALARM, HEADINGS, RUNS, keeping, rows
 
 _SHOWN = 10  # alarms in quiet data that are listed
 
@@ -38,10 +38,9 @@ def drill(
 ) -> None:
     """Estimate how well faults would be found, on your own quiet data.
 
-    Steps, drifts, stuck sensors, noise, replayed readings, silence and faults that are concealed by replayed readings
-    of their neighbours are put into random sensors of quiet data, each with a beginning and an end. They go through the
-    same engine as with 'eccaht identify' and 'eccaht watch': which share is found, how soon, how well it is dated, and
-    how often exactly the faulty sensors are named. The quiet data are also run as they are, and false alarms counted.
+    Faults of known kind, each with a beginning and an end, are put into random sensors of quiet data, and found
+    as 'eccaht identify' and 'eccaht watch' find them. The quiet data are also run as they are, and false alarms
+    counted.
 
     Without --data, the drills that the model keeps are shown: 'eccaht calibrate' ran them on its history.
     """
@@ -63,7 +62,7 @@ def drill(
     for text in drills.notes:
         note(text)
     deliver(
-        [saved(plot, drills.plot), saved(out, calibrated.with_drills(drills).save)],
+        [saved(plot, drills.plot), saved(out, keeping(calibrated, drills.drilled).save)],
         show=lambda: _print(drills, watch=watch),
         document=lambda files: {
             "model": str(model),
@@ -83,7 +82,7 @@ def _print(drills: Drills, *, watch: bool) -> None:
     typer.echo("\n".join([*drills.sentences, ""]))
     show_lines([(*HEADINGS, AT_ALARM) if watch else HEADINGS, *rows(counts, at_alarm=watch)])
     typer.echo("")
-    for line in (*_remarks(counts, drills.seconds), *_listed(counts, drills.windows)):
+    for line in (*_remarks(counts, drills.model.timed_seconds), *_listed(counts, drills.windows)):
         typer.echo(line)
 
 
@@ -94,15 +93,15 @@ def _remarks(counts: Counts, seconds: float | None) -> Iterator[str]:
     asked = f"one in {rate} was asked for, {expected:.2g} expected"
     quiet = counted(counts.quiet.windows, "quiet window")
     yield f"False alarms: {alarms} in {quiet}; {asked}. Time in alarm: {percent(counts.share_in_alarm)}."
-    sure, wrong = counts.sure
-    if not sure:
-        yield f"Sure and wrong: no answer had a confidence of {percent(1.0 - counts.alpha)}."
+    confident, wrong = counts.confident
+    if not confident:
+        yield f"Confident and wrong: no answer had a confidence of {percent(1.0 - counts.alpha)}."
         return
-    low, high = map(percent, clopper_pearson(wrong, sure))
+    low, high = map(percent, clopper_pearson(wrong, confident))
     kept = "" if counts.holds else ": more than chance explains, so 'eccaht identify' gives no confidence"
     yield (
-        f"Sure and wrong: {wrong} of {sure} confident answers, {percent(wrong / sure)} (95 % interval {low} to "
-        f"{high}), where {percent(counts.alpha)} may be{kept}."
+        f"Confident and wrong: {wrong} of {confident} confident answers, {percent(wrong / confident)} (95 % interval "
+        f"{low} to {high}), where {percent(counts.alpha)} may be{kept}."
     )
 
 

@@ -20,11 +20,10 @@ def example(
 ) -> None:
     """Write sensor data of a small simulated plant, to try with.
 
-    Made for calibrate, diagnose and identify. DIR/history.csv holds two days of normal operation of 24 sensors,
-    DIR/incident.csv four hours in which some of them are wrong from the third hour on, DIR/truth.json says which.
-    --kind step: three sensors read too high. replay: one shows its recording of the two hours before, so that its own
-    readings look normal. concealed: one reads too high, and two of its neighbours that would show it are replayed.
-    The same seed gives the same files.
+    DIR/history.csv holds two days of normal operation of 24 sensors, DIR/incident.csv four hours in which some
+    of them are wrong from the third hour on, DIR/truth.json says which. --kind step: three sensors read too
+    high. replay: one shows its recording of the two hours before. concealed: one reads too high, and two of its
+    neighbours are replayed.
     """
     files = write_example(writable_directory(out, files=FILES), seed, kind)
     if as_json:

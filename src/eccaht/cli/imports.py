@@ -9,7 +9,6 @@ from importlib import import_module, util
 from pathlib import Path
 from typing import Annotated
 
-from eccaht.base.extras import MissingExtra
 from eccaht.cli.output import option
 
 Imports = Annotated[
@@ -21,7 +20,7 @@ def import_policies(modules: Sequence[str] | None) -> None:
     """Import them, or say in one line what is wrong."""
     if not modules:
         return
-    from eccaht.streams.policies.plugins import explained  # most commands do without
+    from eccaht.base.presentation.text import explained  # most commands do without
     from eccaht.streams.policies.registry import own_entries
 
     for module in modules:
@@ -31,8 +30,6 @@ def import_policies(modules: Sequence[str] | None) -> None:
         before = own_entries()
         try:
             import_module(name)
-        except MissingExtra:
-            raise
         except (Exception, SystemExit) as error:  # code of others may end in any way
             raise ValueError(f"--import {module} cannot be imported: {explained(error)}") from error
         if own_entries() == before:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
+from eccaht.base.extras import need
 from eccaht.base.presentation.text import counted
-from eccaht.base.statistics import Estimate
 from eccaht.cli.output import Jobs, Json, Seed, deliver, note, option, show_lines, show_mean, shown_progress
 from eccaht.cli.real_data import output_directory
-from eccaht.research.datasets.labelled import Entity, Testbed, find_collections
-from eccaht.research.datasets.water import load_wntr
+from eccaht.research.datasets.labelled import find_collections
 from eccaht.research.experiments import incidents as bench
 from eccaht.research.experiments.detection_outcomes import Detection, Measures, outcomes_table, summarise_detection
-from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings, Finished
-from eccaht.research.experiments.incidents_cases import ALPHA, NUMBERS, QUIET, CaseWorld, check_methods
+from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings
+from eccaht.research.experiments.incidents_cases import ALPHA, NUMBERS, OURS, QUIET, check_methods
 from eccaht.research.experiments.incidents_summary import (
     BOTH,
-    OUR_METHOD,
-    Count,
+    CHANGED,
+    Number,
     Summary,
     as_entry,
     summarise,
@@ -33,8 +31,8 @@ from eccaht.research.experiments.incidents_summary import (
 )
 from eccaht.research.experiments.tables import save_table
 
+PRECISION = "precision_at_n"
 _FILES = ("summary.csv", "trials.csv", "detection.csv", "precision.pdf", "precision.png")
-_UNFINISHED = "unfinished"
 
 
 def incidents(
@@ -42,40 +40,31 @@ def incidents(
     out: Annotated[Path, option("DIR", "Where tables and the figure go.")],
     runs: Annotated[int, option("N", "Injected and replayed incidents of an entity, each.", min=1)] = 20,
     methods: Annotated[str | None, option("NAMES", "With commas between. [default: all]")] = None,
-    water: Annotated[bool, option(None, "The simulated water network too.", "--water")] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
     """Measure how well alarms find known incidents and how often their sensors are named.
 
-    Detection: recordings of servers and testbeds (BATADAL, SKAB, Tennessee Eastman) are watched beside control charts,
-    all with thresholds by one rule from the history. Naming, where sensors are labelled: labelled incidents; steps and
-    replayed readings put into the last third of the training rows, after a fit on the first two; and quiet stretches.
-    All methods have their default options; --methods chooses among those that name. A run that was interrupted goes on
-    where it was if the same command is given again.
+    Recordings of servers and testbeds (BATADAL, SKAB, Tennessee Eastman) are watched beside control charts, all
+    with thresholds by one rule from the history. Where sensors are labelled, labelled, injected and replayed
+    incidents are named.
     """
     chosen, notes = check_methods(None if methods is None else [name.strip() for name in methods.split(",")])
     settings = CollectionSettings(runs, seed, chosen)
-    find_spec("sklearn")  # charts need it: if it is missing, that is reported before the work starts
+    need("sklearn")  # for charts
     found = find_collections(directory)
     notes += found.notes
-    recorded: list[Entity | Testbed] = [*found.entities, *found.testbeds]
-    inputs = {"DIR": [path for each in recorded for path in each.files]}
-    entities: list[Entity | CaseWorld | Testbed] = [*recorded]
-    if water:
-        load_wntr()
-        entities.append(CaseWorld(seed=seed))
+    inputs = {"DIR": [path for each in found.entities for path in each.files]}
     with output_directory(out, _FILES, inputs) as place:
         for line in notes:
             note(line)
-        finished = Finished(place / _UNFINISHED, settings)
         with shown_progress() as bar:
-            bar.total(len(bench.jobs_of(entities)), "parts of entities")
-            outcome = bench.run(entities, settings, jobs=jobs or cpu_count(), progress=bar.advance, finished=finished)
+            bar.total(len(bench.jobs_of(found.entities)), "parts of entities")
+            outcome = bench.run(found.entities, settings, jobs=jobs or cpu_count(), progress=bar.advance)
         results = _Results(summarise(outcome.trials, seed=seed), summarise_detection(outcome.outcomes))
         deliver(
-            [_save(place, outcome, results, finished)],
+            [_save(place, outcome, results)],
             show=lambda: _show(results, outcome),
             document=lambda files: _document(results, outcome, settings, notes, files),
             as_json=as_json,
@@ -89,7 +78,7 @@ class _Results(NamedTuple):
     detection: Detection
 
 
-def _save(place: Path, outcome: CollectionPiece, results: _Results, finished: Finished) -> Iterator[Path]:
+def _save(place: Path, outcome: CollectionPiece, results: _Results) -> Iterator[Path]:
     from eccaht.base.presentation.style import saving_figure
     from eccaht.research.experiments.figures import draw_precision
 
@@ -99,7 +88,6 @@ def _save(place: Path, outcome: CollectionPiece, results: _Results, finished: Fi
     if outcome.trials:
         yield save_table(trials_table(outcome.trials), place / "trials.csv")
         yield from saving_figure(draw_precision(results.naming), place / "precision")
-    finished.clear()
 
 
 def _document(
@@ -188,37 +176,46 @@ def _show_naming(summaries: Mapping[str, Summary]) -> None:
 
 
 def _lines(summary: Summary) -> Iterator[list[str]]:
-    labelled = ["labelled P@n", "@150", "top3", "F1"] if summary.labelled else []
-    yield ["method", *labelled, "steps 1/3", "replayed P@n", "1/3", "quiet"]
-    for method in dict.fromkeys([*summary.labelled, *summary.alarms, *summary.replayed]):
+    labelled, replayed = (summary.by_method(*each) for each in (("labelled", PRECISION), ("replayed", PRECISION, BOTH)))
+    alarms = summary.by_method("quiet", "alarms")
+    yield [
+        "method",
+        *(["labelled P@n", "@150", "top3", "F1"] * bool(labelled)),
+        "steps 1/3",
+        "replayed P@n",
+        "1/3",
+        "quiet",
+    ]
+    for method in dict.fromkeys([*labelled, *alarms, *replayed]):
         cells = [method]
-        if summary.labelled:
-            measures = summary.labelled[method]
-            cells.append(show_mean(measures["precision_at_n"], 2))
-            cells += [f"{measures[key].mean:.2f}" for key in ("hit_rate_150", "rc_top_3", "f1")]
-        replayed = summary.replayed.get(method, {})
-        cells += [_numbers(summary.injected.get(method, {})), show_mean(replayed[BOTH], 2) if replayed else "-"]
-        alarms = summary.alarms.get(method, Count(0, 0))
-        share = f"{100 * alarms.happened / alarms.trials:.0f} %" if alarms.trials else "-"
-        yield [*cells, _numbers(replayed), share]
+        if labelled:
+            measures = {each.measure: each.mean for each in summary.of("labelled") if each.method == method}
+            cells.append(show_mean(labelled[method].estimate, 2))
+            cells += [f"{measures[key]:.2f}" for key in ("hit_rate_150", "rc_top_3", "f1")]
+        both, quiet = replayed.get(method), alarms.get(method)
+        cells += [_numbers(summary, "injected", method), show_mean(both.estimate, 2) if both else "-"]
+        share = "-" if quiet is None else f"{100 * quiet.mean:.0f} %"
+        yield [*cells, _numbers(summary, "replayed", method), share]
 
 
-def _numbers(estimates: Mapping[str, Estimate]) -> str:
+def _numbers(summary: Summary, tier: str, method: str) -> str:
     """Means for one and for three sensors."""
-    return "/".join(f"{estimates[str(n)].mean:.2f}" if str(n) in estimates else "-" for n in NUMBERS)
+    found = [summary.by_method(tier, PRECISION, str(n)).get(method) for n in NUMBERS]
+    return "/".join("-" if each is None else f"{each.mean:.2f}" for each in found)
 
 
 def _error_rates(summary: Summary) -> Iterator[str]:
     """The error rates of our method, given and measured."""
-    alarms, sure = summary.alarms.get(OUR_METHOD), summary.sure.get(OUR_METHOD)
-    if alarms is not None:
-        yield f"alarms: {_counted(alarms)} of quiet stretches of {QUIET} windows; at most {100 * ALPHA:g} % are meant"
-    if sure is not None:
-        yield f"sure and wrong: {_counted(sure)} of the sure answers to steps and replays"
+    alarms, wrong = summary.by_method("quiet", "alarms"), summary.by_method(CHANGED, "sure_and_wrong")
+    if OURS in alarms:
+        shown = _counted(alarms[OURS])
+        yield f"alarms: {shown} of quiet stretches of {QUIET} windows; at most {100 * ALPHA:g} % are meant"
+    if OURS in wrong:
+        yield f"confident and wrong: {_counted(wrong[OURS])} of the confident answers to steps and replays"
 
 
-def _counted(count: Count) -> str:
-    if count.interval is None:
+def _counted(share: Number) -> str:
+    if share.interval is None:
         return "0 of 0"
-    share, low, high = (100 * x for x in (count.happened / count.trials, *count.interval))
-    return f"{count.happened} of {count.trials}, {share:.1f} % [{low:.1f}, {high:.1f}],"
+    percent, low, high = (100 * x for x in (share.mean, *share.interval))
+    return f"{share.happened} of {share.incidents}, {percent:.1f} % [{low:.1f}, {high:.1f}],"

@@ -8,14 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from eccaht.cli.noise import given, noise_problem
 from eccaht.cli.output import (
     FAMILY_NAMES,
     STREAMS,
-    AlphaMix,
     Budget,
     Json,
-    LengthScale,
     ModelOrNoise,
     Rho,
     Streams,
@@ -23,6 +20,7 @@ from eccaht.cli.output import (
     option,
     shown_progress,
 )
+from eccaht.cli.problems import noise_problem
 from eccaht.streams import Limits
 from eccaht.streams.limits import limits as bounds_of
 from eccaht.streams.limits.rates import check_streams
@@ -46,8 +44,6 @@ def limits(
     family: Annotated[str | None, option("NAME", f"Or noise: {FAMILY_NAMES}. [default: toeplitz]")] = None,
     streams: Streams = None,
     rho: Rho = None,
-    length_scale: LengthScale = None,
-    alpha_mix: AlphaMix = None,
     anomalies: Annotated[int, option("N", "How many streams are anomalous.", min=1)] = 5,
     shift: Annotated[float, option("D", "Size of an anomaly.")] = 3.0,
     budget: Budget = 5.0,
@@ -64,8 +60,7 @@ def limits(
     if model is None:
         check_streams(streams or STREAMS)
     search = {"n_anomalies": anomalies, "shift": shift, "budget": budget}
-    shape = given(rho=rho, length_scale=length_scale, alpha_mix=alpha_mix)
-    problem, noise = noise_problem(model, family, streams, shape, search)
+    problem, noise = noise_problem(model, family, streams, rho, search)
     with shown_progress("sets", sets) as bar:
         found = bounds_of(problem, alpha=alpha, n_sets=sets, seed=seed, progress=bar.advance)
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}

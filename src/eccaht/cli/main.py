@@ -14,8 +14,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from eccaht.base.extras import MissingExtra
-from eccaht.base.presentation.text import nearest
+from eccaht.base.extras import advice
 from eccaht.cli import signals
 from eccaht.version import __version__
 
@@ -24,30 +23,36 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # typer brings its own copy of click in some versions: reach the base of its usage errors without naming the module
 UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 # what the list of commands says of each: the first line of its own help
-COMMANDS = {
-    "demo": "Watch a search for 3 anomalous streams among 15, and draw it.",
-    "policies": "List the algorithms and where they come from.",
-    "compare": "Compare policies on the same simulated anomalies.",
-    "reproduce": "Run the paper's experiments and draw their figures.",
-    "report": "Write the report on the results in DIR.",
-    "calibrate": "Turn a history of normal operation into a model.",
-    "diagnose": "Check whether a model can carry a search by sums, and what to do.",
-    "drill": "Estimate how well faults would be found, on your own quiet data.",
-    "session": "Let another program drive a search, by JSON lines on stdin and stdout.",
-    "limits": "Say how few measurements any search could need.",
-    "optimal": "Say how near searches come to the best search there is, on small problems.",
-    "count-errors": "Count how often a stopping rule errs on your problem.",
-    "identify": "Name the sensors that are wrong, with the evidence.",
-    "watch": "Watch a plant round the clock and report what goes wrong.",
-    "serve": "Watch plants round the clock, and show on a page what goes wrong.",
-    "token": "Create, list and revoke the tokens of the service.",
-    "store": "Back up, restore and copy what the service keeps.",
-    "example": "Write sensor data of a small simulated plant, to try with.",
-    "wadi": "Name the attacked points of the WaDi testbed.",
-    "water": "Attack sensors of a simulated water network and find them.",
-    "incidents": "Measure how well alarms find known incidents and how often their sensors are named.",
+PANELS = {
+    "Plants": {
+        "example": "Write sensor data of a small simulated plant, to try with.",
+        "calibrate": "Turn a history of normal operation into a model.",
+        "identify": "Name the sensors that are wrong, with the evidence.",
+        "drill": "Estimate how well faults would be found, on your own quiet data.",
+        "watch": "Watch a plant round the clock and report what goes wrong.",
+    },
+    "Searches": {
+        "demo": "Watch a search for 3 anomalous streams among 15, and draw it.",
+        "policies": "List the algorithms and where they come from.",
+        "compare": "Compare policies on the same simulated anomalies.",
+        "count-errors": "Count how often a stopping rule errs on your problem.",
+        "limits": "Say how few measurements any search could need.",
+        "session": "Let another program drive a search, by JSON lines on stdin and stdout.",
+    },
+    "Service": {
+        "serve": "Watch plants round the clock, and show on a page what goes wrong.",
+        "token": "Create, list and revoke the tokens of the service.",
+        "store": "Back up what the service keeps, and restore it.",
+    },
+    "Paper": {
+        "reproduce": "Run the paper's experiments and draw their figures.",
+        "report": "Write the report on the results in DIR.",
+        "wadi": "Name the attacked points of the WaDi testbed.",
+        "water": "Attack sensors of a simulated water network and find them.",
+        "incidents": "Measure how well alarms find known incidents and how often their sensors are named.",
+    },
 }
-_RENAMED = {"calibration": "count-errors", "smd": "incidents"}
+COMMANDS = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "rich_markup_mode": None,
@@ -64,9 +69,12 @@ def load(command: str) -> Callable[..., None]:
 
 
 class _Commands(typer.core.TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        for title, commands in PANELS.items():
+            with formatter.section(title):
+                formatter.write_dl(commands.items())
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        if args[0] in _RENAMED:
-            raise ValueError(f"the command {args[0]!r} is now called {_RENAMED[args[0]]!r}")
         name, _, rest = super().resolve_command(ctx, args)
         alone = typer.Typer(**_SETTINGS)
         alone.command(name)(load(str(name)))
@@ -91,7 +99,7 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Names the few sensors that are wrong among many correlated ones, since when, and with what confidence."""
+    """Finds the few wrong sensors among many correlated ones by differences that cancel the noise they share."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -110,7 +118,8 @@ def run(arguments: Sequence[str]) -> int:
         code = _commands()(list(arguments), prog_name="eccaht", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be handled
     except UsageError as error:
-        return _complain(_described(error), BAD_INPUT)
+        command = error.ctx.command_path if error.ctx else "eccaht"
+        return _complain(f"{error.format_message()} (see '{command} --help')", BAD_INPUT)
     except BrokenPipeError:
         _forget_output()
         return NOT_WRITTEN
@@ -123,8 +132,12 @@ def run(arguments: Sequence[str]) -> int:
             _forget_output()
             return _complain(f"cannot write standard output: {error.strerror}", NOT_WRITTEN)
         return _complain(_said(error), BAD_INPUT)
-    except (ValueError, ArithmeticError, MissingExtra) as error:
+    except (ValueError, ArithmeticError) as error:
         return _complain(str(error) or type(error).__name__, BAD_INPUT)
+    except ImportError as error:
+        if (missing := advice(error.name)) is None:
+            raise
+        return _complain(missing, BAD_INPUT)
     except signals.Terminated:
         code = signals.TERMINATED
     except (KeyboardInterrupt, typer.Abort):
@@ -139,19 +152,6 @@ def run(arguments: Sequence[str]) -> int:
 def _commands() -> Callable[..., object]:
     """The commands with their options, which take a while to put together."""
     return typer.main.get_command(app)
-
-
-def _described(error: typer.BadParameter) -> str:
-    """What is wrong; of an option that does not exist, the nearest one and then all that there are."""
-    command = error.ctx.command_path if error.ctx else "eccaht"
-    mistyped = getattr(error, "option_name", None)
-    if mistyped is None or error.ctx is None:
-        return f"{error.format_message()} (see '{command} --help')"
-    options = [name for param in error.ctx.command.params for name in param.opts if name.startswith("--")]
-    near = nearest(mistyped, options, cutoff=0.6)
-    meant = "." if near is None else f": did you mean {near}?"
-    listed = ", ".join(sorted(options, key=lambda name: name != near))
-    return f"'{command}' has no option {mistyped}{meant} It takes {listed} (see '{command} --help')"
 
 
 def _said(error: OSError) -> str:

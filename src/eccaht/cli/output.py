@@ -10,28 +10,23 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
-from eccaht.base.arrays import as_positive
+from eccaht.base.extras import need
 from eccaht.base.files import NotWritten, destination
 from eccaht.base.presentation.text import Bar as Bar  # commands get all that they show with from here
 from eccaht.base.presentation.text import columns
 from eccaht.base.presentation.text import shown_progress as shown_progress
 from eccaht.base.statistics import Delay, Estimate
 
-# family -> the options that shape it
-FAMILIES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("toeplitz", "equicorrelation", "block", "circulant", "graph", "kronecker"), ("rho",)),
-    **dict.fromkeys(("exponential", "rbf"), ("rho", "length_scale")),
-    "spectral-mixture": ("alpha_mix",),
-    "identity": (),
-}
+FAMILIES = (
+    *("toeplitz", "equicorrelation", "block", "circulant", "graph", "kronecker"),
+    *("exponential", "rbf", "spectral-mixture", "identity"),
+)
 STREAMS = 128
 PAGES = (".html", ".htm")
 PLOTS = (".png", ".pdf", ".svg")
@@ -70,7 +65,7 @@ def writable_directory(path: Path, option: str = "--out", files: Iterable[str] =
 
 def _check_place(option: str, path: Path) -> None:
     if path.suffix in PLOTS:
-        find_spec("matplotlib")  # if it is missing, that is reported before the work starts
+        need("matplotlib")
     try:
         target = destination(path)
     except ValueError as error:
@@ -187,29 +182,12 @@ def ended_by_signals(end_work: Callable[[], object]) -> Iterator[None]:
         restore()
 
 
-def check_following(follow: bool, poll: float, timeout: float | None) -> None:
-    """Refuse lengths of time that are none; poll: how often to look, timeout: how long to wait, in seconds."""
-    if timeout is not None and not follow:
-        raise ValueError("--timeout is for growing files: add --follow")
-    as_positive(poll, "--poll")
-    if timeout is not None:
-        as_positive(timeout, "--timeout")
-
-
 # -- numbers in tables ---------------------------------------------------------------------------------
 
 
 def show_lines(rows: Sequence[Sequence[str]]) -> None:
     """Print a table in columns."""
     typer.echo("\n".join(columns(rows)))
-
-
-def grid(*names: str, header: bool = True, right: Sequence[str] = (), unbroken: Sequence[str] = ()) -> Table:
-    """An empty table for a terminal with these columns."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=header)
-    for name in names:
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=name in unbroken)
-    return table
 
 
 def show_mean(value: Delay | Estimate, places: int | None = None) -> str:
@@ -240,9 +218,9 @@ PolicyName = Annotated[str, option("NAME", "'eccaht policies' lists them.")]
 Policies = Annotated[str | None, option("NAMES", "With commas between; NAME-diagonal ignores correlation.")]
 ModelOrNoise = Annotated[Path | None, option("MODEL", "What 'eccaht calibrate' wrote.")]
 Streams = Annotated[int | None, option("K", f"How many streams. [default: {STREAMS}]", min=2)]
-Rho = Annotated[float | None, option(None, "Correlation of the family. [default: 0.8]")]
-LengthScale = Annotated[float | None, option(None, "Instead of --rho, for exponential and rbf.")]
-AlphaMix = Annotated[float | None, option(None, "Weight of the common factor: spectral-mixture.")]
+Rho = Annotated[
+    float | None, option(None, "Correlation of the family; of spectral-mixture the common factor. [default: 0.8]")
+]
 Missing = Annotated[Literal["refuse", "allow"], option(None, "What to do if the data lack sensors of the model.")]
 Timezone = Annotated[
     str | None, option("ZONE", "Of times without an offset and of what is shown. [default: the history's]")

@@ -28,7 +28,7 @@ def serve(
     restart neither loses nor repeats one. Settings come from the file, the environment (ECCAHT_STORE__URL) and flags.
     """
     from eccaht.service.api.serving import run
-    from eccaht.service.operations.check import check as look  # as late as the work, which alone needs its packages
+    from eccaht.service.operations.check import faults  # as late as the work, which alone needs its packages
     from eccaht.service.settings import load_settings
 
     with ExitStack() as stack:
@@ -42,10 +42,8 @@ def serve(
         flags |= {"store": {"url": store}} if store is not None else {}
         settings = load_settings(config, **flags)
         if check:
-            lines = list(look(settings))
-            for line in lines:
-                typer.echo(f"{'good' if line.good else 'WRONG':5}  {line.text}")
-            if wrong := [line.text for line in lines if not line.good]:
-                raise ValueError(f"{len(wrong)} of {len(lines)} checks failed: {wrong[0]}")
+            if wrong := list(faults(settings)):
+                raise ValueError("; ".join(wrong))
+            typer.echo("Settings, store, models and sources are good.")
             return
         raise typer.Exit(run(settings))

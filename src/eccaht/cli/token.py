@@ -30,9 +30,8 @@ def token(
 ) -> None:
     """Create, list and revoke the tokens of the service.
 
-    Whoever has a token may do what its scopes say: read (see everything), operate (read, and act on alarms), ingest
-    (send rows), admin (all, with plants and models). The token is printed once, when it is created; the store keeps
-    a hash. One that is revoked or expired opens nothing from that moment on, and ends the logins it was used for.
+    Whoever has a token may do what its scopes say: read, operate (read, and act on alarms), ingest (send rows),
+    admin (all). The token is printed once, when it is created; the store keeps a hash.
     """
     _check(action, name, scope, expires)
     seconds = None if expires is None else parse_duration(expires, "--expires")

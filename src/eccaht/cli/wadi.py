@@ -12,7 +12,6 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.base.clock import parse_duration, show_duration
 from eccaht.base.statistics import first_reached
-from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import (
     Budget,
     Estimator,
@@ -55,7 +54,6 @@ def wadi(
     out: Annotated[Path, option("DIR", "Where tables and figures go.")],
     attacks: Annotated[str | None, option("N,...", "Numbers of attacks. [default: all]")] = None,
     policies: Policies = None,
-    import_: Imports = None,
     runs: Runs = 20,
     shift: Annotated[float, option(None, "Size of an anomaly in robust units.")] = 1.0,
     budget: Budget = 5.0,
@@ -70,7 +68,6 @@ def wadi(
     As figures 4a and 4b of the paper. DIR holds WADI_14days.csv and WADI_attackdata.csv, or WADI_14days_new.csv and
     WADI_attackdataLABLE.csv. They are not ours to give: docs/paper/real-data.md says where to ask for them.
     """
-    import_policies(import_)
     check_estimator(estimator)
     settings = WadiSettings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
     names = chosen_policies(policies, experiment.POLICIES)

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from eccaht.base.arrays import as_positive
 from eccaht.base.clock import Clock, parse_duration
 from eccaht.base.files import regular_file
 from eccaht.base.presentation.text import counted
@@ -24,7 +25,6 @@ from eccaht.cli.output import (
     Missing,
     NoHeader,
     Timezone,
-    check_following,
     check_outputs,
     ended_by_signals,
     note,
@@ -35,7 +35,6 @@ from eccaht.plants import (
     Event,
     Hearing,
     Model,
-    Moved,
     Notation,
     PlantWatch,
     Sample,
@@ -45,23 +44,20 @@ from eccaht.plants import (
     rate_line,
 )
 from eccaht.plants.incident.investigate import compare
-from eccaht.plants.model.follow import followed
-from eccaht.plants.watch.session import moved_by
+from eccaht.plants.intake import Follower
 
 _SAVED_EVERY = 1.0  # seconds at least between states without an event
 
 
 def watch(
-    model: Annotated[Path | None, option("MODEL", "What 'eccaht calibrate' wrote.")] = None,
-    data: Annotated[list[Path] | None, option("FILE", "CSV or Parquet; repeat it for several files.")] = None,
+    model: Annotated[Path, option("MODEL", "What 'eccaht calibrate' wrote.")],
+    data: Annotated[list[Path], option("FILE", "CSV or Parquet; repeat it for several files.")],
     follow: Annotated[bool, option(None, "Go on as the CSV file grows, until Ctrl-C or SIGTERM.", "--follow")] = False,
     false_alarms: Annotated[
         str | None,
         option("RATE", "1/30d for one a month, 1/5000w for windows. [default: what the history can carry]"),
     ] = None,
-    state: Annotated[
-        Path | None, option("FILE", "Keep the state here, and go on from it. With --fleet: a directory.")
-    ] = None,
+    state: Annotated[Path | None, option("FILE", "Keep the state here, and go on from it.")] = None,
     log: Annotated[Path | None, option("FILE", "Append each event as a line of JSON.")] = None,
     run: Annotated[
         str | None,
@@ -73,12 +69,6 @@ def watch(
     orders: Annotated[
         Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
     ] = None,
-    fleet: Annotated[
-        Path | None, option("DIR", "Replay many plants: a folder each, with its model and data, or a plant.toml.")
-    ] = None,
-    scheduler: Annotated[
-        str | None, option("ADDR", "With --fleet: replay on the Dask cluster of this scheduler.")
-    ] = None,
     missing: Missing = "refuse",
     timezone: Timezone = None,
     decimal_comma: DecimalComma = None,
@@ -89,34 +79,20 @@ def watch(
 ) -> None:
     """Watch a plant round the clock and report what goes wrong.
 
-    Windows are prepared as the model's history was. Each event is one line: an alarm with the sensors that are wrong
-    and since when, sensors that join or leave it, its end, sensors that fall silent or stand still, windows without
-    rows. --false-alarms says how many false alarms are bearable in the long run. With --state the next start goes on
-    after the last window that was counted, whatever ended the one before.
+    Each event is one line: an alarm with the sensors that are wrong and since when, sensors that join or leave
+    it, its end, sensors that fall silent or stand still, windows without rows. With --state the next start goes
+    on after the last window that was counted, whatever ended the one before.
     """
-    check_following(follow, poll, timeout)
+    if timeout is not None and not follow:
+        raise ValueError("--timeout is for growing files: add --follow")
+    as_positive(poll, "--poll")
+    if timeout is not None:
+        as_positive(timeout, "--timeout")
     commands = None if run is None else Commands(run)
     reading: dict[str, Any] = {
         "missing": missing,
         "notation": Notation(timezone, decimal_comma, False if no_header else None),
     }
-    if fleet is not None:
-        from eccaht.cli.watch_fleet import watch_fleet
-
-        single = {"--model": model, "--data": data, "--shelve": shelve, "--orders": orders}
-        if given := [name for name, value in single.items() if value]:
-            raise ValueError(f"--fleet watches many plants, each with its own data: leave out {', '.join(given)}")
-        if follow:
-            raise ValueError(
-                "--fleet replays recordings; to follow growing files of many plants run 'eccaht serve --config FILE' "
-                'with a [plants.NAME.sources.rows] of kind = "file" and path = "..." for each'
-            )
-        watch_fleet(fleet, false_alarms, state, log, commands, scheduler, reading, as_json=as_json)
-        return
-    if scheduler is not None:
-        raise ValueError("--scheduler is for replays of many plants: add --fleet DIR")
-    if model is None or not data:
-        raise ValueError("give --model and --data, or --fleet DIR for many plants")
     check_outputs({"--state": state, "--log": log}, {"--model": model, "--data": data, "--orders": orders})
     calibrated = load_model(model)
     every = false_alarm_every(false_alarms, calibrated)
@@ -137,7 +113,7 @@ def watch(
         session = Session(PlantWatch(calibrated, false_alarm_every=every, decimals=windows.decimals), digest)
     for text in windows.notes:
         note(text)
-    with ended_by_signals(windows.end), outlets.shown(session):
+    with ended_by_signals(windows.end):
         outlets.report([_started(session, model, begun)])
         watching = Watching(session, state, outlets, orders)
         if begun:
@@ -197,11 +173,9 @@ class RecordedWindows:
         self._after, self._whole, self._ended = after, whole, Flag()
         self.clock, self.decimals = self._windows.clock, self._windows.decimals
         self.notes = (*self._windows.notes, *compare(model, self._windows)[1])
-        self.moved = self._windows.moved()
         self.end = self._ended.set
 
-    def __iter__(self) -> Iterator[tuple[Sample, int]]:
-        """Each window, and how many rows came too late, which is none in a recording."""
+    def __iter__(self) -> Iterator[Sample]:
         starts = self._windows.starts
         first = 0 if self._after is None else int(np.searchsorted(starts, self._after, side="right"))
         last = len(starts) if self._whole else len(starts) - 1
@@ -209,24 +183,25 @@ class RecordedWindows:
             if self._ended.is_set():
                 return
             if first <= k < last:
-                yield sample, 0
+                yield sample
 
 
 class Growing:
     """The complete windows after the start `after` of a CSV file that grows, until `end` or a time without rows.
 
     The last window, which more rows may follow, is left to the next program. broken: whether an error ended it.
-    decimals, moved: only known of recordings.
+    decimals: only known of recordings.
     """
 
     decimals: dict[str, int | None] | None = None
-    moved: Sequence[Moved] = ()
 
     def __init__(self, model: Model, data: list[Path], after: np.datetime64 | None, **reading: Any) -> None:
-        feed = followed(model, data, **reading, note=note)
-        assert feed.follower is not None
-        self._follower, self._model, self._after = feed.follower, model, after
-        self.notes, self.broken, self._ended = feed.notes, False, False
+        if len(data) != 1:
+            raise ValueError(f"--follow needs one growing CSV file, not {len(data)}: give one --data")
+        self._follower, self._after = Follower(model, data[0], note=note, **reading), after
+        self.notes, self.broken, self._ended = list[str](), False, False
+        if reading["missing"] == "allow" and (absent := {*model.names} - {*self._follower.file.present()}):
+            self.notes.append(f"not watched, because the file does not have them: {', '.join(sorted(absent))}")
 
     @property
     def clock(self) -> Clock:
@@ -238,13 +213,11 @@ class Growing:
         self._ended = True
         self._follower.end()
 
-    def __iter__(self) -> Iterator[tuple[Sample, int]]:
-        """Each window, and how many rows since the one before came too late for theirs."""
-        file, windows = self._follower.file, iter(self._follower)
-        known = 0 if self._after is None else None  # late rows; those of windows that were counted are known already
+    def __iter__(self) -> Iterator[Sample]:
+        file, samples = self._follower.file, iter(self._follower)
         while True:
             try:
-                sample = next(windows, None)
+                sample = next(samples, None)
             except ValueError:
                 if self._over and not file.rows:  # ended before anything was written
                     return
@@ -255,25 +228,11 @@ class Growing:
                 self.broken = True
                 return
             if self._after is None or sample.start > self._after:
-                late = file.faults.late
-                yield self._of_all(sample), 0 if known is None else late - known
-                known = late
+                yield sample
 
     @property
     def _over(self) -> bool:
         return self._ended or self._follower.file.timed_out
-
-    def _of_all(self, sample: Sample) -> Sample:
-        """The window of all sensors of the model, also of those that the file does not have."""
-        names = self._follower.file.names
-        if names == self._model.names:
-            return sample
-        places, size = self._model.places(names), len(self._model.names)
-        assert sample.rows is not None
-        assert sample.flat is not None
-        values, rows, flat = np.full(size, np.nan), np.zeros(size), np.zeros(size, dtype=bool)
-        values[places], rows[places], flat[places] = sample.values, sample.rows, sample.flat
-        return Sample(sample.start, values, rows, flat)
 
 
 # -- the loop ------------------------------------------------------------------------------------------
@@ -284,7 +243,7 @@ class Watching:
 
     def __init__(self, session: Session, path: Path | None, outlets: Outlets, orders: Path | None = None) -> None:
         self._session, self._path, self._outlets, self._orders = session, path, outlets, orders
-        self._hearing = Hearing(float(session.model.summary.row_counts[0]), session.model.seconds)
+        self._hearing = Hearing(session.model.usual_rows, session.model.seconds)
         self._saved = monotonic()
 
     def run(self, windows: RecordedWindows | Growing, orders: Iterable[str] = ()) -> None:
@@ -297,18 +256,16 @@ class Watching:
             self._session.settle()
             self._save()
         first = list(orders)
-        for sample, late in windows:
-            self._take(sample, late, windows.clock, first, windows.moved)
+        for sample in windows:
+            self._take(sample, windows.clock, first)
             first = []
         self._save()
 
-    def _take(self, sample: Sample, late: int, clock: Clock, orders: Sequence[str], moved: Sequence[Moved]) -> None:
+    def _take(self, sample: Sample, clock: Clock, orders: Sequence[str]) -> None:
         """Take a window; events are in the state before they are given out, and crossed out there afterwards."""
         session, given = self._session, [*orders, *self._new_orders()]
         events = [event for order in given for event in self._obey(order, sample.start, clock)]
-        events += session.take(sample, clock, late=late, moved=moved_by(moved, sample, session, clock))
-        events += session.hear(self._hearing, sample, late, clock)
-        self._outlets.see(sample.start, sample.values, clock)
+        events += session.take(sample, clock) + session.hear(self._hearing, sample, clock)
         if events:
             self._save()
             self._outlets.report(events)

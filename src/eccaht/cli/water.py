@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.base.clock import parse_duration, show_duration
-from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import (
     Budget,
-    Estimator,
     Jobs,
     Json,
     Policies,
@@ -25,7 +23,6 @@ from eccaht.cli.output import (
     shown_progress,
 )
 from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
-from eccaht.plants.model.estimators import check_estimator
 from eccaht.research.datasets.water import check_step, load_wntr
 from eccaht.research.experiments import water as experiment
 from eccaht.research.experiments.comparison import summarise
@@ -33,7 +30,16 @@ from eccaht.research.experiments.localisation import arrival_times, group_entry,
 from eccaht.research.experiments.tables import save_table
 from eccaht.research.experiments.water import WaterOutcome, WaterSettings
 
-_FILES = ("truth.json", "model.npz", "summary.csv", "steps.csv", "delays.pdf", "delays.png")
+_FILES = (
+    "history.csv",
+    "attacks.csv",
+    "truth.json",
+    "model.npz",
+    "summary.csv",
+    "steps.csv",
+    "delays.pdf",
+    "delays.png",
+)
 
 
 def water(
@@ -44,10 +50,7 @@ def water(
     attacks: Annotated[int, option("N", "Attacks of two hours each.", min=1)] = 30,
     shift: Annotated[float, option(None, "Bias of an attacked sensor, in robust units.")] = 1.0,
     budget: Budget = 5.0,
-    estimator: Estimator = "ledoit-wolf",
     policies: Policies = None,
-    import_: Imports = None,
-    format: Annotated[Literal["csv", "parquet"], option(None, "Of the data files.")] = "csv",
     seed: Annotated[int, option("N", "Another seed is another world.", min=0)] = 0,
     jobs: Jobs = None,
     as_json: Json = False,
@@ -57,15 +60,12 @@ def water(
     EPANET's Net3 with random demand gives pressures, flows and tank levels. DIR receives the history, the data with
     attacks and their truth, the model, tables and a figure. Needs the extra: pip install 'eccaht[water]'.
     """
-    import_policies(import_)
     seconds = check_step(parse_duration(step, "step"))
     length = seconds if window is None else parse_duration(window, "window")
-    check_estimator(estimator)
-    settings = WaterSettings(days, seconds, length, attacks, shift, budget, estimator, seed, format)
+    settings = WaterSettings(days, seconds, length, attacks, shift, budget, seed)
     names = chosen_policies(policies, experiment.POLICIES)
     load_wntr()
-    names_of_files = (f"history.{format}", f"attacks.{format}", *_FILES)
-    with output_directory(out, names_of_files) as directory:
+    with output_directory(out, _FILES) as directory:
         with shown_progress() as bar:
             bar.total(attacks)
             many: dict[str, Any] = {"jobs": jobs or cpu_count(), "stage": bar.stage, "progress": bar.advance}

@@ -11,11 +11,22 @@ Number = float | None
 Moment = str | None
 
 
-class Predictor(TypedDict):
-    """Another sensor that the expectation rests on."""
+class Weight(TypedDict):
+    """A sensor that an expectation or a difference rests on."""
 
     sensor: Annotated[str, "its name"]
-    weight: Annotated[Number, "weight of its reading, in robust units"]
+    weight: Annotated[Number, "weight of its reading: in robust units of a prediction, in their own of a difference"]
+
+
+class DifferenceDocument(TypedDict):
+    """The difference that shows the fault: what a sensor reads less what the others predict for it."""
+
+    weights: Annotated[list[Weight], "all its sensors, the sensor itself, with the weight 1, first"]
+    usual: Annotated[Number, "what it is worth in normal operation, just before the onset"]
+    read: Annotated[Number, "its mean since the onset"]
+    deviation: Annotated[Number, "one standard deviation of it in normal operation"]
+    size: Annotated[Number, "`read` less `usual`, in standard deviations"]
+    scatter: Annotated[Number, "root mean square of the same by windows, where 1 is usual"]
 
 
 class SensorDocument(TypedDict):
@@ -26,11 +37,8 @@ class SensorDocument(TypedDict):
     kind: Annotated[Moment, "kind of fault, such as step, drift, noise, stuck, silent; null unless named"]
     since: Annotated[Moment, "since when it stands still or delivers nothing"]
     belief: Annotated[Number, "probability that the sensor is wrong, 0 to 1"]
-    evidence: Annotated[Number, "evidence against the sensor: how rare its readings are; 2.3 more is ten times rarer"]
-    evidence_needed: Annotated[Number, "evidence from which on it is named"]
-    score: Annotated[Number, "of a search: what the policy ranks by"]
-    shift: Annotated[Number, "of a search: the shift that was assumed, in robust units"]
-    shift_spread: Annotated[Number, "of a search: its standard deviation"]
+    evidence: Annotated[Number, "evidence against the sensor, in nats: how rare its readings are"]
+    evidence_needed: Annotated[Number, "evidence from which on it is named, in nats"]
     size: Annotated[Number, "size of the fault, in robust units"]
     size_low: Annotated[Number, "lower end of its 95 % interval"]
     size_high: Annotated[Number, "upper end of its 95 % interval"]
@@ -41,7 +49,8 @@ class SensorDocument(TypedDict):
     z_given: Annotated[Number, "mean distance from what the other sensors predict, in spreads of what that leaves"]
     read: Annotated[Number, "mean reading since the onset"]
     expected: Annotated[Number, "what the other sensors predict for it"]
-    predictors: Annotated[list[Predictor], "the sensors that this prediction rests on most"]
+    predictors: Annotated[list[Weight], "the sensors that this prediction rests on most"]
+    difference: Annotated[DifferenceDocument | None, "of its readings and those of others; null unless named"]
     why: Annotated[Moment, "one sentence for people; null unless named"]
 
 
@@ -56,11 +65,9 @@ class IncidentDocument(TypedDict):
     kinds: Annotated[list[str], "kinds of fault, in the order of `named`"]
     runner_up: Annotated[Any, "the most suspect sensor that is not named"]
     confidence: Annotated[Number, "probability that exactly these sensors are wrong; null without drills"]
-    sure: Annotated[bool, "is the confidence at least 1 - alpha?"]
-    evidence: Annotated[
-        Number,
-        "by which incidents are compared; at the top: beyond the alarm threshold",
-    ]
+    confident: Annotated[bool, "is the confidence at least 1 - alpha?"]
+    sure: Annotated[bool, "the same as `confident`, for one version"]
+    evidence: Annotated[Number, "nats above the threshold of an alarm, the largest of its windows; at the top: of all"]
     sensors: Annotated[list[SensorDocument], "all sensors, the most suspect first"]
 
 
@@ -71,25 +78,7 @@ class Ranked(TypedDict):
     score: Annotated[Number, "its score"]
 
 
-class SearchDocument(TypedDict):
-    """What only a search (`eccaht identify --sums`) has. Whole windows have the same keys, all null."""
-
-    settled: Annotated[bool | None, "did it end with the evidence that was asked for?"]
-    fits: Annotated[bool | None, "do the readings fit the named set?"]
-    fit: Annotated[Number, "probability of readings as bad as these if the named set is right"]
-    model_verdict: Annotated[dict[str, Any] | None, "what `eccaht diagnose` finds, in brief"]
-    best_rival: Annotated[dict[str, Any] | None, "the set that comes next, as a change `without` and `with`"]
-    reason: Annotated[str | None, "why it ended"]
-    measurements: Annotated[int | None, "measurements taken"]
-    windows_skipped: Annotated[int | None, "windows that could not be read"]
-    windows_too_short: Annotated[int | None, "windows with fewer rows than usual"]
-    largest_inflation: Annotated[Number, "largest factor by which missing readings raised the noise"]
-    decided: Annotated[Moment, "when it ended"]
-    same_set_since: Annotated[dict[str, Any] | None, "the `measurement` and `window` since which the set is the same"]
-    why: Annotated[list[dict[str, Any]] | None, "the strongest measurement for each named sensor"]
-
-
-class AnswerDocument(IncidentDocument, SearchDocument):
+class AnswerDocument(IncidentDocument):
     """What `eccaht identify --json` prints. The keys of an incident, at the top, are those of the largest one."""
 
     headline: Annotated[str, "the answer in one sentence"]
@@ -104,8 +93,6 @@ class AnswerDocument(IncidentDocument, SearchDocument):
     windows: Annotated[int, "windows that were judged"]
     incidents: Annotated[list[IncidentDocument], "all incidents, in order of time"]
     rankings: Annotated[dict[str, list[Ranked]], "plain rankings, for comparison"]
-    disagreements: Annotated[list[str], "where the plain rankings differ from the answer"]
-    search: Annotated[dict[str, Any] | None, "the keys of a search, and `policy`, `budget`, `confidence`, `runner_up`"]
     settings: NotRequired[Annotated[dict[str, Any], "the options that were given"]]
     timezone: NotRequired[Annotated[str | None, "zone of all times"]]
     notes: NotRequired[Annotated[list[str], "how the data were read"]]
@@ -122,6 +109,8 @@ class ColumnDocument(TypedDict):
     imputed: Annotated[float, "share of its rows that were filled"]
     scaled_by: Annotated[str, "iqr, or std where the interquartile range is 0"]
     constant: NotRequired[Annotated[float, "its one value, if it never changed"]]
+    low: NotRequired[Annotated[float, "its smallest reading, if it changed and was dropped"]]
+    high: NotRequired[Annotated[float, "its largest reading, if it changed and was dropped"]]
 
 
 class UpdateDocument(TypedDict):

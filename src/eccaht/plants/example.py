@@ -20,6 +20,7 @@ from scipy.signal import lfilter
 
 from eccaht.base.arrays import Array
 from eccaht.base.clock import show_time
+from eccaht.base.extras import need
 from eccaht.base.files import replacing
 from eccaht.base.randomness import Seed, rng_for
 
@@ -147,6 +148,7 @@ def _noise(rng: np.random.Generator, rows: int, columns: int, memory: float) -> 
 
 
 def _write_csv(path: Path, seed: Seed, start: np.datetime64, values: Array) -> Path:
+    need("polars")
     import polars as pl
 
     rng = rng_for(seed, "example", path.name)

@@ -1,7 +1,9 @@
 """A model brought up to date: the oldest windows dropped, new ones added, and both models drilled on the new ones.
 
 A model file holds no rows, so the old history has to be given again; without it the new model knows the new data alone.
-Units and windows stay those of the old model (`recalibrate`), so that both models judge the very same numbers.
+Level, spread, correlation and rarity of the new model are those of its windows. The unit of each sensor and what is
+known of the rows within a window stay those of the old model, because window means do not show them; so both models
+judge the very same numbers.
 """
 
 from __future__ import annotations
@@ -13,20 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import as_count
+from eccaht.base.arrays import Array, as_count
 from eccaht.base.presentation.text import counted, listed, percent
-from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.comparison import Better, Comparison
+from eccaht.plants.data.cleaning import ColumnReport, fill_continuous, fill_status
+from eccaht.plants.data.windows import Windows, follows
+from eccaht.plants.incident.comparison import Better, Comparison, compare_models
+from eccaht.plants.incident.comparison import counted as numbers
 from eccaht.plants.incident.counts import MOST_IN_ALARM, Counts
-from eccaht.plants.incident.describe import gaps_before
-from eccaht.plants.incident.drill import ALPHA, RUNS, drill_history, drilled_of, keeping
-from eccaht.plants.incident.investigate import investigate_incident, usual_rate
-from eccaht.plants.incident.trials import FEWEST_WINDOWS, Judge, quiet_of, run_trials
-from eccaht.plants.incident.words import changed_plant, when
-from eccaht.plants.model.fitting import fit_normal
+from eccaht.plants.incident.drill import RUNS, drill_history, keeping
+from eccaht.plants.incident.investigate import investigate_incident
+from eccaht.plants.incident.trials import FEWEST_WINDOWS
+from eccaht.plants.model.estimators import estimate
+from eccaht.plants.model.fitting import FEWEST_NORMAL, fit_normal
+from eccaht.plants.model.history import longest_true
 from eccaht.plants.model.model import Model, Notation
-from eccaht.plants.model.recalibration import recalibrate
+from eccaht.plants.show.words import changed_plant, when
 
+_MOST_MISSING = 0.5  # share of the windows: a sensor with fewer readings would be learned from what was filled in
+_SAME = 1e-12  # share of the largest value, below which windows do not vary
+NOTE = (
+    "fitted anew to stored windows; the unit of each sensor and what is known of the rows within a window are those "
+    "of the model before"
+)
 Progress = Callable[[int], object]
 
 
@@ -86,8 +96,6 @@ class Update:
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs."""
-        from eccaht.plants.incident.comparison import counted as numbers
-
         both = self.comparison
         return {
             "added": self.added,
@@ -122,17 +130,19 @@ def update_model(
 ) -> Update:
     """Bring a model up to date with new rows of normal operation.
 
-    new: data as `Model.prepare` takes them; incidents that the model finds there are left out. history: the rows that
-    the model was calibrated on, if they are still there. As many windows are kept as the old history had, the latest
-    ones, and all of the new data. drills: faults for each of the two models and for the confidence of the new one; 0:
-    none. stage, progress: are called with what is done, of how much, and how much is done.
+    new: data as `Model.prepare` takes them; incidents that the model finds there are left out, unless they last as a
+    change. history: the rows that the model was calibrated on, if they are still there. As many windows are kept as the
+    old history had, the latest ones, and all of the new data. drills: faults for each of the two models and for the
+    confidence of the new one; 0: none. stage, progress: are called with what is done, of how much, and how much is
+    done.
     """
     as_count(drills, "drills", least=0)
     fresh = _full(model.prepare(new, bad="skip", notation=notation))
     answer = investigate_incident(model, fresh, moved=fresh.moved())
     changed = changed_plant(answer)
     wrong = np.zeros(len(fresh.starts), dtype=bool)
-    for incident in () if changed else answer.incidents:
+    left_out = () if changed else [each for each in answer.incidents if not each.changed]  # what lasts is learnt
+    for incident in left_out:
         wrong |= (fresh.starts >= incident.began) & (fresh.starts < (incident.ended or fresh.starts[-1] + 1))
     added = _only(fresh, ~wrong)
     if not len(added.starts):
@@ -143,13 +153,83 @@ def update_model(
     comparison = None
     if drills and len(added.starts) >= FEWEST_WINDOWS:
         stage("drilling both", 2 * drills)
-        comparison = _compared(model.of(fitted.names), fitted, windows, len(kept.starts), drills, progress)
+        every = fitted.usual_rate
+        before = model.of(fitted.names)
+        comparison = compare_models(
+            before, fitted, windows, every=every, runs=drills, first=len(kept.starts), progress=progress
+        )
     if drills and len(windows.starts) >= FEWEST_WINDOWS:
         stage("drilling the new model", drills)
         fitted = keeping(fitted, drill_history(fitted, windows, runs=drills, progress=progress))
-    lines = () if changed else tuple(f"{when(each, fresh.clock)}: {listed(each.named)}" for each in answer.incidents)
+    lines = tuple(f"{when(each)}: {listed(each.named)}" for each in left_out)
     counts = (len(added.starts), len(kept.starts), dropped)
     return Update(fitted, *counts, lines, int(wrong.sum()), changed, comparison, fresh.notes, history is not None)
+
+
+# -- a model fitted anew ---------------------------------------------------------------------------------
+
+
+def recalibrate(model: Model, windows: Windows) -> tuple[Model, Windows]:
+    """A new model of the windows, and the windows of its sensors with gaps filled.
+
+    windows: of all sensors of the model, in its units, NaN where a sensor was silent. Sensors that are silent in more
+    than half of them, or do not vary, are left out; `columns` of the new model says why.
+    """
+    if windows.names != model.names or windows.seconds != model.seconds:
+        raise ValueError("a model is fitted anew to windows of its own sensors and length")
+    if (T := len(windows.values)) < FEWEST_NORMAL:
+        raise ValueError(f"a model needs at least {FEWEST_NORMAL} windows, and there are {T}: choose a longer period")
+    reasons = {name: why for k, name in enumerate(model.names) if (why := _why_left_out(windows.values[:, k]))}
+    names = [name for name in model.names if name not in reasons]
+    if len(names) < 2:
+        raise ValueError(
+            f"a model needs at least 2 sensors, and {len(names)} of {len(model.names)} vary: choose another period"
+        )
+    kept = windows.of(names)
+    values = np.column_stack([_filled(model, kept, k) for k in range(len(names))])
+    part = model.of(names)
+    mean, covariance = estimate(values, model.estimator, model.ridge)
+    missing = np.isnan(kept.values)
+    imputed = dict(zip(names, missing.mean(axis=0).tolist(), strict=True))
+    fitted = replace(
+        part,
+        mean=mean,
+        covariance=covariance,
+        n_windows=T,
+        first=windows.starts[0],
+        last=windows.starts[-1],
+        columns=tuple(_report(column, reasons, imputed) for column in model.columns),
+        reading=part.reading | {"notes": [NOTE]},
+        gaps=np.array([longest_true(column) for column in missing.T]),
+        normal=fit_normal(np.ascontiguousarray(values), follows(windows)),
+        drilled=None,
+    )
+    return fitted, replace(kept, values=values, model=fitted)
+
+
+def _why_left_out(column: Array) -> str:
+    present = column[~np.isnan(column)]
+    if not present.size:
+        return "empty"
+    if present.size < (1.0 - _MOST_MISSING) * column.size:
+        return "mostly missing"
+    return "constant in windows" if np.ptp(present) <= _SAME * np.abs(present).max() else ""
+
+
+def _filled(model: Model, windows: Windows, k: int) -> Array:
+    column = windows.values[:, k]
+    if model.reading["kinds"].get(windows.names[k]) == "status":
+        return fill_status(column)
+    return fill_continuous(column, windows.starts)
+
+
+def _report(column: ColumnReport, reasons: dict[str, str], imputed: dict[str, float]) -> ColumnReport:
+    if column.name in reasons:
+        return ColumnReport(column.name, False, reasons[column.name], column.kind)
+    return replace(column, imputed=imputed[column.name]) if column.kept else column
+
+
+# -- which windows, and which model is better ------------------------------------------------------------
 
 
 def _kept(model: Model, history: Any, added: Windows, notation: Notation | None) -> tuple[Windows, int]:
@@ -178,29 +258,6 @@ def _only(windows: Windows, chosen: NDArray[np.bool_]) -> Windows:
     parts: dict[str, Any] = {name: getattr(windows, name) for name in ("starts", "values", "rows", "flat")}
     picked: dict[str, Any] = {name: None if part is None else part[chosen] for name, part in parts.items()}
     return replace(windows, **picked)
-
-
-def _compared(old: Model, new: Model, windows: Windows, first: int, runs: int, progress: Progress) -> Comparison:
-    """Both models on the windows from `first` on, each half of which the new fit has not seen; the old saw none."""
-    assert old.normal is not None
-    every = usual_rate(new.n_windows, None if new.clock.counted else new.seconds)
-    values, missing = np.ascontiguousarray(windows.values), gaps_before(windows)
-    middle, T = first + (len(values) - first) // 2, len(values)
-    judges = []
-    for held in (slice(first, middle), slice(middle, T)):
-        others = np.r_[0 : held.start, held.stop : T]
-        follows = (missing[others][1:] == 0) & (np.diff(others) == 1)
-        normal = fit_normal(np.ascontiguousarray(values[others]), follows)
-        before = np.concatenate([[0], missing[held][1:]])
-        judges.append(Judge(normal, values[held], before, new.summary.gaps * new.n_windows, held.start))
-    drilled = []
-    for each in (
-        [replace(judge, normal=old.normal, gaps=old.summary.gaps * old.n_windows) for judge in judges],
-        judges,
-    ):
-        trials = run_trials(each, every, runs, 0, progress)
-        drilled.append(drilled_of(trials, quiet_of(each, every), every, ALPHA))
-    return Comparison(*drilled)
 
 
 def _judged(both: Comparison) -> list[str]:

@@ -5,8 +5,8 @@ From below: `rows` is what sources bring; `store` keeps, `sources` read brokers,
 HTTP and serves `page`; `operations` checks, copies and backs up a store; `demo` simulates a plant.
 
 The way of a row: `api/plants.py` (or a source) reads it, `runtime/engine.py` hands it to the thread of
-`runtime/worker.py`, `runtime/plant.py` scales it, `runtime/buffer.py` makes windows of it, the watch of
-`eccaht.plants.watch` judges these, `store/store.py` writes all of that at once, `runtime/views.py` publishes it.
+`runtime/worker.py`, `eccaht.plants.intake` makes windows of it, `runtime/plant.py` has the watch of
+`eccaht.plants.watch` judge these, `store/store.py` writes all of that at once, `runtime/views.py` publishes it.
 
 To add a source: its settings in `sources/settings.py`, which name its class, and a file beside it with that class, a
 `Feed`.

@@ -14,11 +14,13 @@ from time import time
 import numpy as np
 
 from eccaht.base.arrays import Array
+from eccaht.base.codec import state_of
 from eccaht.base.randomness import rng_for
 from eccaht.plants import Arrays, Model, calibrate, drill_history, false_alarm_every
 from eccaht.plants.example import DEVIATION, SHARED, TAGS, USUAL, disturbed
+from eccaht.plants.intake import Rows
 from eccaht.plants.model import calibrate_with_windows
-from eccaht.service.rows import Busy, Rows, SourceState
+from eccaht.service.rows import Busy, SourceState
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions
 
@@ -91,7 +93,7 @@ def write_drills() -> None:
     demo.write_drills()"`."""
     model, windows = calibrate_with_windows(_history(0), window="1s")
     counted = drill_history(model, windows, every=false_alarm_every(FALSE_ALARMS, model, "false_alarms"))
-    DRILLS.write_text(json.dumps(counted.header(), indent=1) + "\n", encoding="utf-8")
+    DRILLS.write_text(json.dumps(state_of(counted), indent=1) + "\n", encoding="utf-8")
 
 
 def readings(seed: int) -> Iterator[Array]:

@@ -9,29 +9,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from time import time_ns
 from typing import Any, Literal, NamedTuple, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock, tz_of
-from eccaht.plants.data.layout import MISSING, is_number
 from eccaht.plants.data.reading import EPOCHS, SINCE_1970
 from eccaht.plants.model.model_file import check_text
 
 Unit = Literal["auto", "s", "ms", "us", "ns"]
 Codes = Literal["opc-ua", "opc-classic"]
 Severity = Literal["good", "uncertain", "bad"]
-_MISSING = frozenset(MISSING)
-_LONGEST_NUMBER = 400  # characters
-_TRUTH = {True: ("true", "True", "TRUE", "1"), False: ("false", "False", "FALSE", "0")}
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBER = re.compile(r"[+-]?\d{1,20}(\.\d{0,20})?", re.ASCII)
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
@@ -40,31 +31,6 @@ _LONGEST_TEXT, _MOST_ROWS = 64, 10**18
 _NOT_OF_NOW = frozenset({0x408F, 0x4090, 0x4091, 0x4092})  # upper half: last usable (2), substitute, initial value
 _LAST_USABLE = 0x44  # OPC Classic: uncertain, last usable value
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Readings as they came, in raw units.
-
-    times: (N,), datetime64[us] on the clock of the plant's model; names: of the M columns, distinct, unknown ones are
-    ignored and counted. values: (N, M), NaN where a reading is missing or bad, never the last value.
-    """
-
-    times: NDArray[np.datetime64]
-    names: tuple[str, ...]
-    values: Array
-
-    def __post_init__(self) -> None:
-        times = np.asarray(self.times).astype("datetime64[us]")
-        values = np.asarray(self.values, dtype=np.float64)
-        if values.shape != (len(times), len(self.names)):
-            raise ValueError(f"{len(times)} rows of {len(self.names)} columns cannot have values of {values.shape}")
-        if len(set(self.names)) < len(self.names):
-            raise ValueError("two columns have the same name: rename one")
-        if np.isnat(times).any():
-            raise ValueError("a row has no time: leave the row out")
-        object.__setattr__(self, "times", times)
-        object.__setattr__(self, "values", values)
 
 
 class Taken(NamedTuple):
@@ -99,66 +65,14 @@ class UnknownPlant(KeyError):
 
 
 @dataclass(frozen=True)
-class RowGap:
-    """A stretch without rows: how long, and the time of the first row after it, on the clock of the plant."""
-
-    seconds: float
-    until: str
-
-
-@dataclass(frozen=True)
 class SourceState:
-    """What a source says of itself; rows: delivered so far, last: when the last of them came, gap: the last in them."""
+    """What a source says of itself; rows: delivered so far, last: when the last of them came."""
 
     state: Literal["connecting", "running", "waiting", "broken"]
     since: datetime
     detail: str = ""
     rows: int = field(default=0)
     last: datetime | None = None
-    gap: RowGap | None = None
-
-
-def number_of(value: Any) -> float:
-    """A number, NaN where there is none: null, a text that files have in its place, or what is not finite.
-
-    >>> number_of(2), number_of("-1.5e3"), number_of(True), number_of("N/A"), number_of(1e999)
-    (2.0, -1500.0, 1.0, nan, nan)
-    """
-    if value is None:
-        return math.nan
-    if isinstance(value, str):
-        text = value.strip()
-        if text in _MISSING:
-            return math.nan
-        if len(text) > _LONGEST_NUMBER or not is_number(text):
-            raise ValueError(f"{text[:40]!r} is not a number")
-        value = text
-    elif not isinstance(value, int | float):
-        raise ValueError(f"a value must be a number, not {_kind(value)}")
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number with hundreds of digits
-        return math.nan
-    return number if math.isfinite(number) else math.nan
-
-
-def level_of(value: Any, levels: Sequence[str]) -> float:
-    """The place of a status among the texts that it had in the history; NaN if it is missing or not among them.
-
-    >>> [level_of(value, ["1", "off", "true"]) for value in ("off", 1, True, "on", None)]
-    [1.0, 0.0, 2.0, nan, nan]
-    """
-    if value is not None and not isinstance(value, str | int | float):
-        raise ValueError(f"a status must be a text or a number, not {_kind(value)}")
-    texts: Sequence[str] = ()
-    if isinstance(value, bool):
-        texts = _TRUTH[value]
-    elif isinstance(value, str):
-        texts = (value.strip(),)
-    elif value is not None:
-        with suppress(OverflowError):
-            texts = (f"{value:g}",)
-    return next((float(levels.index(text)) for text in texts if text in levels), math.nan)
 
 
 @lru_cache(maxsize=4096)
@@ -168,10 +82,6 @@ def checked_name(name: str) -> str:
         raise ValueError("the name of a sensor is empty")
     check_text(name, "the name of a sensor")
     return name
-
-
-def _kind(value: Any) -> str:
-    return {"dict": "an object", "list": "a list"}.get(type(value).__name__, type(value).__name__)
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,6 @@ class ServiceLimits(Part):
     pending: int = Field(200_000, ge=1, description="rows of a plant that wait; beyond, its oldest window is complete")
     plants: int = Field(1000, ge=1, description="plants")
     clients: int = Field(500, ge=1, description="open streams of events")
-    connections: int = Field(2000, ge=10, description="open connections; fewer where fewer files may be open")
-    per_address: int = Field(600, ge=1, description="open connections of one address; proxies have no such limit")
     messages: int = Field(2000, ge=10, description="messages that wait for one client")
 
 

@@ -5,37 +5,6 @@ From below: `covariance` and `shifts` describe noise and faults, `measurements` 
 both with a rule of `stopping`; `run` owns the loop, `limits` says what no search can beat, `watch` raises alarms.
 """
 
-from eccaht.base.doors import open_rooms
+from eccaht.base.lazy import attach
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from eccaht.streams.covariance import *
-    from eccaht.streams.designs import *
-    from eccaht.streams.limits import *
-    from eccaht.streams.measurements import *
-    from eccaht.streams.policies import *
-    from eccaht.streams.posterior import *
-    from eccaht.streams.problem import *
-    from eccaht.streams.run import *
-    from eccaht.streams.sets import *
-    from eccaht.streams.shifts import *
-    from eccaht.streams.stopping import *
-    from eccaht.streams.watch import *
-
-__getattr__ = open_rooms(
-    __name__,
-    (
-        "shifts",
-        "covariance",
-        "measurements",
-        "sets",
-        "problem",
-        "posterior",
-        "designs",
-        "stopping",
-        "limits",
-        "policies",
-        "run",
-        "watch",
-    ),
-)
+__getattr__, __dir__ = attach(__name__, __file__)

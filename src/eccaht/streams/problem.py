@@ -249,16 +249,6 @@ class Problem:
         check_vector(vector - self.mean, self.covariance.least_variances())
         return vector
 
-    def checked_excess(self, excess: ArrayLike) -> Array:
-        """Return the noise that a reading of all streams has beyond the usual, (K, K)."""
-        matrix = as_floats(excess, "excess")
-        if matrix.shape != (self.size, self.size):
-            raise ValueError(f"excess has shape {matrix.shape}, but a covariance of {self.size} streams is needed")
-        check_finite(matrix, "excess")
-        if (matrix.diagonal() < 0.0).any():
-            raise ValueError("excess must not lower a variance: its diagonal has a negative value")
-        return matrix
-
     def noise_variance(self, c: Array) -> float:
         """c'S c and the instrument's own."""
         return self.known(c).variance

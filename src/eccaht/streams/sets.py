@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from eccaht.base.arrays import Array, Index, whole_numbers
+from eccaht.base.arrays import Array, Index
 
 __all__ = ["Hypotheses", "SetPrior"]
 
@@ -127,15 +127,14 @@ class SetPrior:
         counted = np.bincount(sets.ravel(), np.repeat(chances, sets.shape[1]), minlength=self.n_streams + 1)
         return counted[:-1].astype(float, copy=False)
 
-    def checked(self, sets: Array) -> Index:
-        """Return rows that were read from a file, or refuse them."""
-        rows = whole_numbers(sets, "streams", most=self.n_streams)
-        ordered = np.sort(rows, axis=1)
+    def check(self, sets: Index) -> None:
+        """Refuse rows, (N, most) numbers of streams, that are no possible sets."""
+        if not ((sets >= 0) & (sets <= self.n_streams)).all():
+            raise ValueError("a set of streams has a number that no stream has")
+        ordered = np.sort(sets, axis=1)
         twice = (np.diff(ordered, axis=1) == 0) & (ordered[:, 1:] < self.n_streams)
-        size = (rows < self.n_streams).sum(axis=1)
-        if rows.shape[1] != self.most or twice.any() or (size < self.least).any():
+        if twice.any() or ((sets < self.n_streams).sum(axis=1) < self.least).any():
             raise ValueError("a set of streams is damaged")
-        return rows
 
     def _rest(self, sets: Index, slots: Index) -> Index:
         return (sets < self.n_streams).sum(axis=1) - (sets[np.arange(len(sets)), slots] < self.n_streams)

@@ -25,7 +25,7 @@ _OPEN_MARGIN = 0.85  # of alpha, where the number of anomalies is open
 class StoppingRule(Protocol):
     """Decides from the smallest lead of a member over an outsider and the number of readings so far."""
 
-    def met(self, lead: float, n_told: int) -> bool:
+    def met(self, lead: float, n_readings: int) -> bool:
         """Is it time to stop?"""
 
 
@@ -49,7 +49,7 @@ class Gap:
     def beta(self) -> float:
         return math.log(self.rivals / self.alpha)
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         return lead >= self.beta  # eq. 12 over single swaps, with scores in place of L_t
 
 
@@ -72,10 +72,10 @@ class PosteriorProbability:
     belief: Joint
     margin: float = 1.0  # the rule works with margin * alpha
 
-    def met(self, lead: float, n_told: int) -> bool:
+    def met(self, lead: float, n_readings: int) -> bool:
         """Is the set probable enough? Not if one rival one change away is more probable than alpha."""
         doubt = self.margin * self.alpha
-        if not n_told or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fit().holds:
+        if not n_readings or lead < math.log1p(-doubt) - math.log(doubt) or not self.belief.fit().holds:
             return False
         confidence = self.belief.confidence(1.0 - doubt)
         return confidence is not None and confidence.how != "unsettled" and confidence.probability >= 1.0 - doubt
@@ -96,9 +96,9 @@ class LikelihoodRatio:
     alpha: float
     belief: Joint
 
-    def met(self, lead: float, n_told: int) -> bool:
+    def met(self, lead: float, n_readings: int) -> bool:
         needed = -math.log(self.alpha)
-        if not n_told or lead < needed or not self.belief.fit().holds:
+        if not n_readings or lead < needed or not self.belief.fit().holds:
             return False
         return self.belief.advantage(needed) >= needed  # eq. 12, with beta for each rival
 
@@ -122,8 +122,8 @@ class UnionBound:
     def boundary(self) -> float:
         return math.log((self.belief.n_sets - 1) / self.alpha)
 
-    def met(self, lead: float, n_told: int) -> bool:
-        if n_told <= self.after or lead < self.boundary:
+    def met(self, lead: float, n_readings: int) -> bool:
+        if n_readings <= self.after or lead < self.boundary:
             return False
         assert isinstance(self.belief.posterior, Enumeration)
         return self.belief.posterior.lead_over_all() >= self.boundary
@@ -135,15 +135,15 @@ class Horizon:
 
     n_measurements: int
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        return n_told >= self.n_measurements
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
+        return n_readings >= self.n_measurements
 
 
 @dataclass(frozen=True)
 class Never:
     """The caller decides."""
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         return False
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eccaht.plants.intake import Follower
 from eccaht.plants.model.calibration import calibrate
-from eccaht.plants.model.follow import Follower
 from eccaht.plants.model.model import Model, Notation
 from tests.plants.model.histories import clock, signals, write_csv
 
@@ -47,15 +47,6 @@ def test_values_that_are_no_numbers_are_missing(late: bool, model: Model, tmp_pa
     assert f"column 'valve': 1 value counts as missing, the first: 'FAULT' in line {rows - 5} of" in valve
     with pytest.raises(ValueError, match=rf"line {rows - 98} of .*'ERROR' in column 'a' is no number"):
         model.prepare(path)
-
-
-def test_a_sensor_that_says_nothing_but_error(model: Model, tmp_path: Path) -> None:
-    data = columns()
-    data[2] = ["ERROR"] * 120
-    windows = model.prepare(write_csv(tmp_path / "n.csv", NAMES, data), bad="skip")
-    assert np.isnan(windows.values[:, 1]).all()
-    assert not np.isnan(windows.values[:, [0, 2]]).any()
-    assert "column 'b': 120 values" in windows.notes[0]
 
 
 @pytest.mark.parametrize("value", [1e18, -1e300])
@@ -112,13 +103,6 @@ def test_a_model_without_column_names(tmp_path: Path) -> None:
     model = calibrate(history, header=False)
     assert model.names == ("c2", "c3")
     assert model.prepare(history).values.mean(axis=0) == pytest.approx(model.mean)
-    assert model.unknown_columns(history) == ()
-
-
-def test_the_error_about_missing_sensors_says_what_helps(model: Model, tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "n.csv", ["time", "b"], columns()[:2])
-    with pytest.raises(ValueError, match="'a', 'valve'; add --missing allow"):
-        model.prepare(path)
 
 
 def test_damaged_data_are_read_alike_whether_recorded_or_followed(model: Model, tmp_path: Path) -> None:

@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eccaht.base.arrays import Array
 from eccaht.plants.data import cleaning
 from eccaht.plants.data.windows import Cut, Times, Windows
-from eccaht.plants.model.history import longest_run, summarise
-from eccaht.plants.model.model_file import PROBABILITIES
+from eccaht.plants.model.history import longest_run
 
 NAN = math.nan
 readings = st.one_of(st.just(NAN), st.integers(-3, 3).map(float), st.floats(-100, 100))
@@ -58,13 +56,6 @@ def test_status_columns_keep_their_last_value(column: list[float]) -> None:
         last = last if math.isnan(value) else value
         expected.append(last)
     assert cleaning.fill_status(np.array(column)).tolist() == expected
-
-
-def test_filling_leaves_its_input_alone() -> None:
-    column = np.array([1.0, NAN, 3.0])
-    column.flags.writeable = False
-    assert cleaning.fill_continuous(column, moments([0, 1, 1])).tolist() == [1, 2, 3]
-    assert cleaning.fill_status(column).tolist() == [1, 1, 3]
 
 
 @pytest.mark.parametrize(
@@ -133,33 +124,7 @@ def test_between_is_half_open() -> None:
     assert len(windows.between().starts) == 5
 
 
-# -- the summary ---------------------------------------------------------------------------------------
-
-
-def plain_autocorrelation(x: Array, lag: int) -> float:
-    mean = statistics.fmean(x)
-    total = sum((a - mean) * (b - mean) for a, b in zip(x, x[lag:], strict=False))
-    return total / sum((a - mean) ** 2 for a in x)
-
-
-def test_the_summary_against_plain_formulas() -> None:
-    rng = np.random.default_rng(3)
-    values = np.cumsum(rng.standard_normal((105, 2)), axis=0)
-    history = summarise(values, np.zeros(2), np.zeros((3, 2)))
-    history.check(2)
-    assert history.autocorrelation.shape == (27, 2)
-    for lag in (0, 1, 26):
-        assert history.autocorrelation[lag, 1] == pytest.approx(plain_autocorrelation(values[:, 1], lag))
-    assert PROBABILITIES.shape == (41,)
-    assert history.quantiles == pytest.approx(np.quantile(values, PROBABILITIES, axis=0))
-    z = (values[:, 0] - values[:, 0].mean()) / values[:, 0].std()
-    assert history.skewness[0] == pytest.approx(statistics.fmean(z**3))
-    assert history.kurtosis[0] == pytest.approx(statistics.fmean(z**4) - 3)
-    assert history.block_sizes.sum() == 105
-    assert len(history.block_sizes) == 10
-    assert history.block_sizes @ history.block_means == pytest.approx(values.sum(axis=0))
-    assert history.half_covariances[0] == pytest.approx(np.cov(values[:52].T))
-    assert history.half_covariances[1] == pytest.approx(np.cov(values[52:].T))
+# -- shares of the rows ----------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=60))

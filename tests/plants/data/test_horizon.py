@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eccaht.base.clock import Clock
-from eccaht.plants.data.windower import REACH, BelievedTime, Windower, latest_believed
-from eccaht.plants.data.windows import Batch
+from eccaht.plants.data.horizon import BelievedTime, latest_believed
 
+REACH = 2  # windows
 STEP, HOUR = 60_000_000, 3_600_000_000
 
 
@@ -52,26 +52,10 @@ def test_rows_in_order_are_believed_but_for_the_last_after_a_gap(steps: list[int
     assert found == more[-1]
 
 
-def test_after_a_gap_two_rows_a_window_apart_agree_if_no_other_comes_between() -> None:
-    horizon = BelievedTime(STEP)
-    assert heard(horizon, [0, STEP, 2 * STEP], [HOUR], [HOUR + STEP // 2]) == 2 * STEP
-    assert heard(horizon, [HOUR + STEP]) == HOUR + STEP
-    other = BelievedTime(STEP)
-    assert heard(other, [0, STEP], [HOUR], [2 * STEP], [HOUR + STEP], [3 * STEP]) == 3 * STEP
-    assert heard(other, [50 * HOUR], [2 * HOUR]) == 3 * STEP  # these do not agree with each other
-
-
 def test_rows_that_are_always_far_apart_are_believed_at_once_after_the_first() -> None:
     horizon = BelievedTime(STEP)
     assert heard(horizon, *([k * HOUR] for k in range(10))) == 9 * HOUR
     assert horizon.usual == HOUR
-
-
-def test_no_gap_leads_beyond_the_limit_but_rows_in_step_do() -> None:
-    horizon = BelievedTime(STEP)
-    assert heard(horizon, [0, STEP], [HOUR, HOUR + STEP, HOUR + 2 * STEP], limit=HOUR // 2) == STEP
-    assert heard(horizon, [(k + 2) * STEP for k in range(40)], limit=HOUR // 2) == 41 * STEP
-    assert heard(BelievedTime(STEP), [HOUR, HOUR + STEP], limit=0) is None
 
 
 def test_the_limit_is_the_clock_of_this_machine() -> None:
@@ -82,20 +66,3 @@ def test_the_limit_is_the_clock_of_this_machine() -> None:
     assert 0 <= utc - now - STEP < HOUR
     assert abs(local - utc - 14 * HOUR) < HOUR
     assert latest_believed(Clock(row_interval=1.0)) is None
-
-
-def test_a_windower_leaves_windows_open_for_the_rows_that_are_right() -> None:
-    start = np.datetime64("2024-05-01T08:00", "us")
-
-    def batch(*seconds: int) -> Batch:
-        return Batch(start + np.array(seconds) * np.timedelta64(1, "s"), np.array(seconds, dtype=float)[:, None])
-
-    windower = Windower(["a"], 60.0)
-    found = [*windower.add(batch(0, 30, 60)).values.ravel()]
-    for rows in (batch(72_000), batch(90), batch(120, 150), batch(72_061), batch(180)):
-        found += [*windower.add(rows).values.ravel()]
-    assert (found, windower.n_late) == ([15.0, 75.0, 135.0], 0)
-    assert [str(time) for time in windower.drop_doubted()] == [
-        "2024-05-02T04:00:00.000000", "2024-05-02T04:01:01.000000"
-    ]  # fmt: skip
-    assert windower.finish().values.tolist() == [[180.0]]

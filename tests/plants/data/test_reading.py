@@ -15,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eccaht.plants.data.layout import MISSING, sniff
+from eccaht.plants.data.layout import MISSING
+from eccaht.plants.data.lines import Faults
 from eccaht.plants.data.reading import TimeRule
-from eccaht.plants.data.recorded import Expected, Faults, Recorded
+from eccaht.plants.data.recorded import Expected, Recorded
 from eccaht.plants.data.source import read_table
 from tests.plants.model.histories import START, clock, history, signals, write_csv
 
@@ -105,13 +106,6 @@ def test_hours_need_no_minutes(form: str, tmp_path: Path) -> None:
     assert table.times.tolist() == hours
     assert table.interval == 3600.0
     assert read_table(write_csv(tmp_path / "t.csv", ["when", "L_T1"], columns)).times.tolist() == hours
-
-
-def test_hours_without_minutes_are_ambiguous_as_other_times_are(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "t.csv", ["t", "a"], [["06/01/14 23", "07/01/14 00"], [1, 2]])
-    table = read_table(path, time_column="t")
-    assert table.times.tolist() == [datetime(2014, 1, 6, 23), datetime(2014, 1, 7)]
-    assert "day first" in table.notes[0]
 
 
 @pytest.mark.parametrize("text", ["06", "7.5", "06.01", "140106", "2014010600", "06/01", "14 00", "06/01/14 24"])
@@ -318,28 +312,6 @@ def test_quoted_names_and_values(tmp_path: Path) -> None:
     assert table.status("state")[0] == ["off", "on, hot"]
 
 
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes("﻿time,a\n2020-01-01 00:00,1\n2020-01-01 00:01,2\n".encode())
-    assert sniff(tmp_path / "t.csv").names == ("time", "a")
-
-
-@pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c"])
-def test_only_line_ends_end_a_line(mark: str, tmp_path: Path) -> None:
-    lines = ["time,a,s", "2020-01-01 00:00,1,on", f"2020-01-01 00:01,2,o{mark}f", "2020-01-01 00:02,3,on"]
-    (tmp_path / "t.csv").write_bytes("\r\n".join([lines[0].replace("s", f"s{mark}s"), *lines[1:]]).encode())
-    table = read_table(tmp_path / "t.csv")
-    assert table.names == ("a", f"s{mark}s")
-    assert table.numbers("a").tolist() == [1.0, 2.0, 3.0]
-    assert sorted(table.levels[f"s{mark}s"]) == sorted(["on", f"o{mark}f"])
-
-
-def test_a_lone_quotation_mark_at_the_end_is_refused_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(b'time,a\n2020-01-01 00:00,2\n\n"')
-    with pytest.raises(ValueError, match=r"t\.csv") as error:
-        read_table(tmp_path / "t.csv")
-    assert "\n" not in str(error.value)
-
-
 def test_a_star_is_a_name_and_a_pattern_is_refused(tmp_path: Path) -> None:
     rows = "2020-01-01 00:00,1,2\n2020-01-01 00:01,x,3\n"
     (tmp_path / "t.csv").write_text(f"time,*,b\n{rows}")
@@ -384,7 +356,7 @@ def test_a_column_that_is_text_here_and_numbers_there(tmp_path: Path) -> None:
     one = write_csv(tmp_path / "1.csv", ["time", "a", "b"], [t[:2], ["on", "off"], [1, 2]])
     empty = write_csv(tmp_path / "2.csv", ["time", "a", "b"], [t[2:], ["", ""], [1, 2]])
     other = write_csv(tmp_path / "3.csv", ["time", "a", "b"], [t[2:], ["1.5", "2"], [1, 2]])
-    assert read_table([one, empty]).levels["a"] == ["off", "on"]
+    assert read_table([one, empty]).status("a")[0] == ["off", "on"]
     with pytest.raises(ValueError, match=r"'a' holds numbers in .*3\.csv but texts in .*1\.csv"):
         read_table([one, other])
 
@@ -393,9 +365,9 @@ def test_a_status_may_mix_numbers_and_texts(tmp_path: Path) -> None:
     """Levels that occur often are levels; a rare text among numbers is an error, even among few numbers."""
     mixed = ["1", "2", "2", "AUTO"] * 10
     path = write_csv(tmp_path / "t.csv", ["time", "mode", "a"], [clock(40), mixed, range(40)])
-    assert read_table(path).levels["mode"] == ["1", "2", "AUTO"]
+    assert read_table(path).status("mode")[0] == ["1", "2", "AUTO"]
     numbers = write_csv(tmp_path / "n.csv", ["time", "mode", "a"], [clock(40), ["1", "2"] * 20, range(40)])
-    assert read_table([path, numbers]).levels["mode"] == ["1", "2", "AUTO"]
+    assert read_table([path, numbers]).status("mode")[0] == ["1", "2", "AUTO"]
     rare = write_csv(tmp_path / "r.csv", ["time", "mode", "a"], [clock(40), ["1", "2"] * 19 + ["1", "AUTO"], range(40)])
     with pytest.raises(ValueError, match="'AUTO' in column 'mode' is no number"):
         read_table(rare)

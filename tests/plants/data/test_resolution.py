@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eccaht.plants.data.windows import MOST_DECIMALS, Resolutions, coarser, decimals, decimals_by_name
+from eccaht.base.arrays import Array
+from eccaht.plants.data.windows import MOST_DECIMALS, coarser, decimals, decimals_by_name
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import load_model
 from tests.plants.model.histories import clock, signals, write_csv
@@ -46,10 +48,10 @@ def test_one_fine_reading_counts_and_gaps_do_not() -> None:
 def test_two_decimals_are_a_difference_and_one_where_the_step_shows() -> None:
     history: dict[str, int | None] = {"same": 3, "one": 3, "two": 3, "more": 0, "exact": None, "was exact": None}
     new: dict[str, int | None] = {"same": 3, "one": 2, "two": 1, "more": 2, "exact": None, "was exact": 4, "other": 1}
-    assert coarser(history, new) == Resolutions(("two", "was exact"), ("more",))
-    assert coarser(new, history) == Resolutions(("more",), ("two", "was exact"))
-    assert coarser(history, new, {"one": 9.9}).coarser == ("one", "two", "was exact")  # a step of 0.01
-    assert coarser(history, new, {"one": 10.1}).coarser == ("two", "was exact")
+    assert coarser(history, new) == ("two", "was exact")
+    assert coarser(new, history) == ("more",)
+    assert coarser(history, new, {"one": 9.9}) == ("one", "two", "was exact")  # a step of 0.01
+    assert coarser(history, new, {"one": 10.1}) == ("two", "was exact")
 
 
 def test_a_few_readings_do_not_prove_that_they_are_coarse() -> None:
@@ -67,6 +69,31 @@ def test_a_model_remembers_the_decimals_of_its_sensors(tmp_path: Path) -> None:
     calibrate(write_csv(tmp_path / "h.csv", ["time", "a", "b", "c", "mode"], columns)).save(tmp_path / "m")
     model = load_model(tmp_path / "m")
     assert model.reading["decimals"] == {"a": 1, "b": 3, "c": None, "mode": 0}
-    del model.reading["decimals"]  # files of earlier versions do not have it
-    model.save(tmp_path / "m")
-    assert load_model(tmp_path / "m").reading["decimals"] == {}
+
+
+def test_a_few_readings_are_at_least_as_fine_as_they_look() -> None:
+    rng = np.random.default_rng(4)
+    history = frame(busy=np.round(rng.normal(20.0, 3.0, 200), 1), still=rng.normal(1.0, 0.1, 200))
+    new = frame(busy=np.round(rng.normal(20.0, 3.0, 60), 1), still=np.where(np.arange(60) < 30, 1.0625, 1.125))
+    found = calibrate(history, window="1rows").prepare(new).decimals
+    assert found == {"busy": 1, "still": 4}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_calm_readings_that_are_rounded_are_no_reason_to_refuse(seed: int) -> None:
+    """A column moves by far less than the step to which the others are rounded, and rests in the new data."""
+    rng = np.random.default_rng(seed)
+    flow = np.round(rng.normal(50.0, 10.0, 300), 2)
+    plant = frame(
+        flow=flow,
+        pump=np.round(0.5 * flow + rng.normal(0.0, 1.0, 300), 2),
+        seal=7.0 + 10.0 ** -rng.uniform(4, 9) * rng.standard_normal(300),
+        once=np.where(np.arange(300) == rng.integers(200), 1e3, 1e3 + 10.0 ** -rng.uniform(3, 9)),
+    )
+    plant.loc[200:, "seal"] = 7.0
+    answer = calibrate(plant[:200], window="1rows").identify(plant[200:], progress=False)
+    assert answer.n_windows == 100
+
+
+def frame(**columns: Array) -> pd.DataFrame:
+    return pd.DataFrame(columns)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,7 @@ import pytest
 
 from eccaht.base.clock import Clock
 from eccaht.checks import check_source
-from eccaht.plants.data import lines
-from eccaht.plants.data.source import Arrays, as_source, read_table
+from eccaht.plants.data.source import Arrays, read_table
 from eccaht.plants.data.windows import Batch
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import Model
@@ -62,14 +59,12 @@ def test_the_same_rows_are_the_same_model_and_windows(form: str, file: Path, mod
     assert other.names == model.names
     assert [column.as_dict() for column in other.columns] == [column.as_dict() for column in model.columns]
     np.testing.assert_array_equal(other.covariance.dense(), model.covariance.dense())
-    for name, array in model.summary.arrays().items():
-        np.testing.assert_array_equal(getattr(other.summary, name), array)
+    np.testing.assert_array_equal(other.gaps, model.gaps)
     for preparing in (model, other):
         windows, expected = preparing.prepare(data), model.prepare(file)
         np.testing.assert_array_equal(windows.starts, expected.starts)
         np.testing.assert_array_equal(windows.values, expected.values)
     np.testing.assert_array_equal(other.prepare(file).values, expected.values)
-    assert model.unknown_columns(data) == other.unknown_columns(file) == ()
 
 
 def test_options_mean_the_same_for_frames_and_arrays(file: Path) -> None:
@@ -123,19 +118,6 @@ def test_a_source_that_knows_its_row_interval_needs_no_option() -> None:
     np.testing.assert_allclose(own.prepare(Every(10.0)).values, given.prepare(VALUES).values, rtol=1e-12)
 
 
-def test_a_bad_value_is_a_missing_one() -> None:
-    good = np.ones((120, 3), dtype=bool)
-    good[10:20, 1] = False
-    lacking = np.where(good, VALUES[:120], np.nan)
-    spoilt = np.where(good, VALUES[:120], 1e300)
-    some = calibrate(as_source(VALUES, times=TIMES, names=NAMES), window="1min")
-    sources = [Arrays(spoilt, TIMES[:120], NAMES, quality=good), Arrays(lacking, TIMES[:120], NAMES)]
-    one, two = (some.prepare(source) for source in sources)
-    np.testing.assert_array_equal(one.values, two.values)
-    assert one.rows is not None
-    assert one.rows[:, 1].tolist() == [50.0, 60.0]
-
-
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -168,51 +150,11 @@ def test_what_cannot_be_read_is_one_clear_line(data: Any, words: str) -> None:
         ({"names": ["a", "b", "time"], "times": TIMES}, "'time' is that of the times"),
         ({"times": TIMES[1:]}, "the times must be 900"),
         ({"times": np.arange(900) / 2}, "must be datetime64"),
-        ({"quality": np.ones(3)}, "the quality of the array must be true or false for each value"),
-        ({"quality": np.ones(VALUES.shape)}, "the quality of the array must be true or false for each value"),
-        (
-            {"quality": np.ones(VALUES.shape, dtype=int)},
-            r"must be true or false for each value, of the shape \(900, 3\)",
-        ),
-        ({"quality": np.full(VALUES.shape, "bad")}, "must be true or false for each value"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Arrays(VALUES, **options)
-
-
-def test_a_gzip_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_MOST_UNPACKED", 1 << 20)
-    monkeypatch.setattr(lines, "_CHUNK", 1 << 16)
-    path = tmp_path / "bomb.csv.gz"
-    path.write_bytes(gzip.compress(b"time,a,b\n" + b"2024-05-01 08:00:00,1,2\n" * 400_000))
-    with pytest.raises(ValueError, match=r"bomb\.csv\.gz unpacks to more than .* GiB") as error:
-        read_table(path)
-    assert "\n" not in str(error.value)
-
-
-def test_a_gzip_file_is_refused_before_it_has_filled_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its limit grows with its packed size: what lies below it must not be kept before all of it was counted."""
-    for name, bound in (("_MOST_UNPACKED", 1 << 20), ("_AT_ONCE", 1 << 20), ("_CHUNK", 1 << 16)):
-        monkeypatch.setattr(lines, name, bound)
-    path = tmp_path / "bomb.csv.gz"
-    path.write_bytes(gzip.compress(b"time,a,b\n" + b"2024-05-01 08:00:00,1,2\n" * 6_000_000))
-    limit = 100 * path.stat().st_size
-    assert limit > 30 << 20
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match="unpack it yourself"):
-            lines.content_of(path)
-        assert tracemalloc.get_traced_memory()[1] < 10 << 20  # other threads have some
-    finally:
-        tracemalloc.stop()
-    fine = tmp_path / "fine.csv.gz"
-    rows = b"".join(b"%d,%d\n" % (k, k * k % 997) for k in range(300_000))
-    fine.write_bytes(gzip.compress(rows))
-    assert lines.content_of(fine) == rows
 
 
 def test_arrays_need_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from eccaht.base.arrays import Array
 from eccaht.plants.incident.investigate import compare, investigate_incident, outside_of
-from eccaht.plants.incident.words import lines
 from tests.plants.incident.worlds import MINUTE, frame_of, model_of, quiet
 
 
@@ -31,29 +30,27 @@ def test_data_like_the_history_need_no_line() -> None:
 def test_fewer_decimals_than_in_the_history_are_said_and_taken_as_usual() -> None:
     frame = frame_of(values_of(), decimals=1)
     (line,) = compared(frame)
-    assert line.startswith("the new data are rounded more than the history (S0, S1, S2, S3, S4 and 1 more)")
+    assert "rounded" in line
     model, _ = model_of()
     assert model.normal is not None
     normal, _ = compare(model, model.prepare(frame))
     assert (normal.unit > model.normal.unit).all()  # rounding is noise
-    answer = investigate_incident(model, model.prepare(frame))
-    assert answer.verdict == "nothing"
-    assert "\nCAUTION: the new data are rounded more" in "\n".join(lines(answer))
+    assert investigate_incident(model, model.prepare(frame)).verdict == "nothing"
 
 
 def test_rows_at_another_interval_are_said() -> None:
     slow = frame_of(values_of(), step=5 * MINUTE)
     (line,) = compared(slow)
-    assert line.startswith("rows are 5min apart, in the history 1min")
+    assert "5min" in line
     fast = frame_of(np.repeat(values_of(), 6, axis=0), step=MINUTE // 6)
-    assert any(line.startswith("rows are 10s apart") for line in compared(fast))
+    assert any("10s" in line for line in compared(fast))
 
 
 def test_another_operating_point_is_said() -> None:
     values = values_of()
     values[:, [1, 4]] -= 12.0
     (line,) = compared(frame_of(values))
-    assert line.startswith("most readings of S1, S4 lie outside of everything in the history")
+    assert "S1, S4" in line
     model, _ = model_of()
     assert investigate_incident(model, model.prepare(frame_of(values))).verdict == "wrong"
     half = values_of()
@@ -66,5 +63,5 @@ def test_another_operating_point_is_said() -> None:
 def test_more_gaps_than_in_the_history_are_said(share: float, said: bool) -> None:
     values = values_of()
     values[np.random.default_rng(0).random(240) < share, 3] = np.nan
-    expected = ["more readings are missing than in the history (S3): what is missing is not judged"] if said else []
-    assert compared(frame_of(values).fill_nan(None)) == expected
+    found = compared(frame_of(values).fill_nan(None))
+    assert ["S3" in line for line in found] == [True] * said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.signal import lfilter
 from eccaht.base.arrays import Array
 from eccaht.plants.incident.counts import Drilled
 from eccaht.plants.incident.drill import FEWEST, drilled_of, fitted
-from eccaht.plants.incident.naming import LONGEST_DRILL, DrilledConfidence, set_belief
+from eccaht.plants.incident.naming import LONGEST_DRILL, set_belief
 from eccaht.plants.incident.trials import DrilledAnswer, Trial, halves_of, quiet_of, run_trials
 
 
@@ -69,21 +68,6 @@ def test_few_drills_say_nothing() -> None:
     assert fitted(outcomes(rng, FEWEST)) is not None
 
 
-def test_confidence_survives_a_file_unless_it_is_damaged() -> None:
-    found = fitted(outcomes(np.random.default_rng(2), 400))
-    assert found is not None
-    header = json.loads(json.dumps(found.header()))
-    again = DrilledConfidence.build(header)
-    assert again is not None
-    assert again.header() == found.header()
-    assert DrilledConfidence.build(None) is None
-    for damage in ({"edges": [1.0]}, {"shares": "x"}, {"shares": [2.0] * len(header["shares"])}, {"edges": [[1.0]]}):
-        with pytest.raises(ValueError, match="its confidence is damaged"):
-            DrilledConfidence.build(header | damage)
-    with pytest.raises(ValueError, match="its confidence"):
-        DrilledConfidence.build({"edges": [1.0]})
-
-
 def test_equal_clarity_gives_one_share() -> None:
     found = fitted([(1.0, False)] * 60 + [(2.0, k % 2 == 0) for k in range(200)])
     assert found is not None
@@ -120,13 +104,13 @@ def confidence(found: Drilled, answer: DrilledAnswer) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("sensors", "windows"), [(8, 800), (12, 1500)])
 def test_confident_answers_are_right_in_drills_with_other_seeds(sensors: int, windows: int) -> None:
-    sure = []
+    confident = []
     for seed, other in ((0, 1), (1, 0)):
         found, _ = drilled(sensors, windows, seed)
         answers = [each for trial in drilled(sensors, windows, other)[1] for each in trial.answers]
-        sure += [each.right for each in answers if confidence(found, each) >= 0.95]
-    assert len(sure) > 100
-    assert np.mean(sure) >= 0.95
+        confident += [each.right for each in answers if confidence(found, each) >= 0.95]
+    assert len(confident) > 100
+    assert np.mean(confident) >= 0.95
 
 
 @pytest.mark.slow
@@ -144,7 +128,7 @@ def test_a_clear_fault_on_a_good_plant_has_a_confident_answer() -> None:
 @pytest.mark.slow
 def test_what_is_counted_as_sure_is_held_out_and_holds() -> None:
     found, trials = drilled(12, 1500, 0)
-    sure, wrong = found.counts.sure
-    assert 0 < sure < sum(len(trial.answers) for trial in trials)
-    assert wrong <= 0.05 * sure
+    confident, wrong = found.counts.confident
+    assert 0 < confident < sum(len(trial.answers) for trial in trials)
+    assert wrong <= 0.05 * confident
     assert found.counts.holds

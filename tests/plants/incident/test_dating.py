@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.alarms import EARLIER, USUAL, date, gain
+from eccaht.plants.incident.alarms import date, gain
 from eccaht.plants.model.residuals import Normal
+from eccaht.plants.tuning import TUNING
 from tests.plants.incident.plants import plant, spreads
 
 
@@ -27,7 +28,9 @@ def likelihood(normal: Normal, r: Array, e: Array, k: int, start: int, stop: int
         course[stop] = before / np.sqrt(own)
     product = sum(h * r[t, k] for t, h in course.items())
     power = sum(h**2 for h in course.values())
-    return float(max(product**2 / (2.0 * power * spread**2), sum(e[t, k] - USUAL for t in range(start, stop))))
+    return float(
+        max(product**2 / (2.0 * power * spread**2), sum(e[t, k] - TUNING.usual_rarity for t in range(start, stop)))
+    )
 
 
 @pytest.mark.parametrize("sensors", [[3], [3, 1]])
@@ -39,7 +42,7 @@ def test_dates_are_those_of_brute_force(sensors: list[int]) -> None:
     begun, over = 62, 95
     scores = {
         (start, stop): sum(likelihood(normal, r[:over], e[:over], k, start, stop) for k in sensors)
-        for start in range(begun - EARLIER, begun + 1)
+        for start in range(begun - TUNING.earlier_windows, begun + 1)
         for stop in range(begun + 1, over + 1)
     }
     best = max(scores, key=lambda span: scores[span])

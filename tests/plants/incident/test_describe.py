@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eccaht.base.arrays import Array
+from eccaht.plants.answer import Incident, Suspect
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.incident.alarms import Dates, run_engine
-from eccaht.plants.incident.answer import Incident, Suspect
 from eccaht.plants.incident.describe import SHOWN_BEFORE, Case, _size, gaps_before, incident_of
 from eccaht.plants.incident.naming import stretch_of
 from eccaht.streams.watch.alarm import Kind
@@ -113,18 +113,17 @@ def test_what_stands_still_is_of_that_kind_and_has_no_evidence() -> None:
     assert np.isnan(found.evidence)
 
 
-def test_evidence_adds_up_from_the_onset_to_the_end() -> None:
+def test_the_evidence_is_that_of_the_detectors_above_their_threshold() -> None:
     values = quiet(K, T, 3)
     values[ONSET:END, 2] += 6.0
-    incident = described(case_of(values, (2,)))
+    case = case_of(values, (2,))
+    incident = described(case)
     assert isinstance(incident.onset, np.datetime64)
     assert isinstance(incident.end, np.datetime64)
-    course, inside = incident.evidence_course, (incident.starts >= incident.onset) & (incident.starts < incident.end)
-    first, last = np.flatnonzero(inside)[[0, -1]]
-    assert_array_equal(course[:first], 0.0)
-    assert course[last] > 50.0
-    assert_array_equal(course[last:], course[last])
-    assert_array_equal(described(case_of(values, ())).evidence_course, 0.0)
+    assert_array_equal(incident.evidence_course, case.run.passed[case.shown])
+    inside = (incident.starts >= incident.onset) & (incident.starts < incident.end)
+    assert incident.evidence == incident.evidence_course[inside].max() > 0.0
+    assert incident.evidence_course[~inside].min() < 0.0
 
 
 def test_a_picture_shows_windows_before_the_onset_and_after_the_end() -> None:
@@ -140,3 +139,49 @@ def test_missing_windows_are_counted() -> None:
     starts = START + np.array([0, 1, 2, 7, 8]) * MINUTE
     windows = Windows(starts, np.zeros((5, 2)), ("a", "b"), 60.0)
     assert gaps_before(windows).tolist() == [0, 0, 0, 4, 0]
+
+
+@pytest.mark.parametrize("named", [(2,), (2, 4), (0, 1, 5)])
+def test_the_difference_evaluated_on_raw_readings_gives_the_residual_that_is_reported(named: tuple[int, ...]) -> None:
+    """A user who puts the readings into the printed difference, with all its weights, finds the number beside it."""
+    values = quiet(K, T, 5)
+    values[ONSET:END, list(named)] += 4.0
+    case = case_of(values, named)
+    raw = case.model.raw(case.windows.values)
+    for k in named:
+        found = suspect(case, k)
+        assert found.difference is not None
+        weights = dict(found.difference.weights)
+        assert found.difference.weights[0] == (f"S{k}", 1.0)
+        assert not weights.keys() & {f"S{other}" for other in named if other != k}  # wrong sensors predict nothing
+        read = raw[:, [case.model.names.index(name) for name in weights]] @ list(weights.values())
+        assert read[ONSET:END].mean() == pytest.approx(found.difference.read, rel=1e-9)
+        assert np.median(read[ONSET - SHOWN_BEFORE : ONSET]) == pytest.approx(found.difference.usual, rel=1e-9)
+        away = (read[ONSET:END] - found.difference.usual) / found.difference.deviation
+        assert away.mean() == pytest.approx(found.difference.size, rel=1e-9)
+        assert found.difference.size == pytest.approx(found.reason.z_given, rel=1e-12)
+        assert np.sqrt(np.mean(away**2)) == pytest.approx(found.difference.scatter, rel=1e-9)
+
+
+def test_the_difference_is_the_design_with_the_contrast_of_its_sensor_and_no_budget() -> None:
+    """P e_k, from the precision of the sensors that are not eliminated: no other weights carry more information."""
+    values = quiet(K, T, 5)
+    values[ONSET:END, 2] += 4.0
+    case = case_of(values, (2,))
+    found = suspect(case, 2).difference
+    assert found is not None
+    spreads = case.normal.scale * case.model.scale
+    c = np.array([dict(found.weights).get(name, 0.0) for name in case.model.names]) * spreads
+    S = np.linalg.inv(case.normal.others)
+    information = c[2] ** 2 / (c @ S @ c)
+    assert information == pytest.approx(case.normal.others[2, 2], rel=1e-9)
+    assert found.deviation == pytest.approx(np.sqrt(c @ S @ c), rel=1e-9)
+    for other in np.random.default_rng(0).standard_normal((200, K)):
+        assert other[2] ** 2 / (other @ S @ other) <= information * (1.0 + 1e-9)
+
+
+def test_a_sensor_that_is_not_named_or_delivers_nothing_has_no_difference() -> None:
+    values = quiet(K, T, 5)
+    values[ONSET:END, 2] = np.nan
+    case = case_of(values, (2,), {2: "silent"})
+    assert all(each.difference is None for each in described(case).sensors)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.alarms import HOLD, LASTING, PATIENCE, RANGE_IN, SHORT_GAP, Engine, Shown
+from eccaht.base.codec import restore, state_of
+from eccaht.base.files import arrays_of
+from eccaht.plants.incident.alarms import Engine, WindowResult
 from eccaht.plants.model.fitting import fit_normal
-from eccaht.plants.model.residuals import FARTHEST, LONG
+from eccaht.plants.tuning import TUNING
 from tests.plants.incident.plants import plant, simulate, spreads
 
 EVERY = 6000.0
 
 
-def run(engine: Engine, windows: Array) -> tuple[list[Shown], Array]:
+def run(engine: Engine, windows: Array) -> tuple[list[WindowResult], Array]:
     """What one plant shows, and whether an alarm is on, by window."""
     shown, on = [], []
     for x in windows:
@@ -23,7 +27,7 @@ def run(engine: Engine, windows: Array) -> tuple[list[Shown], Array]:
     return shown, np.array(on)
 
 
-def begins(shown: list[Shown]) -> list[int]:
+def begins(shown: list[WindowResult]) -> list[int]:
     return [t for t, each in enumerate(shown) if each.began[0]]
 
 
@@ -51,15 +55,15 @@ def test_plants_side_by_side_are_what_each_is_alone() -> None:
 
 def test_windows_of_some_plants_leave_the_others_as_they_were() -> None:
     normal, values = plant()
-    engine = Engine(normal, EVERY, plants=2)
+    engine = Engine(normal, EVERY, plants=3)
     for x in values[:20]:
-        engine.step(np.stack([x, x]))
-    kept = {name: array.copy() for name, array in engine.state().items()}
+        engine.step(np.stack([x, x, x]))
+    kept = deepcopy(arrays_of(state_of(engine)))
     engine.step(values[20:21] + 9.0, np.array([1]))
-    for name, array in engine.state().items():
-        axis = next(axis for axis in range(array.ndim) if array.shape[axis] == 2)
-        np.testing.assert_array_equal(np.take(array, 0, axis), np.take(kept[name], 0, axis))
-    assert engine.count.tolist() == [20, 21]
+    for before, array in zip(kept, arrays_of(state_of(engine)), strict=True):
+        axis = next(axis for axis in range(array.ndim) if array.shape[axis] == 3)
+        np.testing.assert_array_equal(np.take(array, 0, axis), np.take(before, 0, axis))
+    assert engine.count.tolist() == [20, 21, 20]
 
 
 def test_a_state_that_was_kept_goes_on_bit_for_bit() -> None:
@@ -70,7 +74,7 @@ def test_a_state_that_was_kept_goes_on_bit_for_bit() -> None:
     first = Engine(normal, EVERY)
     run(first, windows[:150])
     second = Engine(normal, EVERY)
-    second.restore({name: array.copy() for name, array in first.state().items()})
+    restore(second, deepcopy(state_of(first)), {})
     rest, later = run(second, windows[150:])
     assert on[150]
     np.testing.assert_array_equal(later, on[150:])
@@ -79,15 +83,15 @@ def test_a_state_that_was_kept_goes_on_bit_for_bit() -> None:
         np.testing.assert_array_equal(mine.passed, other.passed)
 
 
-def test_a_damaged_state_is_refused() -> None:
+def test_a_state_of_other_detectors_or_sensors_is_refused() -> None:
     normal, _ = plant()
     engine = Engine(normal, EVERY)
-    state = engine.state()
-    with pytest.raises(ValueError, match="incomplete"):
-        engine.restore({name: array for name, array in state.items() if name != "count"})
-    for name, wrong in (("r", np.zeros((2, 1, 8))), ("peak", np.array([np.nan])), ("count", np.array([-1]))):
+    state = state_of(engine)
+    rings = state["rings"]
+    wrong: dict[str, Array]
+    for wrong in ({}, rings | {"sum_1": np.zeros((2, 1, 8))}, rings | {"more": np.zeros(3)}):
         with pytest.raises(ValueError, match="damaged"):
-            engine.restore(state | {name: wrong})
+            restore(Engine(normal, EVERY), state | {"rings": wrong}, {})
 
 
 # -- false alarms ----------------------------------------------------------------------------------------
@@ -122,7 +126,7 @@ def test_false_alarms_of_twenty_plants_are_at_most_twice_as_many_as_asked_for(ev
 def test_steps_raise_evidence_without_bound() -> None:
     normal, values = plant()
     evidence = []
-    for size in (2.0, 4.0, 8.0, 16.0, FARTHEST, 1e2, 1e3, 1e6, 1e9):
+    for size in (2.0, 4.0, 8.0, 16.0, TUNING.farthest_spreads, 1e2, 1e3, 1e6, 1e9):
         engine = Engine(normal, EVERY)
         run(engine, values[:50])
         x = values[50].copy()
@@ -141,7 +145,7 @@ def test_a_large_step_is_an_alarm_at_any_rate(size: float, every: float) -> None
     windows[50:, 1] += size * normal.scale[1]
     shown, _ = run(Engine(normal, every), windows)
     (begun,) = begins(shown)
-    assert 50 <= begun < 50 + RANGE_IN
+    assert 50 <= begun < 50 + TUNING.range_of_windows
 
 
 def test_a_shift_stays_an_alarm_until_it_is_over() -> None:
@@ -152,7 +156,7 @@ def test_a_shift_stays_an_alarm_until_it_is_over() -> None:
         shown, on = run(Engine(normal, EVERY), windows)
         assert begins(shown) == [100]
         assert on[100:260].all()
-        assert not on[260 + LONG + HOLD :].any()
+        assert not on[260 + TUNING.long_windows + TUNING.alarm_hold_windows :].any()
 
 
 def test_a_small_deviation_that_lasts_becomes_a_change() -> None:
@@ -163,7 +167,7 @@ def test_a_small_deviation_that_lasts_becomes_a_change() -> None:
     (begun,) = begins(shown)
     (ended,) = (t for t, each in enumerate(shown) if each.ended[0])
     assert 100 <= begun < 104
-    assert ended - begun == PATIENCE
+    assert ended - begun == TUNING.small_alarm_windows
     assert shown[ended].changed[0]
     assert shown[-1].passed[0] > 0.0  # it is still there, and no news
     assert not on[ended:].any()
@@ -192,9 +196,9 @@ def test_a_sensor_out_of_range_is_set_aside_and_the_others_are_judged() -> None:
     windows[200:, 5] += 4.0 * spreads(values)[5]
     engine = Engine(normal, EVERY)
     shown, on = run(engine, windows)
-    assert engine.ranged[0].tolist() == [True, *[False] * 7]
+    assert engine.standing[2, 0].tolist() == [True, *[False] * 7]
     assert on[54:].all()
-    settled = np.array([each.passed[0] for each in shown[50 + 3 * LONG : 200]])
+    settled = np.array([each.passed[0] for each in shown[50 + 3 * TUNING.long_windows : 200]])
     assert (settled < 0.0).mean() > 0.97  # its neighbours are not blamed
     assert shown[200].passed[0] > 0.0
     assert shown[200].e[0].argmax() in (0, 5)
@@ -206,8 +210,8 @@ def test_out_of_range_is_no_alarm_for_ever() -> None:
     windows = np.tile(values[:600], (2, 1))
     windows[50:, 0] += 3.0 * (normal.high - normal.low)[0]
     _, on = run(Engine(normal, EVERY), windows)
-    assert on[50 + RANGE_IN : 50 + LASTING].all()
-    assert on[50 + LASTING + 2 * LONG :].mean() < 0.2
+    assert on[50 + TUNING.range_of_windows : 50 + TUNING.range_alarm_windows].all()
+    assert on[50 + TUNING.range_alarm_windows + 2 * TUNING.long_windows :].mean() < 0.2
 
 
 def test_a_sensor_that_repeats_a_value_is_stuck_until_it_moves() -> None:
@@ -216,9 +220,9 @@ def test_a_sensor_that_repeats_a_value_is_stuck_until_it_moves() -> None:
     windows[20:40, 3] = windows[20, 3]
     engine = Engine(normal, EVERY)
     run(engine, windows[:30])
-    assert np.flatnonzero(engine.stuck[0]).tolist() == [3]
+    assert np.flatnonzero(engine.standing[0, 0]).tolist() == [3]
     run(engine, windows[30:41])
-    assert not engine.stuck.any()
+    assert not engine.standing[0].any()
 
 
 def test_silence_bears_no_evidence_and_is_noticed() -> None:
@@ -227,19 +231,19 @@ def test_silence_bears_no_evidence_and_is_noticed() -> None:
     windows[20:30, 3] = np.nan
     engine = Engine(normal, EVERY)
     shown, _ = run(engine, windows[:30])
-    assert np.flatnonzero(engine.gone[0]).tolist() == [3]
+    assert np.flatnonzero(engine.standing[1, 0]).tolist() == [3]
     assert all(each.r[0, 3] == pytest.approx(0.0, abs=1e-9) for each in shown[20:])
     run(engine, windows[30:31])
-    assert not engine.gone.any()
+    assert not engine.standing[1].any()
     longer = Engine(normal, EVERY, gaps=np.full(8, 6.0))  # of the history
     run(longer, windows[:30])
-    assert not longer.gone.any()
+    assert not longer.standing[1].any()
 
 
 def test_after_a_long_gap_nothing_of_before_counts() -> None:
     normal, values = plant()
     fresh, later = Engine(normal, EVERY), Engine(normal, EVERY)
     run(later, values[:100])
-    later.gap(SHORT_GAP + 1)
+    later.gap(TUNING.short_gap_windows + 1)
     for mine, other in zip(run(fresh, values[100:130])[0], run(later, values[100:130])[0], strict=True):
         np.testing.assert_allclose(mine.passed, other.passed, atol=1e-9)

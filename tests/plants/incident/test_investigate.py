@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
-from eccaht.plants.data.windows import Moved, Windows
-from eccaht.plants.incident.answer import Answer
+from eccaht.plants.answer import Answer
+from eccaht.plants.data.windows import Moved
 from eccaht.plants.incident.drill import drill_history, keeping
-from eccaht.plants.incident.investigate import investigate_incident, usual_rate
-from eccaht.plants.incident.words import lines
+from eccaht.plants.incident.investigate import investigate_incident
 from eccaht.plants.model.model import Model
 from tests.plants.incident.worlds import MINUTE, SCALE, START, frame_of, model_of, quiet
 
@@ -47,10 +46,6 @@ def minute(time: np.datetime64 | int | None) -> int:
     return int((time - START) / MINUTE)
 
 
-def text_of(answer: Answer) -> str:
-    return " ".join(" ".join(lines(answer)).lower().split())
-
-
 @pytest.mark.parametrize("size", [-8.0, 3.0, 5.0])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_fault_is_dated_at_both_ends_and_not_at_its_recovery(model: Model, size: float, seed: int) -> None:
@@ -62,13 +57,6 @@ def test_a_fault_is_dated_at_both_ends_and_not_at_its_recovery(model: Model, siz
     assert np.sign(answer.sensors[0].size_raw) == np.sign(size)
     assert answer.sensors[0].size_raw == pytest.approx(SCALE * size, abs=0.8 * SCALE)
     assert all(abs(minute(incident.onset) - END) > 5 for incident in answer.incidents)
-
-
-def test_a_fault_that_goes_on_has_no_end(model: Model) -> None:
-    answer = asked(model, recording({1: 5.0, 3: -5.0}, end=T))
-    assert set(answer.named) == set(FAULTY)
-    assert answer.end is None
-    assert "still going on at the end of the data" in text_of(answer)
 
 
 def test_several_incidents_are_several_answers_in_order_of_time(model: Model) -> None:
@@ -91,8 +79,17 @@ def test_with_a_start_the_rows_before_are_used_and_not_answered(model: Model) ->
 
 def test_nothing_is_said_of_most_quiet_stretches(model: Model) -> None:
     verdicts = Counter(asked(model, quiet(6, 240, seed)).verdict for seed in range(10, 50))
-    assert verdicts["nothing"] >= 28
+    assert verdicts["nothing"] >= 32
     assert verdicts["wrong"] <= 6  # 40 stretches of 240 windows, one alarm in 4500 asked for
+
+
+def test_beliefs_of_quiet_stretches_without_an_alarm_are_small(model: Model) -> None:
+    """However long they are: of sound sensors at most one in twenty is the more likely wrong."""
+    answers = [asked(model, quiet(6, 60 + windows, 70 + windows), start=60) for windows in range(5, 245, 8)]
+    largest = [max(each.belief for each in answer.sensors) for answer in answers if not answer.incidents]
+    assert len(largest) >= 24
+    assert np.median(largest) < 0.2
+    assert np.mean(np.array(largest) > 0.5) <= 0.05
 
 
 def test_between_nothing_and_wrong_lies_undecided(model: Model) -> None:
@@ -100,10 +97,9 @@ def test_between_nothing_and_wrong_lies_undecided(model: Model) -> None:
     for size in np.linspace(0.0, 6.0, 49):
         values = quiet(6, 60, 10)
         values[-1, 2] += size
-        answer = asked(model, values)
+        answer = asked(model, values, start=55)  # few windows: in many the same peak would be nothing rare
         verdicts.append(answer.verdict)
         assert (answer.verdict == "undecided") == bool(answer.doubts)
-        assert ("nothing is wrong" in text_of(answer)) == (answer.verdict == "nothing")
         if answer.verdict == "nothing":
             assert max(suspect.belief for suspect in answer.sensors) <= 0.5
         if answer.verdict == "undecided":
@@ -124,7 +120,6 @@ def test_nothing_is_never_said_while_a_sensor_is_out_of_range(model: Model, wind
         assert answer.verdict == "wrong"
         assert answer.named == ("S5",)
         assert any(incident.kinds == ("range",) for incident in answer.incidents)
-        assert "s5 (out of range)" in text_of(answer)
 
 
 def test_nothing_is_never_said_of_windows_without_readings(model: Model) -> None:
@@ -132,7 +127,7 @@ def test_nothing_is_never_said_of_windows_without_readings(model: Model) -> None
     values[len(values) // 2 :] = np.nan
     answer = asked(model, values)
     assert answer.verdict == "undecided"
-    assert any("hold no reading at all" in doubt for doubt in answer.doubts)
+    assert answer.doubts
 
 
 def test_stuck_and_silent_sensors_are_named_as_such_with_the_dates_of_their_standstill(model: Model) -> None:
@@ -159,7 +154,7 @@ def test_a_set_larger_than_any_drill_has_no_confidence(model: Model) -> None:
     answer = asked(model, recording({0: 6.0, 1: -6.0, 2: 7.0, 4: -8.0}))
     assert len(answer.named) == 4
     assert answer.confidence is None
-    assert "drills have at most 3 wrong sensors, so no confidence was estimated" in answer.cautions
+    assert any("at most 3" in caution for caution in answer.cautions)
 
 
 def test_named_sensors_are_believed_and_others_are_not(model: Model) -> None:
@@ -173,17 +168,15 @@ def test_the_confidence_is_that_of_drills(model: Model) -> None:
     answer = asked(model, recording({1: 8.0}))
     assert answer.confidence is not None
     assert 0.3 < answer.confidence < 1.0
-    assert answer.sure == (answer.confidence >= 0.95)
-    assert asked(model, recording({1: 8.0}), alpha=0.7).sure
-    assert answer.drill.startswith("On your own history: ")
+    assert answer.confident == (answer.confidence >= 0.95)
+    assert asked(model, recording({1: 8.0}), alpha=0.7).confident
     assert answer.cautions == ()
 
 
 def uncounted(answer: Answer) -> str:
     """The caution that says why there is no confidence."""
-    assert (answer.confidence, answer.sure) == (None, False)
+    assert (answer.confidence, answer.confident) == (None, False)
     (caution,) = answer.cautions
-    assert "Confidence: none was estimated (see the cautions)." in " ".join(lines(answer))
     return caution
 
 
@@ -191,19 +184,19 @@ def uncounted(answer: Answer) -> str:
 def test_what_drills_were_not_given_leaves_no_confidence(model: Model, options: dict[str, Any]) -> None:
     answer = asked(model, recording({1: 5.0, 3: -5.0}), **options)
     assert set(FAULTY) == set(answer.named)
-    assert "without a given number or smallest size, with which no confidence was estimated" in uncounted(answer)
+    assert "number" in uncounted(answer)
 
 
 def test_without_drills_there_is_a_caution_and_no_confidence(model: Model) -> None:
     answer = asked(replace(model, drilled=None), recording({1: 5.0}))
-    assert "no drills, so how often such an answer is right is not known" in uncounted(answer)
+    assert "no drills" in uncounted(answer)
 
 
 def test_without_a_sensor_of_the_drills_there_is_no_confidence(model: Model) -> None:
     windows = model.prepare(frame_of(recording({1: 5.0, 3: -5.0})))
     answer = investigate_incident(model, windows.of(("S0", "S1", "S3", "S4", "S5")))
     assert set(answer.named) == set(FAULTY)
-    assert "drills were run with all sensors; without S2 no confidence was estimated" in uncounted(answer)
+    assert "S2" in uncounted(answer)
     assert len(answer.sensors) == 5
     with pytest.raises(ValueError, match="in its order"):
         investigate_incident(model, windows.of(("S1", "S0")))
@@ -237,33 +230,57 @@ def test_the_stretch_itself_may_be_the_incident(model: Model) -> None:
     assert incident.end is None
 
 
-def test_a_constant_that_moved_is_named_first_and_changes_nothing_else(model: Model) -> None:
+def test_a_constant_that_moved_is_named_and_changes_nothing_else(model: Model) -> None:
     values = recording({1: 5.0, 3: -5.0})
     without, answer = asked(model, values), asked(model, values, moved=[VALVE])
-    first, *others = answer.sensors
-    assert (first.sensor, first.named, first.kind, first.size_raw) == ("valve", True, "moved", 2.0)
-    assert (first.reason.expected, first.reason.read, first.since) == (3.0, 5.0, VALVE.since)
-    assert [each.sensor for each in others] == [each.sensor for each in without.sensors]
+    valve = next(each for each in answer.sensors if each.sensor == "valve")
+    assert (valve.named, valve.kind, valve.size_raw) == (True, "moved", 2.0)
+    assert (valve.reason.expected, valve.reason.read, valve.since) == (3.0, 5.0, VALVE.since)
+    assert [each.sensor for each in answer.sensors if each != valve] == [each.sensor for each in without.sensors]
     assert (answer.confidence, answer.onset) == (without.confidence, without.onset)
     alone = asked(model, quiet(6, 240, 10), moved=[VALVE])
     assert (alone.verdict, alone.named, alone.onset, alone.end) == ("wrong", ("valve",), VALVE.since, None)
-    assert "drills have too few answers of this kind, so no confidence was estimated" in uncounted(alone)
+    assert "too few" in uncounted(alone)
     assert asked(model, values, moved=[VALVE], number=1).named == ("valve",)
     assert len(asked(model, values, moved=[VALVE], number=2).named) == 2
 
 
-def test_there_must_be_a_window_to_look_at(model: Model) -> None:
-    with pytest.raises(ValueError, match="there is no window to look at"):
-        asked(model, quiet(6, 50, 1), start=60)
+def test_a_constant_that_moved_before_is_no_part_of_what_comes_later(model: Model) -> None:
+    values = recording({1: 5.0, 3: -5.0})
+    early = VALVE._replace(since=VALVE.since - 90 * MINUTE)
+    moved, fault = asked(model, values, moved=[early]).incidents
+    assert (moved.named, moved.weight) == (("valve",), 0.0)
+    assert set(fault.named) == set(FAULTY)
+    assert set(asked(model, values, moved=[early]).named) == set(FAULTY)  # the headline
+
+
+def test_a_constant_is_believed_by_how_long_it_never_changed(model: Model) -> None:
+    """One that never changed in T windows changes in the next L with probability L / (T + L) at most."""
+    for windows in (30, 240):
+        (incident,) = asked(model, quiet(6, windows, 10), moved=[VALVE]).incidents
+        (valve,) = (each for each in incident.sensors if each.named)
+        assert valve.belief == pytest.approx(min(1500 / (1500 + windows), 0.999))
+
+
+def test_a_sensor_that_is_stuck_does_not_hide_a_fault_that_begins_later(model: Model) -> None:
+    values = recording({1: 40.0, 3: 20.0}, end=T)
+    values[ONSET - 40 :, 0] = values[ONSET - 40, 0]
+    answer = asked(model, values)
+    assert set(FAULTY) <= set(answer.named)
+    assert abs(minute(answer.onset) - ONSET) <= 1
+    assert answer.named[:2] == ("S1", "S3")
+
+
+@pytest.mark.parametrize("far", [1, 3, 5])
+def test_of_sensors_out_of_range_the_farthest_comes_first(model: Model, far: int) -> None:
+    answer = asked(model, recording({k: 100.0 if k == far else 40.0 for k in (1, 3, 5)}))
+    assert answer.named[0] == f"S{far}"
+    assert set(answer.named) == {"S1", "S3", "S5"}
 
 
 def test_the_default_rate_is_what_the_history_carries() -> None:
-    assert usual_rate(1000, 60.0) == 3000
-    assert usual_rate(100_000, 60.0) == 30 * 1440
-    assert usual_rate(100_000, None) == 300_000
-
-
-def test_windows_of_another_order_are_refused(model: Model) -> None:
-    windows: Windows = model.prepare(frame_of(quiet(6, 50, 1)))
-    with pytest.raises(ValueError, match="in its order"):
-        investigate_incident(model, windows.of(model.names[::-1]))
+    timed, _ = model_of()
+    counted = replace(timed, reading=timed.reading | {"counted": True, "row_interval": 1.0})
+    assert replace(timed, n_windows=1000).usual_rate == 3000
+    assert replace(timed, n_windows=100_000, last=timed.first + 100_000 * MINUTE).usual_rate == 30 * 1440
+    assert replace(counted, n_windows=100_000, last=timed.first + 100_000 * MINUTE).usual_rate == 300_000

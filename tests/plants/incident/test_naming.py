@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.base.arrays import Array
-from eccaht.plants.incident.naming import SHARE, Naming, name_sensors
+from eccaht.plants.incident.naming import Naming, name_sensors
 from eccaht.plants.model.local import Local, evidence_of
+from eccaht.plants.tuning import TUNING
 from tests.plants.incident.plants import plant, spreads
 
 SENSORS = 12
@@ -106,7 +107,9 @@ def test_sound_sensors_are_seldom_beyond_what_is_needed() -> None:
             naming = name_sensors(normal.local, normal.local.before(values[:start]), values[start : start + 30])
             assert len(naming.named) >= 1
             rare.append(bool(naming.rarity[naming.order[0]] > naming.needed))
-    assert np.mean(rare) <= 3 * SHARE  # measured: 2.2; a third of the history at a time shows few long stretches
+    assert (
+        np.mean(rare) <= 3 * TUNING.named_by_chance
+    )  # measured: 2.2; a third of the history at a time shows few long stretches
 
 
 def test_beliefs_are_probabilities_and_the_named_have_the_largest() -> None:

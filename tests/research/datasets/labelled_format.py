@@ -54,9 +54,9 @@ def as_metrics(rows: Array) -> Arrays:
     return Arrays(np.asfortranarray(rows), names=names, label="the training rows")
 
 
-def calibrate_rows(rows: Array, *, estimator: str = "ledoit-wolf") -> Model:
+def calibrate_rows(rows: Array) -> Model:
     """The model of rows, every row one window; metrics that do not vary are dropped."""
-    return calibrate(as_metrics(rows), window="1row", estimator=estimator)
+    return calibrate(as_metrics(rows), window="1row")
 
 
 def scaled_rows(model: Model, rows: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The layout of labelled collections is read or refused, and its rows are scaled like any history."""
+"""The layout of labelled collections is read or refused."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import pytest
 from eccaht.research.datasets.labelled import Segment, read_entity, read_rows
 from tests.research.datasets.labelled_format import (
     TRAINING_ROWS,
-    calibrate_rows,
     find_entities,
-    scaled_rows,
     small_rows,
     write_collection,
 )
@@ -73,25 +71,3 @@ def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
         find_entities(tmp_path)
     with pytest.raises(ValueError, match="not a directory"):
         find_entities(tmp_path / "absent")
-
-
-def test_scaling_and_covariance_are_those_of_the_definition() -> None:
-    rows = small_rows(500, seed=1)
-    model = calibrate_rows(rows, estimator="empirical")
-    # metric 3 is constant; the interquartile range of metric 7 is 0, so it is scaled by its standard deviation
-    assert model.names == tuple(f"metric {k}" for k in (0, 1, 2, 4, 5, 6, 7))
-    assert [column.reason for column in model.columns].count("constant") == 1
-    assert [column.scaled_by for column in model.columns] == [*["iqr"] * 3, "", *["iqr"] * 3, "std"]
-    scaled = scaled_rows(model, rows)
-    np.testing.assert_allclose(np.median(scaled, axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(np.subtract(*np.quantile(scaled[:, :6], [0.75, 0.25], axis=0)), 1.0)
-    assert scaled[:, 6].std() == pytest.approx(1.0)
-    np.testing.assert_allclose(model.covariance.dense(), np.cov(scaled.T) + 1e-6 * np.eye(7), atol=1e-12)
-    np.testing.assert_allclose(model.mean, scaled.mean(axis=0), atol=1e-12)
-
-
-def test_a_single_metric_is_nothing_to_search_among() -> None:
-    rows = np.zeros((50, 3))
-    rows[:, 1] = np.arange(50) ** 2
-    with pytest.raises(ValueError, match="at least 2 sensors, but only 'metric 1' is left"):
-        calibrate_rows(rows)

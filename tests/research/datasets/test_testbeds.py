@@ -27,28 +27,28 @@ def test_all_layouts_are_found_side_by_side_and_others_are_noted(tmp_path: Path)
     (tmp_path / "papers").mkdir()
     (tmp_path / ".git").mkdir()
     found = find_collections(tmp_path)
-    assert [entity.label for entity in found.entities] == ["asd/a"]
-    labels = [testbed.label for testbed in found.testbeds]
+    assert found.entities[0].label == "asd/a"
+    labels = [testbed.label for testbed in found.entities[1:]]
     assert labels == ["chemistry/faults", "pump/valve1/0", "pump/valve1/1", "water/attacks-1-to-2"]
     assert found.notes == ["papers is skipped: its layout is none of the known ones"]
-    assert all(path.is_file() for testbed in found.testbeds for path in testbed.files)
+    assert all(path.is_file() for testbed in found.entities for path in testbed.files)
 
 
 def test_held_back_recordings_are_found_by_the_same_rules(tmp_path: Path) -> None:
-    (attacks,) = find_collections(write_batadal(tmp_path / "b", "attacks-8-to-14.csv.gz")).testbeds
+    (attacks,) = find_collections(write_batadal(tmp_path / "b", "attacks-8-to-14.csv.gz")).entities
     assert attacks.label == "b/attacks-8-to-14"
-    (faults,) = find_collections(write_tep(tmp_path / "t", ("fault-21", "fault-9"))).testbeds
+    (faults,) = find_collections(write_tep(tmp_path / "t", ("fault-21", "fault-9"))).entities
     assert [path.name[:8] for path in faults.recordings] == ["normal-t", "fault-9.", "fault-21"]
-    pumps = find_collections(write_skab(tmp_path / "s", ("valve2/10", "valve2/2", "other/x"))).testbeds
+    pumps = find_collections(write_skab(tmp_path / "s", ("valve2/10", "valve2/2", "other/x"))).entities
     assert [pump.label for pump in pumps] == ["s/other/x", "s/valve2/2", "s/valve2/10"]
-    assert [pump.label for pump in find_collections(tmp_path / "s" / "other").testbeds] == ["other/x"]
+    assert [pump.label for pump in find_collections(tmp_path / "s" / "other").entities] == ["other/x"]
 
 
 def test_folders_of_one_kind_are_pooled_unless_other_collections_lie_beside_them(tmp_path: Path) -> None:
     write_skab(tmp_path / "all", ("valve1/0", "valve2/0"))
-    assert {pump.collection for pump in find_collections(tmp_path / "all").testbeds} == {"all"}
+    assert {pump.collection for pump in find_collections(tmp_path / "all").entities} == {"all"}
     write_tep(tmp_path / "all" / "tep")
-    assert {each.collection for each in find_collections(tmp_path / "all").testbeds} == {"valve1", "valve2", "tep"}
+    assert {each.collection for each in find_collections(tmp_path / "all").entities} == {"valve1", "valve2", "tep"}
 
 
 def test_a_directory_without_any_is_refused(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_directory_without_any_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_unpacked_is_no_recording(tmp_path: Path) -> None:
     write_skab(tmp_path / "s")
     (tmp_path / "s" / "valve1" / "7.csv.gz").write_bytes(b"no gzip")
-    assert len(find_collections(tmp_path / "s").testbeds) == 2
+    assert len(find_collections(tmp_path / "s").entities) == 2
 
 
 def test_sheets_are_read_with_their_times_or_refused(tmp_path: Path) -> None:

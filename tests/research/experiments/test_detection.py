@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from eccaht.research.datasets.labelled import CaseReadings, Testbed, find_collections
+from eccaht.research.datasets.labelled import CaseReadings, Entity, find_collections
 from eccaht.research.experiments import detection
 from eccaht.research.experiments.detection import (
     DELIVERED,
@@ -28,12 +27,10 @@ from eccaht.research.experiments.detection_outcomes import (
     measures,
     nab_points,
     nab_score,
-    outcomes_table,
     summarise_detection,
 )
 from eccaht.research.experiments.incidents_cases import OURS
 from eccaht.research.experiments.rivals import Flags
-from eccaht.research.experiments.tables import restored
 from tests.research.datasets.labelled_format import find_entities, write_collection
 from tests.research.datasets.testbed_format import SENSORS, plant_rows, write_batadal, write_skab, write_tep
 
@@ -43,7 +40,7 @@ SHARED = Path(__file__).parents[4] / "shared" / "data"
 def outcomes(directory: Path, alarms: str) -> list[Outcome]:
     """Of all recordings below a directory, by a method that knows the truth or has no alarm."""
     found = []
-    for testbed in find_collections(directory).testbeds:
+    for testbed in find_collections(directory).entities:
         task = load_task(testbed)
         for recording in task.recordings:
             on = inside(recording) if alarms == "perfect" else np.zeros(len(recording.readings.rows), dtype=bool)
@@ -62,7 +59,7 @@ def inside(recording: Labelled) -> Flags:
 
 
 def test_batadal_is_read_with_ends_included_and_a_history_as_coarse_as_the_recording(tmp_path: Path) -> None:
-    (testbed,) = find_collections(write_batadal(tmp_path)).testbeds
+    (testbed,) = find_collections(write_batadal(tmp_path)).entities
     task = load_task(testbed)
     (recording,) = task.recordings
     assert recording.incidents == ((50, 70), (120, 130))
@@ -74,7 +71,7 @@ def test_batadal_is_read_with_ends_included_and_a_history_as_coarse_as_the_recor
 
 
 def test_skab_is_learnt_from_400_rows_and_scored_on_the_rest(tmp_path: Path) -> None:
-    testbed = find_collections(write_skab(tmp_path)).testbeds[0]
+    testbed = find_collections(write_skab(tmp_path)).entities[0]
     task = load_task(testbed)
     (recording,) = task.recordings
     assert task.history.rows.shape == (400, 4)
@@ -84,7 +81,7 @@ def test_skab_is_learnt_from_400_rows_and_scored_on_the_rest(tmp_path: Path) -> 
 
 
 def test_faults_of_tep_begin_with_row_161(tmp_path: Path) -> None:
-    (testbed,) = find_collections(write_tep(tmp_path)).testbeds
+    (testbed,) = find_collections(write_tep(tmp_path)).entities
     task = load_task(testbed)
     assert [each.incidents for each in task.recordings] == [(), ((160, 300),), ((160, 300),)]
     assert (task.rate, task.rows_a_day) == (1 / 1500, 480.0)
@@ -117,7 +114,7 @@ def judged(kind: str, incidents: list[tuple[int, int]], spans: list[tuple[int, i
         on[start:stop] = True
     readings = CaseReadings(np.zeros((rows, 1)), ("a",))
     task = Task(kind, readings, 0.01, 50.0, ())  # type: ignore[arg-type]
-    testbed = Testbed("c", "e", task.kind, Path("h"), ())
+    testbed = Entity("c", "e", task.kind, Path("h"), ())
     return outcome_of(testbed, task, Labelled("r", readings, tuple(incidents)), "m", Alarms.where(on))
 
 
@@ -187,23 +184,12 @@ def test_nab_by_hand() -> None:
 # -- methods -------------------------------------------------------------------------------------------
 
 
-def test_records_survive_as_rows() -> None:
-    outcome = judged("servers", [(40, 50), (150, 160)], [(45, 60)])
-    assert restored(Outcome, json.loads(json.dumps(asdict(outcome)))) == outcome
-    more = replace(outcome, dated=(3.0, -40.0), named=(0.5, 1.0), places=(2, 1))
-    assert restored(Outcome, json.loads(json.dumps(asdict(more)))) == more
-    assert outcomes_table([more])["named"].tolist() == ["0.5;1"]
-    table = outcomes_table([outcome, judged("servers", [], [])])
-    assert table["delays"].tolist() == ["5;", ""]
-    assert table["begun"].tolist() == ["1;0", ""]
-
-
 @pytest.mark.slow
 def test_all_find_what_breaks_a_correlation(tmp_path: Path) -> None:
     write_batadal(tmp_path / "batadal")
     write_skab(tmp_path / "skab")
     write_tep(tmp_path / "tep")
-    found = summarise_detection([each for bed in find_collections(tmp_path).testbeds for each in watch(bed, 0)])
+    found = summarise_detection([each for bed in find_collections(tmp_path).entities for each in watch(bed, 0)])
     assert list(found) == ["batadal", "skab", "tep"]
     assert [len(methods) - len(DETECTORS) for methods in found.values()] == [1, 0, 0]
     for name in ("eccaht", "T2", "MEWMA", "PCA-Q", "ridge"):
@@ -234,7 +220,7 @@ def test_alarms_of_windows_are_alarms_of_their_rows() -> None:
 
 
 def test_a_method_that_answers_for_other_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (testbed,) = find_collections(write_tep(tmp_path)).testbeds
+    (testbed,) = find_collections(write_tep(tmp_path)).entities
     short = {"short": lambda *_: lambda _: Alarms.where(np.zeros(3, dtype=bool))}
     monkeypatch.setattr(detection, "DETECTORS", short)
     with pytest.raises(ValueError, match="short must say of each row"):
@@ -252,6 +238,6 @@ def test_t2_on_public_recordings_is_what_a_separate_program_measured(
     if not (SHARED / collection).is_dir():
         pytest.skip(f"{collection} is not among the public recordings")
     found: dict[str, Measures] = summarise_detection(
-        [each for bed in find_collections(SHARED / collection).testbeds for each in watch(bed, 0)]
+        [each for bed in find_collections(SHARED / collection).entities for each in watch(bed, 0)]
     )[collection]
     assert found["T2"][measure] == pytest.approx(value, abs=2e-3)

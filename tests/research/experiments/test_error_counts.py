@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from scipy import stats
 
-from eccaht import Problem, Simulator, UnknownShift, families, identify, make_policy
+from eccaht import Problem, Simulator, UnknownShift, families, make_policy, search
 from eccaht.research.experiments.error_counts import (
     QUANTILES,
     CountedSearch,
@@ -23,7 +22,6 @@ from eccaht.research.experiments.error_counts import (
     right_for_good,
     summarise,
 )
-from eccaht.research.experiments.figures import draw_error_counts
 
 SMALL = Problem(families.toeplitz(7, 0.6), shift=1.0, n_anomalies=2, budget=3.0)
 OPEN = Problem(families.toeplitz(6, 0.6), shift=UnknownShift(4.0, "positive"), n_anomalies=(0, 2), budget=3.0)
@@ -44,11 +42,11 @@ LARGE = Problem(families.toeplitz(60, 0.8), shift=2.0, n_anomalies=4, budget=5.0
 def test_each_alpha_stops_where_a_search_of_its_own_does(problem: Problem, name: str, stopping: str, runs: int) -> None:
     horizon, alphas = 40, (0.3, 0.05, 0.01)
     records = count_errors(problem, policy=name, stopping=stopping, alphas=alphas, runs=runs, horizon=horizon, seed=5)
-    for run, search in enumerate(records.searches):
-        for alpha, stop in zip(alphas, search.stops, strict=True):
+    for run, counted in enumerate(records.searches):
+        for alpha, stop in zip(alphas, counted.stops, strict=True):
             world = Simulator(problem, seed=(5, run), names=[name])
             policy = make_policy(name, problem, seed=(5, run), stopping=stopping, alpha=alpha)
-            result = identify(policy, world.measure, horizon)
+            result = search(policy, world.measure, horizon)
             assert (stop is None) == (result.reason == "max_measurements")
             if stop is not None:
                 assert stop.n_measurements == result.n_measurements
@@ -100,16 +98,16 @@ def test_what_cannot_be_true_is_refused(truth: Truth, message: str) -> None:
 
 def test_right_for_good_is_the_last_change_to_the_true_set() -> None:
     records = count_errors(SMALL, runs=8, alphas=[0.01], seed=2)
-    for run, search in enumerate(records.searches):
+    for run, counted in enumerate(records.searches):
         world = Simulator(SMALL, seed=(2, run), names=["joint"])
         policy = make_policy("joint", SMALL, seed=(2, run), stopping=None)
         good = None
-        for count in range(1, search.n_measurements + 1):
+        for count in range(1, counted.n_measurements + 1):
             c = policy.ask()
             policy.tell(c, world.measure(c))
             right = policy.decision.tolist() == world.anomalies.tolist()
             good = (good or count) if right else None
-        assert search.right_for_good == good
+        assert counted.right_for_good == good
 
 
 def test_the_error_bound_of_the_exact_posterior_holds() -> None:
@@ -187,27 +185,6 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
         count_errors(OPEN, stopping="gap")
     with pytest.raises(ValueError, match="runs"):
         count_errors(SMALL, runs=0)
-
-
-def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for axes in figure.axes for text in axes.texts]
-
-
-def test_the_picture_marks_every_error() -> None:
-    figure = draw_error_counts(fabricated(right=15, wrong=5, never=4))
-    left, _ = figure.axes
-    (marks,) = [line for line in left.lines if line.get_marker() == "x"]
-    assert np.asarray(marks.get_xdata()).tolist() == [1, 2, 3, 4, 5]
-    (stops,) = [line for line in left.lines if "alpha 0.05, 4 not stopped" in str(line.get_label())]
-    assert np.asarray(stops.get_ydata())[-1] == pytest.approx(20 / 24)
-    assert "5/20" in texts(figure)
-
-
-@pytest.mark.parametrize(("right", "never"), [(5, 0), (0, 5), (1, 0)])
-def test_a_picture_without_errors_can_be_drawn(right: int, never: int) -> None:
-    figure = draw_error_counts(fabricated(right=right, wrong=0, never=never))
-    figure.canvas.draw()
-    assert (f"0/{right}" in texts(figure)) == (right > 0)
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,14 +11,12 @@ import pytest
 from matplotlib.axes import Axes
 
 from eccaht.plants.incident.drill import drill_history
-from eccaht.research.datasets.labelled import CaseReadings, Entity, Testbed
-from eccaht.research.experiments import incidents, incidents_cases
-from eccaht.research.experiments.detection import DETECTORS, watch
+from eccaht.research.datasets.labelled import CaseReadings, Entity
+from eccaht.research.experiments import incidents_cases
 from eccaht.research.experiments.figures import draw_precision
-from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings, Finished, jobs_of, run
+from eccaht.research.experiments.incidents import CollectionSettings, jobs_of, run
 from eccaht.research.experiments.incidents_cases import (
     METHODS,
-    CaseWorld,
     Judgement,
     LabelledCase,
     Tier,
@@ -33,10 +30,8 @@ from eccaht.research.experiments.incidents_summary import (
     summarise,
     summary_table,
     trial_of,
-    trials_table,
 )
 from eccaht.research.experiments.rivals import BEFORE, z_max
-from eccaht.research.experiments.tables import restored
 from tests.research.datasets.labelled_format import find_entities, write_collection
 from tests.research.experiments.incident_methods import z_scores
 
@@ -72,13 +67,6 @@ def test_scores_are_those_of_the_definition() -> None:
     assert judged((), (0, 1, 2, 3, 4, 5), set(), "quiet").right
 
 
-def test_records_survive_as_rows() -> None:
-    for trial in (judged((0, 1), (1, 0, 2, 3, 4, 5), {1}), judged((), (0, 1, 2, 3, 4, 5), set(), "quiet")):
-        assert restored(ReplayTrial, json.loads(json.dumps(asdict(trial)))) == trial
-    table = trials_table([trial, replace(trial, named=("a",))])
-    assert table["right"].tolist() == [True, False]
-
-
 def test_rivals_alarm_in_one_of_twenty_stretches_of_their_history() -> None:
     rows = np.random.default_rng(0).standard_normal((20 * 60 + BEFORE, 3))
     score = z_max(rows)
@@ -102,10 +90,12 @@ def test_records_depend_neither_on_the_order_nor_on_other_methods(entities: list
 
 def test_moved_metrics_are_found_and_replays_are_not(entities: list[Entity]) -> None:
     summary = summarise(run(entities, replace(QUICK, runs=40)).trials)["small"]
-    assert summary.labelled["z-mean"]["precision_at_n"].mean == 1.0
-    assert summary.injected["z-mean"]["1"].mean > 0.9
-    assert summary.replayed["z-mean"]["both"].mean < 0.6  # chance is 2/7
-    assert summary.cases["replayed"] == {"1": 40, "3": 40, "both": 80}
+    entry = as_entry(summary)
+    assert entry["labelled"]["z-mean"]["precision_at_n"] == 1.0
+    assert entry["injected"]["z-mean"]["1"] > 0.9
+    replayed = summary.by_method("replayed", "precision_at_n", "both")["z-mean"]
+    assert replayed.mean < 0.6  # chance is 2/7
+    assert (summary.incidents["replayed"], replayed.incidents) == (80, 80)
 
 
 def test_an_error_names_its_entity(tmp_path: Path) -> None:
@@ -115,56 +105,14 @@ def test_an_error_names_its_entity(tmp_path: Path) -> None:
 
 
 def test_parts_are_those_that_the_labels_allow(entities: list[Entity]) -> None:
-    testbed = Testbed("tep", "faults", "tep", Path("normal.csv"), ())
-    assert [job.name for job in jobs_of([entities[0], CaseWorld(), testbed])] == [
+    testbed = Entity("tep", "faults", "tep", Path("normal.csv"), ())
+    assert [job.name for job in jobs_of([entities[0], testbed])] == [
         "small/a labelled",
         "small/a last-third",
         "small/a detection",
-        "water/net3 last-third",
         "tep/faults detection",
     ]
     assert [job.part for job in jobs_of([replace(entities[0], segments=())])] == ["last-third", "detection"]
-
-
-def test_an_interrupted_run_goes_on(entities: list[Entity], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished = Finished(tmp_path / "unfinished", QUICK)
-    whole, asked = run(entities, QUICK), []
-    work = incidents.judge
-
-    def judge(job: incidents.CollectionJob, *arguments: object) -> CollectionPiece:
-        asked.append(job.name)
-        if len(asked) == 5:
-            raise ValueError("interrupted")
-        return work(job, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(incidents, "judge", judge)
-    with pytest.raises(ValueError, match="interrupted"):
-        run(entities, QUICK, finished=finished)
-    assert run(entities, QUICK, finished=finished) == whole
-    assert len(asked) == len(set(asked)) + 1 == 7
-    assert len(whole.outcomes) == 2 * len(DETECTORS)
-    finished.clear()
-    assert not (tmp_path / "unfinished").exists()
-
-
-def test_what_was_made_otherwise_is_not_taken_over(
-    entities: list[Entity], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job, piece = (
-        jobs_of(entities)[0],
-        CollectionPiece([judged((0,), (1, 0, 2, 3, 4, 5), {1})], ["why"], watch(entities[0], 0)),
-    )
-    finished = Finished(tmp_path, QUICK)
-    assert finished.get(job) is None
-    finished.put(job, piece)
-    assert finished.get(job) == piece
-    assert finished.get(jobs_of(entities)[1]) is None
-    assert Finished(tmp_path, replace(QUICK, runs=5)).get(job) is None
-    monkeypatch.setattr(incidents, "program_digest", lambda: "another")
-    assert Finished(tmp_path, QUICK).get(job) is None
-    (file,) = tmp_path.glob("*.json")
-    file.write_text("{")
-    assert finished.get(job) is None
 
 
 # -- summaries -----------------------------------------------------------------------------------------
@@ -174,7 +122,7 @@ def fabricated() -> list[ReplayTrial]:
     order = (0, 1, 2, 3, 4, 5)
     trials = [judged((0, 3), order, {0}), judged((0, 1), order, {0, 1})]
     trials += [judged((0,), order, {0}, "replayed"), judged((1, 2, 3), order, {1}, "replayed")]
-    trials += [replace(judged((0,), order, {1}, "injected"), sure=False)]
+    trials += [replace(judged((0,), order, {1}, "injected"), confident=False)]
     trials += [judged((), order, named, "quiet") for named in (set(), {2}, set())]
     return [replace(trial, method="eccaht") for trial in trials]
 
@@ -188,7 +136,7 @@ def test_the_summary_counts() -> None:
     assert entry["replayed"] == {"eccaht": {"1": 1.0, "3": pytest.approx(2 / 3)}}
     assert entry["injected"] == {"eccaht": {"1": 1.0}}
     assert entry["quiet"] == {"alarms": 1, "stretches": 3, "promise": 0.05}
-    assert entry["sure_and_wrong"] == {"wrong": 1, "sure": 2}  # the injected one is wrong, but not sure
+    assert entry["sure_and_wrong"] == {"wrong": 1, "sure": 2}  # the injected one is wrong, but not confident
     assert entry["right_sets"]["replayed"]["eccaht"] == {"1": 1.0, "3": 0.0, "both": 0.5}
     assert entry["intervals"]["replayed"]["eccaht"]["1"] is None  # of a single incident
     low, high = entry["intervals"]["labelled"]["eccaht"]["precision_at_n"]
@@ -205,7 +153,7 @@ def test_a_sure_answer_that_names_nothing_is_wrong_where_something_was_changed()
 
 def test_the_figure_has_a_row_for_each_method_and_collection() -> None:
     trials = fabricated()
-    trials += [replace(trial, method="z-mean", sure=None) for trial in trials]
+    trials += [replace(trial, method="z-mean", confident=None) for trial in trials]
     trials += [replace(trial, collection="d") for trial in trials if trial.tier != "labelled"]
     left, right = draw_precision(summarise(trials)).axes
     names = ["c", "eccaht", "z-mean", "d", "eccaht", "z-mean"]
@@ -246,7 +194,7 @@ def test_our_method_takes_part(entities: list[Entity], monkeypatch: pytest.Monke
     trials = run(entities[:1], CollectionSettings(runs=2, methods=names)).trials
     ours, rival = ([trial for trial in trials if trial.method == name] for name in names)
     assert [trial.hits for trial in ours] == [trial.hits for trial in rival]
-    assert {trial.sure for trial in rival} == {None}
+    assert {trial.confident for trial in rival} == {None}
 
 
 @pytest.mark.slow

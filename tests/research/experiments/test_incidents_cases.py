@@ -5,24 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eccaht.plants.model.calibration import calibrate
 from eccaht.research.datasets.labelled import CaseReadings, Segment
-from eccaht.research.datasets.water import WaterRecording
-from eccaht.research.experiments import incidents_cases
 from eccaht.research.experiments.incidents_cases import (
     CHANGED,
     FIRST,
     LONGEST,
     MOST_QUIET,
     QUIET,
-    CaseWorld,
     Subject,
     Tier,
     alive,
     changed_cases,
     check_length,
     labelled_cases,
-    load,
     quiet_cases,
 )
 from tests.research.datasets.labelled_format import small_rows
@@ -124,27 +119,6 @@ def test_a_history_that_is_too_short_is_refused() -> None:
     shortest = subject(483)
     check_length(shortest)
     assert len(list(changed_cases(shortest, "injected", 3, 0, "x"))) == 3
-
-
-def test_the_water_network_is_a_history_with_times_and_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = small_rows(500, seed=0)
-    times = np.datetime64("2024-01-01", "us") + np.arange(500) * np.timedelta64(1, "m")
-    asked = {}
-
-    def simulate(**options: float) -> WaterRecording:
-        asked.update(options)
-        return WaterRecording(times, rows, tuple("abcdefgh"))
-
-    monkeypatch.setattr(incidents_cases, "simulate", simulate)
-    world = load(CaseWorld(days=3.0, seed=7))
-    assert asked == {"days": 3.0, "seed": 7}
-    assert world.test is None
-    assert labelled_cases(world) == ([], [])
-    (case,) = changed_cases(world, "injected", 1, 0, "water/net3")
-    assert case.readings.times is not None
-    assert case.readings.times[-1] == times[world.held + len(case.readings.rows) - 1]
-    windows = calibrate(world.train.source(), window=world.train.window).prepare(case.readings.source())
-    assert len(windows.starts) == len(case.readings.rows)  # rows and windows are counted alike
 
 
 def test_readings_keep_their_times() -> None:

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from eccaht import Problem, Simulator, families, make_policy, policy_names, register_policy
+from eccaht import Problem, Simulator, families, from_ask_tell, make_policy, register_policy
 from eccaht.research.experiments import shipping
-from eccaht.research.experiments.abreast import run_abreast
 from eccaht.research.experiments.comparison import compare
 from eccaht.research.experiments.error_counts import count_errors
 from eccaht.streams.policies import Entry
@@ -46,14 +45,13 @@ def test_no_number_depends_on_the_number_of_processes(tmp_path: Path) -> None:
     lab = import_module("lab")
     share = 0.9
     mine = Entry("more exploration", "this test", lambda problem: lab.compose(problem, share=share))
-    policies: list[Any] = ["ecc-aht", "exploring", "draws", ("turn", Entry("", "", in_turn)), ("mine", mine)]
-    policies += [("drawn", lab.Draws)]
+    register_policy("turn", Entry("", "", in_turn))
+    register_policy("mine", mine)
+    policies = ["ecc-aht", "exploring", "draws", "turn", "mine"]
     one, two = (compare(problem(), policies, runs=RUNS, horizon=HORIZON, seed=SEED, jobs=jobs) for jobs in (1, 2))
-    assert list(one.hits) == ["ecc-aht", "exploring", "draws", "turn", "mine", "drawn"]
+    assert list(one.hits) == policies
     for name, hits in one.hits.items():
         assert_array_equal(two.hits[name], hits)
-    assert "mine" not in policy_names()
-    register_policy("mine", mine)
     for run in range(RUNS):
         world = Simulator(problem(), seed=(SEED, run), names=["mine"])
         policy = make_policy("mine", problem(), seed=(SEED, run), stopping=None)
@@ -88,8 +86,7 @@ class Short(Constraint):
     assert_array_equal(one.hits["ecc-aht"], two.hits["ecc-aht"])
 
 
-def test_built_in_policies_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipping, "_packed", lambda *_: pytest.fail("there is nothing to send"))
+def test_a_worker_has_the_policies_of_the_process_that_sent_them() -> None:
     home, own = pickle.loads(shipping.packed_policies())
     assert own == {}
     register_policy("mine", Entry("", "", in_turn))
@@ -100,7 +97,7 @@ def test_built_in_policies_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None
     assert [*own_entries()] == []
 
 
-def test_a_policy_that_cannot_be_sent_is_refused_where_it_is_needed() -> None:
+def test_a_policy_that_cannot_be_sent_or_loaded_is_refused() -> None:
     lock = threading.Lock()
 
     def compose(problem: Problem) -> Parts:
@@ -108,15 +105,10 @@ def test_a_policy_that_cannot_be_sent_is_refused_where_it_is_needed() -> None:
             return in_turn(problem)
 
     register_policy("locked", Entry("", "", compose))
-    _, own = pickle.loads(shipping.packed_policies())
-    sent = shipping._unpacked("locked", own["locked"])
-    with pytest.raises(
-        ValueError, match=r"policy 'locked' cannot be sent to other processes \(TypeError: .*use one job"
-    ):
-        sent.compose(problem())
-    lost = shipping._unpacked("lost", b"cno_such_module\nf\n.")
-    with pytest.raises(ValueError, match=r"policy 'lost' cannot be loaded by a worker .*no_such_module"):
-        lost.compose(problem())
+    with pytest.raises(ValueError, match="use one job"):
+        shipping.packed_policies()
+    with pytest.raises(ValueError, match="no_such_module"):
+        shipping.learn(b"cno_such_module\nf\n.")
 
 
 def test_functions_of_files_are_sent_themselves_and_installed_ones_by_name(tmp_path: Path) -> None:
@@ -127,42 +119,26 @@ def test_functions_of_files_are_sent_themselves_and_installed_ones_by_name(tmp_p
     for installed in ("numpy", "json", "eccaht", "eccaht.streams", "pytest", "sys"):
         import_module(installed)
         assert not shipping._is_users(installed, sys.modules[installed]), installed
-    packed = shipping.packed_policies()
-    _, own = pickle.loads(packed)
-    code = f"import pickle, sys; entry = pickle.loads({own['exploring']!r}); assert 'lab' not in sys.modules\n"
+    packed = shipping.packed(own_entries()["exploring"])
+    code = f"import pickle, sys; entry = pickle.loads({packed!r}); assert 'lab' not in sys.modules\n"
     code += "from eccaht import Problem, families\nproblem = Problem(families.identity(4), shift=1., n_anomalies=1, "
     code += "budget=1.)\nprint(type(entry.compose(problem).chooser).__name__)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert shown.stdout == "Pair\n"
 
 
-def test_one_policy_of_the_users_own_at_a_time_is_verified() -> None:
-    """Searches abreast are for those that are known to keep the budget."""
-    register_policy("turn", Entry("", "", in_turn))
-    seeds = [(SEED, run) for run in range(4)]
-    found = run_abreast(problem(), "turn", HORIZON, seeds, {})
-    assert_array_equal(found, compare(problem(), ["turn"], runs=4, horizon=HORIZON, seed=SEED).hits["turn"])
-
-
 @pytest.mark.parametrize(
-    ("policies", "words"),
+    ("build", "words"),
     [
-        ("ecc-aht", r"policies must be a list, as \['ecc-aht'\]"),
-        ([3], r"a policy is a name, or \(name, Entry\) or \(name, build\), not 3"),
-        ([("mine", 3)], "a policy is a name"),
-        ([("mine", in_turn), ("mine", in_turn)], "policy 'mine' is named twice"),
-        (["mine"], "unknown policy 'mine'"),
-        ([("joint", in_turn)], "there is a policy 'joint' already: choose another name"),
-        ([("a,b", in_turn)], "'a,b' cannot be the name of a policy"),
-        ([("mine", lambda *_: 3)], r"int has no ask\(\)"),
-        ([("mine", lambda *_: vars(problem)["a"])], "policy 'mine' cannot be built: KeyError: 'a'"),
-        ([("mine", lambda: 3)], "policy 'mine' cannot be built: TypeError"),
+        (lambda *_: 3, r"int has no ask\(\)"),
+        (lambda *_: vars(problem)["a"], "policy 'mine' cannot be built: KeyError: 'a'"),
+        (lambda: 3, "policy 'mine' cannot be built: TypeError"),
     ],
 )
-def test_bad_input_is_one_line(policies: Any, words: str) -> None:
+def test_a_policy_that_cannot_be_built_is_refused_before_the_work(build: Any, words: str) -> None:
+    register_policy("mine", from_ask_tell(build))
     with pytest.raises(ValueError, match=words):
-        compare(problem(), policies, runs=1, horizon=2)
-    assert own_entries() == {}
+        compare(problem(), ["mine"], runs=1, horizon=2)
 
 
 def test_whatever_a_policy_raises_says_where_it_was() -> None:
@@ -180,8 +156,9 @@ def test_whatever_a_policy_raises_says_where_it_was() -> None:
             if self.t > 2:
                 raise KeyError("gone")
 
+    register_policy("mine", from_ask_tell(Broken))
     with pytest.raises(ValueError, match="mine, run 0, after 2 measurements: KeyError: 'gone'"):
-        compare(problem(), [("mine", Broken)], runs=1, horizon=5)
+        compare(problem(), ["mine"], runs=1, horizon=5)
 
 
 @pytest.mark.slow
@@ -194,11 +171,12 @@ if __name__ == "__main__":
     from eccaht.research.experiments.comparison import compare
 
     problem = Problem(families.identity(8), shift=3.0, n_anomalies=1, budget=1.0)
-    names = ["exploring", "draws", ("again", Draws), ("local", lambda problem, seed: Draws(problem, seed + 1))]
+    register_policy("local", from_ask_tell(lambda problem, seed: Draws(problem, seed + 1)))
+    names = ["exploring", "draws", "local"]
     one, two = (compare(problem, names, runs=4, horizon=20, jobs=jobs) for jobs in (1, 2))
     print([(one.hits[name] == two.hits[name]).all().item() for name in one.hits])
 """
     (tmp_path / "script.py").write_text(code)
     for command in (["script.py"], ["-c", code]):
         done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert done.stdout == "[True, True, True, True]\n"
+        assert done.stdout == "[True, True, True]\n"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from eccaht.base.files import replacing
 from eccaht.base.presentation.style import figure_style, save_figure
 from eccaht.research.experiments.tables import save_table
 
@@ -38,34 +34,6 @@ def test_the_same_figure_gives_the_same_bytes_and_no_date(tmp_path: Path, monkey
     second = [file.read_bytes() for file in save_figure(small_figure(), tmp_path / "second")]
     assert first == second
     assert b"CreationDate" not in first[0]
-
-
-def test_a_failed_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = [file.read_bytes() for file in save_figure(small_figure(), tmp_path / "figure")]
-
-    def fail(self: Figure, file: Any, **_: Any) -> None:  # noqa: ARG001
-        file.write(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Figure, "savefig", fail)
-    with pytest.raises(KeyboardInterrupt):
-        save_figure(small_figure(), tmp_path / "figure")
-    assert [file.read_bytes() for file in sorted(tmp_path.iterdir())] == old
-
-
-def test_the_style_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(matplotlib.rcParams, "font.size", 31.0)
-    with figure_style():
-        assert matplotlib.rcParams["font.size"] < 12
-        assert not matplotlib.rcParams["axes.spines.top"]
-    assert matplotlib.rcParams["font.size"] == 31.0
-
-
-def test_a_file_gets_the_permissions_that_the_user_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "usual").touch()
-    with replacing(tmp_path / "new") as file:
-        file.write(b"x")
-    assert os.stat(tmp_path / "new").st_mode == os.stat(tmp_path / "usual").st_mode
 
 
 def test_a_table_reads_back_exactly(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from eccaht.base.presentation.style import save_figure
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import Delay, delay, estimate, first_reached, reached_for_good
 from eccaht.research.experiments.comparison import compare
-from eccaht.research.experiments.looks import looks, policy_style, shown_name
+from eccaht.research.experiments.looks import looks, shown_name
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.experiment import Experiment, Setting
 from eccaht.research.paper.figures import draw
@@ -105,16 +105,6 @@ def test_the_legend_counts_runs_that_never_stay() -> None:
         assert said[shown_name(name)] == (f"(a) {never[0]}/6, (b) {never[1]}/6 never" if any(never) else "all arrive")
 
 
-def test_where_every_run_arrives_the_legend_says_so_once() -> None:
-    experiment = replace(EXPERIMENTS["fig5a"], horizon=10)
-    results = Results(experiment, SEED, {(0, name): np.full((2, 10), 3, dtype=np.int32) for name in POLICIES})
-    (legend,) = draw(results).legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        *map(shown_name, POLICIES),
-        "every run reaches\nF1 ≥ 0.95 for good",
-    ]
-
-
 # -- sweeps --------------------------------------------------------------------------------------------
 
 ALL, SOME, NONE = [[0, 2, 2], [2, 2, 2]], [[0, 1, 2], [1, 1, 1]], [[0, 0, 1], [1, 1, 1]]
@@ -146,19 +136,6 @@ def test_hollow_markers_stand_exactly_where_runs_were_cut_off() -> None:
         (horizon,) = lines(ax, "horizon")
         assert {*np.asarray(horizon.get_ydata()).tolist()} == {3}
         assert len(bars(ax)[0].get_segments()) == 3  # where all are cut off there is no interval
-
-
-def test_without_cut_off_runs_there_is_no_horizon() -> None:
-    figure = draw(sweep({"ecc-aht": [ALL, ALL]}))
-    assert not [line for ax in figure.axes for line in lines(ax, "horizon")]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ecc-aht"]
-
-
-def test_the_budget_that_stops_binding_is_marked_where_budgets_vary() -> None:
-    for id, expected in (("fig9", [0.63, 0.63]), ("fig7", [])):
-        figure = draw(fabricated(replace(EXPERIMENTS[id], horizon=60), 2))
-        found = [points(line)[0, 0] for ax in figure.axes for line in lines(ax, "limit")]
-        assert_allclose(found, expected, atol=0.005)
 
 
 # -- effective rank ------------------------------------------------------------------------------------
@@ -211,74 +188,15 @@ def check_readable(figure: Figure) -> None:
         assert ax.get_window_extent().height > 0.3 * figure.bbox.height
 
 
-@pytest.mark.parametrize("experiment", DRAWN, ids=lambda experiment: experiment.id)
-def test_every_figure_of_the_catalogue_can_be_read(experiment: Experiment) -> None:
-    figure = draw(fabricated(experiment, 2))
-    check_readable(figure)
-    assert f"{experiment.id}: {experiment.title}" in figure.get_suptitle().replace("≥", ">=").replace("\n", " ")
-    assert figure.get_suptitle().endswith("2 runs")
-
-
 @pytest.mark.parametrize("id", ["fig10", "fig19", "fig7", "fig17", "fig18"])
 def test_added_policies_are_drawn_beside_the_others(id: str) -> None:
     results = fabricated(replace(EXPERIMENTS[id], horizon=150).beside("joint"), 2)
     figure = draw(results)
     check_readable(figure)
-    colour = policy_style("joint")[0]
+    colour = looks(["joint"])["joint"].colour
     for ax in figure.axes:
         assert [line for line in ax.lines if line.get_color() == colour]
-        assert [line for line in ax.lines if line.get_color() == policy_style("ecc-aht")[0]]
-
-
-def test_where_two_policies_coincide_both_are_seen() -> None:
-    experiment = replace(EXPERIMENTS["fig18"], settings=EXPERIMENTS["fig18"].settings[:3], horizon=10).beside("joint")
-    right = {cell: np.full((2, 10), 5, dtype=np.int32) for cell in ((k, p) for k in range(3) for p in experiment.shown)}
-    for ax in draw(Results(experiment, SEED, right)).axes:
-        under, over = lines(ax, "mean")
-        assert under.get_markersize() > over.get_markersize() + 2
-        assert under.get_linewidth() > over.get_linewidth() + 1
-        assert under.get_zorder() < over.get_zorder()
-
-
-@pytest.mark.parametrize("id", ["fig3b", "fig19", "fig7", "fig17"])
-def test_one_run_is_drawn_without_intervals(id: str) -> None:
-    figure = draw(fabricated(replace(EXPERIMENTS[id], horizon=150), 1))
-    assert not [item for ax in figure.axes for item in ax.collections]
-    check_readable(figure)
-
-
-def test_a_policy_has_one_colour_in_every_kind() -> None:
-    for name in ("ecc-aht", "new"):
-        for id in ("fig5a", "fig6", "fig18"):
-            experiment = replace(EXPERIMENTS[id], policies=(name,), horizon=20)
-            figure = draw(fabricated(replace(experiment, settings=experiment.settings[:3]), 2))
-            drawn = {line.get_color() for ax in figure.axes for line in ax.lines if line.get_gid() != "horizon"}
-            assert drawn == {policy_style(name)[0]}, (name, id)
-
-
-def look_of(line: Line2D) -> tuple[Any, ...]:
-    face = line.get_markerfacecolor() == "white"
-    return line.get_color(), line.get_linestyle(), line.get_marker(), face, line.get_markersize()
-
-
-@pytest.mark.parametrize("experiment", DRAWN, ids=lambda experiment: experiment.id)
-def test_no_two_policies_of_a_figure_look_the_same(experiment: Experiment) -> None:
-    """With joint beside the paper's, by colour; and by dash and marker for those who see no colours."""
-    shown = experiment.beside("joint", "joint-pair").shown
-    found = looks(shown)
-    assert len({look.colour for look in found.values()}) == len(shown)
-    assert len({look.form for look in found.values()}) == len(shown)
-    small = replace(experiment, horizon=20, settings=experiment.settings[:2]).beside("joint", "joint-pair")
-    figure = draw(fabricated(small, 2))
-    entries = [line for line in figure.legends[0].legend_handles if isinstance(line, Line2D)]
-    drawn = [look_of(line) for line in entries if line.get_linestyle() != "None" or line.get_marker() != "None"]
-    assert len(set(drawn)) == len(drawn) >= len(shown)
-
-
-@pytest.mark.parametrize("id", ["fig1", "table1"])
-def test_other_kinds_are_refused(id: str) -> None:
-    with pytest.raises(ValueError, match=f"{id} is of kind"):
-        draw(Results(EXPERIMENTS[id], SEED, {}))
+        assert [line for line in ax.lines if line.get_color() == looks(["ecc-aht"])["ecc-aht"].colour]
 
 
 def test_real_runs_are_drawn_and_written_the_same_way_twice(tmp_path: Any) -> None:

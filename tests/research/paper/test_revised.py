@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.research.experiments.looks import looks
 from eccaht.research.paper import runner, storage
 from eccaht.research.paper.catalogue import choose
 from eccaht.research.paper.experiment import Experiment
@@ -17,7 +16,6 @@ from eccaht.research.paper.published import PUBLISHED
 from eccaht.research.paper.results import Results
 from eccaht.research.paper.revised import REVISED, confidence_table, information_limit
 from eccaht.research.paper.revised_claims import REVISED_CLAIMS
-from eccaht.research.paper.revised_figures import draw_revised
 
 BY_ID = {experiment.id: experiment for experiment in REVISED}
 CLAIMS = {claim.id: claim for claim in REVISED_CLAIMS}
@@ -101,13 +99,3 @@ def test_the_budget_makes_no_difference_if_it_makes_none() -> None:
     cells[0, "ecc-aht-verified"][0, 1] += 1
     other = Results(found.experiment, 0, cells)
     assert CLAIMS["revised-budget"].verdict({"revised-sweeps": other}).word == "does not hold"
-
-
-@pytest.mark.parametrize("id", BY_ID)
-def test_no_two_procedures_look_alike_and_the_authors_are_shown(id: str) -> None:
-    experiment = BY_ID[id]
-    shown = looks(experiment.shown)
-    assert len({look.form for look in shown.values()}) == len({look.hue for look in shown.values()}) == len(shown)
-    figure = draw_revised(known(experiment, {}, runs=3))
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert [*experiment.shown, "authors"] == labels[: len(experiment.shown) + 1]

@@ -17,7 +17,6 @@ from eccaht.research.paper.wadi import (
     attack_table,
     attack_windows,
     build_model,
-    column_table,
     mean_seconds,
     pipeline_table,
     prepare_attacks,
@@ -142,9 +141,3 @@ def test_an_attack_outside_of_the_data_is_left_out(data: dict[str, tuple[Model, 
     assert fig.left_out == {"attack x": "no whole window of the data lies within it"}
     with pytest.raises(ValueError, match="no attack can be searched for: attack x"):
         run_fig4a(model, windows, prepare_attacks(model, [late]), ("round-robin",), SETTINGS)
-
-
-def test_what_became_of_each_column_is_a_table(data: dict[str, tuple[Model, Windows]]) -> None:
-    table = column_table(data["2019"][0])
-    assert table["kept"].sum() == len(data["2019"][0].names)
-    assert dict(zip(table["name"], table["reason"], strict=True))["Row"] == "excluded"

@@ -2,7 +2,6 @@
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.sparse.linalg import LinearOperator, splu
 
-from eccaht import Problem, Simulator, UnknownShift, effective_rank, make_policy, pair_design
+from eccaht import Problem, Simulator, make_policy, pair_design
 from eccaht.base.arrays import Array, Index
+from eccaht.checks import check_covariance
 from eccaht.streams.covariance import AR1, BlockDiagonal, Covariance, Dense, Kronecker, Ridged, with_ridge
 from eccaht.streams.measurements import Budget
 
@@ -87,34 +87,10 @@ def twin(cov: Covariance) -> Dense:
     return Dense(np.column_stack([cov.matvec(unit) for unit in np.eye(cov.size)]))
 
 
-def test_the_defaults_are_those_of_the_matrix(own: Covariance) -> None:
-    S, rng = twin(own), np.random.default_rng(0)
-    b, B = rng.standard_normal(K), rng.standard_normal((K, 3))
-    assert_allclose(own.dense(), S.dense(), atol=1e-12)
-    assert_allclose(own.diagonal(), S.diagonal())
-    assert_allclose(own.least_variances(), S.diagonal())
-    assert_allclose(own.column(-1), S.column(K - 1), atol=1e-12)
-    assert_allclose(own.quad(b), S.quad(b))
-    for x in (b, B):
-        assert_allclose(own.solve(x), S.solve(x), atol=1e-10)
-    sparse = own.solve_sparse(np.array([3, 9]), np.array([1.0, -2.0]))
-    assert_allclose(sparse, S.solve(np.eye(K)[3] - 2 * np.eye(K)[9]), atol=1e-10)
-    if not isinstance(own, Doubled):  # it forgot its noise and its spectrum, which is its own affair
-        assert_allclose(own.eigenvalues(), S.eigenvalues(), atol=1e-12)
-        A = own.color(np.eye(K))
-        assert_allclose(A @ A.T, S.dense(), atol=1e-12)
-        assert own.sample(rng, 5).shape == (5, K)
-        assert effective_rank(own) == pytest.approx(effective_rank(S))
-
-
-@pytest.mark.parametrize("a", [1e-3, 0.7])
-def test_it_takes_a_ridge(own: Covariance, a: float) -> None:
-    ridged, S = with_ridge(own, a), twin(own).dense() + a * np.eye(K)
-    assert_allclose(ridged.dense(), S, atol=1e-12)
-    assert_allclose(ridged.solve(np.eye(K)), np.linalg.inv(S), atol=1e-9)
-    A = ridged.color(np.eye(K))
-    assert_allclose(A @ A.T, S, atol=1e-12)
-    assert with_ridge(own, 0.0) is own
+def test_it_does_what_its_matrix_does(own: Covariance) -> None:
+    """`Doubled` forgot its noise and its spectrum, which is its own affair."""
+    forgot = ("eigenvalues", "color", "sample") if isinstance(own, Doubled) else ()
+    check_covariance(own, skip=dict.fromkeys((*forgot, "parameters"), "not declared"))
 
 
 def test_a_subclass_that_changes_nothing_keeps_the_rules_of_its_parent() -> None:
@@ -143,21 +119,6 @@ def test_searches_run_as_with_the_matrix(name: str) -> None:
         assert np.array_equal(policies[0].decision, policies[1].decision)
 
 
-def test_whole_vectors_with_gaps_are_observed() -> None:
-    own = OWN["laplacian"]
-    options: dict[str, Any] = {"shift": UnknownShift(2.0), "n_anomalies": (0, 3), "budget": 4.0, "readout_noise": 0.2}
-    problems = [Problem(S, **options) for S in (own, twin(own))]
-    policies = [make_policy("joint", problem, seed=3) for problem in problems]
-    rng = np.random.default_rng(5)
-    world = Simulator(problems[0].replace(shift=2.0, n_anomalies=2), seed=1, anomalies=[4, 17])
-    for x in world.sample(10):
-        x[rng.random(K) < 0.2] = np.nan
-        for policy in policies:
-            policy.observe(x)
-    assert policies[0].decision.tolist() == policies[1].decision.tolist() == [4, 17]
-    assert_allclose(policies[0].beliefs, policies[1].beliefs, atol=1e-6)
-
-
 def test_the_design_is_that_of_the_matrix_also_where_the_budget_binds(own: Covariance) -> None:
     for limit in (0.55, 20.0):
         mine, matrix = (
@@ -176,13 +137,6 @@ def test_a_wrong_solution_is_refused_not_used() -> None:
 
     with pytest.raises(ArithmeticError, match="relative error"):
         pair_design(Problem(Careless(K), shift=2.0, n_anomalies=1, budget=50.0), 0, 1)
-
-
-def test_what_is_no_covariance_is_refused_when_its_matrix_is_formed() -> None:
-    with pytest.raises(ValueError, match="not symmetric"):
-        ProductOnly(np.triu(np.ones((3, 3)))).solve(np.ones(3))
-    with pytest.raises(ValueError, match="not positive definite"):
-        ProductOnly(-np.eye(3)).color(np.ones(3))
 
 
 class Large(Covariance):

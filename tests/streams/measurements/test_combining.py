@@ -40,7 +40,7 @@ ALLOWED: list[tuple[Constraint, Array, bool]] = [
     (NonNegative(), vector(3.0, 2.0), True),
     (NonNegative(), vector(3.0, -0.1), False),
     (NonNegative([0]), vector(3.0, -0.1), True),
-    (NonNegative(np.arange(K) == 1), vector(3.0, -0.1), False),
+    (NonNegative([1]), vector(3.0, -0.1), False),
     (Signs([1, -1, 0, 0, 0, 0]), vector(1.0, -1.0, -1.0), True),
     (Signs([1, -1, 0, 0, 0, 0]), vector(1.0, 1.0), False),
     (Box(-1.0, 2.0), vector(2.0, -1.0), True),
@@ -49,7 +49,6 @@ ALLOWED: list[tuple[Constraint, Array, bool]] = [
     (AtMost(2), vector(1.0, 1.0, 1.0), False),
     (OnePerGroup([0, 0, 1, 1, None, None]), vector(1.0, 0.0, 1.0, 0.0, 1.0, 1.0), True),
     (OnePerGroup([0, 0, 1, 1, None, None]), vector(1.0, 1.0), False),
-    (OnePerGroup([[0, 1], [2, 3]]), vector(0.0, 0.0, 1.0, 1.0), False),
     (Levels([-1, 0, 1]), vector(1.0, -1.0), True),
     (Levels([-1, 0, 1]), vector(0.5), False),
     (Levels([-1, 1]), vector(1.0), False),
@@ -120,7 +119,7 @@ CONFLICTS: dict[str, tuple[Any, str]] = {
     "endless weights": (lambda: AtMost(2) & Noise(0.1), r"Noise\(0.1\) allows no measurement: readout noise needs"),
     "wrong size": (lambda: Available(ON[:4]), r"Available is for 4 streams, but there are 6"),
     "wrong list": (lambda: OneOf(np.ones((2, 4))), r"OneOf lists measurements of 4 streams, but there are 6"),
-    "unknown stream": (lambda: OnePerGroup([[0, 9]]), r"OnePerGroup names stream 9, but there are 6"),
+    "unknown stream": (lambda: NonNegative([0, 9]), r"NonNegative names stream 9, but there are 6"),
     "box without 0": (lambda: Box(0.5, 1.0), r"Box\(0.5, 1\) leaves out 0: every stream may be without weight"),
     "a user's own": (lambda: NonNegative() & TwoBlocks(K), r"TwoBlocks cannot be combined by &"),
     "a user's own first": (lambda: TwoBlocks(K) & NonNegative(), r"TwoBlocks cannot be combined by &"),
@@ -131,7 +130,7 @@ CONFLICTS: dict[str, tuple[Any, str]] = {
     "an empty row": (lambda: OneOf([[0, 0], [1, 0]]), r"row 0 of the list of measurements is all zero"),
     "no cost": (lambda: Cost(0.0, 0.0), r"costs nothing"),
     "negative noise": (lambda: Readout(1.0, -0.1), r"must not be negative"),
-    "two groups": (lambda: OnePerGroup([[0, 1], [1, 2]]), r"stream 1 is in two groups"),
+    "lists of streams": (lambda: OnePerGroup([[0, 1], [1, 2]]), "a label for each"),
     "odd signs": (lambda: Signs([2, 0]), r"signs must be 1"),
 }
 
@@ -173,7 +172,6 @@ def test_combining_is_flat_and_comparable() -> None:
     assert Budget(4.0) & NonNegative() == Budget(4.0) & NonNegative()
     assert repr(all_parts) == "NonNegative() & AtMost(2) & Budget(limit=4.0)"
     assert len({Levels([0, 1]), Levels([1, 0]), Levels([0, 2])}) == 2
-    assert (all_parts.usual_norm, all_parts.largest_weight, all_parts.least_contrast) == (4.0, 4.0, 0.25)
 
 
 @pytest.mark.parametrize("n", range(len(ALLOWED)))
@@ -185,23 +183,3 @@ def test_constraints_are_pickled_by_value(n: int) -> None:
     again = pickle.loads(pickle.dumps(within))
     assert again == within
     assert again.allows(c) is allowed
-
-
-def test_scaled_gives_the_largest_allowed_multiple() -> None:
-    assert Box(-1.0, 2.0).scaled(vector(-0.1, 0.1)).tolist() == vector(-1.0, 1.0).tolist()
-    assert (Box(-1.0, 2.0) & Budget(1.0)).scaled(vector(-0.1, 0.1)).tolist() == vector(-0.5, 0.5).tolist()
-    assert NonNegative().scaled(vector(3.0, 1.0)).tolist() == vector(0.75, 0.25).tolist()
-    assert Levels([-2, -1, 0, 1]).scaled(vector(-0.1, 0.1)).tolist() == vector(-1.0, 1.0).tolist()
-    assert Levels([-2, -1, 0, 1]).scaled(vector(-0.1, -0.1)).tolist() == vector(-2.0, -2.0).tolist()
-    for within, c in ((NonNegative(), vector(-1.0)), (AtMost(1), vector(1.0, 1.0)), (Levels([0, 1]), vector(1.0, 2.0))):
-        with pytest.raises(ValueError, match="allows no multiple of this direction"):
-            within.scaled(c)
-
-
-def test_all_streams_on_is_the_plain_budget() -> None:
-    noise = families.toeplitz(20, 0.8)
-    pair, values = np.array([3, 6]), np.array([2.0, -2.0])
-    for limit in (0.55, 0.7, 5.0):
-        plain = Budget(limit).contrast(noise, pair, values)
-        both = (Budget(limit) & Available(np.ones(20, dtype=bool))).contrast(noise, pair, values)
-        np.testing.assert_allclose(both.weights, plain.weights, atol=1e-8)

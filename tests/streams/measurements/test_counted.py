@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from eccaht import Problem, Simulator, families, identify, make_policy
+from eccaht import Problem, Simulator, families, make_policy, search
 from eccaht.base.arrays import Array
 from eccaht.streams.measurements import AtMost, Budget, Constraint, Levels, NonNegative, Readout
 
@@ -26,7 +26,7 @@ def readings(name: str, seed: int, **options: Any) -> tuple[int, bool]:
     """Readings until the policy stops, and whether it is right."""
     problem = Problem(families.toeplitz(100, 0.8), shift=3.0, n_anomalies=3, **options)
     world = Simulator(problem, seed=seed)
-    result = identify(make_policy(name, problem, seed=seed), world.measure, max_measurements=2000)
+    result = search(make_policy(name, problem, seed=seed), world.measure, max_measurements=2000)
     return result.n_measurements, np.array_equal(result.anomalies, world.anomalies)
 
 
@@ -50,7 +50,7 @@ def errors(within: Constraint, searches: int) -> tuple[int, float]:
     wrong, total = 0, 0
     for seed in range(searches):
         world = Simulator(problem, seed=seed)
-        result = identify(make_policy("joint", problem, seed=seed, alpha=ALPHA), world.measure, max_measurements=1000)
+        result = search(make_policy("joint", problem, seed=seed, alpha=ALPHA), world.measure, max_measurements=1000)
         wrong += not np.array_equal(result.anomalies, world.anomalies)
         total += result.n_measurements
     return wrong, total / searches

@@ -83,14 +83,6 @@ def test_a_list_is_looked_at_row_by_row() -> None:
     assert 2.0 * noisy.information == pytest.approx(((rows @ D) ** 2 / (quiet + 1.0))[left].max())
 
 
-def test_one_stream_at_a_time_is_the_best_one() -> None:
-    rng = np.random.default_rng(5)
-    for K in (6, 40, 200):
-        S, D = noise_of("wishart", K, rng), contrast(K, rng, False)
-        design = AtMost(1).contrast(Dense(S), np.arange(K), D)
-        assert 2.0 * design.information == pytest.approx((D**2 / S.diagonal()).max())
-
-
 def test_many_streams_cost_little_time() -> None:
     """K = 128: what is found is allowed, and the more is allowed the more informative it is."""
     rng, K = np.random.default_rng(7), 128
@@ -98,20 +90,7 @@ def test_many_streams_cost_little_time() -> None:
     places = np.flatnonzero(D)
     reached = [AtMost(m).contrast(S, places, D[places]).information for m in (1, 2, 3, 4, 6, 10)]
     assert reached == sorted(reached)
-    full = NonNegative(np.zeros(K, dtype=bool)).contrast(S, places, D[places])
+    full = NonNegative([]).contrast(S, places, D[places])
     assert reached[-1] == pytest.approx(full.information, rel=0.01)
     for within in (Levels(TERNARY), Levels([0, 1]) & AtMost(5), OnePerGroup((np.arange(K) // 8).tolist())):
         assert within.allows(within.contrast(S, places, D[places]).weights)
-
-
-def test_costs_decide_between_designs() -> None:
-    """A dear stream is left out where it does not pay, and used where it does."""
-    S, places, D = Dense(families_pair(0.9)), np.array([0, 1]), np.array([2.0, -2.0])
-    for price, used in ((0.1, [0, 1]), (50.0, [0])):
-        design = Cost([0.0, price, price], 1.0).contrast(S, places, D)
-        assert np.flatnonzero(design.weights).tolist() == used
-        assert design.cost == pytest.approx(1.0 + price * (len(used) - 1))
-
-
-def families_pair(rho: float) -> Array:
-    return np.array([[1.0, rho, 0.0], [rho, 1.0, 0.0], [0.0, 0.0, 1.0]])

@@ -1,4 +1,4 @@
-"""Whatever asks and tells takes part: it names streams itself or is judged by a posterior, and nothing is guessed."""
+"""Whatever asks and tells takes part: it names streams itself, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,8 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from eccaht import Problem, Simulator, families, from_ask_tell, load_policy, make_policy, register_policy, search
-from eccaht.base.randomness import rng_for
 from eccaht.checks import check_policy
-from eccaht.research.experiments.comparison import compare
-from eccaht.streams.designs import PairDesign
 from eccaht.streams.policies import Entry, Policy
-from eccaht.streams.policies.choosers import Pair, champion_challenger
-from eccaht.streams.policies.parts import Parts
-from eccaht.streams.posterior import PseudoLikelihood
 from eccaht.streams.stopping import Never
 
 pytestmark = pytest.mark.usefixtures("own_policies")
@@ -77,7 +71,6 @@ class Decides(Scores):
 
 ENTRIES: dict[str, Callable[[], Entry]] = {
     "scores": lambda: from_ask_tell(Scores, log_odds=True),
-    "judged": lambda: from_ask_tell(Silent, belief=PseudoLikelihood),
     "decides": lambda: from_ask_tell(Decides, order_matters=True),  # the first of equals is named first
 }
 
@@ -89,39 +82,39 @@ def test_it_passes_the_suite(name: str) -> None:
     assert check_policy(name) == skipped
 
 
-def test_the_scores_are_those_of_the_object_and_of_the_posterior_that_judges_it() -> None:
-    policies = [from_ask_tell(Scores(problem(), 0), problem(), log_odds=True)]
-    policies += [from_ask_tell(Silent(problem(), 0), problem(), belief=PseudoLikelihood)]
+def made(build: Any, problem: Problem, **declared: bool) -> Policy:
+    """A policy of what `build` makes."""
+    register_policy("made", from_ask_tell(build, **declared), replace=True)
+    return make_policy("made", problem)
+
+
+def test_the_scores_are_those_of_the_object() -> None:
+    policy = made(Scores, problem(), log_odds=True)
     composed = make_policy("round-robin", problem(), stopping=None)
     for k in range(20):
-        for policy in (composed, *policies):
-            policy.tell(np.eye(8)[k % 8], 1.0 + 3.0 * (k % 3))
-    for policy in policies:
-        np.testing.assert_allclose(policy.scores, composed.scores, rtol=1e-12)
-        np.testing.assert_allclose(policy.beliefs, composed.beliefs, rtol=1e-12)
-        assert_array_equal(policy.decision, composed.decision)
+        for each in (composed, policy):
+            each.tell(np.eye(8)[k % 8], 1.0 + 3.0 * (k % 3))
+    np.testing.assert_allclose(policy.scores, composed.scores, rtol=1e-12)
+    np.testing.assert_allclose(policy.beliefs, composed.beliefs, rtol=1e-12)
+    assert_array_equal(policy.decision, composed.decision)
 
 
 def test_a_search_ends_where_the_object_says() -> None:
     world = Simulator(problem(), anomalies=[2, 5], seed=1)
-    found = search(from_ask_tell(Decides(problem(), 0), problem()), world.measure)
+    found = search(made(Decides, problem()), world.measure)
     assert (found.anomalies.tolist(), found.n_measurements, found.reason) == ([2, 5], 24, "stopped")
-    with pytest.raises(ValueError, match="the policy has no stopping rule: give max_measurements"):
-        search(from_ask_tell(Scores(problem(), 0), problem()), world.measure)
-    register_policy("plain", from_ask_tell(Scores))
-    assert isinstance(make_policy("plain", problem()).stopping, Never)
-    with pytest.raises(ValueError, match="this policy has no stopping rule of its own"):
-        make_policy("plain", problem(), stopping="own")
+    assert isinstance(made(Scores, problem()).stopping, Never)
+    with pytest.raises(ValueError, match="of its own"):
+        make_policy("made", problem(), stopping="own")
 
 
 def test_what_it_does_not_offer_is_refused() -> None:
-    policy = from_ask_tell(Scores(problem(), 0), problem())
+    policy = made(Scores, problem())
     for act in (
         lambda: policy.ask(batch=2),
         lambda: policy.ask(available=np.arange(8) > 0),
         lambda: policy.tell_many(np.eye(8)[:1], [0.0]),
         lambda: policy.observe(np.zeros(8)),
-        lambda: policy.tell(policy.ask(), 0.0, inflation=2.0),
     ):
         with pytest.raises(ValueError, match=r"polic|vectors"):
             act()
@@ -135,47 +128,37 @@ def test_it_may_name_as_many_streams_as_the_problem_leaves_open() -> None:
     class Few(Silent):
         decision: tuple[int, ...] = ()
 
-    policy = from_ask_tell(few := Few(problem(), 0), problem(n_anomalies=(0, 3)), open_number=True)
+    few, tied = Few(problem(), 0), Scores(problem(), 0)
+    policy = made(lambda *_: few, problem(n_anomalies=(0, 3)), open_number=True)
     assert policy.decision.tolist() == []
     few.decision = (5, 1)
     policy.tell(policy.ask(), 0.0)
     assert policy.decision.tolist() == [1, 5]
     assert policy.beliefs.tolist() == [0, 1, 0, 0, 0, 1, 0, 0]
-    policy = from_ask_tell(tied := Scores(problem(), 0), problem())
+    policy = made(lambda *_: tied, problem())
     tied.scores = np.array([0.0, 3.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     assert policy.beliefs.tolist() == [0, 1, 0.25, 0, 0.25, 0.25, 0, 0.25]
-    policy = from_ask_tell(Scores(problem(), 0), problem(n_anomalies=(0, 3)), open_number=True)
+    policy = made(lambda *_: tied, problem(n_anomalies=(0, 3)), open_number=True)
     with pytest.raises(ValueError, match="Scores has no decision, which it needs where the number of anomalies is ope"):
         _ = policy.decision
 
 
 def test_seed_and_options_reach_the_builder() -> None:
     register_policy("scores", from_ask_tell(Scores))
-    made: list[Silent] = []
+    built: list[Silent] = []
 
     def build(problem: Problem, seed: int, *, start: int = 0) -> Silent:
-        made.append(Scores(problem, seed, start=start))
-        return made[-1]
+        built.append(Scores(problem, seed, start=start))
+        return built[-1]
 
     register_policy("built", from_ask_tell(build))
     for seed in (1, 1, (1, 2)):
         make_policy("built", problem(), seed=seed, start=3)
-    assert [each.t for each in made] == [3, 3, 3]
-    assert made[0].seed == made[1].seed != made[2].seed
-    assert all(0 <= each.seed < 2**32 for each in made)
+    assert [each.t for each in built] == [3, 3, 3]
+    assert built[0].seed == built[1].seed != built[2].seed
+    assert all(0 <= each.seed < 2**32 for each in built)
     with pytest.raises(ValueError, match="policy 'built' has no option 'begin': its options are start"):
         make_policy("built", problem(), begin=3)
-
-
-def test_a_builder_of_composed_policies_is_taken_apart() -> None:
-    def build(problem: Problem, seed: int) -> Policy:
-        parts = Parts(PseudoLikelihood(problem), Pair(champion_challenger, PairDesign(problem)))
-        return Policy(problem, parts, Never(), rng_for(seed, "mine"))
-
-    found = compare(problem(), [("mine", build)], runs=3, horizon=30)
-    assert (found.hits["mine"][:, -1] == 2).all()
-    register_policy("mine", from_ask_tell(build))
-    assert isinstance(make_policy("mine", problem(), stopping=5).inside[0], PseudoLikelihood)
 
 
 # -- what is wrong is said -------------------------------------------------------------------------------
@@ -186,7 +169,7 @@ def broken(**parts: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("broken", "words"),
     [
         (broken(ask=lambda _: np.ones(8)), r"ask\(\) of Broken gave weights of \|c\|_1 = 8 that Budget\(limit=1.0\)"),
         (broken(ask=lambda _: np.zeros(8)), r"ask\(\) of Broken: measurement is all zero"),
@@ -197,13 +180,13 @@ def broken(**parts: Any) -> Any:
         (broken(decision=[1, 8]), "decision of Broken must be distinct numbers of streams below 8"),
         (broken(decision=[0.5, 1.0]), "decision of Broken must be distinct numbers"),
         (broken(beliefs=[0.5]), r"beliefs of Broken must be 8 numbers, not an array of shape \(1,\)"),
-        (Silent(problem(), 0), "Silent has neither decision nor scores, so it names no streams: add one of them, or b"),
+        (Silent(problem(), 0), "Silent has neither decision nor scores"),
         (object(), r"object has no ask\(\): a policy needs ask\(\) and tell\(c, y\)"),
     ],
 )
-def test_faults_are_one_line(made: Any, words: str) -> None:
+def test_faults_are_one_line(broken: Any, words: str) -> None:
     def use() -> None:
-        policy = from_ask_tell(made, problem())
+        policy = made(lambda *_: broken, problem())
         _ = policy.decision, policy.beliefs, policy.ask()
 
     with pytest.raises(ValueError, match=words):
@@ -212,7 +195,7 @@ def test_faults_are_one_line(made: Any, words: str) -> None:
 
 def test_one_object_cannot_serve_several_runs() -> None:
     with pytest.raises(ValueError, match=r"build must be a function of \(problem, seed\) that makes a new object"):
-        from_ask_tell(Scores(problem(), 0))  # type: ignore[call-overload]
+        from_ask_tell(Scores(problem(), 0))  # type: ignore[arg-type]
 
 
 # -- in a file -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eccaht import Problem, Simulator, UnknownShift, families, make_policy
+from eccaht import Problem, UnknownShift, families, make_policy
 from eccaht.base.arrays import Array
 from eccaht.streams.policies.policy import BudgetWarning, Policy
 
@@ -164,14 +164,7 @@ def test_weights_beyond_the_budget_are_warned_of_once() -> None:
     assert "|c|_1 = 3" in said
     assert "budget of 2" in said
     assert beyond(policy, np.full(4, 5.0)) == []
-    assert policy.n_told == 3
-
-
-def test_what_a_policy_asks_for_is_never_warned_of() -> None:
-    policy, world = make_policy("cost-free", problem()), Simulator(problem())
-    for _ in range(10):
-        assert beyond(policy, policy.ask()) == []
-        policy.tell(policy.ask(), world.measure(policy.ask()))
+    assert policy.n_readings == 3
 
 
 # -- tell ----------------------------------------------------------------------------------------------
@@ -184,14 +177,6 @@ def test_weights_go_by_name() -> None:
     assert same(by_name, plain)
     with pytest.raises(ValueError, match="did you mean 'TT-30"):
         plain.tell({"TT-30": 1.0}, 2.0)
-
-
-def test_weights_of_a_labelled_series_go_by_its_labels() -> None:
-    pd = pytest.importorskip("pandas")
-    by_name, plain = (make_policy("joint", problem()) for _ in range(2))
-    by_name.tell(pd.Series([1.0, 0.0, 0.0, 0.5], index=NAMES[::-1]), 2.0)
-    plain.tell([0.5, 0.0, 0.0, 1.0], 2.0)
-    assert same(by_name, plain)
 
 
 def test_names_that_contradict_the_labels_of_a_frame_are_refused() -> None:

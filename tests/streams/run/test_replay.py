@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from eccaht import Problem, families, identify, make_policy
+from eccaht import Problem, families, make_policy
 from eccaht.base.arrays import Array
+from eccaht.plants import Arrays
 from eccaht.plants.data.windows import Windows
-from eccaht.plants.replay import EndOfData, Replay
+from eccaht.plants.model.calibration import calibrate
+from eccaht.plants.replay import Replay
+from eccaht.streams import steps
 from eccaht.streams.run.world import Simulator
 
 START = np.datetime64("2024-05-01T08:00", "us")
@@ -116,19 +119,13 @@ def test_a_measurement_that_adds_nothing_is_read_in_the_next_window() -> None:
     assert replay.n_skipped == 0
 
 
-def test_measure_serves_the_plain_loop_and_refuses_what_it_cannot_say() -> None:
+def test_a_search_reads_one_window_after_the_other() -> None:
     problem = Problem(np.eye(6), shift=4.0, n_anomalies=2, budget=2.0, names=list("abcdef"))
     x = Simulator(problem, anomalies=[1, 4], seed=2).sample(80)
-    replay = Replay(windows_of(x, problem.names or ()), problem)
-    assert identify(make_policy("ecc-aht", problem), replay.measure).names == ("b", "e")
-
-    x[0, 2] = np.nan
-    with pytest.raises(ValueError, match="sensor 'c' is missing"):
-        Replay(windows_of(x, problem.names or ()), problem).measure(np.ones(6))
-    with pytest.raises(EndOfData, match="end after 0 windows"):
-        Replay([], problem).measure(np.ones(6))
-    with pytest.raises(ValueError, match="share its noise"):
-        Replay([], problem, per_window=2).measure(np.ones(6))
+    policy = make_policy("ecc-aht", problem)
+    assert list(steps(policy, Replay(windows_of(x, problem.names or ()), problem)))
+    assert policy.decision_names == ("b", "e")
+    assert Replay([], problem).read(np.ones(6)) is None
 
 
 def test_bad_input_is_named() -> None:
@@ -144,3 +141,16 @@ def test_bad_input_is_named() -> None:
     for c, message in ((np.zeros(5), "all zero"), (np.ones(4), "shape"), (np.full(5, np.nan), "non-finite")):
         with pytest.raises(ValueError, match=message):
             replay.read(c)
+
+
+def test_windows_with_less_than_half_of_the_usual_rows_are_left_out() -> None:
+    rows = np.random.default_rng(0).standard_normal((1200, 3))
+    seconds = START + np.arange(1200) * np.timedelta64(10, "s")
+    model = calibrate(Arrays(rows, seconds, ("a", "b", "c"), label="the rows"), window="1min")
+    kept = np.flatnonzero((np.arange(1200) % 6 < 2) | (np.arange(1200) >= 900))  # two of six rows, then all of them
+    windows = model.prepare(Arrays(rows[kept], seconds[kept], ("a", "b", "c"), label="the rows"))
+    replay = Replay(windows, model.problem(shift=1.0, n_anomalies=1, budget=1.0))
+    reading = replay.read(np.eye(3)[0])
+    assert reading is not None
+    assert reading.value == pytest.approx(windows.values[150, 0])
+    assert (replay.n_windows, replay.n_skipped) == (151, 150)

@@ -1,9 +1,12 @@
 """The incremental components equal those of the definition, also with silent streams and for many plants."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
 from eccaht.base.arrays import Array
+from eccaht.base.codec import restore, state_of
 from eccaht.streams.watch.detector import StepDetector, components, window_lengths
 from tests.streams.watch.worlds import inverse, quiet, toeplitz
 
@@ -128,9 +131,9 @@ def test_state_goes_on_bit_for_bit_and_is_checked() -> None:
     first, second = (StepDetector(inverse(noise()), longest=LONGEST) for _ in range(2))
     for row in rows[:40]:
         first.update(row)
-    second.restore({name: array.copy() for name, array in first.state().items()})
+    restore(second, deepcopy(state_of(first)), {})
     for row in rows[40:]:
         np.testing.assert_array_equal(first.update(row), second.update(row))
-    for name, value in (("now", np.array([31])), ("sums", np.zeros(3)), ("information", second.state()["sums"])):
-        with pytest.raises(ValueError, match="its"):
-            second.restore({**first.state(), name: value})
+    for name, value in (("now", 31), ("sums", np.zeros((31, 3, 1))), ("information", state_of(second)["sums"])):
+        with pytest.raises(ValueError, match="damaged"):
+            restore(second, {**state_of(first), name: value}, {})

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import wraps
 from importlib.util import find_spec
-from inspect import signature
-from typing import Any, ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from typing import Any
 
 _PLAIN = 1e-4, 1e7  # numbers between are written without an exponent
 _DIGITS = 1e-4  # of a number is all that is shown of it
@@ -220,6 +215,15 @@ def nearest(name: object, known: Iterable[str], *, cutoff: float = 0.4) -> str |
     return near[0] if near else None
 
 
+def explained(error: BaseException) -> str:
+    """The kind of an error and its message, in one line.
+
+    >>> explained(KeyError("rho"))
+    "KeyError: 'rho'"
+    """
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+
+
 def did_you_mean(name: object, known: Iterable[str], *, otherwise: str = "", cutoff: float = 0.4) -> str:
     """How a message about an unknown name goes on: the nearest known one, or what is to be said otherwise.
 
@@ -228,28 +232,6 @@ def did_you_mean(name: object, known: Iterable[str], *, otherwise: str = "", cut
     """
     near = nearest(name, known, cutoff=cutoff)
     return otherwise if near is None else f": did you mean {near!r}?"
-
-
-def hinting(meant: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Makes the error of a function for a keyword that it does not have say which one was probably meant.
-
-    meant: by the words of other programs, what to write here.
-    """
-
-    def decorated(call: Callable[P, T]) -> Callable[P, T]:
-        known = list(signature(call).parameters)
-
-        @wraps(call)
-        def checked(*args: P.args, **given: P.kwargs) -> T:
-            for name in given:
-                if name not in known:
-                    hint = f": use {meant[name]}" if name in meant else did_you_mean(name, known, cutoff=0.6)
-                    raise TypeError(f"{call.__name__} has no argument {name!r}{hint}")
-            return call(*args, **given)
-
-        return checked
-
-    return decorated
 
 
 def unknown(name: object, known: Iterable[str], what: str, *, cutoff: float = 0.4) -> ValueError:

@@ -2,8 +2,7 @@
 
 from eccaht.plants.data.cleaning import ColumnReport
 from eccaht.plants.data.recorded import Expected, recorded_of
-from eccaht.plants.data.source import Arrays, Chunk, Source, as_source, read_table
-from eccaht.plants.data.windower import Windower
+from eccaht.plants.data.source import Arrays, Chunk, Source, read_table
 from eccaht.plants.data.windows import Batch, Cut, Moved, Sample, Table, Windows
 
 __all__ = [
@@ -17,9 +16,7 @@ __all__ = [
     "Sample",
     "Source",
     "Table",
-    "Windower",
     "Windows",
-    "as_source",
     "read_table",
     "recorded_of",
 ]

@@ -38,6 +38,7 @@ class ColumnReport:
     imputed: share of its rows that had to be filled, 0 to 1.
     scaled_by: "iqr", "std" where the interquartile range is 0, "" if dropped.
     constant: the one value of a column of numbers that was dropped because it never changed.
+    low, high: the ends of the readings of a column of numbers that was dropped though it changed.
     """
 
     name: str
@@ -47,6 +48,8 @@ class ColumnReport:
     imputed: float = 0.0
     scaled_by: Literal["iqr", "std", ""] = ""
     constant: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -55,8 +58,9 @@ class ColumnReport:
         return self.name, "yes" if self.kept else "no", self.kind, imputed, _SCALES[self.scaled_by], self.reason
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; the value of a constant only where there is one."""
-        return {name: value for name, value in asdict(self).items() if name != "constant" or value is not None}
+        """For JSON; the readings of a dropped column only where there are any."""
+        dropped = ("constant", "low", "high")
+        return {name: value for name, value in asdict(self).items() if name not in dropped or value is not None}
 
 
 def kind_of(column: Array) -> Kind:

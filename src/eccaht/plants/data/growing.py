@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from eccaht.base.clock import Clock
 from eccaht.plants.data.layout import Layout, has_decimal_comma, sniff_lines
-from eccaht.plants.data.lines import LONGEST_LINE, as_utf8, good_lines
+from eccaht.plants.data.lines import LONGEST_LINE, Faults, as_utf8, good_lines
 from eccaht.plants.data.reading import TimeRule
-from eccaht.plants.data.recorded import Expected, Faults, Missing, NoRows, assemble
+from eccaht.plants.data.recorded import Expected, Missing, NoRows, assemble
 from eccaht.plants.data.windows import Batch, Table
 
 Line = tuple[int, bytes]  # its number in the file, from 1

@@ -30,6 +30,7 @@ MISSING = (
     *("Comm Fail", "Configure", "Scan Off", "Scan Timeout", "Pt Created", "Intf Shut", "Under Range", "Over Range"),
 )
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+MEND_LINE = "the file is cut off or damaged there, or the delimiter occurs in a text"
 _GZIP = b"\x1f\x8b"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _SAMPLE = 1 << 20
@@ -181,7 +182,7 @@ def sniff_lines(
         raise ValueError(f"{path} has column names but no rows")
     for k, row in enumerate(rows[before:] if strict else (), before + 1):
         if len(row) not in (width, 0) and not (len(row) == 1 and not row[0].strip()):
-            raise wrong_width(path, k, len(row), width, delimiter)
+            raise ValueError(f"line {k} of {path} {width_fault(len(row), width, delimiter)}: {MEND_LINE}")
     full = named(rows[before - 1]) if header else tuple(f"c{k}" for k in range(1, width + 1))
     sample = tuple(tuple(row) for row in rows[before:] if len(row) == width)
     comma = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma
@@ -266,14 +267,6 @@ def _looks_like_header(row: Sequence[str]) -> bool:
     filled = [field.strip() for field in row if field.strip()]
     texts = [field for field in filled if not is_number(field) and not is_number(field, True)]
     return 2 * len(filled) >= len(row) and 2 * len(texts) > len(filled)
-
-
-def wrong_width(path: Path, line: int, found: int, expected: int, delimiter: str) -> WrongWidth:
-    """The error for a line with too many or too few values."""
-    return WrongWidth(
-        f"line {line} of {path} {width_fault(found, expected, delimiter)}: the file is cut off or damaged there, "
-        "or the delimiter occurs in a text"
-    )
 
 
 def width_fault(found: int, expected: int, delimiter: str) -> str:

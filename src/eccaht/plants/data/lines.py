@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,7 +14,6 @@ import numpy as np
 
 from eccaht.plants.data.cleaning import MOST_LEVELS
 from eccaht.plants.data.layout import (
-    DELIMITERS,
     Encoding,
     Layout,
     WrongWidth,
@@ -25,57 +24,64 @@ from eccaht.plants.data.layout import (
     opened,
     shortened,
     width_fault,
-    wrong_width,
 )
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from eccaht.plants.data.recorded import Faults
-
 LONGEST_LINE = 1 << 22  # bytes: a row of some hundred thousand readings
-_CHUNK = 1 << 24  # bytes at once
-_MOST_UNPACKED, _MOST_TIMES = 1 << 30, 100  # bytes, and times the packed size, of which the larger is the limit
-_AT_ONCE = 1 << 28  # bytes that may be kept before it is known how many there are
 
 
 def content_of(path: Path, encoding: Encoding = "utf-8") -> bytes:
-    """All of a file in UTF-8, unpacked if it is gzipped, up to a limit that no table reaches."""
-    content = _unpacked(path) if is_gzip(path) else path.read_bytes()
+    """All of a file in UTF-8, unpacked if it is gzipped."""
+    try:
+        with opened(path) as file:
+            content = file.read()
+    except (OSError, EOFError, zlib.error) as error:
+        if not is_gzip(path):
+            raise
+        raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
     return content if encoding == "utf-8" else as_text(content, encoding).encode()
 
 
-def _unpacked(path: Path) -> bytes:
-    limit = max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size)
-    parts, size, counted = list[bytes](), 0, False
-    try:
-        for part in _pieces(path, limit):
-            parts.append(part)
-            size += len(part)
-            if size > _AT_ONCE and not counted:  # what is refused must not have filled the memory before
-                _check_size(path, sum(map(len, _pieces(path, limit))), limit)
-                counted = True
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is a damaged or incomplete gzip file: {error}") from None
-    _check_size(path, size, limit)
-    return b"".join(parts)
+@dataclass
+class Faults:
+    """Lines and values left out; `note` is called at once with the first of each kind."""
 
+    note: Callable[[str], object] = lambda _: None
+    lines: int = 0
+    first_line: str = ""
+    values: dict[str, tuple[int, str]] = field(default_factory=dict)  # column: how many, the first
+    late: int = 0  # rows that came after their window was complete
 
-def _pieces(path: Path, limit: int) -> Iterator[bytes]:
-    """The content of a gzipped file, piece by piece, until there is more than the limit."""
-    size = 0
-    with gzip.open(path) as file:
-        while size <= limit and (part := file.read(_CHUNK)):
-            yield part
-            size += len(part)
+    def bad_line(self, where: str, why: str, count: int = 1) -> None:
+        """Count bad lines; where: the place of the first, why: what is wrong with it."""
+        if not self.lines:
+            self.first_line = f"{where} {why}"
+            self.note(f"{self.first_line}: left out, as are others like it")
+        self.lines += count
 
+    def bad_values(self, column: str, count: int, where: str, text: str, why: str) -> None:
+        """Count bad values of a column; where, text and why: place, content and fault of the first."""
+        before, first = self.values.get(column, (0, f"{shortened(text)!r} in {where} ({why})"))
+        if not before:
+            self.note(f"column {column!r} has {first}: counted as missing, as are others like it")
+        self.values[column] = (before + count, first)
 
-def _check_size(path: Path, size: int, limit: int) -> None:
-    if size > limit:
-        raise ValueError(
-            f"{path} unpacks to more than {limit / 2**30:.3g} GiB, {size // path.stat().st_size} times its size and "
-            "more: unpack it yourself if that is right"
-        )
+    def notes(self) -> list[str]:
+        """One text for the bad lines, and one for each column with bad values."""
+        notes = []
+        if self.lines:
+            were = "line was" if self.lines == 1 else "lines were"
+            notes.append(f"{self.lines} bad {were} left out, the first: {self.first_line}")
+        for column, (count, first) in self.values.items():
+            them = "value counts" if count == 1 else "values count"
+            notes.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
+        if self.late:
+            one = self.late == 1
+            came = "row came too late for its window and was" if one else "rows came too late for their window and were"
+            notes.append(f"{self.late} {came} left out")
+        return notes
 
 
 # -- line by line ----------------------------------------------------------------------------------------
@@ -131,13 +137,7 @@ def _bytes(layout: Layout) -> BinaryIO:
     return opened(layout.path) if layout.content is None else BytesIO(layout.content)
 
 
-def check_all_full(layout: Layout) -> None:
-    """Refuse lines with too few values."""
-    if not _all_full(layout):
-        _refuse_lines(layout, lambda found: found < len(layout.names) - 1)
-
-
-def _all_full(layout: Layout) -> bool:
+def all_full(layout: Layout) -> bool:
     """Whether there are as many delimiters as full lines have: much quicker than line by line if nothing is quoted."""
     counts, last = np.zeros(3, dtype=np.intp), b"\n"
     with _bytes(layout) as file:
@@ -150,27 +150,14 @@ def _all_full(layout: Layout) -> bool:
     return not quotes and delimiters == (ends + (last != b"\n")) * (len(layout.names) - 1)
 
 
-def _refuse_lines(layout: Layout, wrong: Callable[[int], bool]) -> None:
-    """Name the first line with a wrong number of delimiters; quoted texts may hold some, so their lines are passed."""
-    delimiter = layout.delimiter.encode()
-    for number, line in lines_in(layout):
-        if number > layout.skip and line.strip() and b'"' not in line and wrong(found := line.count(delimiter)):
-            raise wrong_width(layout.path, number, found + 1, len(layout.names), layout.delimiter)
-
-
 def damaged(layout: Layout, error: BaseException) -> ValueError:
     """What to raise where polars could not read a file."""
     text = " ".join(str(error).split())
     if "utf-8" in text.lower() and layout.format == "csv" and layout.encoding == "utf-8":
         return UnicodeDecodeError("utf-8", b"", 0, 0, text)
-    if "more fields" in text or "n_extra" in text or "n_missing" in text:
-        _refuse_lines(layout, lambda found: found != len(layout.names) - 1)
-        return WrongWidth(
-            f"{layout.path} has lines with more or fewer values than the {len(layout.names)} of its header (separated "
-            f"by {DELIMITERS[layout.delimiter]}): mend them, or quote texts that hold the delimiter"
-        )
-    kind = WrongWidth if "malformed" in text else ValueError  # that is a quotation mark without its partner
-    return kind(f"{layout.path} is damaged or incomplete: {text[:120]}")
+    # the last is a quotation mark without its partner
+    odd = any(word in text for word in ("more fields", "n_extra", "n_missing", "malformed"))
+    return (WrongWidth if odd else ValueError)(f"{layout.path} is damaged or incomplete: {text[:120]}")
 
 
 # -- value by value --------------------------------------------------------------------------------------

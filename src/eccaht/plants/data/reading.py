@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from eccaht.base.clock import DIFFERENT, as_zone
 from eccaht.plants.data.columns import TIME, read_leniently, text_of, typed_columns
-from eccaht.plants.data.layout import MISSING, Layout, WrongWidth, is_gzip, is_number, shortened
-from eccaht.plants.data.lines import as_utf8, check_all_full, check_texts, content_of, damaged, good_lines, lines_in
+from eccaht.plants.data.layout import MEND_LINE, MISSING, Layout, WrongWidth, is_gzip, is_number, shortened
+from eccaht.plants.data.lines import Faults, all_full, as_utf8, check_texts, content_of, damaged, good_lines, lines_in
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from eccaht.plants.data.recorded import Faults
 
 _CUT = "\0cut"  # and the flag of rows whose last value is missing
 Levels = Mapping[str, Sequence[str]]  # the texts that a status may have; columns that are not in it hold numbers
@@ -75,10 +73,10 @@ def load(
         layout = replace(layout, content=content_of(layout.path, "latin-1"), encoding="latin-1")
         return load(layout, chosen, time_columns, faults, unchecked)
     except WrongWidth:
-        if faults is None:
-            raise
-        rows = ((k, as_utf8(line)) for k, line in lines_in(layout) if k > layout.skip)
-        lines, numbers = good_lines(rows, layout, faults)
+        rows, odd = ((k, as_utf8(line)) for k, line in lines_in(layout) if k > layout.skip), faults or Faults()
+        lines, numbers = good_lines(rows, layout, odd)
+        if faults is None and odd.lines:
+            raise ValueError(f"{odd.first_line}: {MEND_LINE}") from None
         layout = replace(layout, skip=0, content=b"".join(lines), lines=numbers)
         frame = _read(layout, places, unchecked)
     if faults is None:
@@ -115,8 +113,8 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
         if "could not parse" not in str(error):
             raise
         frame = read_leniently(layout, places, numeric, wanted[-1])
-    if frame.drop_in_place(_CUT).any():
-        check_all_full(layout)
+    if frame.drop_in_place(_CUT).any() and not all_full(layout):
+        raise WrongWidth(f"{layout.path} has lines with too few values")
     return frame
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock, between, common_zone
+from eccaht.base.extras import need
 from eccaht.plants.data.columns import joined_columns, numbers_of, unknown_texts
-from eccaht.plants.data.layout import Layout, is_number, layout_of_frame, shortened, sniff
-from eccaht.plants.data.lines import comma_option
+from eccaht.plants.data.layout import Layout, is_number, layout_of_frame, sniff
+from eccaht.plants.data.lines import Faults, comma_option
 from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, read_times
 from eccaht.plants.data.times import time_rule
 from eccaht.plants.data.windows import Table
@@ -183,6 +184,7 @@ def assemble(
     without `faults` such values raise. before: the time of the last row of an earlier part, if there was one.
     beside: further columns of numbers, in which such values are missing without a word.
     """
+    need("polars")
     import polars as pl
 
     parts: list[pl.DataFrame] = []
@@ -291,46 +293,6 @@ def _in_order(
 
 
 # -- new data in the form of the history: bad values become missing, and are counted -----------------------------
-
-
-@dataclass
-class Faults:
-    """Lines and values left out; `note` is called at once with the first of each kind."""
-
-    note: Callable[[str], object] = lambda _: None
-    lines: int = 0
-    first_line: str = ""
-    values: dict[str, tuple[int, str]] = field(default_factory=dict)  # column: how many, the first
-    late: int = 0  # rows that came after their window was complete
-
-    def bad_line(self, where: str, why: str, count: int = 1) -> None:
-        """Count bad lines; where: the place of the first, why: what is wrong with it."""
-        if not self.lines:
-            self.first_line = f"{where} {why}"
-            self.note(f"{self.first_line}: left out, as are others like it")
-        self.lines += count
-
-    def bad_values(self, column: str, count: int, where: str, text: str, why: str) -> None:
-        """Count bad values of a column; where, text and why: place, content and fault of the first."""
-        before, first = self.values.get(column, (0, f"{shortened(text)!r} in {where} ({why})"))
-        if not before:
-            self.note(f"column {column!r} has {first}: counted as missing, as are others like it")
-        self.values[column] = (before + count, first)
-
-    def notes(self) -> list[str]:
-        """One text for the bad lines, and one for each column with bad values."""
-        notes = []
-        if self.lines:
-            were = "line was" if self.lines == 1 else "lines were"
-            notes.append(f"{self.lines} bad {were} left out, the first: {self.first_line}")
-        for column, (count, first) in self.values.items():
-            them = "value counts" if count == 1 else "values count"
-            notes.append(f"column {column!r}: {count} {them} as missing, the first: {first}")
-        if self.late:
-            one = self.late == 1
-            came = "row came too late for its window and was" if one else "rows came too late for their window and were"
-            notes.append(f"{self.late} {came} left out")
-        return notes
 
 
 def as_expected(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -15,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from eccaht.base.arrays import Array, as_floats
 from eccaht.base.clock import Clock, as_zone, check_limits, parse_duration
 from eccaht.plants.data.layout import Layout, as_text, encoding_of, lines_of, sniff_lines
-from eccaht.plants.data.lines import good_lines
+from eccaht.plants.data.lines import Faults, good_lines
 from eccaht.plants.data.reading import Levels, Stamps, TimeRule, counted_stamps, times_in
-from eccaht.plants.data.recorded import Expected, Faults, Limits, NoRows, assemble, is_frame, ordered, recorded_of
+from eccaht.plants.data.recorded import Expected, Limits, NoRows, assemble, is_frame, ordered, recorded_of
 from eccaht.plants.data.windows import Batch, Table
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Arrays:
     """Rows in memory.
 
     values: (N, K), NaN where there is no reading. times: datetime64, (N,); rows are counted if there are none.
-    names: of the columns, c1, c2, ... unless given. quality: (N, K), False where a value is bad and counts as missing.
+    names: of the columns, c1, c2, ... unless given.
     zone: where the times, which are UTC then, are shown; without one they are taken as they stand.
     levels: the texts of status columns, whose values are places in them. label: what messages call it.
     row_interval: seconds between rows without times, if that is known.
@@ -69,7 +68,6 @@ class Arrays:
         times: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         *,
-        quality: ArrayLike | None = None,
         zone: str | None = None,
         levels: Levels | None = None,
         label: str = "the array",
@@ -84,11 +82,6 @@ class Arrays:
             raise ValueError(f"{label} has {shape[1]} columns and needs as many names, which are texts")
         if len(set(self.names)) < shape[1] or (times is not None and TIME in self.names):
             raise ValueError(f"the names of {label} must be distinct, and {TIME!r} is that of the times: rename some")
-        if quality is not None:
-            good = np.asarray(quality)
-            if good.dtype != bool or good.shape != shape:
-                raise ValueError(f"the quality of {label} must be true or false for each value, of the shape {shape}")
-            self.values = np.where(good, self.values, np.nan)
         self.times = None if times is None else _moments(times, len(self.values))
         self.row_interval = row_interval
         if times is not None:
@@ -103,7 +96,12 @@ class Arrays:
         return Layout(Path(self.label), "parquet", names, names)
 
     def batches(self) -> Iterator[Batch]:
-        return read_table(self, count_rows=self.clock.counted).batches()
+        """All rows at once."""
+        interval = self.clock.row_interval
+        times = self.times if interval is None else counted_stamps(interval, 0, len(self.values)).moments
+        assert times is not None
+        order = np.argsort(times, kind="stable")
+        yield Batch(times[order].astype("datetime64[us]"), self.values[order])
 
     def time_rule(
         self, time_column: str | Sequence[str] | None, interval: float | None, counted: bool | None
@@ -139,21 +137,6 @@ class Arrays:
         return ordered([self.layout], [stamps], rule, chosen, texts, columns, limits, zone, levels=levels)
 
 
-def as_source(data: Any, *, times: ArrayLike | None = None, names: Sequence[str] | None = None) -> Source:
-    """Return paths of files, a frame of pandas or polars, an array (with times and names) or a source as a source.
-
-    >>> as_source(np.ones((4, 2))).names
-    ('c1', 'c2')
-    """
-    if times is not None or names is not None:
-        if isinstance(data, str | PathLike):
-            raise ValueError("times and names are for arrays: a file has its own")
-        return Arrays(data, times, names)
-    if isinstance(data, np.ndarray):
-        return Arrays(data)
-    return data if isinstance(data, Source) else read_table(data)
-
-
 def read_table(
     data: Any,
     *,
@@ -168,7 +151,7 @@ def read_table(
     start: Any = None,
     stop: Any = None,
 ) -> Table:
-    """Read files that have the same columns, by name, or whatever else `as_source` takes.
+    """Read files that have the same columns, by name, a frame of pandas or polars, an array or a source.
 
     columns, exclude: names, in which * and ? stand for any characters; all columns unless given.
     time_column: its name, or those of a date and a time column; found by itself unless given.

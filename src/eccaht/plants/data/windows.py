@@ -2,15 +2,14 @@
 
 Windows are whole windows of the clock: window w holds the local times in [w L, (w + 1) L) counted from 1970-01-01, L
 the length of a window; where the clock is changed, a window ends. One-minute windows start at whole minutes whatever
-the first row is, so that history and new data are cut alike. Windows without any row do not exist. `Cut` makes them of
-all rows at once, `Windower` (windower.py) of rows as they come.
+the first row is, so that history and new data are cut alike. Windows without any row do not exist. `Cut` says where
+they begin, in a recording as in rows as they come (`eccaht.plants.intake`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from eccaht.plants.data.reading import Levels, TimeRule
 
 Times = NDArray[np.datetime64]
-_READINGS = 1 << 20  # of a batch, about
 
 # of decimals
 MOST_DECIMALS = 6  # readings with more are as good as exact
@@ -33,7 +31,7 @@ _SAMPLE = 5000  # readings, evenly spread, that are looked at
 _FIRST = 100  # of them, which decide for most columns
 _ROUNDING = 1e-9  # of a reading: what writing and reading it may change
 _FEWEST = 10  # distinct readings: k of them look a decimal coarser than they are with probability 10^-k
-_CLEAR = 2  # decimals: the step is a hundred times as long
+_CLEAR = 2  # decimals fewer that make a column coarser
 _VISIBLE = 1e-3  # of the usual spread: a shorter step is lost in the noise
 
 
@@ -103,11 +101,6 @@ class Table:
         codes = series.replace_strict(levels, list(range(len(levels))), default=None, return_dtype=pl.Float64)
         return levels, codes.to_numpy()[self._rows]
 
-    @cached_property
-    def levels(self) -> dict[str, Sequence[str]]:
-        """The texts of each column that holds some."""
-        return {name: self.status(name)[0] for name in self.names if name in self.texts}
-
     def coded(self, name: str, known: Sequence[str] | None) -> Array:
         """A column in the form of the history: numbers, or the places of its texts among the known ones."""
         if known is None:
@@ -132,24 +125,9 @@ class Table:
         gaps = np.isnan(codes)
         return np.where(gaps, np.nan, translation[np.where(gaps, 0, codes).astype(np.intp)])
 
-    def batches(self, levels: Levels | None = None) -> Iterator[Batch]:
-        """All rows, some at a time; texts as their places in `levels`, which are those of the table unless given."""
-        known, count = self.levels if levels is None else levels, _READINGS // len(self.names) + 1
-        for first in range(0, len(self.times), count):
-            part = self._part(first, min(first + count, len(self.times)))
-            yield Batch(part.times, part.readings(known))
-
     def readings(self, levels: Levels) -> Array:
         """All rows, (N, K); texts as their places in `levels`."""
         return np.array([self.coded(name, levels.get(name)) for name in self.names]).T
-
-    def _part(self, first: int, last: int) -> Table:
-        start = self._rows.start if isinstance(self._rows, slice) else 0
-        rows: Any = slice(start + first, start + last) if isinstance(self._rows, slice) else self._rows[first:last]
-        if isinstance(self._columns, dict):
-            return replace(self, times=self.times[first:last], _rows=rows)
-        frame: Any = self._columns  # cut before its columns become arrays, which may be copies
-        return replace(self, times=self.times[first:last], _columns=frame[rows], _rows=slice(None))
 
     @property
     def by_column(self) -> bool:
@@ -206,41 +184,70 @@ class Cut:
         total = np.add.reduceat(np.where(missing, 0.0, readings), self.first, axis=0)
         return np.where(present > 0, total / np.maximum(present, 1), np.nan)
 
+    def windows(self, readings: Array, names: tuple[str, ...], seconds: float, clock: Clock) -> Windows:
+        """The windows of scaled readings, (N, K), NaN where there is none."""
+        if not len(self.starts):
+            none = np.zeros((0, len(names)))
+            return Windows(self.starts, none, names, seconds, none.copy(), none.astype(bool), clock=clock)
+        values, flat = self.means_of_present(readings), self.flat(readings)
+        rows = rows_that_count(self.present(readings), flat)
+        return Windows(self.starts, values, names, seconds, rows, flat, clock=clock)
+
     def _by_window(self, readings: Array) -> Array:
         """The number of rows of each window, to go with its columns."""
         return self.rows.astype(np.float64).reshape(-1, *[1] * (readings.ndim - 1))
 
 
 class Away(NamedTuple):
-    """Rows in which a column that read `usual` in all of the history reads anything else."""
+    """Rows in which a column that is no sensor reads what it never did in the history, where it read `low` to `high`.
 
-    usual: float
+    One that changed there is away beyond its range by as much as the range.
+    """
+
+    low: float
+    high: float
     times: Times
     readings: Array
 
+    def since(self, name: str, first: int) -> Moved:
+        """What it is from row `first` of these on."""
+        return Moved.of(name, self.low, self.high, float(self.readings[first]), self.times[first])
+
 
 class Moved(NamedTuple):
-    """A column that read `usual` in all of the history, and `read` at the time `since`, for the first time."""
+    """A column that is no sensor and read `usual` in all of the history, and `read` at the time `since`.
+
+    width: of its range in the history, whose nearer end is `usual`.
+    """
 
     name: str
     usual: float
     read: float
     since: np.datetime64
+    width: float = 0.0
+
+    @staticmethod
+    def of(name: str, low: float, high: float, read: float, since: np.datetime64) -> Moved:
+        return Moved(name, low if read < low else high, read, since, high - low)
 
     def text(self, clock: Clock) -> str:
-        return f"{self.read:.6g} since {clock.show(self.since)}, {self.usual:.6g} in all of the history"
+        never = "never beyond " if self.width else ""
+        return f"{self.read:.6g} since {clock.show(self.since)}, {never}{self.usual:.6g} in all of the history"
 
 
 class Sample(NamedTuple):
     """One window: its start, the means of K sensors, how many readings each is of, and which sensors were constant.
 
-    rows and flat are None if not counted.
+    rows and flat are None if not counted. late: rows since the window before that came too late for theirs. moved:
+    constants of the history that move in this window; it may have others that moved before.
     """
 
     start: np.datetime64
     values: Array
     rows: Array | None = None
     flat: NDArray[np.bool_] | None = None
+    late: int = 0
+    moved: tuple[Moved, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -276,12 +283,12 @@ class Windows:
         return self._pick(slice(first, max(first, last)), slice(None))
 
     def moved(self, start: Any = None) -> list[Moved]:
-        """The constants of the history that are none in the rows from `start` on."""
+        """The columns that are no sensors and read what they never did in the history, in the rows from `start` on."""
         found = []
-        for name, (usual, times, readings) in self.away.items():
-            first = 0 if start is None else int(np.searchsorted(times, self.clock.parse(start, "start")))
-            if first < len(times):
-                found.append(Moved(name, usual, float(readings[first]), times[first]))
+        for name, away in self.away.items():
+            first = 0 if start is None else int(np.searchsorted(away.times, self.clock.parse(start, "start")))
+            if first < len(away.times):
+                found.append(away.since(name, first))
         return found
 
     def of(self, names: Sequence[str]) -> Windows:
@@ -292,7 +299,12 @@ class Windows:
     def samples(self) -> Iterator[Sample]:
         uncounted = [None] * len(self.starts)
         rows, flat = (uncounted if part is None else part for part in (self.rows, self.flat))
-        return map(Sample, self.starts, self.values, rows, flat)
+        moved: dict[int, tuple[Moved, ...]] = {}
+        for each in self.moved(self.starts[0]) if len(self.starts) else ():
+            first = int(np.searchsorted(self.starts, each.since, side="right")) - 1
+            moved[first] = (*moved.get(first, ()), each)
+        for k, parts in enumerate(zip(self.starts, self.values, rows, flat, strict=True)):
+            yield Sample(*parts, 0, moved.get(k, ()))
 
     @staticmethod
     def joined(parts: Sequence[Windows]) -> Windows:
@@ -322,13 +334,6 @@ def follows(windows: Windows) -> NDArray[np.bool_]:
 
 
 # -- to how many decimals readings are written -----------------------------------------------------------
-
-
-class Resolutions(NamedTuple):
-    """Columns whose readings in new data have a longer step than in the history, and those with a shorter one."""
-
-    coarser: tuple[str, ...]
-    finer: tuple[str, ...]
 
 
 def decimals(column: Array) -> int | None:
@@ -361,28 +366,22 @@ def decimals_by_name(columns: Mapping[str, Array]) -> dict[str, int | None]:
 
 def coarser(
     history: Mapping[str, int | None], new: Mapping[str, int | None], spread: Mapping[str, float] | None = None
-) -> Resolutions:
-    """Which columns are written to fewer decimals in new data than in the history, and which to more.
+) -> tuple[str, ...]:
+    """Which columns are written to fewer decimals in new data than in the history.
 
-    A difference of two decimals counts, and one of a single decimal where the longer step exceeds a thousandth of the
-    column's usual `spread`, if that is given. Columns that are not in both are left out.
+    A column counts as coarser if it has at least two decimals fewer, or one where the longer step exceeds a thousandth
+    of its usual `spread`, if that is given. Columns that are not in both are left out.
 
-    >>> coarser({"a": 4, "b": 1, "c": 2}, {"a": 1, "b": 3, "c": 1})
-    Resolutions(coarser=('a',), finer=('b',))
-    >>> coarser({"c": 2}, {"c": 1}, {"c": 5.0})
-    Resolutions(coarser=('c',), finer=())
+    >>> coarser({"a": 4, "b": 1, "c": 2}, {"a": 1, "b": 3, "c": 1}), coarser({"c": 2}, {"c": 1}, {"c": 5.0})
+    (('a',), ('c',))
     """
-    gained = {name: _count(new[name]) - _count(history[name]) for name in history if name in new}
 
-    def clear(name: str) -> bool:
-        step = 10.0 ** -min(_count(history[name]), _count(new[name]))
+    def is_coarser(name: str) -> bool:
+        step = 10.0 ** -_count(new[name])
         visible = spread is not None and name in spread and step > _VISIBLE * spread[name]
-        return abs(gained[name]) >= (1 if visible else _CLEAR)
+        return _count(history[name]) - _count(new[name]) >= (1 if visible else _CLEAR)
 
-    changed = [name for name in gained if clear(name)]
-    return Resolutions(
-        tuple(name for name in changed if gained[name] < 0), tuple(name for name in changed if gained[name] > 0)
-    )
+    return tuple(name for name in history if name in new and is_coarser(name))
 
 
 def _is_rounded(readings: Array, places: int) -> bool:

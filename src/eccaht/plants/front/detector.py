@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from eccaht.base.arrays import Array, as_number
 from eccaht.plants.data.source import Arrays
-from eccaht.plants.front.model import calibrate
+from eccaht.plants.front.calibration import calibrate
 from eccaht.plants.incident.alarms import run_engine
-from eccaht.plants.incident.investigate import usual_rate
 from eccaht.plants.model.fitting import FEWEST_NORMAL
 
 if TYPE_CHECKING:  # the classes of scikit-learn have no types
@@ -60,7 +59,7 @@ class Detector(OutlierMixin, BaseEstimator):
             )
         self.model_ = calibrate(rows, names=self._names(rows), drills=0, estimator=self.estimator, progress=False)
         self.every_ = (
-            usual_rate(self.model_.n_windows, None)
+            self.model_.usual_rate
             if self.false_alarm_every is None
             else as_number(self.false_alarm_every, "false_alarm_every")
         )
@@ -73,7 +72,7 @@ class Detector(OutlierMixin, BaseEstimator):
         rows = self._rows(X, reset=False)
         windows = self.model_.prepare(Arrays(rows, names=self._names(rows)), bad="skip")
         assert self.model_.normal is not None
-        run = run_engine(self.model_.normal, windows.values, self.every_, gaps=self.model_.summary.gaps * len(rows))
+        run = run_engine(self.model_.normal, windows.values, self.every_, gaps=self.model_.gaps * len(rows))
         return -run.passed
 
     def decision_function(self, X: ArrayLike) -> Array:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
+from eccaht.base.codec import state_of
+from eccaht.base.extras import need
 from eccaht.base.frames import frame_of
-from eccaht.base.presentation.text import percent
+from eccaht.base.presentation.text import percent, shown_progress
 from eccaht.base.statistics import clopper_pearson
 from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.counts import MOST_IN_ALARM, Counts, Drilled
+from eccaht.plants.front.identify import data_of
+from eccaht.plants.incident.counts import MOST_IN_ALARM, Counts, Drilled, kept
+from eccaht.plants.incident.drill import ALPHA, RUNS, drill_trials
 from eccaht.plants.incident.trials import Trial
 from eccaht.plants.model.model import Model
+from eccaht.plants.watch.session import false_alarm_every
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,14 +56,11 @@ class Drills:
         return self.drilled.counts
 
     @property
-    def seconds(self) -> float | None:
-        """The length of a window, None where rows have no times."""
-        return None if self.model.clock.counted else self.model.seconds
-
-    @property
     def sentences(self) -> tuple[str, ...]:
         """What was found, for people."""
-        return self.counts.sentences(self.seconds, "your own history" if self.windows is None else "these data")
+        return self.counts.sentences(
+            self.model.timed_seconds, "your own history" if self.windows is None else "these data"
+        )
 
     @property
     def line(self) -> str:
@@ -73,8 +77,9 @@ class Drills:
 
     def plot(self, path: str | PathLike[str] | None = None) -> Figure:
         """Draw the share of faults found and the delay; path: also save it there, as .png, .pdf or .svg."""
+        need("matplotlib")
         from eccaht.base.presentation.style import for_notebooks
-        from eccaht.plants.incident.drill_picture import draw
+        from eccaht.plants.show.drill_picture import draw
 
         return for_notebooks(draw(self.counts, line=self.line), path)
 
@@ -85,11 +90,40 @@ class Drills:
         clock = self.model.clock if self.windows is None else self.windows.clock
         return {
             "line": self.line,
-            **_document(self.drilled, self.seconds),
+            **_document(self.drilled, self.model.timed_seconds),
             "quiet_alarms": [clock.exact(start) for start in starts],
             "trials": [_trial(trial, self.model.names) for trial in self.trials],
             "notes": list(self.notes),
         }
+
+
+def drill(
+    model: Model,
+    data: Any,
+    asked: Mapping[str, Any],
+    *,
+    names: Sequence[str] | None = None,
+    times: ArrayLike | None = None,
+    progress: bool = True,
+) -> Drills:
+    """What `Model.drill` returns, where the options are described; asked: those that need new drills."""
+    options = {name: value for name, value in asked.items() if value is not None}
+    if data is None:
+        if options:
+            raise ValueError(f"{next(iter(options))} needs new drills: give quiet data that the model has not seen")
+        if (found := kept(model)) is None:
+            raise ValueError(
+                "the model has no drills: give quiet data, or calibrate with drills on at least 100 windows"
+            )
+        return Drills(model, found)
+    settings: dict[str, Any] = {"runs": RUNS, "seed": 0, "alpha": ALPHA} | options
+    settings["every"] = false_alarm_every(settings.pop("false_alarms", None), model, "false_alarms")
+    with shown_progress("reading the data", shown=progress) as bar:
+        windows = model.prepare(data_of(model, data, names, times), bad="skip")
+        bar.total(settings["runs"], "drills")
+        result, trials = drill_trials(model, windows, **settings, unseen=True, progress=bar.advance)
+    notes = (*windows.notes, *seen_before(model, windows), *not_quiet(result.counts))
+    return Drills(model, result, settings=settings, windows=windows, trials=tuple(trials), notes=notes)
 
 
 def seen_before(model: Model, windows: Windows) -> Iterator[str]:
@@ -115,15 +149,15 @@ def not_quiet(counts: Counts) -> Iterator[str]:
 
 def _document(drilled: Drilled, seconds: float | None) -> dict[str, Any]:
     counts = drilled.counts
-    sure, wrong = counts.sure
+    confident, wrong = counts.confident
     alarms, expected = counts.false_alarms
     return {
         "alpha": counts.alpha,
         "faults": counts.drills,
         **{key: counts.total(name) for name, key in _KEYS.items()},
-        "sure": sure,
-        "sure_and_wrong": wrong,
-        "sure_and_wrong_interval": clopper_pearson(wrong, sure) if sure else None,
+        "confident": confident,
+        "confident_and_wrong": wrong,
+        "confident_and_wrong_interval": clopper_pearson(wrong, confident) if confident else None,
         "confidence_holds": counts.holds,
         "quiet_windows": counts.quiet.windows,
         "quiet_hours": None if seconds is None else counts.quiet.windows * seconds / 3600.0,
@@ -137,15 +171,15 @@ def _document(drilled: Drilled, seconds: float | None) -> dict[str, Any]:
                 "sizes": [cell.low, cell.high] if cell.high else None,
                 "faults": cell.drills,
                 **{key: getattr(cell, name) for name, key in _KEYS.items()},
-                "sure": cell.sure,
-                "sure_and_wrong": cell.wrong,
+                "confident": cell.confident,
+                "confident_and_wrong": cell.wrong,
                 "delay": cell.delay if cell.found else None,
                 "share": cell.share,
                 "interval": cell.interval,
             }
             for cell in counts.cells
         ],
-        "confidence": {name: part for name, part in drilled.header().items() if name != "counts"},
+        "confidence": {name: part for name, part in state_of(drilled).items() if name != "counts"},
     }
 
 

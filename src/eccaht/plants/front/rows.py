@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, as_count, as_number
-from eccaht.base.clock import Clock, from_microseconds, microseconds
-from eccaht.base.files import check_keys, part_of, read_archive, write_archive
+from eccaht.base.arrays import Array
+from eccaht.base.clock import Clock
+from eccaht.base.codec import Field, Part, restore, state_of
+from eccaht.base.files import check_keys, read_archive, write_archive
 from eccaht.base.labels import named_values
 from eccaht.base.presentation.text import counted
-from eccaht.plants.data.windower import Windower, latest_believed
-from eccaht.plants.data.windows import Batch, Moved, Windows
-from eccaht.plants.front.model import PlantModel
-from eccaht.plants.model.model import IMPOSSIBLE, ROUNDING, Model
+from eccaht.plants.data.horizon import latest_believed
+from eccaht.plants.intake import Intake, Released, Rows, level_of, number_of
+from eccaht.plants.model.model import Model
 from eccaht.plants.watch.events import Event, Hearing
 from eccaht.plants.watch.plant import PlantWatch
-from eccaht.plants.watch.session import Session, moved_by, rate_line
+from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
 from eccaht.streams import Alarm, State
 
-_KIND, _VERSION = "row-watch", 1
-_NOT_KEPT = {"late": 0, "hearing": None}  # by files of earlier versions
+_KIND, _VERSION = "row-watch", 3
 
 
 class RowWatch:
@@ -35,21 +31,17 @@ class RowWatch:
     session: the windows so far, and what operators ordered. n_rows: rows so far.
     """
 
+    FIELDS = (Field("n_rows", (), int), Part("_intake"), Part("_hearing"))
+
     def __init__(self, session: Session) -> None:
         self.session, self.model = session, session.model
-        self._rows = Windower(self.model.names, self.model.seconds, self.model.clock)
-        self._hearing = Hearing(float(self.model.summary.row_counts[0]), self.model.seconds)
-        self.n_rows = self._late = 0  # rows, and those of them that came too late since the last window
-        self._moved: dict[str, Moved] = {}  # constants of the history that have moved
-
-    @staticmethod
-    def begin(model: Model, every: float) -> RowWatch:
-        """A new watch; every: windows to a false alarm."""
-        return RowWatch(Session(PlantWatch(model, false_alarm_every=every)))
+        self._intake = Intake(self.model)
+        self._hearing = Hearing(self.model.usual_rows, self.model.seconds)
+        self.n_rows = 0
 
     def __repr__(self) -> str:
         sensors, windows = counted(len(self.model.names), "sensor"), counted(self.session.windows, "window")
-        return f"RowWatch({sensors}, {windows} so far, {self.state}; {rate_line(self.session.watch).split(',')[0]})"
+        return f"RowWatch({sensors}, {windows} so far, {self.state}; {rate_line(self.session.watch).split(' (')[0]})"
 
     @property
     def state(self) -> State:
@@ -70,47 +62,38 @@ class RowWatch:
         """
         refuse_table(row, "update takes one row")
         moment = self._time(time)
-        values = self._values(row, moment)
+        values = self._values(row)
         self.n_rows += 1
-        before = self._rows.n_late
-        done = self._rows.add(Batch(np.array([moment]), values[None, :]), latest_believed(self._rows.clock))
-        late = self._rows.n_late - before
-        self._late += late
-        return self._take(done) or (self._lost(moment) if late else [])
+        rows = Rows(np.array([moment]), self._intake.columns, values[None, :])
+        released = self._intake.add(rows, latest_believed(self.model.clock))
+        return self._take(released) or (self._lost(moment) if released.late else [])
 
     def finish(self) -> list[Event]:
         """The events of the windows that no later row has completed: the data have ended."""
-        return self._take(self._rows.finish())
+        return self._take(self._intake.finish())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file from which `eccaht.load_watch` goes on exactly where this watch is; it holds the model too."""
-        parts = {"model": self.model.parts(), "session": self.session.parts(), "rows": self._rows.parts()}
-        header: dict[str, Any] = {name: each[0] for name, each in parts.items()}
-        arrays = {f"{name}.{key}": array for name, (_, of) in parts.items() for key, array in of.items()}
-        moved = [[each.name, each.read, microseconds(each.since)] for each in self._moved.values()]
-        header |= {"moved": moved, "count": self.n_rows, "late": self._late, "hearing": self._hearing.header()}
-        write_archive(path, _KIND, _VERSION, header, arrays)
+        state = {"model": self.model.stored(), "session": self.session.stored(), "rows": state_of(self)}
+        write_archive(path, _KIND, _VERSION, state)
 
-    def _take(self, windows: Windows) -> list[Event]:
-        session, clock, events = self.session, self._rows.clock, list[Event]()
-        for sample in windows.samples():
-            moved = moved_by(self._moved.values(), sample, session, clock)
-            events += session.take(sample, clock, late=self._late, moved=moved)
-            events += session.hear(self._hearing, sample, self._late, clock)
-            self._late = 0
+    def _take(self, released: Released) -> list[Event]:
+        session, clock, events = self.session, self.model.clock, list[Event]()
+        for sample in released.samples:
+            events += session.take(sample, clock) + session.hear(self._hearing, sample, clock)
         session.settle()  # who called has them
         return events
 
     def _lost(self, time: np.datetime64) -> list[Event]:
         """The event where so many rows come too late that no window is completed."""
-        if not self._hearing.listen(self._late):
+        if not self._hearing.listen(self._intake.unreported):
             return []
-        events = self.session.report(*self._hearing.news, time, self._rows.clock)
+        events = self.session.report(*self._hearing.news, time, self.model.clock)
         self.session.settle()
         return events
 
     def _time(self, time: Any) -> np.datetime64:
-        clock = self._rows.clock
+        clock = self.model.clock
         if time is None and clock.row_interval is None:
             raise ValueError("give the time of the row: update(row, time)")
         try:
@@ -124,8 +107,8 @@ class RowWatch:
                 "on times with one"
             ) from None
 
-    def _values(self, row: Any, time: np.datetime64) -> Array:
-        """The readings in robust units, (K,), NaN where there is none."""
+    def _values(self, row: Any) -> Array:
+        """The readings of the columns of the intake, in raw units, NaN where there is none."""
         names, values = self.model.names, named_values(row)
         if values is None:
             given = list(row)
@@ -134,54 +117,32 @@ class RowWatch:
             values = dict(zip(names, given, strict=True))
         if not any(name in values for name in names):
             raise ValueError(f"the row has none of the model's sensors, which are {', '.join(names[:5])}, ...")
-        self._notice(values, time)
-        read = np.array([self._number(name, values.get(name)) for name in names])
-        scaled = self.model.scaled(self.model.rounded(read[None, :]))[0]
-        scaled[np.abs(scaled) > IMPOSSIBLE] = np.nan
-        return scaled
-
-    def _number(self, name: str, value: Any) -> float:
-        """A reading, or the place of the text of a status among those of the history."""
-        levels = self.model.reading["levels"].get(name)
-        if value is None or value != value or value == "":
-            return np.nan
-        if levels is None:
+        levels, read = self.model.reading["levels"], []
+        for name in self._intake.columns:
             try:
-                number = float(value)
-            except (TypeError, ValueError):
-                raise ValueError(f"{name} reads {value!r:.40}, which is no number: give NaN if it is missing") from None
-            return number if math.isfinite(number) else np.nan
-        text = value if isinstance(value, str) else f"{value:g}"
-        return float(levels.index(text)) if text in levels else np.nan
+                value = values.get(name)
+                read.append(level_of(value, levels[name]) if name in levels else number_of(value))
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}: give NaN if it is missing") from None
+        return np.array(read)
 
-    def _notice(self, row: Mapping[Any, Any], time: np.datetime64) -> None:
-        """Keep when a column that never changed in the history first reads something else."""
-        for name, usual in self.model.constants.items():
-            if name in row and name not in self._moved:
-                read = self._number(name, row[name])
-                if abs(read - usual) > ROUNDING * abs(usual):  # never for NaN
-                    self._moved[name] = Moved(name, usual, read, time)
+
+def begin_watch(model: Model, false_alarms: str | None) -> RowWatch:
+    """What `Model.watch` returns, where `false_alarms` is described."""
+    refuse_table(false_alarms, "watch takes a rate of false alarms such as '1/30d'")
+    every = false_alarm_every(false_alarms, model, "false_alarms")
+    return RowWatch(Session(PlantWatch(model, false_alarm_every=every)))
 
 
 def load_watch(path: str | PathLike[str]) -> RowWatch:
     """Read a watch that was saved, its model included; safe for untrusted files."""
-    return read_archive(path, _KIND, _VERSION, _build, again="begin anew with model.watch()")
+    return read_archive(path, _KIND, _VERSION, _build)
 
 
-def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RowWatch:
-    header = _NOT_KEPT | header
-    check_keys(header, {"model", "session", "rows", "moved", "count", "late", "hearing"}, "header")
-    model = PlantModel.of_model(Model.build(header["model"], part_of(arrays, "model")))
-    watch = RowWatch(Session.build(header["session"], part_of(arrays, "session"), model=model, digest=""))
-    watch._rows.restore(header["rows"], part_of(arrays, "rows"))
-    watch.n_rows = as_count(header["count"], "the number of rows", least=0)
-    watch._late = as_count(header["late"], "late rows", least=0)
-    if header["hearing"] is not None:
-        watch._hearing.restore(header["hearing"])
-    for entry in header["moved"]:
-        name, read, since = entry
-        usual = model.constants[name]
-        watch._moved[name] = Moved(name, usual, as_number(read, "a reading"), from_microseconds(since))
+def _build(state: dict[str, Any]) -> RowWatch:
+    check_keys(state, {"model", "session", "rows"}, "header")
+    watch = RowWatch(Session.build(state["session"], model=Model.build(state["model"]), digest=""))
+    restore(watch, state["rows"], {"columns": len(watch._intake.columns)})
     return watch
 
 

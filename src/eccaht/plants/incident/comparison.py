@@ -52,20 +52,21 @@ def compare_models(
     *,
     every: float,
     runs: int,
+    first: int = 0,
     seed: int = 0,
     progress: Callable[[int], object] = lambda done: None,  # noqa: ARG005
 ) -> Comparison:
-    """Drill `runs` faults in the windows that the new model was fitted to, once for each model.
+    """Drill `runs` faults in the windows that the new model was fitted to, from `first` on, once for each model.
 
     old: of the same sensors and units. every: windows to a false alarm. progress: is called with faults that are done.
     """
     if old.normal is None or old.names != new.names or not np.array_equal(old.scale, new.scale):
         raise ValueError("two models are compared on the same sensors, in the same units")
-    if len(windows.values) < FEWEST_WINDOWS:
-        there = len(windows.values)
+    if (there := len(windows.values) - first) < FEWEST_WINDOWS:
         raise ValueError(f"drills need {FEWEST_WINDOWS} windows at least, there are {there}: choose a longer period")
-    fresh = halves_of(np.ascontiguousarray(windows.values), gaps_before(windows), new.summary.gaps * new.n_windows)
-    usual = old.summary.gaps * old.n_windows
+    values, gaps = np.ascontiguousarray(windows.values), new.longest_gaps
+    fresh = halves_of(values, gaps_before(windows), gaps, first)
+    usual = old.longest_gaps
     drilled = []
     for judges in ([replace(judge, normal=old.normal, gaps=usual) for judge in fresh], fresh):
         trials = run_trials(judges, every, runs, seed, progress)
@@ -76,10 +77,10 @@ def compare_models(
 def counted(drilled: Drilled) -> dict[str, Any]:
     """The counts of a model that people compare."""
     counts: Counts = drilled.counts
-    sure, wrong = counts.sure
+    confident, wrong = counts.confident
     alarms, expected = counts.false_alarms
     return {name: counts.total(name) for name in _COUNTED} | {
-        "confident": sure,
+        "confident": confident,
         "confident_wrong": wrong,
         "windows": counts.quiet.windows,
         "false_alarms": alarms,

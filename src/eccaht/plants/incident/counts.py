@@ -8,23 +8,21 @@ certain sensor allows (`naming.clarity`), and in drills, sorted by that, the sha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scipy.special import gammainc
 
-from eccaht.base.arrays import as_count, as_number
-from eccaht.base.files import check_keys
+from eccaht.base.codec import Field, Fields, Part, Sizes, built
 from eccaht.base.presentation.text import confident, counted, lasting, percent
 from eccaht.base.statistics import clopper_pearson
 from eccaht.plants.incident.faults import KINDS, LARGEST, MOST_FAULTY, SIZED, SMALLEST
-from eccaht.plants.incident.naming import DrilledConfidence, Found, clarity
+from eccaht.plants.incident.naming import DatedIncident, DrilledConfidence, clarity
 from eccaht.plants.model.model import Model
 
 BANDS = ((SMALLEST, 2.0), (2.0, 5.0), (5.0, LARGEST))  # of sizes, in robust units
 MOST_IN_ALARM = 0.2  # of the time without a fault, beyond which a watch tells little
 _CHANCE = 0.001  # of so many false alarms, below which they are not put down to chance
 MOST = 10**9  # drills or windows that a file may hold
-_PARTS = ("afterwards", "standing", "at_alarm")
 
 
 @dataclass(frozen=True)
@@ -36,12 +34,18 @@ class Quiet:
     in_alarm: int
     begun: tuple[int, ...] = ()
 
+    FIELDS = tuple(Field(name, (), int, high=MOST) for name in ("windows", "alarms", "in_alarm"))
+
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        if max(self.alarms, self.in_alarm) > self.windows:
+            raise ValueError("its counts of drills are damaged: more alarms than windows")
+
 
 class Cell(NamedTuple):
     """Drills of one kind and band of sizes: counts, and the median delay in windows of those found.
 
     right, at_alarm: those whose set was exactly right, with hindsight and at the alarm. onset, end: those that were
-    dated within NEAR_ONSET and NEAR_END windows. named: faulty sensors that were named, of `sensors`. sure, wrong:
+    dated within NEAR_ONSET and NEAR_END windows. named: faulty sensors that were named, of `sensors`. confident, wrong:
     confident answers, of all incidents that were reported, and how many of them were not right.
     """
 
@@ -56,9 +60,15 @@ class Cell(NamedTuple):
     end: int
     sensors: int
     named: int
-    sure: int
+    confident: int
     wrong: int
     delay: float
+
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        sizes_known = (self.low, self.high) in BANDS if self.kind in SIZED else not (self.low or self.high)
+        right = max(self.right, self.at_alarm, self.onset, self.end) <= self.found <= self.drills
+        if not sizes_known or not right or self.wrong > self.confident or self.named > self.sensors:
+            raise ValueError("its counts of drills are damaged: they do not agree")
 
     @property
     def share(self) -> float:
@@ -69,6 +79,14 @@ class Cell(NamedTuple):
         return clopper_pearson(self.found, self.drills) if self.drills else (0.0, 1.0)
 
 
+_CELL: Fields = (
+    Field("kind", (), str, among=KINDS),
+    *(Field(name, low=0.0, high=LARGEST) for name in ("low", "high")),
+    *(Field(name, (), int, high=MOST) for name in Cell._fields[3:-1]),
+    Field("delay", low=0.0, high=MOST),
+)
+
+
 @dataclass(frozen=True, repr=False)
 class Counts:
     """All drills of a history. quiet: its windows without a fault. every: windows to a false alarm, as asked for."""
@@ -77,6 +95,13 @@ class Counts:
     quiet: Quiet
     every: float
     alpha: float
+
+    FIELDS = (
+        Part("cells", Cell, many=True, fields=_CELL),
+        Part("quiet", Quiet),
+        Field("every", low=1.0, high=1e15),
+        Field("alpha"),
+    )
 
     def __repr__(self) -> str:
         return f"Counts({self.line(None)})"
@@ -95,15 +120,15 @@ class Counts:
         return self.total("found") / self.drills if self.drills else None
 
     @property
-    def sure(self) -> tuple[int, int]:
+    def confident(self) -> tuple[int, int]:
         """Confident answers, and how many of them were wrong."""
-        return self.total("sure"), self.total("wrong")
+        return self.total("confident"), self.total("wrong")
 
     @property
     def holds(self) -> bool:
         """Whether confident answers were wrong no more often than alpha says, but for chance."""
-        sure, wrong = self.sure
-        return not sure or clopper_pearson(wrong, sure)[0] <= self.alpha
+        stated, wrong = self.confident
+        return not stated or clopper_pearson(wrong, stated)[0] <= self.alpha
 
     @property
     def false_alarms(self) -> tuple[int, float]:
@@ -124,18 +149,17 @@ class Counts:
 
     def sentences(self, seconds: float | None, where: str = "your own history") -> tuple[str, str, str]:
         """For people; seconds: length of a window, None where rows have no times. where: the faults were put."""
-        sure, wrong = self.sure
+        stated, wrong = self.confident
         alarms, asked = self.false_alarms
         windows = self.quiet.windows
         length = counted(windows, "window") if seconds is None else lasting(windows * seconds)
         level = confident(1.0 - self.alpha)
-        said = (
-            f"{wrong} of {counted(sure, 'answer')} with a confidence of {level} {'was' if wrong == 1 else 'were'} wrong"
-        )
+        were = "was" if wrong == 1 else "were"
+        said = f"{wrong} of {counted(stated, 'answer')} with a confidence of {level} {were} wrong"
         return (
             f"On {where}: {self.total('found')} of {counted(self.drills, 'injected fault')} were found, "
             f"{self.total('right')} with exactly the right sensors.",
-            f"{said if sure else f'No answer reached a confidence of {level}'}.",
+            f"{said if stated else f'No answer reached a confidence of {level}'}.",
             f"Without a fault: {counted(alarms, 'false alarm')} in {length} "
             f"({asked:.2g} expected), {percent(self.share_in_alarm)} of the time in alarm.",
         )
@@ -153,39 +177,9 @@ class Counts:
             "out what was not normal operation, or calibrate on a longer history that has all operating points"
         )
 
-    def header(self) -> dict[str, Any]:
-        quiet = [self.quiet.windows, self.quiet.alarms, self.quiet.in_alarm]
-        return {"cells": [list(cell) for cell in self.cells], "quiet": quiet, "every": self.every, "alpha": self.alpha}
-
-    @staticmethod
-    def build(header: Any) -> Counts:
-        """From what `header` gave; whatever is not counts is refused."""
-        check_keys(header, {"cells", "quiet", "every", "alpha"}, "counts of drills")
-        cells, quiet = header["cells"], header["quiet"]
-        if not isinstance(cells, list) or not isinstance(quiet, list) or len(quiet) != 3:
-            raise ValueError("its counts of drills are damaged")
-        windows, alarms, on = (as_count(number, "a count of quiet windows", least=0) for number in quiet)
-        every, alpha = (as_number(header[name], f"{name} in the counts of drills") for name in ("every", "alpha"))
-        built = tuple(map(_built, cells))
-        good = max(alarms, on) <= windows <= MOST and 1.0 <= every <= 1e15 and 0.0 < alpha < 1.0
-        if not good or len({cell[:2] for cell in built}) != len(built):
-            raise ValueError("its counts of drills are damaged")
-        return Counts(built, Quiet(windows, alarms, on), every, alpha)
-
-
-def _built(numbers: Any) -> Cell:
-    if not isinstance(numbers, list) or len(numbers) != len(Cell._fields):
-        raise ValueError("its counts of drills are damaged")
-    kind, low, high, *counts, delay = numbers
-    sizes = [as_number(size, "a size in the counts of drills") for size in (low, high)]
-    whole = [as_count(count, "a count of drills", least=0) for count in counts]
-    cell = Cell._make([kind, *sizes, *whole, as_number(delay, "a delay in the counts of drills")])
-    known = kind in KINDS and ((low, high) in BANDS if kind in SIZED else not any(sizes))
-    good = cell.found <= cell.drills <= MOST and max(cell.right, cell.at_alarm, cell.onset, cell.end) <= cell.found
-    good = good and cell.wrong <= cell.sure <= MOST and cell.named <= cell.sensors <= MOST
-    if not known or not good or not 0.0 <= cell.delay <= MOST:
-        raise ValueError("its counts of drills are damaged")
-    return cell
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        if not 0.0 < self.alpha < 1.0 or len({cell[:2] for cell in self.cells}) != len(self.cells):
+            raise ValueError("its counts of drills are damaged: each kind and size is counted once")
 
 
 @dataclass(frozen=True)
@@ -201,7 +195,12 @@ class Drilled:
     standing: DrilledConfidence | None
     at_alarm: DrilledConfidence | None
 
-    def confidence(self, found: Found, stop: int | None = None) -> float | None:
+    FIELDS = (
+        Part("counts", Counts),
+        *(Part(name, DrilledConfidence, optional=True) for name in ("afterwards", "standing", "at_alarm")),
+    )
+
+    def confidence(self, found: DatedIncident, stop: int | None = None) -> float | None:
         """How often such an answer was exactly right in drills; None where no drill says, as of larger sets than any.
 
         stop: the first window after the recording, for incidents that go on.
@@ -211,18 +210,9 @@ class Drilled:
             return None
         return part.counted(clarity(found, found.dates.last + 1 if stop is None else stop))
 
-    def header(self) -> dict[str, Any]:
-        parts = {name: getattr(self, name) for name in _PARTS}
-        return {"counts": self.counts.header()} | {
-            name: None if part is None else part.header() for name, part in parts.items()
-        }
-
 
 def kept(model: Model) -> Drilled | None:
     """What drills of a model counted, None if there were none; checked, since the file may come from anywhere."""
     if model.drilled is None:
         return None
-    header = model.drilled
-    check_keys(header, {"counts", *_PARTS}, "drills")
-    parts = {name: DrilledConfidence.build(header[name]) for name in _PARTS}
-    return Drilled(Counts.build(header["counts"]), **parts)
+    return built(Drilled, model.drilled, {}, what="drills")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,23 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index
+from eccaht.plants.answer import Course, Difference, Incident, Interval, Reason, Suspect
 from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.alarms import USUAL, Run
-from eccaht.plants.incident.answer import Course, Incident, Interval, Reason, Suspect
-from eccaht.plants.incident.naming import Found
+from eccaht.plants.incident.alarms import Run
+from eccaht.plants.incident.naming import DatedIncident
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import Normal
+from eccaht.plants.tuning import TUNING
 from eccaht.streams import Kind
 
 BAND = 1.96  # of what is expected, in deviations: 95 %
 _MATTERS = 0.05  # weight from which on a sensor says something about another
 _LEAST_VARIANCE = 1e-12
 SPREADS = ("noise", "replay")  # kinds whose size is a spread, which has no sign
-_FEWEST_WINDOWS = 5  # windows of a course that is known from a step
-_EXPLAINS = 0.6  # share of the power that a course must explain
-_MORE = 0.05  # by which a drift must explain more than a step
-_UNRELATED = 0.85  # share of the power of the course that readings of another time stay below
-_WHITE = 0.35  # autocorrelation below which a course is noise
 SHOWN_BEFORE = 30  # windows that a picture shows before the onset and after the end
 SHOWN = 600  # and at most from the onset on
 SEEN = 0.999  # belief in a sensor that is seen to stand still, to be out of range or to have moved
@@ -41,7 +38,7 @@ class Case:
     normal: Normal
     windows: Windows
     run: Run
-    found: Found
+    found: DatedIncident
 
     @property
     def stop(self) -> int:
@@ -92,7 +89,7 @@ class Case:
         return max((10.0**-decimals for decimals in places if decimals is not None), default=0.0)
 
 
-def incident_of(case: Case, confidence: float | None, sure: bool) -> Incident:
+def incident_of(case: Case, confidence: float | None, confident: bool) -> Incident:
     found, starts = case.found, case.windows.starts
     suspects = tuple(_suspect(case, k) for k in found.naming.order)
     runner_up = next((k for k in found.naming.order if k not in found.naming.named), None)
@@ -104,13 +101,15 @@ def incident_of(case: Case, confidence: float | None, sure: bool) -> Incident:
         ended=None if dates.end is None or dates.end >= len(starts) else starts[dates.end],
         changed=found.changed,
         sensors=suspects,
-        evidence=found.weight,
+        evidence=found.evidence,
+        weight=found.weight,
         confidence=confidence,
-        sure=sure,
+        confident=confident,
         rankings=_rankings(case),
         starts=starts[case.shown],
-        evidence_course=_evidence_course(case),
+        evidence_course=case.run.passed[case.shown],
         courses=tuple(_course(case, k) for k in shown),
+        clock=case.windows.clock,
     )
 
 
@@ -145,6 +144,29 @@ def _suspect(case: Case, k: int) -> Suspect:
         reason=reason,
         began=case.windows.starts[case.found.dates.onset] if named else None,
         size_interval=interval,
+        difference=_difference(case, k, residual, spread) if named and math.isfinite(reason.z_given) else None,
+        clock=case.windows.clock,
+    )
+
+
+def _difference(case: Case, k: int, residual: Array, spread: float) -> Difference:
+    """The difference whose mean deviation is `z_given`; residual: of the incident's windows, in robust units."""
+    model, normal, scale = case.model, case.normal, float(case.model.scale[k])
+    weights = -case.predictions.weights(k)
+    weights[k] = 1.0
+    spreads = normal.scale * model.scale  # of the readings, in their own units
+    raw = weights * spreads[k] / spreads
+    usual = raw @ model.raw(normal.centre) + case.usual_residual[k] * spreads[k]
+    deviation, present = max(spread, _LEAST), residual[~np.isnan(residual)]
+    others = np.argsort(-np.abs(weights), kind="stable")
+    order = [k, *(j for j in others.tolist() if j != k and raw[j] != 0.0)]
+    return Difference(
+        weights=tuple((model.names[j], float(raw[j])) for j in order),
+        usual=float(usual),
+        read=float(usual + scale * present.mean()),
+        deviation=scale * deviation,
+        size=float(present.mean() / deviation),
+        scatter=float(np.sqrt(np.mean(present**2)) / deviation),
     )
 
 
@@ -188,17 +210,6 @@ def _course(case: Case, k: int) -> Course:
     )
 
 
-def _evidence_course(case: Case) -> Array:
-    """The rarities of the named sensors beyond what is usual, cumulated since the onset, (T,) of the windows shown."""
-    course = np.zeros(case.shown.stop - case.shown.start)
-    named = list(case.found.naming.named)
-    if named:
-        rarest = case.run.e[case.shown][case.since][:, named].max(axis=1)
-        course[case.since] = np.maximum(np.cumsum(rarest - USUAL), 0.0)
-        course[case.since.stop :] = course[case.since.stop - 1]
-    return course
-
-
 def _rankings(case: Case) -> dict[str, tuple[tuple[str, float], ...]]:
     """All sensors by the largest deviation from the windows before, and by their share of the Mahalanobis distance."""
     values = case.windows.values[case.shown][case.since]
@@ -240,21 +251,21 @@ def kind_of(course: Array, read: Array | None = None) -> Kind:
     present = ~np.isnan(course)
     course = course[present]
     power = float(course @ course)
-    if len(course) < _FEWEST_WINDOWS or power <= 0.0:
+    if len(course) < TUNING.least_course_windows or power <= 0.0:
         return "step"
     time = np.arange(1.0, len(course) + 1.0)
     step = len(course) * course.mean() ** 2 / power
     drift = float(course @ time) ** 2 / (float(time @ time) * power)
-    if drift > _EXPLAINS and drift > step + _MORE:
+    if drift > TUNING.explained_share and drift > step + TUNING.drift_margin:
         return "drift"
-    if step > _EXPLAINS:
+    if step > TUNING.explained_share:
         return "step"
     centred = course - course.mean()
     power = max(float(centred @ centred), 1e-300)
-    if read is not None and len(course) * float(np.var(read[present])) < _UNRELATED * power:
+    if read is not None and len(course) * float(np.var(read[present])) < TUNING.replay_share * power:
         return "replay"
     white = float(centred[1:] @ centred[:-1]) / power
-    return "noise" if white < _WHITE else "free"
+    return "noise" if white < TUNING.noise_memory else "free"
 
 
 # -- what the other sensors predict --------------------------------------------------------------------

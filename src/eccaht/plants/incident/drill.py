@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from eccaht.base.arrays import as_count, check_alpha
+from eccaht.base.codec import state_of
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.incident.counts import BANDS, MOST, Cell, Counts, Drilled, Quiet
 from eccaht.plants.incident.describe import gaps_before
 from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED
-from eccaht.plants.incident.investigate import compare, usual_rate
+from eccaht.plants.incident.investigate import compare
 from eccaht.plants.incident.naming import DrilledConfidence
 from eccaht.plants.incident.trials import (
     FEWEST_WINDOWS,
@@ -30,12 +31,13 @@ from eccaht.plants.incident.trials import (
 from eccaht.plants.model.model import Model
 
 RUNS = 1000
-HEADINGS = ("fault", "size", "drills", "found", "delay", "right set", "onset within 2", "end within 5", "sure", "wrong")
+_DATED = ("onset within 2", "end within 5")
+HEADINGS = ("fault", "size", "drills", "found", "delay", "right set", *_DATED, "confident", "wrong")
 AT_ALARM = "right set at alarm"  # heading of a further column for a watch
 NEAR_ONSET, NEAR_END = 2, 5  # windows
-FEWEST = 40  # drills in a pool
-_BOUND = 0.25  # the lower bound of a pool: its lower quartile, below which the share is with this probability
-ALPHA = 0.05  # 1 less the confidence from which on an answer is sure
+FEWEST = 40  # drills in a pool; fewer leave its share too uncertain to state
+_BOUND = 0.25  # confidence is the 25 % quantile of the posterior of a pool's share
+ALPHA = 0.05  # 1 less the confidence from which on an answer is confident
 Progress = Callable[[int], object]
 
 
@@ -69,9 +71,9 @@ def drill_trials(
         raise ValueError(
             f"drills need at least {FEWEST_WINDOWS} windows, and there are {len(windows.values)}: give a longer history"
         )
-    every = usual_rate(model.n_windows, None if model.clock.counted else model.seconds) if every is None else every
+    every = model.usual_rate if every is None else every
     values, missing = np.ascontiguousarray(windows.values), gaps_before(windows)
-    gaps = model.summary.gaps * model.n_windows
+    gaps = model.longest_gaps
     itself = [Judge(compare(model, windows)[0], values, missing, gaps)] if unseen else []
     judges = itself or halves_of(values, missing, gaps)
     quiet = quiet_of(judges, every)
@@ -80,7 +82,7 @@ def drill_trials(
 
 
 def keeping(model: Model, drilled: Drilled) -> Model:
-    return replace(model, drilled=drilled.header())
+    return replace(model, drilled=state_of(drilled))
 
 
 def fitted(outcomes: Sequence[tuple[float, bool]]) -> DrilledConfidence | None:
@@ -161,7 +163,7 @@ def rows(counts: Counts, *, at_alarm: bool = False) -> Iterator[tuple[str, ...]]
         shares = [_percent(number, cell.found) for number in (cell.right, cell.onset, cell.end)]
         start = (cell.kind, size, str(cell.drills), _percent(cell.found, cell.drills), delay)
         end = (_percent(cell.at_alarm, cell.found),) if at_alarm else ()
-        yield (*start, *shares, str(cell.sure), str(cell.wrong), *end)
+        yield (*start, *shares, str(cell.confident), str(cell.wrong), *end)
 
 
 def _between(size: float, low: float, high: float) -> bool:
@@ -175,7 +177,7 @@ def _cell(
     alpha: float,
 ) -> Cell:
     found = [trial for trial in trials if trial.found]
-    sure = [
+    confident = [
         answer
         for trial, given in zip(trials, confidences, strict=True)
         for answer, confidence in zip(trial.answers, given, strict=False)
@@ -192,8 +194,8 @@ def _cell(
         end=sum(_near(trial.end_error, NEAR_END) for trial in found),
         sensors=sum(len(trial.truth) for trial in trials),
         named=sum(len(set(trial.named) & set(trial.truth)) for trial in found),
-        sure=len(sure),
-        wrong=sum(not answer.right for answer in sure),
+        confident=len(confident),
+        wrong=sum(not answer.right for answer in confident),
         delay=float(np.median(delays)) if delays else 0.0,
     )
 

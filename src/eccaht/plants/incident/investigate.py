@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eccaht.base.arrays import Array, check_alpha
+from eccaht.base.clock import Clock
 from eccaht.base.presentation.text import listed, percent
+from eccaht.plants.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
 from eccaht.plants.data.windows import Moved, Windows, coarser
 from eccaht.plants.incident.alarms import Run, run_engine
-from eccaht.plants.incident.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
 from eccaht.plants.incident.counts import Drilled, kept
 from eccaht.plants.incident.describe import SEEN, Case, gaps_before, incident_of
 from eccaht.plants.incident.faults import MOST_FAULTY
-from eccaht.plants.incident.naming import Found, incidents_of, stretch_of, unnamed
+from eccaht.plants.incident.naming import DatedIncident, incidents_of, stretch_of, unnamed
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import Normal
 
@@ -26,9 +27,10 @@ _MORE_GAPS = 0.05  # of the readings, beyond what the history had
 OUTSIDE = "lie outside of everything in the history"
 _SHOWN = 5  # names in a line
 SHORT_HISTORY = 100  # windows: fewer cannot say what is rare
-_SUSPICIOUS = 0.1  # share of quiet stretches in which a detector comes as close to its threshold
+_SUSPICIOUS = 0.03  # share of quiet stretches in which a detector comes as close to its threshold
+_SPREADS = 4.0  # of a column whose readings are uniform are a little less than its range
 _EMPTY = 0.2  # share of windows without any reading
-_LIKELY = 0.5  # belief in a sensor that leaves no stretch undoubted
+_FAR_OUTSIDE = 0.5  # of a sensor's range in the history; operating points that are new lie nearer
 
 
 def compare(model: Model, windows: Windows, first: int = 0, last: int | None = None) -> tuple[Normal, list[str]]:
@@ -48,16 +50,16 @@ def resolved(model: Model, decimals: dict[str, int | None] | None) -> tuple[Norm
     compared = coarser(
         known, {name: decimals[name] for name in known}, dict(zip(model.names, model.scale, strict=True))
     )
-    if not compared.coarser:
+    if not compared:
         return model.normal, []
     steps = np.zeros(len(model.names))
-    for name in compared.coarser:
+    for name in compared:
         places = decimals[name]
         k = model.names.index(name)
         steps[k] = 0.0 if places is None else 10.0**-places / model.scale[k]
-    rows = max(float(model.summary.row_counts[0]), 1.0)  # means of many rows are rounded less
+    rows = max(model.usual_rows, 1.0)  # means of many rows are rounded less
     line = (
-        f"the new data are rounded more than the history ({listed(compared.coarser, _SHOWN)}): what rounding adds is "
+        f"the new data are rounded more than the history ({listed(compared, _SHOWN)}): what rounding adds is "
         "taken as usual; calibrate on a history with the same decimals to be exact"
     )
     return model.normal.rounded(steps / np.sqrt(rows)), [line]
@@ -84,11 +86,15 @@ def _unlike(model: Model, windows: Windows, values: Array) -> Iterator[str]:
         yield f"more readings are missing than in the history ({listed(more, _SHOWN)}): what is missing is not judged"
 
 
-def outside_of(model: Model, values: Array) -> list[str]:
-    """Sensors whose readings, (T, K), lie outside of everything in the history most of the time."""
+def outside_of(model: Model, values: Array, beyond: float = 0.0) -> list[str]:
+    """Sensors whose readings, (T, K), lie outside of everything in the history most of the time.
+
+    beyond: by at least how much, as a share of the sensor's range in the history.
+    """
     assert model.normal is not None
     low, high = model.normal.low, model.normal.high
-    outside = ((values < low) | (values > high)).sum(axis=0)  # never for NaN
+    margin = beyond * (high - low)
+    outside = ((values < low - margin) | (values > high + margin)).sum(axis=0)  # never for NaN
     present = np.maximum((~np.isnan(values)).sum(axis=0), 1)
     return [name for name, share in zip(model.names, outside / present, strict=True) if share > _OUTSIDE]
 
@@ -112,14 +118,8 @@ def elsewhere_of(model: Model, incidents: Sequence[Incident], windows: Windows, 
 Number = int | tuple[int, int] | None
 
 
-def usual_rate(windows: float, seconds: float | None) -> float:
-    """Windows to a false alarm that a history of so many windows can carry: three times its length, at most 30 days."""
-    most = np.inf if seconds is None else 30 * 86_400.0 / seconds
-    return float(max(min(3.0 * windows, most), 1.0))
-
-
 @dataclass(frozen=True)
-class _Asked:
+class _Question:
     """What was asked of windows [first, last); lacking: sensors of the model without a column in the data."""
 
     first: int
@@ -149,8 +149,8 @@ def investigate_incident(
     windows: of the sensors of the model, in its order; those before `start` say what was normal just before. Sensors
     that are left out are integrated out. locate: False: the stretch itself is one incident. number: how many sensors
     are wrong, or at least and at most, if that is known. least: the smallest deviation that matters, in robust units.
-    alpha: 1 less the confidence that makes an answer sure. every: windows to a false alarm; what the history can carry
-    if not given. moved: columns that never changed in the history and do now, see `Windows.moved`.
+    alpha: 1 less the confidence of a confident answer. every: windows to a false alarm; what the history can carry if
+    not given. moved: columns that never changed in the history and do now, see `Windows.moved`.
     """
     whole, model = model, _of_windows(model, windows)
     first, last = start or 0, len(windows.values) if stop is None else min(stop, len(windows.values))
@@ -159,26 +159,26 @@ def investigate_incident(
         raise ValueError(
             f"there is no window to look at: {'move the start or the stop' if limited else 'the data have no rows'}"
         )
-    seconds = None if model.clock.counted else model.seconds
-    every = usual_rate(model.n_windows, seconds) if every is None else every
+    every = model.usual_rate if every is None else every
     lacking = tuple(name for name in whole.names if name not in model.names)
-    asked = _Asked(first, last, _others(number, len(moved)), least, check_alpha(alpha), not locate, lacking)
+    asked = _Question(first, last, _others(number, len(moved)), least, check_alpha(alpha), not locate, lacking)
     normal, compared = compare(model, windows, first, last)
     seen = replace(windows, values=windows.values[:last], starts=windows.starts[:last])
-    run = run_engine(normal, seen.values, every, gaps=model.summary.gaps * model.n_windows, missing=gaps_before(seen))
+    run = run_engine(normal, seen.values, every, gaps=model.longest_gaps, missing=gaps_before(seen))
     found = _found(normal, run, asked)
     drilled = kept(whole)
     uncounted = tuple(_uncounted(drilled, asked, model))
     drills = None if uncounted else drilled
     cases = [_large(Case(model, normal, seen, run, each), least) for each in found]
     incidents = [_answered(case, drills, asked) for case in cases if case.found.naming.named]
-    looked_at = incident_of(Case(model, normal, seen, run, _unnamed(normal, run, asked)), None, False)
-    if moved:
-        incidents = _with_moved(incidents, moved, looked_at)
     evidence = float(run.passed[first:last].max())
     expected = _alarm_rate(every, drilled) * (last - first) * float(np.exp(-evidence))
+    looked_at = incident_of(Case(model, normal, seen, run, _unnamed(normal, run, asked, expected)), None, False)
+    if moved:
+        unchanged = model.n_windows / (model.n_windows + last - first)  # if it is as likely to change in each window
+        incidents = _with_moved(incidents, moved, looked_at, min(unchanged, SEEN))
     if elsewhere := elsewhere_of(model, incidents, windows, first, last):
-        incidents = [replace(each, confidence=None, sure=False) for each in incidents]  # no drill was like this
+        incidents = [replace(each, confidence=None, confident=False) for each in incidents]  # no drill was like this
         doubts = [elsewhere]
     else:
         quiet_so_far = not found and not incidents
@@ -198,7 +198,8 @@ def investigate_incident(
         doubts=tuple(doubts),
         cautions=(*compared, *uncounted, *_cautions(incidents, drills is not None, len(model.names), elsewhere)),
         compared=tuple(compared),
-        drill="" if drilled is None else drilled.counts.line(seconds),
+        drill="" if drilled is None else drilled.counts.line(model.timed_seconds),
+        clock=windows.clock,
     )
 
 
@@ -213,7 +214,7 @@ def _of_windows(model: Model, windows: Windows) -> Model:
     return part
 
 
-def _found(normal: Normal, run: Run, asked: _Asked) -> list[Found]:
+def _found(normal: Normal, run: Run, asked: _Question) -> list[DatedIncident]:
     """The incidents that lie in the stretch, at least in part; with a given number each names so many."""
     if asked.located:
         return [stretch_of(normal, run, asked.first, asked.last, _within(asked.number, None))]
@@ -232,7 +233,7 @@ def _others(number: Number, moved: int) -> Number:
     return max(number[0] - moved, 0), max(number[1] - moved, 0)
 
 
-def _renumbered(normal: Normal, run: Run, found: Found, asked: _Asked) -> Found:
+def _renumbered(normal: Normal, run: Run, found: DatedIncident, asked: _Question) -> DatedIncident:
     number = _within(asked.number, len(found.naming.named))
     if number == len(found.naming.named):
         return found
@@ -259,45 +260,69 @@ def _large(case: Case, least: float | None) -> Case:
     return replace(case, found=replace(case.found, naming=replace(naming, named=named, order=order)))
 
 
-def _answered(case: Case, drilled: Drilled | None, asked: _Asked) -> Incident:
+def _answered(case: Case, drilled: Drilled | None, asked: _Question) -> Incident:
     confidence = None if drilled is None else drilled.confidence(case.found, case.stop)
     return incident_of(case, confidence, confidence is not None and confidence >= 1.0 - asked.alpha)
 
 
-def _unnamed(normal: Normal, run: Run, asked: _Asked) -> Found:
-    """The whole stretch, ranked, as if nothing were wrong."""
+def _unnamed(normal: Normal, run: Run, asked: _Question, expected: float) -> DatedIncident:
+    """The whole stretch, ranked, as if nothing were wrong; expected: as `_doubts` takes it."""
     found = stretch_of(normal, run, asked.first, asked.last)
-    return replace(found, naming=unnamed(found.naming), wrong={})
+    return replace(found, naming=unnamed(found.naming, -float(np.expm1(-expected))), wrong={})
 
 
-def _with_moved(incidents: list[Incident], moved: Sequence[Moved], looked_at: Incident) -> list[Incident]:
-    """The incidents with columns that never changed in the history and do now: in the one that they fall into."""
-    suspects = tuple(map(_moved, moved))
-    since = min(each.since for each in moved)
-    for place, incident in enumerate(incidents):
-        if incident.began_interval[0] <= since and (incident.ended is None or since < incident.ended):
-            incidents[place] = replace(incident, sensors=(*suspects, *incident.sensors))
-            return incidents
-    sensors_then = (*suspects, *looked_at.sensors)
-    alone = replace(looked_at, began=since, began_interval=(since, since), sensors=sensors_then, ended=None, courses=())
-    return sorted([*incidents, alone], key=lambda incident: incident.began)
+def _with_moved(
+    incidents: list[Incident], moved: Sequence[Moved], looked_at: Incident, belief: float
+) -> list[Incident]:
+    """The incidents with columns that never changed in the history and do now, each in the one that it falls into.
+
+    Those that fall into none are one more, which weighs nothing: no evidence says how much they mean. belief: in each.
+    """
+    joined = list(incidents)
+    for column in sorted(moved, key=lambda each: each.since):
+        lasting = [k for k, each in enumerate(joined) if _lasts(each, column.since)]
+        if not lasting:
+            began = (column.since, column.since)
+            alone = replace(looked_at, began=column.since, began_interval=began, ended=None, weight=0.0, courses=())
+            joined.append(alone)
+            lasting = [len(joined) - 1]
+        place = min(lasting, key=lambda k: abs(joined[k].began - column.since))
+        sensors, suspect = joined[place].sensors, _moved(column, looked_at.clock, belief)
+        above = next((k for k, each in enumerate(sensors) if not _comes_before(each, suspect)), len(sensors))
+        joined[place] = replace(joined[place], sensors=(*sensors[:above], suspect, *sensors[above:]))
+    return sorted(joined, key=lambda incident: incident.began)
 
 
-def _moved(column: Moved) -> Suspect:
-    """A column that never changed in the history: no evidence weighs it, it is seen."""
+def _lasts(incident: Incident, time: np.datetime64) -> bool:
+    return bool(incident.began_interval[0] <= time and (incident.ended is None or time < incident.ended))
+
+
+def _comes_before(sensor: Suspect, moved: Suspect) -> bool:
+    """Of sensors out of range the farthest comes first."""
+    if not sensor.named:
+        return False
+    if sensor.kind == moved.kind == "range":
+        return abs(sensor.reason.z_alone) >= abs(moved.reason.z_alone)
+    return sensor.belief >= moved.belief
+
+
+def _moved(column: Moved, clock: Clock, belief: float) -> Suspect:
+    """A column that is no sensor and reads what it never did: no evidence weighs it, it is seen."""
     by, unknown = column.read - column.usual, float("nan")
+    ranges = by / column.width if column.width else unknown
     return Suspect(
         sensor=column.name,
         named=True,
-        belief=SEEN,
+        belief=SEEN if column.width else belief,
         evidence=unknown,
         needed=unknown,
-        kind="moved",
+        kind="range" if column.width else "moved",
         size=unknown,
         size_raw=by,
         size_raw_interval=Interval(by, by),
-        reason=Reason(unknown, unknown, (), column.read, column.usual),
+        reason=Reason(_SPREADS * ranges, unknown, (), column.read, column.usual),
         began=column.since,
+        clock=clock,
     )
 
 
@@ -313,20 +338,19 @@ def _doubts(model: Model, values: Array, evidence: float, expected: float, looke
     evidence: of the detectors; expected: how many such peaks so many quiet windows show.
     """
     if expected < _SUSPICIOUS:
+        suspect = max(looked_at.sensors, key=lambda each: each.belief)
         yield (
-            f"a detector came within an evidence of {max(-evidence, 0.0):.1f} of its threshold, which "
-            f"{percent(expected)} of quiet stretches as long show; a longer recording would decide"
+            f"a detector came within {max(-evidence, 0.0):.1f} nats of its threshold, which "
+            f"{percent(expected)} of quiet stretches as long show; {suspect.sensor} is the most suspect, and a longer "
+            "recording would decide"
         )
     empty = float(np.isnan(values).all(axis=1).mean())
     if empty > _EMPTY:
         yield f"{percent(empty)} of the windows hold no reading at all; look at what records the data"
-    likely = [each.sensor for each in looked_at.sensors if each.belief > _LIKELY]
-    if likely:
-        yield f"{listed(likely)} may be wrong, but too little for an alarm; a longer recording would decide"
     assert model.normal is not None
     low, high = model.normal.low, model.normal.high
     far = np.any((values < 2.0 * low - high) | (values > 2.0 * high - low), axis=0).tolist()
-    mostly = outside_of(model, values)
+    mostly = outside_of(model, values, _FAR_OUTSIDE)
     away = [name for name, once in zip(model.names, far, strict=True) if once or name in mostly]
     if away:
         yield (
@@ -335,7 +359,7 @@ def _doubts(model: Model, values: Array, evidence: float, expected: float, looke
         )
 
 
-def _uncounted(drilled: Drilled | None, asked: _Asked, model: Model) -> Iterator[str]:
+def _uncounted(drilled: Drilled | None, asked: _Question, model: Model) -> Iterator[str]:
     """Why no drill has counted how often such an answer is right; nothing where drills have."""
     none = "no confidence was estimated"
     if drilled is None:
@@ -357,7 +381,7 @@ def _uncounted(drilled: Drilled | None, asked: _Asked, model: Model) -> Iterator
 def _cautions(incidents: Sequence[Incident], drilled: bool, sensors: int, elsewhere: str) -> Iterator[str]:
     if elsewhere:
         return  # which says more
-    largest = max(incidents, key=lambda incident: incident.evidence, default=None)
+    largest = max(incidents, key=lambda incident: incident.weight, default=None)
     if drilled and largest is not None and largest.confidence is None:
         more = len(largest.named) > MOST_FAULTY
         few = f"drills have at most {MOST_FAULTY} wrong sensors" if more else "drills have too few answers of this kind"

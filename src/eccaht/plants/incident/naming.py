@@ -3,8 +3,8 @@
 Sensors are named one by one, each judged given those that remain: the one with the most evidence (`model.local`) is
 named and set free, that is eliminated from the precisions, now and in the window before, and the others are judged
 again without it. So three replayed sensors do not hide behind each other. Sensors are named as long as the next one is
-rarer than SHARE of the quiet stretches allow any of K sensors to be. One that is stuck, silent or out of range is wrong
-by itself and takes no part.
+rarer than any of K sensors is in all but a few quiet stretches. One that is stuck, silent or out of range is wrong by
+itself and takes no part.
 
 The alarms are those that a watch of the same windows raises. With hindsight each is dated by the likelihood of its
 beginning and end, and its sensors are named by all windows in between. Alarms whose incidents overlap and share their
@@ -13,28 +13,28 @@ most suspect sensors are one incident, and so is the alarm of a recovery, right 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index, frozen, runs
-from eccaht.base.files import check_keys
-from eccaht.plants.incident.alarms import EARLIER, HOLD, USUAL, Dates, Run, date, gain
+from eccaht.base.arrays import Array, Index, runs
+from eccaht.base.codec import Field, settle
+from eccaht.plants.incident.alarms import STANDING, Dates, Record, Run, date, gain
 from eccaht.plants.model.local import Before, Local, System, evidence_of, without
-from eccaht.plants.model.residuals import LONG, Normal
+from eccaht.plants.model.residuals import Normal
+from eccaht.plants.tuning import TUNING
 
-SHARE = 0.05  # of quiet stretches in which any sound sensor may be named
-MOST_GROWN = 20  # sensors beyond are ranked by what they would add
-LONGEST = 300  # windows of a stretch that are looked at
 LONGEST_DRILL = 96  # windows that a drilled fault lasts: more make a set no clearer
 _CLEAREST = 20.0  # log-odds: more makes a set no clearer
 _LEAST_CHANCE = 1e-12
+_WRONG_UNSEEN = 0.25  # odds that a sensor is wrong in a stretch that raised no alarm, before it was looked at
 _MOST = 500.0  # nats that an exponential can take
+_CONTRADICTED = 2.0  # deviations from what the others predict, 1 in normal operation, from which on they contradict
+_SAME_END = 1e-9  # by how much an end of a range and the same reading differ
 Mask = NDArray[np.bool_]
-STANDING = ("stuck", "silent", "range")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +63,14 @@ def name_sensors(
 
     wrong: sensors that are known to be; number: how many are wrong in all, if that is known.
     """
-    rows = rows[:LONGEST]
+    rows = rows[: TUNING.longest_stretch_windows]
     K = rows.shape[1]
     systems: tuple[System, ...] = local.systems(before, rows)
     for k in wrong:
         systems = without(systems, k)
     order = list(wrong)
     evidence, strongest, rarity = np.zeros(K), np.zeros(K, dtype=np.intp), np.zeros(K)
-    needed = float(np.log(K / SHARE))
+    needed = float(np.log(K / TUNING.named_by_chance))
     named = list(wrong)
     growing = True
     while True:
@@ -78,7 +78,7 @@ def name_sensors(
         by_system = evidence_of(systems)
         evidence[rest], strongest[rest] = by_system.max(axis=0)[rest], by_system.argmax(axis=0)[rest]
         rarity[rest] = local.rarity(evidence, len(rows))[rest]
-        if not rest.size or len(order) >= min(len(wrong) + MOST_GROWN, K - 1):
+        if not rest.size or len(order) >= min(len(wrong) + TUNING.most_named_apart, K - 1):
             break
         k = int(rest[evidence[rest].argmax()])
         growing = growing and (len(named) < number if number is not None else rarity[k] > needed)
@@ -91,9 +91,14 @@ def name_sensors(
     return Naming(tuple(order), tuple(named), evidence, rarity, needed, strongest, beliefs)
 
 
-def unnamed(naming: Naming) -> Naming:
-    """The same where it is not given that a sensor is wrong: none is named."""
-    odds = _odds(naming.rarity)
+def unnamed(naming: Naming, share: float) -> Naming:
+    """The same where it is not given that a sensor is wrong: none is named.
+
+    share: of quiet stretches in which the detectors rise as high. The rarest of K sound sensors is that rare in as many
+    of them, so that no sensor is believed to be rarer than K times as much.
+    """
+    highest = np.log(len(naming.rarity)) - np.log(max(share, _LEAST_CHANCE))
+    odds = _WRONG_UNSEEN * _odds(np.minimum(naming.rarity, highest))
     return replace(naming, named=(), beliefs=odds / (1.0 + odds))
 
 
@@ -122,7 +127,7 @@ def _beliefs(rarity: Array, K: int, wrong: Sequence[int], named: Sequence[int]) 
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class DatedIncident:
     """One incident: its dates and sensors; wrong: those that stand still or are out of range, by kind.
 
     evidence: the largest value of a detector beyond its threshold. weight: the rarities of its sensors over all of its
@@ -141,59 +146,83 @@ class Found:
         return frozenset(self.naming.named)
 
 
-def incidents_of(normal: Normal, run: Run) -> list[Found]:
+def incidents_of(normal: Normal, run: Run) -> list[DatedIncident]:
+    _leave_at_rest(normal, run)
     later = [begun for begun, _, _ in run.alarms[1:]]
     found = []
-    for alarm, latest in zip(run.alarms, [*later, len(run.values)], strict=False):
-        found.append(_of_alarm(normal, run, alarm, latest))
-        _set_aside(run, found[-1])
+    for (begun, over, changed), latest in zip(run.alarms, [*later, len(run.values)], strict=False):
+        dates, naming = name_alarm(normal, run, begun, over, partial(_standing, run), latest)
+        wrong = _standing(run, dates.onset, _stop(run, dates))
+        found.append(_weighed(run, dates, naming, wrong, changed=changed))
+        run.usual[dates.onset : _stop(run, dates), list(naming.named)] = np.nan
     return _with_standing(normal, run, _joined(normal, run, found))
 
 
-def stretch_of(normal: Normal, run: Run, first: int, last: int, number: int | None = None) -> Found:
+def stretch_of(normal: Normal, run: Run, first: int, last: int, number: int | None = None) -> DatedIncident:
     """Windows [first, last) as one incident, whatever they show; number: of sensors that are wrong, if known."""
+    _leave_at_rest(normal, run)
     dates = Dates(first, first, first, last)
-    return _named(normal, run, dates, changed=False, number=number)
+    return _between(normal, run, dates, changed=False, number=number)
 
 
-def _set_aside(run: Run, found: Found) -> None:
-    """The sensors of an incident say nothing about the level of those that come after it."""
-    run.usual[found.dates.onset : _end(run, found), list(found.naming.named)] = np.nan
+def name_alarm(
+    normal: Normal,
+    record: Record,
+    begun: int,
+    over: int | None,
+    wrong: Callable[[int, int], Collection[int]],
+    latest: int | None = None,
+    lead: int = TUNING.alarm_hold_windows,
+) -> tuple[Dates, Naming]:
+    """Date the incident of an alarm and name its sensors: the one way for a recording, a watch and a drill.
+
+    The windows of the alarm, and `lead` before them, say which sensors date it; all windows between its dates say which
+    are named. begun, over, latest: as `date` takes them; a watch gives the windows so far. wrong: the sensors that are
+    known to be wrong in windows [start, stop).
+    """
+    stop = len(record.values) if over is None else over
+    start = max(0, begun - lead)
+    draft = name_stretch(normal, record, start, stop, wrong(start, stop))
+    dates = date(normal, record.r, record.e, begun, over, list(draft.named), latest)
+    stop = _stop(record, dates)
+    return dates, name_stretch(normal, record, dates.onset, stop, wrong(dates.onset, stop))
 
 
-def _of_alarm(normal: Normal, run: Run, alarm: tuple[int, int | None, bool], latest: int) -> Found:
-    """An alarm, dated and named: first by the windows that raised it, then by all between its dates."""
-    begun, over, changed = alarm
-    stop = len(run.values) if over is None else over
-    start = max(0, begun - LONG // 3)
-    wrong = _standing(run, start, stop)
-    draft = _name(normal, run, start, stop, wrong)
-    dates = date(normal, run.r, run.e, begun, over, list(draft.named), latest)
-    return _named(normal, run, dates, changed=changed)
+def name_stretch(
+    normal: Normal, record: Record, start: int, stop: int, wrong: Collection[int], number: int | None = None
+) -> Naming:
+    """Name the sensors that are wrong in windows [start, stop), after those before.
+
+    wrong: those that are known to be; the farthest from what the history had comes first.
+    """
+    assert normal.local is not None
+    before, rows = normal.local.before(record.usual[:start]), record.values[start:stop]
+    away = np.nan_to_num(np.abs(rows - normal.centre) / normal.scale).mean(axis=0)
+    known = sorted(wrong, key=lambda k: -float(away[k]))
+    return name_sensors(normal.local, before, rows, wrong=known, number=number)
 
 
-def _named(
+def _between(
     normal: Normal,
     run: Run,
     dates: Dates,
     *,
     changed: bool,
     number: int | None = None,
-    seen: Mapping[int, str] | None = None,
-) -> Found:
-    """The incident between two dates; seen: sensors that are known to stand still, by kind."""
-    stop = len(run.values) if dates.end is None else dates.end
-    wrong = _standing(run, dates.onset, stop) | dict(seen or {})
-    naming = _name(normal, run, dates.onset, stop, wrong, number)
+) -> DatedIncident:
+    """The incident between two dates."""
+    stop = _stop(run, dates)
+    wrong = _standing(run, dates.onset, stop)
+    naming = name_stretch(normal, run, dates.onset, stop, wrong, number)
+    return _weighed(run, dates, naming, wrong, changed=changed)
+
+
+def _weighed(run: Run, dates: Dates, naming: Naming, wrong: dict[int, str], *, changed: bool) -> DatedIncident:
+    """An incident with what its windows show of its sensors."""
+    stop = _stop(run, dates)
     evidence = float(run.passed[dates.onset : stop].max())
     rarest = run.e[dates.onset : stop][:, list(naming.named) or slice(None)].max(axis=1)
-    return Found(dates, naming, wrong, evidence, float((rarest - USUAL).sum()), changed)
-
-
-def _name(normal: Normal, run: Run, start: int, stop: int, wrong: dict[int, str], number: int | None = None) -> Naming:
-    assert normal.local is not None
-    before = normal.local.before(run.usual[:start])
-    return name_sensors(normal.local, before, run.values[start:stop], wrong=tuple(wrong), number=number)
+    return DatedIncident(dates, naming, wrong, evidence, float((rarest - TUNING.usual_rarity).sum()), changed)
 
 
 def _standing(run: Run, start: int, stop: int) -> dict[int, str]:
@@ -202,58 +231,79 @@ def _standing(run: Run, start: int, stop: int) -> dict[int, str]:
     One that did so long before the incident is no part of it.
     """
     share = run.standing[:, start:stop].mean(axis=1)
-    earlier = run.standing[:, max(start - EARLIER, 0)] & (start >= EARLIER)
+    earlier = run.standing[:, max(start - TUNING.earlier_windows, 0)] & (start >= TUNING.earlier_windows)
     found: dict[int, str] = {}
     for kind, shares, known in zip(STANDING, share, earlier, strict=True):
         found |= dict.fromkeys(np.flatnonzero((shares >= 0.5) & ~known).tolist(), kind)
     return found
 
 
-def _joined(normal: Normal, run: Run, found: list[Found]) -> list[Found]:
+def _leave_at_rest(normal: Normal, run: Run) -> None:
+    """Take sensors that rest for those that are stuck no more.
+
+    One that repeats an end of its range for longer than ever may be switched off: it is stuck only if the others
+    contradict it. One that stands still anywhere else never did so in the history.
+    """
+    local, stuck = normal.local, run.standing[STANDING.index("stuck")]
+    assert local is not None
+    for k in np.flatnonzero(stuck.any(axis=0)).tolist():
+        for noticed, stop in runs(stuck[:, k]):
+            value = run.values[noticed, k]
+            if min(abs(value - normal.low[k]), abs(value - normal.high[k])) > _SAME_END * (1.0 + abs(value)):
+                continue
+            start = _since(run, k, "stuck", noticed)
+            rows = run.values[start:stop][: TUNING.longest_stretch_windows]
+            evidence = evidence_of(local.systems(local.before(run.usual[:start]), rows)).max(axis=0)
+            if 2.0 * evidence[k] / len(rows) + 1.0 <= _CONTRADICTED**2:
+                stuck[noticed:stop, k] = False
+
+
+def _joined(normal: Normal, run: Run, found: list[DatedIncident]) -> list[DatedIncident]:
     """Alarms that are one incident as one; that of a recovery ends nothing and begins nothing."""
-    joined: list[Found] = []
+    joined: list[DatedIncident] = []
     for each in sorted(found, key=lambda incident: incident.dates.onset):
         last = joined[-1] if joined else None
         if last is None or not _alike(last, each):
             joined.append(each)
             continue
-        end, stop = _end(run, last), _end(run, each)
-        recovers = -1 <= each.dates.onset - end <= LONG and each.weight <= last.weight
-        if recovers and each.dates.end is not None and stop - end <= LONG + HOLD:
+        end, stop = _stop(run, last.dates), _stop(run, each.dates)
+        recovers = -1 <= each.dates.onset - end <= TUNING.long_windows and each.weight <= last.weight
+        if recovers and each.dates.end is not None and stop - end <= TUNING.long_windows + TUNING.alarm_hold_windows:
             continue
-        if each.dates.onset <= end + HOLD or _is_one(normal, run, last, each):
+        if each.dates.onset <= end + TUNING.alarm_hold_windows or _is_one(normal, run, last, each):
             later = None if each.dates.end is None or last.dates.end is None else max(stop, end)
             dates = replace(last.dates, end=later)
-            joined[-1] = _named(normal, run, dates, changed=last.changed and each.changed)
+            joined[-1] = _between(normal, run, dates, changed=last.changed and each.changed)
         else:
             joined.append(each)
     return joined
 
 
-def _alike(first: Found, second: Found) -> bool:
+def _alike(first: DatedIncident, second: DatedIncident) -> bool:
     """Whether the most suspect sensor of each incident is named in the other."""
     return first.naming.named[0] in second.sensors and second.naming.named[0] in first.sensors
 
 
-def _is_one(normal: Normal, run: Run, first: Found, second: Found) -> bool:
+def _is_one(normal: Normal, run: Run, first: DatedIncident, second: DatedIncident) -> bool:
     """Whether two incidents of the same sensors are better explained as one that lasts from the first to the second."""
-    sensors, ends = sorted(first.sensors & second.sensors), (_end(run, first), _end(run, second))
+    sensors, ends = sorted(first.sensors & second.sensors), (_stop(run, first.dates), _stop(run, second.dates))
     spans = ((first.dates.onset, ends[0]), (second.dates.onset, ends[1]), (first.dates.onset, ends[1]))
     one, other, whole = (gain(normal, run.r, run.e, sensors, *span) for span in spans)
     return whole > one + other
 
 
-def _end(run: Run, incident: Found) -> int:
-    return len(run.values) if incident.dates.end is None else incident.dates.end
+def _stop(record: Record, dates: Dates) -> int:
+    """The first window after an incident, or after the recording."""
+    return len(record.values) if dates.end is None else dates.end
 
 
-def _with_standing(normal: Normal, run: Run, found: list[Found]) -> list[Found]:
+def _with_standing(normal: Normal, run: Run, found: list[DatedIncident]) -> list[DatedIncident]:
     """The same with sensors that stand still while no alarm names them; those that stop together are one incident."""
     together: list[tuple[int, int, dict[int, str]]] = []
     for onset, stop, k, kind in _standstills(run):
         if any(k in each.sensors and _overlap(run, each, onset, stop) for each in found):
             continue
-        if together and onset - together[-1][0] <= HOLD:
+        if together and onset - together[-1][0] <= TUNING.alarm_hold_windows:
             first, last, sensors = together[-1]
             together[-1] = (first, max(last, stop), sensors | {k: kind})
         else:
@@ -272,10 +322,12 @@ def _standstills(run: Run) -> list[tuple[int, int, int, str]]:
     )
 
 
-def _standing_alone(normal: Normal, run: Run, onset: int, stop: int, wrong: dict[int, str]) -> Found:
-    end = None if stop == len(run.values) else stop
-    seen = _named(normal, run, Dates(onset, onset, onset, end), changed=False, seen=wrong)
-    return replace(seen, naming=replace(seen.naming, named=tuple(wrong)), wrong=wrong)
+def _standing_alone(normal: Normal, run: Run, onset: int, stop: int, wrong: dict[int, str]) -> DatedIncident:
+    """The incident of sensors that stand still; what others do meanwhile adds nothing to its weight."""
+    dates = Dates(onset, onset, onset, None if stop == len(run.values) else stop)
+    naming = name_stretch(normal, run, onset, stop, wrong)
+    named = tuple(k for k in naming.order if k in wrong)
+    return _weighed(run, dates, replace(naming, named=named), wrong, changed=False)
 
 
 def _since(run: Run, k: int, kind: str, start: int) -> int:
@@ -288,8 +340,8 @@ def _since(run: Run, k: int, kind: str, start: int) -> int:
     return onset
 
 
-def _overlap(run: Run, incident: Found, start: int, stop: int) -> bool:
-    return incident.dates.onset < stop and start < _end(run, incident)
+def _overlap(run: Run, incident: DatedIncident, start: int, stop: int) -> bool:
+    return incident.dates.onset < stop and start < _stop(run, incident.dates)
 
 
 # -- how clear a set is, and what that is worth --------------------------------------------------------
@@ -315,7 +367,7 @@ def set_belief(beliefs: Array, named: Sequence[int], standing: Collection[int] =
     return float(np.log1p(np.maximum(least, 0.0)).sum() + length / 5.0)
 
 
-def clarity(found: Found, stop: int) -> float:
+def clarity(found: DatedIncident, stop: int) -> float:
     """How clear the set of an incident is; stop: the first window after the recording."""
     naming, dates = found.naming, found.dates
     windows = (stop if dates.end is None else dates.end) - dates.onset
@@ -329,29 +381,14 @@ class DrilledConfidence:
     edges: Array
     shares: Array
 
+    FIELDS = (Field("edges", ("steps",), row=np.array), Field("shares", ("steps",), low=0.0, high=1.0, row=np.array))
+
     def __post_init__(self) -> None:
-        for name in ("edges", "shares"):
-            object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=np.float64)))
-        good = self.edges.ndim == 1 and self.edges.shape == self.shares.shape and self.edges.size > 0
-        good = good and bool(np.isfinite(self.edges).all() and (np.diff(self.edges) >= 0).all())
-        if not good or not ((self.shares >= 0) & (self.shares <= 1)).all() or (np.diff(self.shares) < 0).any():
-            raise ValueError("its confidence is damaged")
+        settle(self)
+        if not len(self.edges) or (np.diff(self.edges) < 0).any() or (np.diff(self.shares) < 0).any():
+            raise ValueError("its confidence is damaged: it must increase")
 
     def counted(self, clarity: float) -> float:
         """The share of right sets among drills that were as clear."""
         place = int(np.searchsorted(self.edges, clarity, side="right")) - 1
         return float(self.shares[max(place, 0)])
-
-    def header(self) -> dict[str, Any]:
-        return {"edges": self.edges.tolist(), "shares": self.shares.tolist()}
-
-    @staticmethod
-    def build(header: Any) -> DrilledConfidence | None:
-        """From what `header` gave; whatever is no confidence is refused."""
-        if header is None:
-            return None
-        check_keys(header, {"edges", "shares"}, "confidence")
-        for numbers in header.values():
-            if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
-                raise ValueError("its confidence is damaged")
-        return DrilledConfidence(header["edges"], header["shares"])

@@ -16,7 +16,7 @@ import numpy as np
 
 from eccaht.base.arrays import Array, Index
 from eccaht.base.randomness import rng_for
-from eccaht.plants.incident.alarms import EARLIER, Engine, Run, runs_of
+from eccaht.plants.incident.alarms import Engine, Run, runs_of
 from eccaht.plants.incident.counts import Quiet
 from eccaht.plants.incident.faults import (
     KINDS,
@@ -28,14 +28,14 @@ from eccaht.plants.incident.faults import (
     inject,
     varying,
 )
-from eccaht.plants.incident.naming import LONGEST_DRILL, Found, clarity, incidents_of, set_belief
+from eccaht.plants.incident.naming import LONGEST_DRILL, DatedIncident, clarity, incidents_of, set_belief
 from eccaht.plants.model.fitting import fit_normal
-from eccaht.plants.model.local import WIDEST
-from eccaht.plants.model.residuals import LONG, Normal
+from eccaht.plants.model.residuals import Normal
+from eccaht.plants.tuning import TUNING
 
 SHORTEST = 8  # windows that a fault lasts, at most LONGEST_DRILL
-_LEAD = WIDEST + EARLIER  # windows before it
-_AFTER = 2 * LONG  # and after it
+_LEAD = TUNING.level_windows + TUNING.earlier_windows  # windows before it
+_AFTER = 2 * TUNING.long_windows  # and after it
 _AT_ONCE = 64  # trials that run side by side
 _PIECE = 512  # windows of a quiet history, pieces of which run side by side
 FEWEST_WINDOWS = 100  # of a history that is drilled
@@ -110,20 +110,16 @@ class Judge:
         return Engine(self.normal, every, plants, self.gaps)
 
 
-def halves_of(values: Array, missing: Index, gaps: Array) -> list[Judge]:
-    """Each half of a history, (T, K), with normal operation as the other half shows it."""
-    T = len(values)
-    halves, follows = [slice(0, T // 2), slice(T // 2, T)], missing[1:] == 0
-    return [
-        Judge(
-            fit_normal(values[other], follows[other.start : other.stop - 1]),
-            values[held],
-            np.concatenate([[0], missing[held][1:]]),
-            gaps,
-            held.start,
-        )
-        for held, other in zip(halves, halves[::-1], strict=True)
-    ]
+def halves_of(values: Array, missing: Index, gaps: Array, first: int = 0) -> list[Judge]:
+    """Each half of the windows from `first` on, with normal operation as all other windows, (T, K), show it."""
+    middle, T = first + (len(values) - first) // 2, len(values)
+    judges = []
+    for held in (slice(first, middle), slice(middle, T)):
+        others = np.r_[0 : held.start, held.stop : T]
+        follows = (missing[others][1:] == 0) & (np.diff(others) == 1)
+        before = np.concatenate([[0], missing[held][1:]])
+        judges.append(Judge(fit_normal(values[others], follows), values[held], before, gaps, held.start))
+    return judges
 
 
 def quiet_of(judges: Sequence[Judge], every: float) -> Quiet:
@@ -227,16 +223,16 @@ def _outcome(normal: Normal, run: Run, plan: _Plan) -> Trial | None:
     if any(begun < plan.start and (over is None or over > plan.start) for begun, over, _ in run.alarms):
         return None
     trial = Trial(fault.kind, fault.size, fault.sensors, plan.stop - plan.start, found=False)
-    raised, incidents, stop = _first_alarm(run, plan), incidents_of(normal, run), len(run.values)
-    best: Found | None = None
-    if raised is not None:
-        alarm = _at_alarm(normal, run, raised)
+    incidents, stop = incidents_of(normal, run), len(run.values)  # sensors at rest no longer stand still
+    raised = _first_alarm(run, plan)
+    overlapping = [each for each in incidents if _overlaps(each, plan, stop)]
+    best = None if raised is None else max(overlapping, key=lambda each: each.weight, default=None)
+    alarm = None if raised is None else _at_alarm(normal, run, raised) or best
+    if raised is not None and alarm is not None:
         named = alarm.naming.named
         clear = set_belief(alarm.naming.beliefs, named, alarm.wrong)  # however many windows: a watch does not wait
         given = DrilledAnswer(clear, bool(alarm.wrong), set(named) == set(fault.sensors))
         trial = replace(trial, found=True, delay=raised - plan.start, raised=named, at_alarm=given)
-        overlapping = [each for each in incidents if _overlaps(each, plan, stop)]
-        best = max(overlapping, key=lambda each: each.weight, default=None)
     if best is not None:
         incidents.sort(key=lambda each: each is not best)  # that of the fault first
         onset, end = best.dates.onset - plan.start, None if best.dates.end is None else best.dates.end - plan.stop
@@ -244,7 +240,7 @@ def _outcome(normal: Normal, run: Run, plan: _Plan) -> Trial | None:
     return replace(trial, answers=tuple(_given(each, fault, stop) for each in incidents))
 
 
-def _given(found: Found, fault: Fault, stop: int) -> DrilledAnswer:
+def _given(found: DatedIncident, fault: Fault, stop: int) -> DrilledAnswer:
     """An answer; stop: the first window after the stretch."""
     right = set(found.naming.named) == set(fault.sensors)
     return DrilledAnswer(clarity(found, stop), bool(found.wrong), right)
@@ -252,19 +248,20 @@ def _given(found: Found, fault: Fault, stop: int) -> DrilledAnswer:
 
 def _first_alarm(run: Run, plan: _Plan) -> int | None:
     """The window in which an alarm, a standstill or silence of a faulty sensor is noticed."""
-    times = [begun for begun, _, _ in run.alarms if plan.start <= begun < plan.stop + LONG]
+    times = [begun for begun, _, _ in run.alarms if plan.start <= begun < plan.stop + TUNING.long_windows]
     noticed = run.standing[:2, plan.start : plan.stop][:, :, list(plan.fault.sensors)].any(axis=(0, 2))
     if noticed.any():
         times.append(plan.start + int(noticed.argmax()))
     return min(times) if times else None
 
 
-def _at_alarm(normal: Normal, run: Run, raised: int) -> Found:
+def _at_alarm(normal: Normal, run: Run, raised: int) -> DatedIncident | None:
+    """What is known with the window in which an alarm is raised; None where a standstill contradicts nothing yet."""
     past = run.until(raised + 1)
     past.alarms = [alarm for alarm in past.alarms if alarm[0] == raised]
-    return max(incidents_of(normal, past), key=lambda each: each.weight)
+    return max(incidents_of(normal, past), key=lambda each: each.weight, default=None)
 
 
-def _overlaps(found: Found, plan: _Plan, windows: int) -> bool:
+def _overlaps(found: DatedIncident, plan: _Plan, windows: int) -> bool:
     end = windows if found.dates.end is None else found.dates.end
-    return found.dates.onset < plan.stop + LONG and end > plan.start
+    return found.dates.onset < plan.stop + TUNING.long_windows and end > plan.start

@@ -2,6 +2,5 @@
 
 from eccaht.plants.model.calibration import calibrate, calibrate_with_windows
 from eccaht.plants.model.model import Model, Notation, load_model, parse_model
-from eccaht.plants.model.model_file import History
 
-__all__ = ["History", "Model", "Notation", "calibrate", "calibrate_with_windows", "load_model", "parse_model"]
+__all__ = ["Model", "Notation", "calibrate", "calibrate_with_windows", "load_model", "parse_model"]

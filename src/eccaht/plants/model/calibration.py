@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,10 @@ from eccaht.plants.data.source import read_table
 from eccaht.plants.data.windows import Cut, Table, Windows, follows, rows_that_count
 from eccaht.plants.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
 from eccaht.plants.model.fitting import FEWEST_NORMAL, explained, fit_normal
-from eccaht.plants.model.gaps import row_noise
-from eccaht.plants.model.history import MOST_SENSORS, Progress, Sensor, clean, summarise
+from eccaht.plants.model.history import Progress, Sensor, clean
 from eccaht.plants.model.model import Model
-from eccaht.plants.model.model_file import History
 
-if TYPE_CHECKING:
-    from eccaht.streams import Covariance
-
-ENOUGH_WINDOWS = 1000  # so many windows show level, memory and tails well: more of them may be longer instead
+ENOUGH_WINDOWS = 1000  # are enough to fit; beyond that, prefer longer windows
 _LONGEST = 60.0
 _ROUND = (60.0, 30.0, 20.0, 15.0, 10.0, 5.0, 2.0)  # and 1, 0.5, 0.2, 0.1, ...
 _ROUND_ROWS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0)  # seconds, minutes; hours and a day
@@ -64,7 +59,7 @@ def calibrate_with_windows(
 
     Returned with the windows that it was fitted to, in which the gaps of the history are filled.
 
-    data: paths of files, a frame, an array or a source, as `eccaht.plants.data.as_source` takes them.
+    data: paths of files, a frame, an array or a source, as `eccaht.plants.data.read_table` takes them.
     window: a length of time, or as many rows as "60rows" says for data without times; see `default_window` if None.
     drop_unpredicted: leave out status columns that the others do not predict, unless they are called by name.
     progress: is called with the share that is done and the stage. reading: options of `eccaht.plants.data.read_table`.
@@ -85,7 +80,7 @@ def calibrate_with_windows(
     named = source.layouts[0].named(() if chosen is None else chosen)
     cleaned = clean(table, cut, full, advance, named)
     if drop_unpredicted:
-        cleaned = _without_unpredicted(cleaned, full, named)
+        cleaned = _without_unpredicted(table, cleaned, full, named)
     sensors = [column for column in cleaned if isinstance(column, Sensor)]
     reports = _in_order(table, [column.report if isinstance(column, Sensor) else column for column in cleaned])
     if len(sensors) < 2:
@@ -112,7 +107,8 @@ def calibrate_with_windows(
         last=windows.starts[-1],
         columns=tuple(reports),
         reading=_reading(table, sensors, source.header) | {"notes": notes},
-        summary=_summary(values, sensors, cut, covariance),
+        gaps=np.array([sensor.gap for sensor in sensors]),
+        usual_rows=float(int(np.median(cut.rows[full]))),
     )
     advance(0.95, "counting what is rare")
     model = _with_normal(model, windows)
@@ -120,12 +116,13 @@ def calibrate_with_windows(
 
 
 def _without_unpredicted(
-    cleaned: list[Sensor | ColumnReport], full: NDArray[np.bool_], named: Collection[str]
+    table: Table, cleaned: list[Sensor | ColumnReport], full: NDArray[np.bool_], named: Collection[str]
 ) -> list[Sensor | ColumnReport]:
     """The columns without status columns that the others do not predict; named: those that are kept all the same.
 
     Nothing can tell a wrong switch of them from a right one, and each right one would look like a fault. Partial
-    correlation is symmetric: what the others do not predict tells next to nothing about any of them.
+    correlation is symmetric: what the others do not predict tells next to nothing about any of them. Readings far
+    beyond all that they had in the history are noticed all the same.
     """
     sensors = [column for column in cleaned if isinstance(column, Sensor)]
     asked = [each.report.kind == "status" and each.report.name not in named for each in sensors]
@@ -138,11 +135,17 @@ def _without_unpredicted(
     if len(sensors) - len(below) < 2:
         return cleaned
     return [
-        ColumnReport(column.report.name, False, UNPREDICTED, "status", column.report.imputed)
-        if isinstance(column, Sensor) and column.report.name in below
-        else column
+        _unpredicted(table, column) if isinstance(column, Sensor) and column.report.name in below else column
         for column in cleaned
     ]
+
+
+def _unpredicted(table: Table, sensor: Sensor) -> ColumnReport:
+    report = ColumnReport(sensor.report.name, False, UNPREDICTED, "status", sensor.report.imputed)
+    if sensor.levels is not None:
+        return report
+    readings = table.numbers(report.name)
+    return replace(report, low=float(np.nanmin(readings)), high=float(np.nanmax(readings)))
 
 
 def _windows(table: Table, sensors: Sequence[Sensor], cut: Cut, full: NDArray[np.bool_], seconds: float) -> Windows:
@@ -210,21 +213,6 @@ def _left_out(reports: Sequence[ColumnReport]) -> list[str]:
 def _shortened(notes: Sequence[str]) -> list[str]:
     """Notes are kept in the model, so they must be short."""
     return [note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 3] + "..." for note in notes]
-
-
-def _summary(values: Array, sensors: Sequence[Sensor], cut: Cut, covariance: Covariance) -> History:
-    """What the model remembers of the windows, and of the rows behind them."""
-    rows = np.stack([sensor.rows for sensor in sensors], axis=2)
-    within, runs = row_noise(rows, covariance if len(sensors) <= MOST_SENSORS else None)
-    return summarise(
-        values,
-        np.array([sensor.stuck for sensor in sensors]),
-        np.column_stack([sensor.quartiles for sensor in sensors]),
-        gaps=np.array([sensor.gap for sensor in sensors]),
-        row_counts=np.array([rows.shape[1], cut.rows.sum()], dtype=np.float64),
-        within=within,
-        runs=runs,
-    )
 
 
 def _reading(table: Table, sensors: Sequence[Sensor], header: bool) -> dict[str, Any]:

@@ -13,35 +13,16 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 
 from eccaht.base.arrays import Array
-from eccaht.plants.model.local import LEAST_SLOPE, LONG_MEMORY, QUANTILE, WIDEST, Local, evidence_of, logged
-from eccaht.plants.model.residuals import (
-    FARTHEST,
-    LONG,
-    POINTS,
-    Normal,
-    Peaks,
-    Tails,
-    before_of,
-    running_mean,
-    symmetric,
-    values_of,
-)
+from eccaht.plants.model.detectors import Peaks, Tails, counted
+from eccaht.plants.model.local import Local, evidence_of, logged
+from eccaht.plants.model.residuals import Normal, before_of, clipped, symmetric
+from eccaht.plants.tuning import TUNING
 
 FEWEST_NORMAL = 40  # windows of a history that say what is rare at all
-SMALL, SMALL_DRIFT = 0.05, 0.2  # spreads: a deviation given the others that is too small to matter, and one that lasts
-NARROWEST = 11  # windows before a stretch that say what its level is
-KNOTS = 25  # of normal scores
 _PARTS = 5  # of a history, held back in turn to see what a sensor follows
 LENGTHS = (1, 3, 10, 30, 100, 300)  # of held-out stretches
-_RIDGE = 1e-3  # of the mean variance, or of the variance of normal scores
-_MOSTLY_STILL = 0.2  # a spread that is a smaller share of the standard deviation is that of a sensor that seldom moves
 _LEAST, _UNKNOWN = 1e-12, 1e30
-MOST_PEAKS = 512
-_APART = np.array([10, 10, 2 * LONG, 10, 10])  # windows that two clusters are apart, at least
-_BLOCKS, _STRETCHES, _FEWEST_STRETCHES = 3, 60, 20
 _LONG_ENOUGH = 5  # times the windows of a level: a shorter history has none to hold back
-_RARELY = 0.01  # a sensor that moves in fewer windows has no spread but a size of its moves: a stand-by pump
-_LEAST_VARIANCE = 0.25  # of normal scores: a sensor that moves in few windows keeps one of its own
 
 
 def fit_normal(values: Array, follows: NDArray[np.bool_] | None = None) -> Normal:
@@ -58,34 +39,8 @@ def fit_normal(values: Array, follows: NDArray[np.bool_] | None = None) -> Norma
         judge = _bare(*_fitted(values, follows, held), values)
         shown.append(judge.residuals(values[held], before_of(values[held], follows[held.start : held.stop - 1])))
     whole = _bare(*_fitted(values, follows, None), values)
-    r = [part.r for part in shown]
-    drifts = [np.sqrt(LONG) * running_mean(part, LONG) for part in r]
-    tails = Tails.of(np.concatenate(r), SMALL / whole.unit)
-    drift_tails = Tails.of(np.concatenate(drifts), SMALL_DRIFT / whole.unit * np.sqrt(LONG))
-    distance = np.concatenate([part.distance for part in shown])[:, None]
-    distances = Tails.of(distance)
-    peaks = peaks_of(tails(np.concatenate(r)), drift_tails(np.concatenate(drifts)), distances(distance)[:, 0])
-    return replace(whole, tails=tails, drifts=drift_tails, distances=distances, peaks=peaks, local=fit_local(values))
-
-
-def peaks_of(e: Array, drift: Array, distance: Array) -> Peaks:
-    """The peaks of a history: rarities of residuals and of drifts, (T, K), and of distances, (T,)."""
-    values = values_of(e, running_mean(e), drift, distance, running_mean(distance[:, None])[:, 0])
-    found = [_clusters(column, apart) for column, apart in zip(values.T, _APART.tolist(), strict=True)]
-    fewest = min(map(len, found))
-    return Peaks(np.stack([peaks[:fewest] for peaks in found]), float(len(values)))
-
-
-def _clusters(values: Array, apart: int) -> Array:
-    """The highest values, each at least `apart` windows from the others, decreasing."""
-    left, taken = np.ones(len(values), dtype=bool), []
-    for t in np.argsort(-values, kind="stable").tolist():
-        if left[t]:
-            taken.append(float(values[t]))
-            left[max(0, t - apart) : t + apart + 1] = False
-            if len(taken) == MOST_PEAKS:
-                break
-    return np.array(taken)
+    rarity, peaks = counted(shown, whole.unit)
+    return replace(whole, rarity=rarity, peaks=peaks, local=fit_local(values))
 
 
 def longest_repeats(values: Array) -> Array:
@@ -106,27 +61,24 @@ def _fitted(values: Array, follows: NDArray[np.bool_], held: slice | None) -> tu
     learnt = values[kept]
     quartiles = np.percentile(learnt, [25, 50, 75], axis=0)
     spread, deviation = (quartiles[2] - quartiles[0]) / 1.349, learnt.std(axis=0)
-    scale = np.where(spread > _MOSTLY_STILL * deviation, spread, deviation)
+    scale = np.where(spread > TUNING.still_spread_share * deviation, spread, deviation)
     scale = np.where(scale > _LEAST, scale, _UNKNOWN)  # still in this half, which cannot say what a move is worth
-    z = np.clip((values - quartiles[1]) / scale, -FARTHEST, FARTHEST)
+    z = clipped((values - quartiles[1]) / scale)
     mean = z[kept].mean(axis=0)
     pairs = follows & kept[1:] & kept[:-1]
     y = np.hstack([z[1:][pairs], z[:-1][pairs]]) - np.tile(mean, 2)
     if len(y) < 2:
         raise ValueError("the history has no two windows that follow each other: give one without so many gaps")
     covariance = shrunk_covariance(y)
-    ridge = max(_RIDGE * float(np.trace(covariance)) / len(covariance), _LEAST)
+    ridge = max(TUNING.ridge_share * float(np.trace(covariance)) / len(covariance), _LEAST)
     precision = symmetric(np.linalg.inv(covariance + ridge * np.eye(len(covariance))))
     return quartiles[1] + mean * scale, scale, precision
 
 
 def _bare(centre: Array, scale: Array, precision: Array, values: Array) -> Normal:
     """Normal operation before anything was counted."""
-    K = len(centre)
-    none = Tails(np.ones(K), np.ones(K), np.zeros((K, POINTS + 1)), 1.0)
-    one = Tails(np.ones(1), np.ones(1), np.zeros((1, POINTS + 1)), 1.0)
     low, high, repeats = values.min(axis=0), values.max(axis=0), longest_repeats(values)
-    return Normal(centre, scale, precision, low, high, repeats, none, none, one, Peaks.none())
+    return Normal(centre, scale, precision, low, high, repeats, Tails.none(len(centre)), Peaks.none())
 
 
 def shrunk_covariance(z: Array) -> Array:
@@ -151,8 +103,10 @@ def explained(values: Array) -> Array:
         learnt = np.delete(values, held, axis=0)
         mean, spread = learnt.mean(axis=0), learnt.std(axis=0)
         judged = (spread > _LEAST) & (np.ptp(values[held], axis=0) > _LEAST)
-        z = np.clip((values - mean) / np.where(spread > _LEAST, spread, _UNKNOWN), -FARTHEST, FARTHEST)
-        precision = np.linalg.inv(shrunk_covariance(np.delete(z, held, axis=0)) + _RIDGE * np.eye(len(mean)))
+        z = clipped((values - mean) / np.where(spread > _LEAST, spread, _UNKNOWN))
+        precision = np.linalg.inv(
+            shrunk_covariance(np.delete(z, held, axis=0)) + TUNING.ridge_share * np.eye(len(mean))
+        )
         residual = z[held] @ precision / precision.diagonal()  # each less what the others predict
         left += np.where(judged, (residual**2).sum(axis=0), 0.0)
         all_of_it += np.where(judged, (z[held] ** 2).sum(axis=0), 0.0)
@@ -167,11 +121,11 @@ def fit_local(values: Array) -> Local:
     from scipy.ndimage import median_filter  # which takes longer to load than a model
 
     T = len(values)
-    width = min(WIDEST, max(min(NARROWEST, T // 4), T // 10) | 1)
+    width = min(TUNING.level_windows, max(min(TUNING.least_level_windows, T // 4), T // 10) | 1)
     levels = median_filter(values, size=(width, 1))[width // 2 : width // 2 + T - width]
     d = values[width:] - levels
     seen: dict[int, list[Array]] = {length: [] for length in LENGTHS}
-    blocks = np.array_split(np.arange(T), _BLOCKS) if _LONG_ENOUGH * width < T else []
+    blocks = np.array_split(np.arange(T), TUNING.held_out_parts) if _LONG_ENOUGH * width < T else []
     for held in blocks:
         near = np.arange(max(held[0] - width, 0), min(held[-1] + 1, T - width))  # deviations of or from held windows
         parts = _parts(np.delete(values, held, axis=0), np.delete(d, near, axis=0), width)
@@ -187,16 +141,18 @@ def _parts(values: Array, d: Array, width: int) -> dict[str, Any]:
     spread = values.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
     power = np.einsum("tk,tk->k", d[:-1], d[:-1])
-    memory = np.clip(np.einsum("tk,tk->k", d[1:], d[:-1]) / np.where(power > 0, power, 1.0), 0.0, LONG_MEMORY)
+    memory = np.clip(np.einsum("tk,tk->k", d[1:], d[:-1]) / np.where(power > 0, power, 1.0), 0.0, TUNING.longest_memory)
     moves = np.diff(values, axis=0)
     moved = (moves != 0).mean(axis=0)
     usual = (d[1:] - memory * d[:-1]).std(axis=0)
     rare = np.sqrt((moves**2).mean(axis=0) / np.maximum(moved, 1.0 / T))
-    unit = np.maximum(np.where(moved < _RARELY, rare, usual), 1e-4 * spread)
-    shares = 1.0 - 10.0 ** -np.linspace(0.3, max(np.log10(T / 3.0), 0.6), KNOTS)
+    unit = np.maximum(np.where(moved < TUNING.rare_move_share, rare, usual), 1e-4 * spread)
+    shares = 1.0 - 10.0 ** -np.linspace(0.3, max(np.log10(T / 3.0), 0.6), TUNING.score_knots)
     knots = np.quantile(np.abs(d), shares, axis=0)
     knots[-1] = np.maximum(knots[-1], 1e-3 * spread)  # less is no deviation
-    knots = np.maximum.accumulate(knots, axis=0) + np.arange(1, KNOTS + 1)[:, None] * 1e-9 * knots[-1]  # ties
+    knots = (
+        np.maximum.accumulate(knots, axis=0) + np.arange(1, TUNING.score_knots + 1)[:, None] * 1e-9 * knots[-1]
+    )  # ties
     heights = np.concatenate([[0.0], ndtri(0.5 + 0.5 * shares)])
     found = {"width": float(width), "middle": np.median(values, axis=0), "memory": memory, "unit": unit}
     found |= {"knots": np.vstack([np.zeros_like(knots[:1]), knots]), "heights": heights}
@@ -208,8 +164,8 @@ def _parts(values: Array, d: Array, width: int) -> dict[str, Any]:
 
 def _precision(y: Array) -> Array:
     covariance = shrunk_covariance(y)
-    least = np.maximum(covariance.diagonal(), _LEAST_VARIANCE)
-    return symmetric(np.linalg.inv(covariance + np.diag(least - covariance.diagonal() + _RIDGE * least)))
+    least = np.maximum(covariance.diagonal(), TUNING.least_score_variance)
+    return symmetric(np.linalg.inv(covariance + np.diag(least - covariance.diagonal() + TUNING.ridge_share * least)))
 
 
 def _quiet(local: Local, values: Array, width: int) -> list[tuple[int, Array]]:
@@ -219,7 +175,7 @@ def _quiet(local: Local, values: Array, width: int) -> list[tuple[int, Array]]:
         last = len(values) - length
         if last <= width:
             continue
-        for start in np.unique(np.linspace(width, last, _STRETCHES).astype(int)).tolist():
+        for start in np.unique(np.linspace(width, last, TUNING.quiet_stretches).astype(int)).tolist():
             systems = local.systems(local.before(values[start - width : start]), values[start : start + length])
             found.append((length, logged(evidence_of(systems).max(axis=0), length)))
     return found
@@ -227,14 +183,14 @@ def _quiet(local: Local, values: Array, width: int) -> list[tuple[int, Array]]:
 
 def _counted(seen: dict[int, list[Array]]) -> dict[str, Any]:
     """What is rare, by the lengths of which enough stretches were seen; nothing if there is none."""
-    rows = {length: np.array(found) for length, found in seen.items() if len(found) >= _FEWEST_STRETCHES}
+    rows = {length: np.array(found) for length, found in seen.items() if len(found) >= TUNING.least_quiet_stretches}
     if not rows:
         return {}
-    usual = [np.quantile(found, QUANTILE, axis=0) for found in rows.values()]
+    usual = [np.quantile(found, TUNING.quiet_quantile, axis=0) for found in rows.values()]
     slopes = []
     for found, level in zip(rows.values(), usual, strict=True):
         beyond = found - level  # of all sensors together: one alone shows too few
-        slopes.append(max(float(beyond[beyond > 0].mean()) if (beyond > 0).any() else 0.0, LEAST_SLOPE))
+        slopes.append(max(float(beyond[beyond > 0].mean()) if (beyond > 0).any() else 0.0, TUNING.least_tail_slope))
     return {"lengths": np.array(list(rows), dtype=np.float64), "usual": np.stack(usual), "slope": np.array(slopes)}
 
 
@@ -244,5 +200,5 @@ def _by_chance(K: int) -> dict[str, Any]:
     quantiles = [2.0 * gammaincinv(0.5 * lengths, share) for share in (0.966, 0.9966)]  # of chi-square
     levels = [logged(0.5 * (quantile - lengths), 1) for quantile in quantiles]
     usual, rarer = (np.log1p(np.expm1(level) / lengths) for level in levels)
-    slope = np.maximum((rarer - usual) / np.log(10.0), LEAST_SLOPE)
+    slope = np.maximum((rarer - usual) / np.log(10.0), TUNING.least_tail_slope)
     return {"lengths": lengths, "usual": np.repeat(usual[:, None], K, axis=1), "slope": slope}

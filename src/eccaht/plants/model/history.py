@@ -1,20 +1,16 @@
-"""The columns of a history: kept as sensors or dropped and why, and summaries of their windows that a model keeps.
-
-The summaries are enough to judge the model, and small enough to store with it.
-"""
+"""The columns of a history: kept as sensors or dropped, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from os import cpu_count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index
+from eccaht.base.arrays import Array
 from eccaht.plants.data.cleaning import (
     LABEL,
     MOST_TEXTS,
@@ -27,14 +23,9 @@ from eccaht.plants.data.cleaning import (
     robust_scale,
 )
 from eccaht.plants.data.windows import Cut, Table, decimals
-from eccaht.plants.model.gaps import sampled_rows
-from eccaht.plants.model.model_file import MOST_BLOCKS, MOST_LAGS, PROBABILITIES, SHARES, History
 
-MOST_SENSORS, MOST_STRETCHES = 500, 1440
 _LARGEST = 1e60  # readings beyond would overflow when squared and multiplied
 Progress = Callable[[float, str], object]
-# how many windows a stretch may hold: they add up to usual lengths
-_JOINED = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 
 
 @dataclass(frozen=True)
@@ -47,9 +38,7 @@ class Sensor:
     scale: float
     means: Array
     stuck: float
-    quartiles: Array
     gap: float
-    rows: Array  # scaled, of the windows that are looked at row by row
     present: Array  # readings in each window
     flat: NDArray[np.bool_]  # whether they are all the same
     decimals: int | None  # of the readings as they were written
@@ -64,10 +53,9 @@ def clean(
     """
 
     def one(name: str) -> Sensor | ColumnReport:
-        return _clean_column(table, name, cut, full, sampled, label_allowed=name in named)
+        return _clean_column(table, name, cut, full, label_allowed=name in named)
 
     cleaned: list[Sensor | ColumnReport] = []
-    sampled = sampled_rows(cut, full, len(table.names))
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         for column in pool.map(one, table.names):
             cleaned.append(column)
@@ -76,7 +64,7 @@ def clean(
 
 
 def _clean_column(
-    table: Table, name: str, cut: Cut, full: NDArray[np.bool_], sampled: Index, *, label_allowed: bool
+    table: Table, name: str, cut: Cut, full: NDArray[np.bool_], *, label_allowed: bool
 ) -> Sensor | ColumnReport:
     levels: Sequence[str] | None = None
     if name in table.texts:
@@ -106,55 +94,16 @@ def _clean_column(
     center = float(quartiles[1])
     means = (cut.means(filled) - center) / scale
     if np.ptp(means[full]) <= 1e-12 * np.abs(means).max():
-        return ColumnReport(name, False, "constant in windows", kind, imputed)
+        ends = (low, high) if levels is None else (None, None)
+        return ColumnReport(name, False, "constant in windows", kind, imputed, "", None, *ends)
     report = ColumnReport(name, True, "", kind, imputed, scaled_by)
     gap = longest_true(np.isnan(column)) if missing else 0.0
-    rows = (filled[sampled] - center) / scale
     stuck, present, flat = longest_run(filled), cut.present(column), cut.flat(column)
     places = decimals(column)
-    return Sensor(report, levels, center, scale, means, stuck, quartiles, gap, rows, present, flat, places)
+    return Sensor(report, levels, center, scale, means, stuck, gap, present, flat, places)
 
 
-# -- summaries ------------------------------------------------------------------------------------------
-
-
-def summarise(values: Array, stuck: Array, raw_quantiles: Array, **rows: Array) -> History:
-    """Summarise scaled windows, shape (T, K), without gaps.
-
-    rows: gaps, row_counts, within and runs of a History; without them every window is one row.
-    """
-    T, K = values.shape
-    if not rows:
-        rows = {"gaps": np.zeros(K), "row_counts": np.array([1.0, T]), "runs": np.ones(SHARES.size)}
-        rows["within"] = np.zeros((0 if K > MOST_SENSORS else 1, K, K))
-    step = next((m for m in _JOINED if m * MOST_STRETCHES >= T), _JOINED[-1])
-    centred = values - values.mean(axis=0)
-    spread = np.sqrt(np.mean(centred**2, axis=0))
-    standard = centred / np.where(spread > 0, spread, 1.0)
-    edges = np.linspace(0, T, min(MOST_BLOCKS, T // 10) + 1).round().astype(np.intp)
-    halves = np.zeros((0, K, K))
-    if K <= MOST_SENSORS:
-        halves = np.stack([np.cov(half, rowvar=False).reshape(K, K) for half in (values[: T // 2], values[T // 2 :])])
-    return History(
-        autocorrelation=_autocorrelation(standard, min(MOST_LAGS, T // 4)),
-        quantiles=np.quantile(values, PROBABILITIES, axis=0),
-        skewness=np.einsum("tk,tk,tk->k", standard, standard, standard) / T,
-        kurtosis=np.einsum("tk,tk->k", standard * standard, standard * standard) / T - 3.0,
-        block_means=np.stack([values[a:b].mean(axis=0) for a, b in pairwise(edges)]),
-        block_sizes=np.diff(edges).astype(np.float64),
-        half_covariances=halves,
-        stuck=stuck,
-        raw_quantiles=raw_quantiles,
-        coarse=values[: T // step * step if K <= MOST_SENSORS else 0].reshape(-1, step, K).mean(axis=1),
-        coarse_windows=np.array([float(step)]),
-        **rows,
-    )
-
-
-def _autocorrelation(standard: Array, lags: int) -> Array:
-    """Lagged products over T, the usual estimate that never exceeds 1."""
-    T = len(standard)
-    return np.stack([np.einsum("tk,tk->k", standard[: T - lag], standard[lag:]) / T for lag in range(lags + 1)])
+# -- shares of the rows ---------------------------------------------------------------------------------
 
 
 def longest_run(column: Array) -> float:

@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index
-from eccaht.plants.model.residuals import check_precision, completed, freeze, patterns, symmetric
+from eccaht.base.codec import Field, settle
+from eccaht.plants.model.residuals import SMALLEST_SPREAD, check_precision, completed, patterns, symmetric
+from eccaht.plants.tuning import TUNING
 
-WIDEST = 61  # windows before a stretch that say what its level is; odd
-FEWEST_BEFORE = 10  # fewer say no level: the history's median stands in
-QUANTILE = 0.9  # of the evidence in quiet stretches; beyond it a Pareto tail
-LEAST_SLOPE = 1e-3
 _LEAST = 1e-9
-LONG_MEMORY = 0.999
 _HIGHEST = 40.0  # normal score
+_TIE = 1e-9  # of the last knot: by so much equal knots are moved apart
 
 
 class Before(NamedTuple):
@@ -68,22 +66,31 @@ class Local:
     usual: Array
     slope: Array
 
+    FIELDS = (
+        Field("width", low=1.0),
+        Field("middle", ("K",)),
+        Field("memory", ("K",), low=0.0, high=1.0),
+        Field("unit", ("K",), low=SMALLEST_SPREAD),
+        Field("knots", ("H", "K"), low=0.0),
+        Field("heights", ("H",), low=0.0, high=_HIGHEST),
+        Field("others", ("K", "K")),
+        Field("both", ("P", "P")),
+        Field("lengths", ("J",), low=1.0),
+        Field("usual", ("J", "K"), low=0.0),
+        Field("slope", ("J",), low=0.0),
+    )
+
     def __post_init__(self) -> None:
-        K, J, H = np.size(self.middle), np.size(self.lengths), np.size(self.heights)
-        shapes = {"middle": (K,), "memory": (K,), "unit": (K,), "knots": (H, K), "heights": (H,), "others": (K, K)}
-        shapes |= {"both": (2 * K, 2 * K), "lengths": (J,), "usual": (J, K), "slope": (J,)}
-        freeze(self, shapes)
+        settle(self)
         increase = (np.diff(self.knots, axis=0) > 0).all() and (np.diff(self.heights) > 0).all()
-        if not J or H < 2 or not increase or (np.diff(self.lengths) <= 0).any() or self.lengths[0] < 1:
+        if len(self.heights) < 2 or not increase or not len(self.lengths) or (np.diff(self.lengths) <= 0).any():
             raise ValueError("its knots or lengths must increase")
-        if self.knots[0].any() or self.heights[0] != 0.0 or self.heights[-1] > _HIGHEST:
+        if self.knots[0].any() or self.heights[0] != 0.0 or self.knots[-1].min() < SMALLEST_SPREAD:
             raise ValueError("its knots must begin at 0")
-        if (self.unit <= 0).any() or (self.slope < LEAST_SLOPE).any() or (self.usual < 0).any():
-            raise ValueError("its spreads must be positive")
-        if not ((self.memory >= 0.0) & (self.memory <= LONG_MEMORY)).all():
-            raise ValueError(f"its memory must lie between 0 and {LONG_MEMORY}")
-        if np.ndim(self.width) or not 1 <= self.width <= WIDEST:
-            raise ValueError("its level is taken from an impossible number of windows")
+        if (self.slope < TUNING.least_tail_slope).any() or (self.memory > TUNING.longest_memory).any():
+            raise ValueError("its memory and its tails are those of no history")
+        if self.width > TUNING.level_windows or len(self.both) != 2 * len(self.middle):
+            raise ValueError("its level is damaged: it is taken from too many windows, or of other sensors")
         for precision in (self.others, self.both):
             check_precision(precision)
 
@@ -99,7 +106,7 @@ class Local:
         noise = steps**2 / 12.0
         usual = np.array([np.interp(1.0, self.heights, knots) for knots in self.knots.T])
         scores = noise / np.maximum(usual**2 + noise, _LEAST**2)  # the variance that rounding adds to scores of 1
-        knots = np.sqrt(self.knots**2 + noise * (self.heights[:, None] > 0))
+        knots = increasing(np.sqrt(self.knots**2 + noise * (self.heights[:, None] > 0)))
         precisions: dict[str, Any] = {
             name: symmetric(np.linalg.inv(np.linalg.inv(getattr(self, name)) + np.diag(np.tile(scores, times))))
             for name, times in (("others", 1), ("both", 2))
@@ -109,7 +116,7 @@ class Local:
     def level(self, before: Array) -> Array:
         """The level after these windows, (K,): their median, or the history's where there are too few."""
         recent = before[-int(self.width) :]
-        enough = (~np.isnan(recent)).sum(axis=0) >= FEWEST_BEFORE
+        enough = (~np.isnan(recent)).sum(axis=0) >= TUNING.least_level_readings
         level = self.middle.copy()
         if enough.any():
             level[enough] = np.nanmedian(recent[:, enough], axis=0)
@@ -144,7 +151,9 @@ class Local:
         high, share = min(low + 1, len(self.lengths) - 1), place - low
         usual = (1.0 - share) * self.usual[low] + share * self.usual[high]
         slope = (1.0 - share) * self.slope[low] + share * self.slope[high]
-        return np.asarray(np.maximum((logged(evidence, length) - usual) / slope - np.log(1.0 - QUANTILE), 0.0))
+        return np.asarray(
+            np.maximum((logged(evidence, length) - usual) / slope - np.log(1.0 - TUNING.quiet_quantile), 0.0)
+        )
 
 
 def evidence_of(systems: tuple[System, ...]) -> Array:
@@ -169,6 +178,14 @@ def without(systems: tuple[System, ...], k: int) -> tuple[System, ...]:
             G[rows] -= np.linalg.solve(Q[np.ix_(gone, gone)], G[np.ix_(rows, gone)].T).T @ Q[gone]
         found.append(System(G, Q, missing))
     return tuple(found)
+
+
+def increasing(knots: Array) -> Array:
+    """Knots of each sensor, from 0, (n, K), that increase; equal ones are moved apart by what no reading shows."""
+    rising: Array = np.maximum.accumulate(knots, axis=0)
+    if (np.diff(rising, axis=0) > 0).all():
+        return rising
+    return np.asarray(rising + np.arange(len(knots))[:, None] * _TIE * rising[-1])
 
 
 def logged(evidence: Array, length: int) -> Array:

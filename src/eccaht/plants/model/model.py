@@ -1,64 +1,64 @@
-"""A calibrated history as one object and one file, and new data prepared exactly as that history was."""
+"""A calibrated history as one object and one file: it identifies, watches, drills and is brought up to date.
+
+What it is asked is answered by packages above this one, which are loaded when they are asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from eccaht.base.arrays import Array, as_count, as_number
+from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock, as_zone, check_limits, parse_duration
+from eccaht.base.codec import settle
 from eccaht.base.files import archive_bytes, parse_archive, read_archive, write_archive
-from eccaht.base.presentation.text import did_you_mean, unknown
+from eccaht.base.presentation.text import did_you_mean, shown_progress
 from eccaht.plants.data.cleaning import ColumnReport
+from eccaht.plants.data.lines import Faults
 from eccaht.plants.data.reading import TimeRule
-from eccaht.plants.data.recorded import Expected, Faults, Limits, Missing, Recorded, recorded_of
-from eccaht.plants.data.windows import Away, Cut, Table, Times, Windows, decimals_by_name, rows_that_count
-from eccaht.plants.model.estimators import ESTIMATORS
+from eccaht.plants.data.recorded import Expected, Limits, Missing, Recorded, recorded_of
+from eccaht.plants.data.windows import Away, Cut, Table, Windows, decimals, decimals_by_name, rows_that_count
+from eccaht.plants.model.estimators import check_estimator
 from eccaht.plants.model.model_file import (
-    VECTORS,
-    History,
-    check_names,
-    check_scaling,
-    check_summary,
+    MODEL,
     check_times,
-    checked_fields,
-    parts_of,
+    checked_model,
+    stored_model,
 )
-from eccaht.plants.model.residuals import Normal, freeze
+from eccaht.plants.model.residuals import Normal
 
 if TYPE_CHECKING:
-    from eccaht.plants.data.growing import GrowingFile
+    from eccaht.plants.answer import Answer
+    from eccaht.plants.front.drills import Drills
+    from eccaht.plants.front.rows import RowWatch
+    from eccaht.plants.retrain import Update
     from eccaht.streams import Covariance, Problem, Shift
 
-_KIND, _VERSION = "model", 4
+_KIND, _VERSION = "model", 7
 IMPOSSIBLE = 1e8  # robust units from the centre: beyond, a value is no reading
-ROUNDING = 1e-9  # of the value of a constant: files round
-# attributes by the words of other libraries
-_MEANT = {
-    "predict": "identify",
-    "sensors": "names",
-    "summary": "text",
-    "to_html": "html",
-    "to_json": "to_dict",
-    "why": "text",
-}
+_ROUNDING = 1e-9  # of the value of a constant: files round
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A model of normal operation: how to scale new readings, and their mean and covariance.
 
+    `eccaht.calibrate` makes it of a history, and `eccaht.load_model` reads it from a file. Data are paths of CSV or
+    Parquet files, one or several, a frame of pandas or polars, or an array, whose columns are those of the history
+    unless `names` are given.
+
     names: the K sensors. center, scale: readings are scaled as (reading - center) / scale.
     seconds: length of a window. mean, covariance: of the scaled windows.
     estimator, ridge, n_windows, first, last: how and from what they were estimated.
     columns: what was decided about each column of the history. reading: how to read new data the same way.
-    summary: what `diagnose` needs. normal: what normal windows do, and how rare what is not normal is.
+    gaps: the longest share of the rows in which each sensor delivered nothing, (K,). usual_rows: of a window.
+    normal: what normal windows do, and how rare what is not normal is.
     drilled: what was counted on faults injected into the history, as values of JSON; what counted it knows the meaning.
     """
 
@@ -75,46 +75,147 @@ class Model:
     last: np.datetime64
     columns: tuple[ColumnReport, ...]
     reading: dict[str, Any]
-    summary: History
+    gaps: Array
+    usual_rows: float
     normal: Normal | None = None
     drilled: dict[str, Any] | None = None
 
+    FIELDS = MODEL
+
     def __post_init__(self) -> None:
-        check_names(self.names)
+        settle(self)
         size = len(self.names)
-        freeze(self, dict.fromkeys(VECTORS, (size,)))
-        if (self.scale <= 0).any():
-            raise ValueError(f"the scale of {self.names[int(np.argmin(self.scale))]!r} must be positive")
+        if not size or len(set(self.names)) != size:
+            raise ValueError("the names of the sensors must be distinct")
         if callable(self.covariance):  # a file's, which has been checked: made where it is asked for
             self.__dict__["_covariance"] = self.__dict__.pop("covariance")
         elif getattr(self.covariance, "size", None) != size:
             raise ValueError(f"the covariance does not fit {size} sensors")
         parse_duration(self.seconds, "the length of a window")
-        as_count(self.n_windows, "the number of windows", least=1)
-        if self.estimator not in ESTIMATORS:
-            raise unknown(self.estimator, ESTIMATORS, "estimator")
-        if as_number(self.ridge, "ridge") < 0:
-            raise ValueError("the ridge must not be negative")
+        check_estimator(self.estimator)
         check_times(self.first, self.last, (self.n_windows - 1) * self.seconds)
         kept = [column.name for column in self.columns if column.kept]
         if kept != list(self.names):
             raise ValueError("the report of the columns does not agree with the sensors")
         if self.normal is not None and self.normal.size != size:
             raise ValueError(f"its normal operation does not fit {size} sensors")
-        check_summary(self.summary, self.n_windows, self.mean)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """The covariance of a model file: alarms and names need none, so that few ask for it."""
             if name != "covariance" or "_covariance" not in vars(self):
-                raise no_attribute(self, name, "a model")
+                raise AttributeError(f"a model has no {name}", name=name, obj=self)
             self.__dict__[name] = self.__dict__.pop("_covariance")()
             return self.__dict__[name]
 
     def __repr__(self) -> str:
         history = f"{self.n_windows} windows of {self.clock.length(self.seconds)} from {self.clock.show(self.first)}"
         return f"Model({len(self.names)} sensors, {history}, {self.estimator})"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of how the history was read."""
+        return tuple(self.reading["notes"])
+
+    def identify(
+        self,
+        data: Any,
+        *,
+        start: Any = None,
+        stop: Any = None,
+        anomalies: int | tuple[int, int] | None = None,
+        least: float | None = None,
+        alpha: float = 0.05,
+        false_alarms: str | None = None,
+        missing: Missing = "refuse",
+        timezone: str | None = None,
+        decimal_comma: bool | None = None,
+        header: bool | None = None,
+        names: Sequence[str] | None = None,
+        times: ArrayLike | None = None,
+        progress: bool = True,
+    ) -> Answer:
+        """Which sensors are wrong in these data, since when, how, and why: what `eccaht identify` answers.
+
+        start, stop: look at this stretch; rows before `start` show what was normal just before. anomalies: how many
+        sensors are wrong, or (least, most) of them, if that is known. least: the smallest deviation that matters, in
+        robust units. alpha: error level; 0.05 asks for a confidence of 95 %. false_alarms: as for `watch`. missing:
+        "allow" data that lack sensors of the model. timezone, decimal_comma, header: how the data are written, if not
+        as the history or not to be seen in them. names, times: of the columns and rows of an array. progress: shown on
+        a terminal.
+        """
+        from eccaht.plants.front.identify import identify
+
+        return identify(
+            self,
+            data,
+            start=start,
+            stop=stop,
+            anomalies=anomalies,
+            least=least,
+            alpha=alpha,
+            false_alarms=false_alarms,
+            missing=missing,
+            notation=Notation(timezone, decimal_comma, header),
+            names=names,
+            times=times,
+            progress=progress,
+        )
+
+    def watch(self, false_alarms: str | None = None) -> RowWatch:
+        """Watch the plant row by row, from now on.
+
+        false_alarms: how many are bearable in the long run: "1/30d" is one a month, "1/5000w" one in 5,000 windows;
+        what the history can carry if not given.
+        """
+        from eccaht.plants.front.rows import begin_watch
+
+        return begin_watch(self, false_alarms)
+
+    def drill(
+        self,
+        data: Any = None,
+        *,
+        runs: int | None = None,
+        seed: int | None = None,
+        alpha: float | None = None,
+        false_alarms: str | None = None,
+        names: Sequence[str] | None = None,
+        times: ArrayLike | None = None,
+        progress: bool = True,
+    ) -> Drills:
+        """How well faults would be found in this plant.
+
+        Without data: what `calibrate` found on the history. data: quiet data that the model has not seen, into which
+        `runs` faults are injected, 1000 if not given, drawn from the seed. alpha: 1 less the confidence of a confident
+        answer. false_alarms: as for `watch`. The other options are those of `identify`.
+        """
+        from eccaht.plants.front.drills import drill
+
+        asked = {"runs": runs, "seed": seed, "alpha": alpha, "false_alarms": false_alarms}
+        return drill(self, data, asked, names=names, times=times, progress=progress)
+
+    def update(self, new: Any, *, history: Any = None, drills: int = 1000, progress: bool = True) -> Update:
+        """The model brought up to date with new data of normal operation, beside this one: `calibrate --update`.
+
+        new: incidents that this model finds there are left out. history: what this model was calibrated on, whose
+        oldest rows are dropped; a model holds no rows, so that without it the new one knows the new data alone.
+        drills: faults injected to compare both, 0: none. `.model` of the result is the new one, `.better` says which.
+        """
+        from eccaht.plants.front.identify import data_of
+        from eccaht.plants.retrain import update_model
+
+        given, before = (None if data is None else data_of(self, data, None, None) for data in (new, history))
+        with shown_progress("reading the data", shown=progress) as bar:
+            return update_model(
+                self,
+                given,
+                history=before,
+                drills=drills,
+                stage=lambda what, total: bar.total(total, what),
+                progress=bar.advance,
+            )
 
     def problem(
         self,
@@ -125,9 +226,17 @@ class Model:
         names: Sequence[str] | None = None,
         readout_noise: float = 0.0,
     ) -> Problem:
-        """Pose the search among all sensors, or among `names` only, in that order.
+        """Pose the search among all sensors, or among `names` only, in that order; the other options are `Problem`'s.
 
         shift: in robust units, that is in units of the scaled windows, one value or one per sensor of the problem.
+
+        >>> import eccaht
+        >>> rows = np.random.default_rng(0).standard_normal((200, 3)) + [[1.0], [0.0]] * 100
+        >>> model = eccaht.calibrate(rows, names=["a", "b", "c"], drills=0, progress=False)
+        >>> problem = model.problem(shift=2.0, n_anomalies=1, budget=4.0)
+        >>> policy, world = eccaht.make_policy("joint", problem), eccaht.Simulator(problem, anomalies=[1])
+        >>> eccaht.search(policy, world.measure, max_measurements=200).names
+        ('b',)
         """
         from eccaht.streams import Problem
 
@@ -171,7 +280,7 @@ class Model:
                 column if column.name in kept or not column.kept else ColumnReport(column.name, False, "excluded")
                 for column in self.columns
             ),
-            summary=self.summary.of(chosen),
+            gaps=self.gaps[chosen],
             normal=None if self.normal is None else self.normal.of(chosen),
             drilled=self.drilled if len(chosen) == len(self.names) else None,
         )
@@ -188,9 +297,9 @@ class Model:
     ) -> Windows:
         """Read new data, scale it and cut it into windows exactly as the history was.
 
-        data: paths of files, a frame, an array or a source, as `eccaht.plants.data.as_source` takes them.
-        Columns are matched by name: their order is free, further columns are ignored (`unknown_columns` lists them),
-        absent ones are refused by name unless missing="allow". Gaps are not interpolated over: a sensor without any
+        data: paths of files, a frame, an array or a source, as `eccaht.plants.data.read_table` takes them.
+        Columns are matched by name: their order is free, further columns are ignored, absent ones are refused by name
+        unless missing="allow". Gaps are not interpolated over: a sensor without any
         reading in a window is NaN there. So is one whose value is no number if bad="skip", which also leaves out lines
         that are no rows and says so in the notes of the windows. notation: how the data are written, if not as usual.
         """
@@ -226,15 +335,33 @@ class Model:
                 found.setdefault(places, []).append(k)
         return found
 
-    def unknown_columns(self, data: Any, notation: Notation | None = None) -> tuple[str, ...]:
-        """The columns of new data that the history did not have; those that were dropped from it are not listed."""
-        source = (notation or Notation()).recorded(self, data)
-        return source.unknown([column.name for column in self.columns])
-
     @property
     def constants(self) -> dict[str, float]:
         """The columns of numbers that never changed in the history, and their value."""
         return {column.name: column.constant for column in self.columns if column.constant is not None}
+
+    @property
+    def timed_seconds(self) -> float | None:
+        """The length of a window, None where rows have no times."""
+        return None if self.clock.counted else self.seconds
+
+    @property
+    def usual_rate(self) -> float:
+        """Windows to a false alarm that the history can carry: three times its length, at most 30 days."""
+        most = np.inf if self.timed_seconds is None else 30 * 86_400.0 / self.timed_seconds
+        return float(max(min(3.0 * self.n_windows, most), 1.0))
+
+    @property
+    def left_out(self) -> dict[str, tuple[float, float]]:
+        """The columns of numbers that are no sensors, and the ends of their readings in the history."""
+        changing = {each.name: (each.low, each.high) for each in self.columns if each.low is not None}
+        ends = {name: (value, value) for name, value in self.constants.items()} | changing
+        return {name: (low, high) for name, (low, high) in ends.items() if high is not None}
+
+    @property
+    def longest_gaps(self) -> Array:
+        """For how many windows each sensor was silent in the history, at most, (K,)."""
+        return self.gaps * self.n_windows
 
     @property
     def clock(self) -> Clock:
@@ -244,48 +371,35 @@ class Model:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model; an existing file is replaced only once the new one is complete."""
-        write_archive(path, _KIND, _VERSION, *self.parts())
+        write_archive(path, _KIND, _VERSION, self.stored())
 
     def to_bytes(self) -> bytes:
         """The content of the file that `save` writes."""
-        return archive_bytes(_KIND, _VERSION, *self.parts())
+        return archive_bytes(_KIND, _VERSION, self.stored())
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """All of it as a header and arrays, of which `build` makes it again."""
-        return parts_of(self)
+    def stored(self) -> dict[str, Any]:
+        """All of it, of which `build` makes it again."""
+        return stored_model(self)
 
     @staticmethod
-    def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
-        """From a header and arrays of an untrusted file."""
-        model = Model(**checked_fields(header, arrays))
-        check_scaling(model.summary, model.center, model.scale, [how.scaled_by for how in model.columns if how.kept])
-        return model
-
-
-def no_attribute(holder: object, name: str, what: str) -> AttributeError:
-    """The error for an attribute that an object does not have, with the one that was probably meant; what: its name."""
-    public = [each for each in dir(holder) if not each.startswith("_")]
-    meant = _MEANT.get(name, name)
-    hint = "" if name.startswith("_") else did_you_mean(meant, public, cutoff=0.6)
-    return AttributeError(f"{what} has no {name}{hint}", name=name)  # with the name, Python adds no second hint
+    def build(state: Any) -> Model:
+        """From what an untrusted file says."""
+        return Model(**checked_model(state))
 
 
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model file; any fault of it is a ValueError of one line."""
-    return read_archive(path, _KIND, _VERSION, Model.build, again="calibrate again")
+    return read_archive(path, _KIND, _VERSION, Model.build)
 
 
 def parse_model(content: bytes, name: str) -> Model:
     """The same from the content of a model file; name: what messages call it."""
-    return parse_archive(content, _KIND, _VERSION, Model.build, name=name, again="calibrate again")
+    return parse_archive(content, _KIND, _VERSION, Model.build, name=name)
 
 
 def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:
-    from eccaht.streams import Dense, LowRankPlusDiagonal
+    from eccaht.streams import Dense
 
-    if isinstance(covariance, LowRankPlusDiagonal):
-        parameters = covariance.parameters()
-        return LowRankPlusDiagonal(parameters["factors"][chosen], parameters["diagonal"][chosen], parameters["weights"])
     return Dense(covariance.dense()[np.ix_(chosen, chosen)])
 
 
@@ -328,17 +442,17 @@ def _prepared(model: Model, data: Any, limits: Limits, missing: Missing, bad: st
     check_limits(*limits)
     expected, faults = notation.expected(model), Faults() if bad == "skip" else None
     source = notation.recorded(model, data, strict=bad == "refuse")
-    constants = model.constants
-    table = source.read_as(expected, missing=missing, limits=limits, faults=faults, beside=list(constants))
+    left_out = model.left_out
+    table = source.read_as(expected, missing=missing, limits=limits, faults=faults, beside=list(left_out))
     cut = Cut.of(table.times, model.seconds, table.clock)
     shape = (len(cut.starts), len(model.names))
     values, rows, flat = np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, dtype=bool)
-    sensors = [name for name in table.names if name not in constants]
+    sensors = [name for name in table.names if name not in left_out]
     numbers = set(table.names) - table.texts
     for name in sensors:
         k = model.names.index(name)
         column = table.coded(name, expected.levels.get(name))
-        column = scaled_readings(model, table, name, column, table.times, faults)
+        column = _scaled(model, table, name, column, faults)
         values[:, k], rows[:, k], flat[:, k] = cut.means_of_present(column), cut.present(column), cut.flat(column)
     return Windows(
         cut.starts,
@@ -352,13 +466,11 @@ def _prepared(model: Model, data: Any, limits: Limits, missing: Missing, bad: st
         notes=(*table.notes, *(faults.notes() if faults else ())),
         interval=table.interval or None,  # of a single row it is not known
         decimals=_decimals(table, sensors),
-        away={name: _away(table, name, usual) for name, usual in constants.items() if name in numbers},
+        away={name: _away(table, name, *ends) for name, ends in left_out.items() if name in numbers},
     )
 
 
-def scaled_readings(
-    model: Model, source: Table | GrowingFile, name: str, readings: Array, times: Times, faults: Faults | None
-) -> Array:
+def _scaled(model: Model, table: Table, name: str, readings: Array, faults: Faults | None) -> Array:
     """The readings of a sensor, (N,), in robust units.
 
     faults: counts impossible values, which then become NaN; without it they raise.
@@ -367,32 +479,49 @@ def scaled_readings(
     scaled = model.scaled(model.rounded(readings, k), k)
     far = np.flatnonzero(np.abs(scaled) > IMPOSSIBLE)
     if far.size:
-        text, when = f"{readings[far[0]]:g}", source.clock.show(times[far[0]])
-        why = f"more than {IMPOSSIBLE:g} times its usual spread away"
+        text, when, why = impossible(readings[far[0]], table.times[far[0]], table.clock)
         if faults is None:
             raise ValueError(
-                f"column {name!r} of {source.label} holds {text} at {when}, {why}: mend it, or leave the field empty"
+                f"column {name!r} of {table.label} holds {text} at {when}, {why}: mend it, or leave the field empty"
             )
         faults.bad_values(name, far.size, f"the row of {when}", text, why)
         scaled[far] = np.nan
     return scaled
 
 
+def impossible(reading: float, time: np.datetime64, clock: Clock) -> tuple[str, str, str]:
+    """An impossible value, its time, and what is wrong with it, in words."""
+    return f"{reading:g}", clock.show(time), f"more than {IMPOSSIBLE:g} times its usual spread away"
+
+
+def has_moved(readings: Array, low: float | Array, high: float | Array) -> NDArray[np.bool_]:
+    """Whether readings lie beyond their range in the history by as much as the range, 0 for constants; NaN does not."""
+    width = np.subtract(high, low)
+    below, above = low - width - _ROUNDING * np.abs(low), high + width + _ROUNDING * np.abs(high)
+    return np.asarray((readings < below) | (readings > above))
+
+
 def _decimals(table: Table, sensors: Sequence[str]) -> dict[str, int | None]:
     """The decimals of the readings of each sensor that has numbers.
 
-    A column with few distinct readings proves little by itself: it is taken to be written as finely as the finest.
+    A column with few distinct readings proves little by itself: it is taken to be written at least as finely as the
+    finest of the others.
     """
-    numbers = [name for name in sensors if name not in table.texts]
-    found = decimals_by_name({name: table.numbers(name) for name in numbers})
+    numbers = {name: table.numbers(name) for name in sensors if name not in table.texts}
+    found = decimals_by_name(numbers)
     if not found:
         return {}
-    finest = None if None in found.values() else max(places for places in found.values() if places is not None)
-    return {name: found.get(name, finest) for name in numbers}
+    finest = _finest(found.values())
+    few = {name: _finest([decimals(column), finest]) for name, column in numbers.items() if name not in found}
+    return {name: few[name] if name in few else found[name] for name in numbers}
 
 
-def _away(table: Table, name: str, usual: float) -> Away:
-    """The rows in which a constant of the history reads another value."""
+def _finest(places: Collection[int | None]) -> int | None:
+    """The most decimals; None, of readings that are as good as exact, is more than any number."""
+    return None if None in places else max(each for each in places if each is not None)
+
+
+def _away(table: Table, name: str, low: float, high: float) -> Away:
     readings = table.numbers(name)
-    away = np.abs(readings - usual) > ROUNDING * abs(usual)  # never for NaN
-    return Away(usual, table.times[away], readings[away])
+    away = has_moved(readings, low, high)
+    return Away(low, high, table.times[away], readings[away])

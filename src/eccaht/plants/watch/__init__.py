@@ -3,7 +3,6 @@
 from eccaht.plants.watch.events import Event, Hearing
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
-from eccaht.plants.watch.watch import Watch
 from eccaht.streams import Alarm
 
-__all__ = ["Alarm", "Event", "Hearing", "PlantWatch", "Session", "Watch", "false_alarm_every", "rate_line"]
+__all__ = ["Alarm", "Event", "Hearing", "PlantWatch", "Session", "false_alarm_every", "rate_line"]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from eccaht.base.arrays import as_count
-from eccaht.base.clock import Clock, from_microseconds, microseconds
-from eccaht.base.files import check_keys
+from eccaht.base.clock import Clock
+from eccaht.base.codec import Field
 from eccaht.base.presentation.text import counted, listed
 from eccaht.plants.incident.describe import SPREADS
 from eccaht.streams import Alarm, Time
@@ -30,8 +30,6 @@ SETTLED = 3  # windows for which a sensor must be in the set, or out of it, unti
 WINDOWS = 10  # over so many windows rows are counted
 _LONGEST_REASON = 300  # characters
 _SILENT = 600.0  # seconds without a row in time, at least, until that is reported
-_TIMES, _LISTS = ("raised", "onset"), ("named", "lasting", "cautions")
-_SETS = ("silent", "stuck", "range", "shelved", "moved")
 
 
 @dataclass(frozen=True)
@@ -85,30 +83,14 @@ class Reported:
     late: bool = False
     thin: int = 0
 
-    def header(self) -> dict[str, Any]:
-        times = {name: getattr(self, name) for name in _TIMES}
-        return {
-            **{name: None if time is None else microseconds(time) for name, time in times.items()},
-            "named": list(self.named),
-            "waiting": dict(self.waiting),
-            **{name: sorted(getattr(self, name)) for name in _SETS},
-            **{name: list(getattr(self, name)) for name in ("lasting", "cautions")},
-            "late": self.late,
-            "thin": self.thin,
-        }
-
-    @staticmethod
-    def build(header: Any) -> Reported:
-        check_keys(header, {part.name for part in fields(Reported)}, "list of what was reported")
-        waiting, lists = header["waiting"], [header[name] for name in (*_LISTS, *_SETS)]
-        good = all(isinstance(text, str) for names in (waiting, *lists) for text in names)
-        good = good and type(header["late"]) is bool and isinstance(waiting, dict)
-        if not good or not all(type(n) is int and 0 < n < SETTLED for n in waiting.values()):
-            raise ValueError("its list of what was reported is damaged")
-        parts: dict[str, Any] = {name: tuple(header[name]) for name in _LISTS}
-        parts |= {name: frozenset(header[name]) for name in _SETS}
-        parts |= {name: None if header[name] is None else from_microseconds(header[name]) for name in _TIMES}
-        return Reported(**parts, waiting=waiting, late=header["late"], thin=as_count(header["thin"], "thin", least=0))
+    FIELDS = (
+        *(Field(name, (), np.datetime64, optional=True) for name in ("raised", "onset")),
+        *(Field(name, (name,), str) for name in ("named", "lasting", "cautions")),
+        *(Field(name, (name,), str, row=frozenset) for name in ("silent", "stuck", "range", "shelved", "moved")),
+        Field("waiting", (), int, low=1, high=SETTLED - 1, keyed=True),
+        Field("late", (), bool),
+        Field("thin", (), int, high=SETTLED),
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,22 +117,24 @@ class Event:
     sensors: tuple[str, ...] = ()
     count: int | None = None
 
+    FIELDS = (
+        Field("event", (), str, among=get_args(Kind)),
+        *(Field(name, (), str) for name in ("time", "text")),
+        *(Field(name, (), int, optional=True) for name in ("number", "count")),
+        Field("onset", (), str, optional=True),
+        Field("onset_interval", (2,), str, optional=True),
+        *(Field(name, (name,), str) for name in ("named", "kinds", "sensors")),
+        Field("sizes", ("sizes",), optional=True, row=tuple),
+        Field("beliefs", ("beliefs",), low=0.0, high=1.0, row=tuple),
+        Field("confidence", low=0.0, high=1.0, optional=True),
+    )
+
     def __repr__(self) -> str:
         return f"Event({self.time}: {self.text})"
 
     def document(self) -> dict[str, Any]:
         """As values of JSON."""
         return asdict(self)
-
-    @staticmethod
-    def build(document: Any) -> Event:
-        """From what `document` gave, perhaps by way of a file."""
-        check_keys(document, {part.name for part in fields(Event)}, "event")
-        texts = [document["event"], document["time"], document["text"]]
-        if not all(isinstance(text, str) for text in texts) or document["event"] not in get_args(Kind):
-            raise ValueError("its event is damaged")
-        lists = {name: tuple(value) for name, value in document.items() if isinstance(value, list)}
-        return Event(**{**document, **lists})
 
 
 def iso(clock: Clock, time: np.datetime64) -> str:
@@ -315,17 +299,27 @@ def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
     )
 
 
+_LastWindows: Callable[..., deque[int]] = partial(deque, maxlen=WINDOWS)
+
+
 class Hearing:
     """Compares the rows of the last windows with those that were lost meanwhile.
 
-    usual: rows of a window; seconds: its length. windows: of the last ones, rows that came too late for theirs before,
-    and rows that they are made of. reason: why the plant has no data, None while it has. heard: when the last row came
-    in time, None if rows are not expected here. ahead: rows ahead of all others since the last window. last: when the
-    last row was, for people; senders: where rows come from.
+    usual: rows of a window; seconds: its length. late, rows: of the last windows, rows that came too late for theirs
+    before, and rows that they are made of. reason: why the plant has no data, None while it has. heard: when the last
+    row came in time, None if rows are not expected here. ahead: rows ahead of all others since the last window. last:
+    when the last row was, for people; senders: where rows come from.
     """
 
+    FIELDS = (
+        Field("late", ("windows",), int, row=_LastWindows),
+        Field("rows", ("windows",), int, row=_LastWindows),
+        Field("reason", (), str, high=_LONGEST_REASON, optional=True),
+        Field("_any", (), bool),
+    )
+
     def __init__(self, usual: float, seconds: float, now: Callable[[], float] = monotonic) -> None:
-        self.windows: deque[tuple[int, int]] = deque(maxlen=WINDOWS)
+        self.late, self.rows = _LastWindows(), _LastWindows()
         self.reason: str | None = None
         self.heard: float | None = now()
         self.last, self.senders = "the watch began", "what sends them"
@@ -333,25 +327,14 @@ class Hearing:
         self._any = False  # windows since the reason is known
         self._patience = max(WINDOWS * seconds, _SILENT)
 
-    def header(self) -> dict[str, Any]:
-        """What was counted and is known, as values of JSON."""
-        return {"windows": [list(each) for each in self.windows], "reason": self.reason, "any": self._any}
-
-    def restore(self, header: Any) -> None:
-        """Go on from what `header` gave, by way of an untrusted file."""
-        check_keys(header, {"windows", "reason", "any"}, "rows of the last windows")
-        counts = [as_count(count, "rows", least=0) for late, rows in header["windows"] for count in (late, rows)]
-        self.windows.extend(zip(counts[::2], counts[1::2], strict=True))
-        self.know(None if header["reason"] is None else str(header["reason"])[:_LONGEST_REASON])
-        self._any = header["any"] is True
-
     def took(self, late: int, rows: int) -> None:
-        self.windows.append((late, rows))
+        self.late.append(late)
+        self.rows.append(rows)
         self.ahead, self.heard, self._any = 0, self._now(), True
 
     def listen(self, waiting: int) -> bool:
         """See whether the plant has data; waiting: late rows since the last window. Return whether that has changed."""
-        late, taken = sum(late for late, _ in self.windows) + waiting, sum(rows for _, rows in self.windows)
+        late, taken = sum(self.late) + waiting, sum(self.rows)
         lost, before = late + self.ahead, self.reason
         if before is None and lost > max(taken, WINDOWS / 2 * self._usual):
             self.know(self._lost(late, taken))
@@ -381,10 +364,10 @@ class Hearing:
         of = f"of the last {late + self.ahead + taken} rows"
         if late >= self.ahead:
             return f"{late} {of} came too late for their windows: check the clocks of its sources"
-        return f"{self.ahead} {of} are ahead of all others or of this machine's clock: check the clocks"
+        return f"{self.ahead} {of} have timestamps in the future: check the sender's clock"
 
     def _silence(self, late: int) -> str:
         if late or self.ahead:
-            lost = f"({late} came too late, {self.ahead} are ahead of all others)"
+            lost = f"({late} came too late, {self.ahead} have timestamps in the future)"
             return f"no row in time since {self.last} {lost}: check {self.senders}"
         return f"no row since {self.last}: check {self.senders}"

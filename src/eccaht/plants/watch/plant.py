@@ -10,35 +10,32 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, as_floats, as_number
-from eccaht.base.clock import microseconds, parse_duration
-from eccaht.base.labels import by_name
+from eccaht.base.arrays import Array, Index, as_number
+from eccaht.base.clock import microseconds
+from eccaht.base.codec import Field, Fields, Part, restore, state_of
 from eccaht.plants.data.windows import MOST_DECIMALS
-from eccaht.plants.incident.alarms import EARLIER, HOLD, Engine, date
+from eccaht.plants.incident.alarms import STANDING, Engine, Record
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.describe import SPREADS, Predictions, kind_of
 from eccaht.plants.incident.faults import MOST_FAULTY
 from eccaht.plants.incident.investigate import resolved
-from eccaht.plants.incident.naming import LONGEST, STANDING, DrilledConfidence, Naming, name_sensors, set_belief
-from eccaht.plants.model.local import WIDEST, Before
+from eccaht.plants.incident.naming import DrilledConfidence, Naming, name_alarm, name_sensors, set_belief
+from eccaht.plants.model.local import Before
 from eccaht.plants.model.model import Model
-from eccaht.plants.model.residuals import LONG
+from eccaht.plants.model.residuals import before_of
+from eccaht.plants.tuning import TUNING
 from eccaht.streams import Alarm, State, Time
-from eccaht.streams.watch.alarm import SUSPICIOUS
+from eccaht.streams.watch.alarm import SUSPICIOUS, bounded_evidence
 
-_OFTEN, _LATER = 12, 16  # the set is named in each of so many windows after the alarm, then every sixteenth
-_FOLLOWED = 128  # windows since the onset by which sensors are named while the alarm goes on
-KEPT = WIDEST + EARLIER + _FOLLOWED
-_LOOKED = 30  # windows after which the decimals of the readings are known
+KEPT = TUNING.level_windows + TUNING.earlier_windows + TUNING.followed_windows
 LARGEST = 1e30  # that half of the digits of a number can hold
-Basis = Literal["counted", "extrapolated"]
 
 
-class Followed(NamedTuple):
+class FollowedAlarm(NamedTuple):
     """The alarm that goes on: the windows that raised it and that it began with, and what was before."""
 
     raised: int
@@ -46,26 +43,41 @@ class Followed(NamedTuple):
     before: Before
 
 
+_BEFORE: Fields = (Field("level", ("K",)), Field("last", ("K",), nan=True))
+_FOLLOWED: Fields = (Field("raised", (), int), Field("onset", (), int), Part("before", Before, fields=_BEFORE))
+
+
 class PlantWatch:
     """Watch the sensors of a model, whose windows, sizes and alarms are in robust units here.
 
-    false_alarm_every: the mean time to a false alarm, in windows, or a length of time such as "1d". decimals: of the
+    false_alarm_every: the mean time to a false alarm, in windows. decimals: of the
     readings, by sensor, if they are known; else they are found as windows come.
     """
+
+    FIELDS = (
+        Field("time", (), int),
+        Field("n_late", (), int),
+        Field("_missing", (), int),
+        Field("changed", (), bool),
+        Field("_passed", low=-math.inf),
+        Field("start", (), np.datetime64, optional=True),
+        Part("engine"),
+        Part("_recent"),
+        Part("_follow", FollowedAlarm, optional=True, fields=_FOLLOWED),
+        Part("alarm", Alarm, optional=True),
+        Part("past", Alarm, optional=True),
+    )
 
     def __init__(
         self,
         model: Model,
         *,
-        false_alarm_every: float | str = 5000,
+        false_alarm_every: float = 5000,
         decimals: dict[str, int | None] | None = None,
     ) -> None:
         if model.normal is None or model.normal.local is None:
             raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
-        every = false_alarm_every
-        if isinstance(every, str):
-            every = parse_duration(every, "false_alarm_every") / model.seconds
-        self.false_alarm_every = as_number(every, "false_alarm_every")
+        self.false_alarm_every = as_number(false_alarm_every, "false_alarm_every")
         if self.false_alarm_every < 1.0:
             raise ValueError(f"false_alarm_every is at least one window, not {false_alarm_every!r}")
         self.model, self.normal = model, model.normal
@@ -81,7 +93,7 @@ class PlantWatch:
         self.start: np.datetime64 | None = None  # of the last window
         self.cautions: tuple[str, ...] = ()  # ways in which the readings are unlike the history
         self._recent = Recent(self.normal.size, KEPT)
-        self._follow: Followed | None = None
+        self._follow: FollowedAlarm | None = None
         self._shelved: list[int] = []
         self._missing = 0  # windows in a row
         self._passed = -math.inf
@@ -90,17 +102,13 @@ class PlantWatch:
             self._resolve(decimals)
 
     @property
-    def basis(self) -> Basis:
-        """Whether the history is long enough to have shown what is as rare as an alarm."""
-        return "counted" if self.normal.peaks.seen(self.false_alarm_every) else "extrapolated"
-
-    @property
     def evidence(self) -> float:
-        """How unusual the last windows are: 1 raises an alarm.
+        """How unusual the last windows are, in nats above the threshold: 0 raises an alarm.
 
-        It is the mean time in which chance alone brings windows as unusual, in units of `false_alarm_every`.
+        It is the logarithm of the mean time in which chance alone brings windows as unusual, in units of
+        `false_alarm_every`.
         """
-        return math.exp(min(self._passed, 700.0))
+        return bounded_evidence(self._passed)
 
     @property
     def state(self) -> State:
@@ -125,13 +133,6 @@ class PlantWatch:
         """An alarm with its sizes in units of the readings."""
         return None if alarm is None else replace(alarm, sizes=alarm.sizes * self.model.scale[alarm.decision])
 
-    def update(self, x: Any, time: Any = None) -> Alarm | None:
-        """Take a window, (K,) or a dict by name, in robust units, NaN where a sensor is silent; return a new alarm.
-
-        time: its start; without it windows follow each other.
-        """
-        return self.take(self.checked(x), None if time is None else self.model.clock.parse(time))
-
     def shelve(self, shelved: Collection[str]) -> None:
         """From the next window on only these sensors are shelved: nothing they show counts, nor that they are silent.
 
@@ -143,7 +144,10 @@ class PlantWatch:
             self.standing = {k: found for k, found in self.standing.items() if k not in self._shelved}
 
     def take(self, window: Array, start: np.datetime64 | None) -> Alarm | None:
-        """The same for a window that is known to be one, (K,), and its start."""
+        """Take a window, (K,), in robust units, NaN where a sensor is silent; return a new alarm.
+
+        start: of the window; without it windows follow each other.
+        """
         if not self._arrived(start):
             return None
         if np.isnan(window).all():
@@ -168,21 +172,14 @@ class PlantWatch:
             return self.alarm
         if self.alarm is not None and self._follow is not None:
             age = now - self._follow.raised
-            if self._passed > 0.0 and (age <= _OFTEN or age % _LATER == 0):  # what is over says nothing of the fault
+            if self._passed > 0.0 and (
+                age <= TUNING.renamed_each_windows or age % TUNING.renamed_every_windows == 0
+            ):  # not while the evidence is below the threshold
                 self._rename(now, self.alarm, self._follow)
             return None
         return found
 
     # -- arrival -------------------------------------------------------------------------------------
-
-    def checked(self, x: Any) -> Array:
-        """A window as an array, (K,), of finite numbers, NaN where a sensor is silent."""
-        window = as_floats(by_name(x, self.model.names, "window", absent=np.nan), "window")
-        if window.shape != (self.normal.size,) or np.isinf(window).any():
-            raise ValueError(
-                f"a window must hold {self.normal.size} numbers, one for each sensor, NaN where it is silent"
-            )
-        return window
 
     def _arrived(self, start: np.datetime64 | None) -> bool:
         """Count the windows that are missing before this one; False if it came before."""
@@ -207,20 +204,18 @@ class PlantWatch:
         self.normal, lines = resolved(self.model, decimals)
         self.cautions = tuple(lines)
         if self.normal is not normal:
-            state = self.engine.state()
+            state = state_of(self.engine)
             self.engine = self._engine()
-            self.engine.restore(state | {"still": np.maximum(self.engine.still, state["still"])})
+            restore(self.engine, state | {"still": np.maximum(self.engine.still, state["still"])}, {})
 
     def _engine(self) -> Engine:
-        gaps = self.model.summary.gaps * self.model.n_windows
+        gaps = self.model.longest_gaps
         return Engine(self.normal, self.false_alarm_every, gaps=gaps)
 
     def _stand(self, now: int) -> Alarm | None:
         """Sensors that are stuck, silent or out of range from this window on raise an alarm of their own."""
-        engine = self.engine
-        masks, lasted = (engine.stuck, engine.gone, engine.ranged), (engine.repeats, engine.silent, engine.ranged_for)
         found: dict[int, tuple[str, int]] = {}
-        for kind, mask, windows in zip(STANDING, masks, lasted, strict=True):
+        for kind, mask, windows in zip(STANDING, self.engine.standing, self.engine.stood_for, strict=True):
             for k in np.flatnonzero(mask[0]).tolist():
                 known, since = self.standing.get(k, (None, 0))
                 found[k] = (kind, min(since if known == kind else now + 1 - int(windows[0, k]), now))
@@ -248,35 +243,38 @@ class PlantWatch:
     # -- alarms --------------------------------------------------------------------------------------
 
     def _raise(self, now: int) -> None:
-        """Date an alarm and name its sensors by the windows so far."""
+        """Date an alarm and name its sensors by the windows so far, as `identify` does."""
         assert self.normal.local is not None
-        values, usual = self._recent.all(), self._recent.usual()
-        T = len(values)
-        draft = self._named(self.normal.local.before(usual[: max(T - HOLD, 0)]), values[max(T - HOLD, 0) :])
+        values, usual, last = self._recent.all(), self._recent.usual(), len(self._recent) - 1
         z = self.normal.scaled(values)
-        r = self.normal.residuals_of(z, np.vstack([np.full((1, z.shape[1]), np.nan), z[:-1]])).r
-        dates = date(self.normal, r, self.normal.tails(r), T - 1, None, list(draft.named))
-        before = self.normal.local.before(usual[: dates.onset])
-        self._follow = Followed(now, now - (T - 1 - dates.onset), before)
-        interval = (self._recent.label(T - 1 - dates.first), self._recent.label(T - 1 - dates.last))
-        naming = self._named(before, values[dates.onset :])
-        self.alarm = self._described(naming, values, dates.onset, self._recent.label(T - 1 - dates.onset), interval)
+        r = self.normal.residuals_of(z, before_of(z)).r
+        wrong, aside = self._wrong()
+        shown = np.array(values)
+        shown[:, aside] = np.nan
+        record = Record(shown, usual, r, self.normal.tails(r))
+        dates, naming = name_alarm(
+            self.normal, record, last, None, lambda *_: wrong, lead=TUNING.alarm_hold_windows - 1
+        )
+        began, first, latest = (self._recent.label(last - t) for t in (dates.onset, dates.first, dates.last))
+        self._follow = FollowedAlarm(now, now - (last - dates.onset), self.normal.local.before(usual[: dates.onset]))
+        self.alarm = self._described(naming, values, dates.onset, began, (first, latest))
 
-    def _named(self, before: Before, rows: Array) -> Naming:
-        """Name sensors: those out of range are wrong by themselves; those that stand still are reported apart."""
-        assert self.normal.local is not None
-        rows, ranged = rows[-LONGEST:].copy(), [k for k, (kind, _) in self.standing.items() if kind == "range"]
-        rows[:, [*self._shelved, *(k for k in self.standing if k not in ranged)]] = np.nan
-        return name_sensors(self.normal.local, before, rows, wrong=ranged)
+    def _wrong(self) -> tuple[list[int], list[int]]:
+        """The sensors out of range, which are wrong by themselves, and those that say nothing: they stand still."""
+        wrong = [k for k, (kind, _) in self.standing.items() if kind == "range"]
+        return wrong, [*self._shelved, *(k for k in self.standing if k not in wrong)]
 
-    def _rename(self, now: int, alarm: Alarm, follow: Followed) -> None:
+    def _rename(self, now: int, alarm: Alarm, follow: FollowedAlarm) -> None:
         """Name the sensors of an alarm anew, by at most the last windows."""
-        length = min(now + 1 - follow.onset, _FOLLOWED)
+        length = min(now + 1 - follow.onset, TUNING.followed_windows)
         values = self._recent.all()
         onset = max(len(values) - length, 0)
-        naming = self._named(follow.before, values[onset:])
+        rows, (wrong, aside) = values[onset:].copy(), self._wrong()
+        rows[:, aside] = np.nan
+        assert self.normal.local is not None
+        naming = name_sensors(self.normal.local, follow.before, rows, wrong=wrong)
         found = self._described(naming, values, onset, alarm.onset, alarm.onset_interval)
-        if now + 1 - follow.onset > _FOLLOWED:  # how it began is no longer seen
+        if now + 1 - follow.onset > TUNING.followed_windows:  # how it began is no longer seen
             known = dict(zip(alarm.names, alarm.kinds, strict=True))
             kinds = tuple(known.get(name, kind) for name, kind in zip(found.names, found.kinds, strict=True))
             found = replace(found, kinds=kinds)
@@ -293,10 +291,10 @@ class PlantWatch:
         decision = np.array(naming.named, dtype=np.intp)
         predictions = Predictions.of(self.normal, values, naming.named)
         residual = predictions.residual * self.normal.scale
-        earlier = residual[max(onset - WIDEST, 0) : onset]
+        earlier = residual[max(onset - TUNING.level_windows, 0) : onset]
         kinds, sizes = [], []
         for k in naming.named:
-            usual = np.nanmedian(earlier[:, k]) if (~np.isnan(earlier[:, k])).sum() > LONG else 0.0
+            usual = np.nanmedian(earlier[:, k]) if (~np.isnan(earlier[:, k])).sum() > TUNING.long_windows else 0.0
             course = residual[onset:, k] - usual
             kind = self.standing[k][0] if k in self.standing else kind_of(course, values[onset:, k])
             present = course[~np.isnan(course)]
@@ -333,6 +331,14 @@ class Recent:
     values, wrong: (most, K); times: (most,). count: windows so far, of which the last is in row count - 1 modulo most.
     dated: whether times are dates, known from the first window on; else they are numbers of windows.
     """
+
+    FIELDS = (
+        Field("values", ("kept", "K"), np.float32, low=-2 * LARGEST, high=2 * LARGEST, nan=True),
+        Field("wrong", ("kept", "K"), bool),
+        Field("times", ("kept",), int, low=-(2**62), high=2**62),
+        Field("count", (), int),
+        Field("dated", (), bool),
+    )
 
     def __init__(self, size: int, most: int) -> None:
         self.values = np.zeros((most, size), dtype=np.float32)
@@ -381,6 +387,11 @@ class Decimals:
     known: by sensor, None until enough windows have come. so_far: (K,), one more than the most where there are more.
     """
 
+    FIELDS = (
+        Field("known", (), int, high=MOST_DECIMALS, keyed=True, optional=True),
+        Field("so_far", ("K",), int, high=MOST_DECIMALS + 1),
+    )
+
     def __init__(self, model: Model, known: dict[str, int | None] | None = None) -> None:
         self._model, self.known = model, known
         self.so_far = np.zeros(len(model.names), dtype=np.int64)
@@ -388,13 +399,13 @@ class Decimals:
     def look(self, window: Array, count: int) -> bool:
         """Take a window, the count-th, in robust units; whether the decimals are known with it."""
         model = self._model
-        if self.known is not None or model.summary.row_counts[0] > 1.5:  # means of rows have more decimals than rows
+        if self.known is not None or model.usual_rows > 1.5:  # means of rows have more decimals than rows
             return False
         raw = model.raw(window)
         for places in range(int(self.so_far.min()), MOST_DECIMALS + 1):
             more = (self.so_far == places) & (np.abs(raw - np.round(raw, places)) > 1e-9 * (1.0 + np.abs(raw)))
             self.so_far[more] += 1
-        if count == _LOOKED:
+        if count == TUNING.decimals_known_after:
             found = zip(model.names, self.so_far.tolist(), strict=True)
             self.known = {name: places if places <= MOST_DECIMALS else None for name, places in found}
         return self.known is not None

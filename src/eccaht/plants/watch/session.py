@@ -8,32 +8,29 @@ counted: no event is lost, and none is made twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, as_count, check_bounded
-from eccaht.base.clock import PLAIN, Clock, from_microseconds, microseconds, parse_duration
+from eccaht.base.arrays import Array
+from eccaht.base.clock import PLAIN, Clock, microseconds, parse_duration
+from eccaht.base.codec import Field, Part, Sizes, restore, state_of
 from eccaht.base.files import archive_bytes, check_keys, parse_archive, read_archive, write_archive
 from eccaht.base.presentation.text import counted, did_you_mean, lasting, listed
-from eccaht.plants.data.windows import Moved, Sample
-from eccaht.plants.incident.alarms import SHORT_GAP
-from eccaht.plants.incident.investigate import usual_rate
-from eccaht.plants.incident.naming import STANDING
+from eccaht.plants.data.windows import Sample
+from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.model.model import Model
+from eccaht.plants.tuning import TUNING
 from eccaht.plants.watch.events import Event, Hearing, Kind, Reported, Standing, dated, events_of, iso
 from eccaht.plants.watch.plant import PlantWatch
-from eccaht.plants.watch.state import built_plant, plant_parts
+from eccaht.plants.watch.state import built_plant, plant_state
 
-_KIND, _VERSION = "watch-state", 2
+_KIND, _VERSION = "watch-state", 3
 _FEW = 0.005  # share of the windows of a history: fewer missing ones are no habit
-_COUNTS = ("windows", "number", "obeyed")
-_KEYS = {*_COUNTS, "model", "position", "told", "orders", "pending", "watcher"}
 _RATE = re.compile(r"\s*([1-9]\d{0,5})\s*/\s*([\d.].*?)\s*")
 _IN_WINDOWS = re.compile(r"([1-9]\d{0,11})\s*w")
 
@@ -53,6 +50,12 @@ class Operator:
     >>> operator.apply(np.array([1.0, 2.0]), np.datetime64("2024-05-01T10:00"))
     array([1., 2.])
     """
+
+    FIELDS = (
+        Field("shelved", (), np.datetime64, keyed=True),
+        Field("offsets", ("K",)),
+        Field("acknowledged", (), np.datetime64, optional=True),
+    )
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -77,28 +80,9 @@ class Operator:
         watched[[self.names.index(name) for name in self.shelved]] = np.nan
         return watched
 
-    def header(self) -> dict[str, Any]:
-        known = self.acknowledged
-        return {
-            "shelved": {name: microseconds(until) for name, until in self.shelved.items()},
-            "offsets": self.offsets.tolist(),
-            "acknowledged": None if known is None else microseconds(known),
-        }
-
-    @staticmethod
-    def build(header: Any, names: Sequence[str]) -> Operator:
-        check_keys(header, {"shelved", "offsets", "acknowledged"}, "orders")
-        operator = Operator(names)
-        offsets = np.array(header["offsets"], dtype=np.float64)
-        if offsets.shape != operator.offsets.shape or not isinstance(header["shelved"], dict):
-            raise ValueError("its orders are damaged")
-        check_bounded(offsets, "orders")
-        operator.offsets = offsets
-        for name, until in header["shelved"].items():
-            operator.shelve(name, from_microseconds(until))
-        if header["acknowledged"] is not None:
-            operator.acknowledged = from_microseconds(header["acknowledged"])
-        return operator
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        for name, until in self.shelved.items():
+            self.shelve(name, until)
 
 
 class Session:
@@ -110,28 +94,34 @@ class Session:
     that were read.
     """
 
+    FIELDS = (
+        Field("position", (), np.datetime64, optional=True),
+        Field("windows", (), int),
+        Field("number", (), int),
+        Field("obeyed", (), int),
+        Part("reported", Reported),
+        Part("operator"),
+        Part("pending", Event, many=True),
+    )
+
     def __init__(self, watch: PlantWatch, digest: str = "") -> None:
         self.watch, self.model, self.digest = watch, watch.model, digest
         self.operator, self.reported = Operator(self.model.names), Reported()
         self.position: np.datetime64 | None = None
         self.windows = self.number = self.obeyed = 0
-        self.pending: list[Event] = []
+        self.pending: tuple[Event, ...] = ()
 
-    def take(
-        self, sample: Sample, clock: Clock = PLAIN, *, late: int = 0, moved: Mapping[str, str] | None = None
-    ) -> list[Event]:
+    def take(self, sample: Sample, clock: Clock = PLAIN) -> list[Event]:
         """Take a window of all sensors, in robust units; return its events, which are pending from now on.
 
-        late: rows since the window before that came after their own window was counted. moved: columns that never
-        changed in the history and do now, with what is to say of each. A window that was counted
-        already is refused. One with less than half of the usual rows, whose means are noisier than the history's,
-        is not watched.
+        A window that was counted already is refused. One with less than half of the usual rows, whose means are noisier
+        than the history's, is not watched.
         """
         time = sample.start
         if self.position is not None and time <= self.position:
             raise ValueError(f"the window of {clock.show(time)} was counted before")
         watch, values = self.watch, self.operator.apply(sample.values, time)
-        usual = float(self.model.summary.row_counts[0])
+        usual = self.model.usual_rows
         thin = sample.rows is not None and float(sample.rows.max()) < 0.5 * usual  # no sensor has half of the rows
         shelved = frozenset(self.operator.shelved)
         watch.shelve(shelved)
@@ -144,9 +134,9 @@ class Session:
             changed=watch.changed,
             settled=watch.settled,
             cautions=watch.cautions,
-            moved=moved or {},
+            moved={each.name: each.text(clock) for each in sample.moved},
             missed=self._missed(time),
-            late=late,
+            late=sample.late,
             thin=thin,
             shelved=shelved,
             **{kind: watch.still(kind) for kind in STANDING},
@@ -195,9 +185,9 @@ class Session:
         """An event that no window shows; it is pending from now on."""
         return self._keep([Event(kind, iso(clock, time), text)])
 
-    def hear(self, hearing: Hearing, sample: Sample, late: int, clock: Clock = PLAIN) -> list[Event]:
+    def hear(self, hearing: Hearing, sample: Sample, clock: Clock = PLAIN) -> list[Event]:
         """The event where the rows of a window, and late ones before it, show that data are lost or back."""
-        hearing.took(late, 0 if sample.rows is None else int(sample.rows.max()))
+        hearing.took(sample.late, 0 if sample.rows is None else int(sample.rows.max()))
         hearing.last = clock.show(sample.start)
         return self.report(*hearing.news, sample.start, clock) if hearing.listen(0) else []
 
@@ -214,56 +204,39 @@ class Session:
 
     def settle(self) -> None:
         """All pending events were reported."""
-        self.pending = []
+        self.pending = ()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, which replaces an earlier one once it is complete."""
-        write_archive(path, _KIND, _VERSION, *self.parts())
+        write_archive(path, _KIND, _VERSION, self.stored())
 
     def to_bytes(self) -> bytes:
-        return archive_bytes(_KIND, _VERSION, *self.parts())
+        return archive_bytes(_KIND, _VERSION, self.stored())
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """All but the model as values of JSON and arrays, of which `build` makes it again."""
-        watcher, arrays = plant_parts(self.watch)
-        header = {
-            "model": self.digest,
-            "position": None if self.position is None else microseconds(self.position),
-            "windows": self.windows,
-            "number": self.number,
-            "told": self.reported.header(),
-            "orders": self.operator.header(),
-            "obeyed": self.obeyed,
-            "pending": [event.document() for event in self.pending],
-            "watcher": watcher,
-        }
-        return header, arrays
+    def stored(self) -> dict[str, Any]:
+        """All but the model, of which `build` makes it again."""
+        return {"model": self.digest, "session": state_of(self), "watch": plant_state(self.watch)}
 
     @staticmethod
     def load(path: str | PathLike[str], model: Model, digest: str = "") -> Session:
         """Read a session that was saved. Safe for untrusted files."""
         build = partial(Session.build, model=model, digest=digest)
-        return read_archive(path, _KIND, _VERSION, build, again="start again with a new file")
+        return read_archive(path, _KIND, _VERSION, build)
 
     @staticmethod
     def parse(content: bytes, model: Model, digest: str, name: str) -> Session:
         """The same from the content of a file; name: what messages call it."""
         build = partial(Session.build, model=model, digest=digest)
-        return parse_archive(content, _KIND, _VERSION, build, name=name, again="start again without it")
+        return parse_archive(content, _KIND, _VERSION, build, name=name)
 
     @staticmethod
-    def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]], *, model: Model, digest: str) -> Session:
-        """From what `parts` gave, by way of an untrusted file."""
-        check_keys(header, _KEYS, "header")
-        if header["model"] != digest:
+    def build(state: Any, *, model: Model, digest: str) -> Session:
+        """From what an untrusted file says."""
+        check_keys(state, {"model", "session", "watch"}, "header")
+        if state["model"] != digest:
             raise ValueError("it belongs to another model: give that model, or another file to start anew")
-        session = Session(built_plant(model, header["watcher"], arrays), digest)
-        session.reported = Reported.build(header["told"])
-        session.operator = Operator.build(header["orders"], model.names)
-        session.position = None if header["position"] is None else from_microseconds(header["position"])
-        for name in _COUNTS:
-            setattr(session, name, as_count(header[name], name, least=0))
-        session.pending = [Event.build(document) for document in header["pending"]]
+        session = Session(built_plant(model, state["watch"]), digest)
+        restore(session, state["session"], {"K": len(model.names)})
         return session
 
     def _missed(self, time: np.datetime64) -> int:
@@ -278,7 +251,7 @@ class Session:
         """Windows that may be missing in a row: some, if the history lacked windows too."""
         model = self.model
         lasted = (microseconds(model.last) - microseconds(model.first)) / (model.seconds * 1e6) + 1.0
-        return SHORT_GAP if model.n_windows < (1.0 - _FEW) * lasted else 0
+        return TUNING.short_gap_windows if model.n_windows < (1.0 - _FEW) * lasted else 0
 
     def _done(self, kind: Kind, names: Sequence[str], clock: Clock) -> list[Event]:
         """The event of an operator's action."""
@@ -289,14 +262,8 @@ class Session:
     def _keep(self, events: list[Event]) -> list[Event]:
         numbered = [replace(event, number=self.number + k) for k, event in enumerate(events, 1)]
         self.number += len(numbered)
-        self.pending = [*self.pending, *numbered]
+        self.pending = (*self.pending, *numbered)
         return numbered
-
-
-def moved_by(moved: Iterable[Moved], sample: Sample, session: Session, clock: Clock) -> dict[str, str]:
-    """The constants of the history that have moved by the end of a window, with what is to say of each."""
-    end = sample.start + np.timedelta64(round(session.model.seconds * 1e6), "us")
-    return {each.name: each.text(clock) for each in moved if each.since < end}
 
 
 # -- false-alarm rates as people write them ------------------------------------------------------------
@@ -312,7 +279,7 @@ def false_alarm_every(text: str | None, model: Model, what: str = "--false-alarm
     """
     clock = model.clock
     if text is None:
-        return usual_rate(model.n_windows, None if clock.counted else model.seconds)
+        return model.usual_rate
     if not isinstance(text, str):
         raise ValueError(f"{what} is a rate written as a text, such as '1/30d' for one a month, not {text!r:.60}")
     match = _RATE.fullmatch(text)
@@ -331,22 +298,18 @@ def false_alarm_every(text: str | None, model: Model, what: str = "--false-alarm
 def rate_line(watch: PlantWatch) -> str:
     """The false-alarm rate of a watch, what it rests on, and what it costs where the history cannot carry it."""
     every, model = watch.false_alarm_every, watch.model
-    seconds = None if model.clock.counted else model.seconds
+    seconds = model.timed_seconds
 
     def length(windows: float) -> str:
         if seconds is None:
             return counted(round(windows), "window")
         return lasting(windows * seconds, "{:.3g}".format)
 
-    rate = f"at most one false alarm in {length(every)} in the mean"
-    windows = counted(int(watch.normal.peaks.windows), "window")
-    usual = usual_rate(model.n_windows, seconds)
+    rate, usual = f"at most one false alarm in {length(every)}", model.usual_rate
     if every <= 1.01 * usual:
-        return f"{rate}, estimated on {windows} of the history"
-    return (
-        f"{rate}, extrapolated from {windows} of the history, which can carry one in {length(usual)}; a step of "
-        f"{smallest_step(watch):.2g} spreads beyond what the others predict would still be found in its first window"
-    )
+        return f"{rate} (counted on {counted(int(watch.normal.peaks.windows), 'window')})"
+    step = f"smallest step found at once: {smallest_step(watch):.2g} standard deviations"
+    return f"{rate} (the history can carry one in {length(usual)}); {step}"
 
 
 def smallest_step(watch: PlantWatch) -> float:

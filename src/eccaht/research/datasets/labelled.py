@@ -46,28 +46,10 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Entity:
-    """One machine or application."""
+    """A machine, application or testbed: recordings that are watched after one history.
 
-    collection: str
-    name: str
-    train: Path
-    test: Path
-    segments: tuple[Segment, ...]
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return self.train, self.test, self.train.parent.parent / "truth.json"
-
-    @property
-    def label(self) -> str:
-        return f"{self.collection}/{self.name}"
-
-
-@dataclass(frozen=True)
-class Testbed:
-    """Recordings that are watched after one history; in SKAB the history is the beginning of the recording itself."""
-
-    __test__ = False  # no test, whatever its name begins with
+    In SKAB the history is the beginning of the recording itself. segments: of servers, whose one recording they label.
+    """
 
     collection: str
     name: str
@@ -75,6 +57,7 @@ class Testbed:
     history: Path
     recordings: tuple[Path, ...]
     truth: Path | None = None
+    segments: tuple[Segment, ...] = ()
 
     @property
     def label(self) -> str:
@@ -93,7 +76,6 @@ class _FoundRecording(NamedTuple):
     """What a directory holds, and notes on the directories below it that are skipped."""
 
     entities: list[Entity]
-    testbeds: list[Testbed]
     notes: list[str]
 
 
@@ -109,15 +91,13 @@ def find_collections(directory: Path) -> _FoundRecording:
     below = {path: kind_of(path) for path in children} if own in (None, "skab") else {}
     if own is not None and set(below.values()) <= {None, "skab"}:
         below = {directory: own}
-    found, skipped = _FoundRecording([], [], []), []
+    found, skipped = _FoundRecording([], []), []
     for path, kind in below.items():
         if kind is None:
             skipped.append(path.name)
-        elif kind == "servers":
-            found.entities.extend(_servers(path))
         else:
-            found.testbeds.extend(_TESTBEDS[kind](path))
-    if not found.entities and not found.testbeds:
+            found.entities.extend(_ENTITIES[kind](path))
+    if not found.entities:
         raise ValueError(
             f"no labelled collection in {directory}: it has no truth.json beside train and test, nor files of another "
             "known layout (BATADAL, SKAB, TEP), nor has a directory below it"
@@ -137,7 +117,7 @@ def kind_of(directory: Path) -> Kind | None:
     return "skab" if next(_labelled_sheets(directory), None) else None
 
 
-def _servers(directory: Path) -> list[Entity]:
+def _servers(directory: Path) -> Iterator[Entity]:
     path = directory / "truth.json"
     try:
         truth = json.loads(path.read_text(encoding="utf-8"))
@@ -147,12 +127,9 @@ def _servers(directory: Path) -> list[Entity]:
         raise ValueError(f"{path} is not a list of segments by entity: {reason}") from None
     if not segments:
         raise ValueError(f"{path} names no entity")
-    return [
-        Entity(
-            _name(directory), name, _present(directory / "train", name), _present(directory / "test", name), labelled
-        )
-        for name, labelled in sorted(segments.items(), key=lambda item: _natural(item[0]))
-    ]
+    for name, labelled in sorted(segments.items(), key=lambda item: _natural(item[0])):
+        train, test = (_present(directory / part, name) for part in ("train", "test"))
+        yield Entity(_name(directory), name, "servers", train, (test,), path, labelled)
 
 
 def _present(directory: Path, name: str) -> Path:
@@ -169,27 +146,32 @@ def _segment(entry: dict[str, Any]) -> Segment:
     return Segment(start, stop, tuple(sorted(set(metrics))))
 
 
-def _batadal(directory: Path) -> Iterator[Testbed]:
+def _batadal(directory: Path) -> Iterator[Entity]:
     history, truth = _sheet(directory, "history"), directory / "truth.json"
     assert history is not None
     for path in _sheets(directory, "attacks"):
-        yield Testbed(_name(directory), stem(path), "batadal", history, (path,), truth)
+        yield Entity(_name(directory), stem(path), "batadal", history, (path,), truth)
 
 
-def _skab(directory: Path) -> Iterator[Testbed]:
+def _skab(directory: Path) -> Iterator[Entity]:
     for path in _labelled_sheets(directory):
         name = stem(path) if path.parent == directory else f"{path.parent.name}/{stem(path)}"
-        yield Testbed(_name(directory), name, "skab", path, (path,))
+        yield Entity(_name(directory), name, "skab", path, (path,))
 
 
-def _tep(directory: Path) -> Iterator[Testbed]:
+def _tep(directory: Path) -> Iterator[Entity]:
     history, quiet = _sheet(directory, "normal"), _sheet(directory, "normal-test")
     assert history is not None
     recordings = (*(() if quiet is None else (quiet,)), *_sheets(directory, "fault-"))
-    yield Testbed(_name(directory), "faults", "tep", history, recordings)
+    yield Entity(_name(directory), "faults", "tep", history, recordings)
 
 
-_TESTBEDS: dict[Kind, Callable[[Path], Iterator[Testbed]]] = {"batadal": _batadal, "skab": _skab, "tep": _tep}
+_ENTITIES: dict[Kind, Callable[[Path], Iterator[Entity]]] = {
+    "servers": _servers,
+    "batadal": _batadal,
+    "skab": _skab,
+    "tep": _tep,
+}
 
 
 def _name(directory: Path) -> str:
@@ -287,7 +269,7 @@ def _numbers(table: Table, path: Path) -> Array:
 
 def read_entity(entity: Entity) -> tuple[CaseReadings, CaseReadings]:
     """Train and test, checked against each other and the segments; metrics have no names but their numbers."""
-    train, test = read_rows(entity.train), read_rows(entity.test)
+    train, test = read_rows(entity.history), read_rows(entity.recordings[0])
     if train.shape[1] != test.shape[1]:
         raise ValueError(f"{entity.label} has {train.shape[1]} metrics in train and {test.shape[1]} in test")
     for segment in entity.segments:

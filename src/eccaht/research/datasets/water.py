@@ -45,7 +45,7 @@ class WaterRecording:
         return Arrays(self.values.round(4), self.times, self.names, label="the recording")
 
     def save(self, path: Path) -> Path:
-        """Write it as CSV or Parquet, by the ending of the name, completely or not at all."""
+        """Write it as CSV, completely or not at all."""
         import polars as pl
 
         from eccaht.base.files import replacing
@@ -53,10 +53,7 @@ class WaterRecording:
         columns = dict(zip(self.names, self.rows().values.T, strict=True))
         table = pl.DataFrame({"time": self.times, **columns})
         with replacing(path) as file:
-            if path.suffix == ".parquet":
-                table.write_parquet(file)
-            else:
-                table.write_csv(file, datetime_format="%Y-%m-%dT%H:%M:%S")
+            table.write_csv(file, datetime_format="%Y-%m-%dT%H:%M:%S")
         return path
 
 

@@ -13,22 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index, as_count
+from eccaht.base.presentation.text import explained
 from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import Arrivals, Delay, Estimate, arrivals, delay, estimate, f1_score
 from eccaht.research.experiments.tables import Table
 from eccaht.research.experiments.workers import run_batches
-from eccaht.streams import Entry, Hits, Problem, Simulator, from_ask_tell, make_policy, stays_right, steps
+from eccaht.streams import Hits, Problem, Simulator, make_policy, stays_right, steps
 from eccaht.streams.policies.catalogue import BUILT_IN, find_entry
-from eccaht.streams.policies.plugins import explained
-from eccaht.streams.policies.registry import registered
 
 TARGET = 0.95  # the F1 that a run must reach, first and for good
 _POINTS = 300  # of a curve: more would not be seen on a logarithmic axis
 
 Cell = tuple[str, int]  # policy, run
 Run = tuple[NDArray[np.int32], float]  # hits after each measurement, seconds a measurement
-# a policy by its name, or under a name for this comparison: an Entry, or build(problem, seed) as for from_ask_tell
-Contestant = str | tuple[str, Entry | Callable[..., Any]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class Records:
 
 def compare(
     problem: Problem,
-    policies: Sequence[Contestant],
+    names: Sequence[str],
     *,
     runs: int = 20,
     horizon: int = 500,
@@ -73,9 +70,6 @@ def compare(
     progress: Callable[[int], object] = lambda _: None,
 ) -> Records:
     """Run every policy `runs` times for `horizon` measurements.
-
-    policies: by name, or pairs of a name and an Entry, or of a name and a function build(problem, seed) that makes a
-    Policy or anything with ask and tell (see from_ask_tell): your own need not be registered.
 
     In each run all policies face the same anomalous set, each with noise and a generator of its own: except for the
     times no number depends on `jobs` or on which other policies run. Options go to every policy; `progress(n)` is
@@ -89,33 +83,12 @@ def compare(
     for what, number in {"runs": runs, "horizon": horizon, "jobs": jobs}.items():
         as_count(number, what, least=1)
     (seed,) = check_seed(seed)
-    names, brought = _contestants(policies)
-    with registered(brought):
-        check_policies(names, problem, options)
-        plan = problem, horizon, seed, dict(options)
-        # all policies of a run, then those of the next: batches then take about equally long though policies differ
-        cells = [(name, run) for run in range(runs) for name in names]
-        found = run_batches(_run, plan, cells, jobs, progress)
+    check_policies(names, problem, options)
+    plan = problem, horizon, seed, dict(options)
+    # all policies of a run, then those of the next: batches then take about equally long though policies differ
+    cells = [(name, run) for run in range(runs) for name in names]
+    found = run_batches(_run, plan, cells, jobs, progress)
     return Records.of(problem.known_number, seed, [{name: found[name, run] for name in names} for run in range(runs)])
-
-
-def _contestants(policies: Sequence[Contestant]) -> tuple[list[str], dict[str, Entry]]:
-    """The names, and the entries of those that are not to be looked up."""
-    if isinstance(policies, str):
-        raise ValueError(f"policies must be a list, as [{policies!r}]")
-    names, brought = list[str](), dict[str, Entry]()
-    for each in policies:
-        if isinstance(each, str):
-            names.append(each)
-            continue
-        if not (isinstance(each, tuple) and len(each) == 2 and (isinstance(each[1], Entry) or callable(each[1]))):
-            raise ValueError(f"a policy is a name, or (name, Entry) or (name, build), not {each!r:.80}")
-        name, policy = each
-        if name in names:
-            raise ValueError(f"policy {name!r} is named twice: name each once")
-        names.append(name)
-        brought[name] = policy if isinstance(policy, Entry) else from_ask_tell(policy)
-    return names, brought
 
 
 def refusal(name: str, problem: Problem, **options: Any) -> str | None:
@@ -133,6 +106,8 @@ def refusal(name: str, problem: Problem, **options: Any) -> str | None:
 
 def check_policies(names: Sequence[str], problem: Problem, options: Mapping[str, Any]) -> None:
     """Refuse names that are unknown, named twice or do not apply to the problem."""
+    if isinstance(names, str):
+        raise ValueError(f"policies must be a list, as [{names!r}]")
     check_names(names, lambda name: (name, refusal(name, problem, **options)))
 
 
@@ -164,11 +139,12 @@ def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int],
     policy = make_policy(name, problem, seed=seed, stopping=None, **{**options, **truth})
     hits = Hits(world.anomalies)
     start = perf_counter()
-    with labelled(name, lambda: f"{name}, run {seed[1]}, after {policy.n_told} measurements"):
-        for _ in steps(policy, world, horizon, obey_stopping=False, recorders=[hits]):
+    with labelled(name, lambda: f"{name}, run {seed[1]}, after {policy.n_readings} measurements"):
+        for _ in steps(policy, world, horizon, obey_stopping=False):
+            hits.count(policy)
             if stays_right(policy, world.anomalies):
                 break
-    return hits.over(horizon), (perf_counter() - start) / policy.n_told
+    return hits.over(horizon), (perf_counter() - start) / policy.n_readings
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from eccaht.research.datasets.labelled import (
     CaseReadings,
     Entity,
     Kind,
-    Testbed,
     read_attacks,
     read_entity,
     read_sheet,
@@ -72,10 +71,8 @@ class Task:
     delivered: CaseReadings | None = None
 
 
-def load_task(entity: Entity | Testbed) -> Task:
-    if isinstance(entity, Entity):
-        return _servers(entity)
-    return {"batadal": _batadal, "skab": _skab, "tep": _tep}[entity.kind](entity)
+def load_task(entity: Entity) -> Task:
+    return {"servers": _servers, "batadal": _batadal, "skab": _skab, "tep": _tep}[entity.kind](entity)
 
 
 def _servers(entity: Entity) -> Task:
@@ -85,7 +82,7 @@ def _servers(entity: Entity) -> Task:
     return Task("servers", train, 1.0 / rows, rows, (Labelled(entity.name, test, segments),))
 
 
-def _batadal(testbed: Testbed) -> Task:
+def _batadal(testbed: Entity) -> Task:
     """Attacks in a water network.
 
     The history has nine decimals and the attacks two. It is rounded to those of the recording before anything is
@@ -109,7 +106,7 @@ def _batadal(testbed: Testbed) -> Task:
     return Task("batadal", learnt, 1.0 / _MONTH, rows_a_day(delivered), (recording,), delivered)
 
 
-def _skab(testbed: Testbed) -> Task:
+def _skab(testbed: Entity) -> Task:
     sheet = read_sheet(testbed.history)
     anomaly, change = (sheet.of([label]).rows[_LEARNT:, 0] > 0 for label in LABELS)
     if not anomaly.size:
@@ -120,7 +117,7 @@ def _skab(testbed: Testbed) -> Task:
     return Task("skab", whole.first(_LEARNT), 1.0 / (_LENGTHS * _LEARNT), rows_a_day(sheet), (recording,))
 
 
-def _tep(testbed: Testbed) -> Task:
+def _tep(testbed: Entity) -> Task:
     history = read_sheet(testbed.history)
     recordings = []
     for path in testbed.recordings:
@@ -178,13 +175,13 @@ class Ours:
 
     def __init__(self, history: CaseReadings, rate: float, seed: int) -> None:  # noqa: ARG002
         self.model, _ = calibrate_with_windows(history.source())
-        rows = max(float(self.model.summary.row_counts[0]), 1.0)  # of a window
+        rows = max(self.model.usual_rows, 1.0)  # of a window
         self.every = max(1.0 / (rate * rows), 1.0)
 
     def __call__(self, new: CaseReadings) -> Alarms:
         windows = self._prepared(new)
         normal, _ = compare(self.model, windows)
-        gaps = self.model.summary.gaps * self.model.n_windows
+        gaps = self.model.longest_gaps
         run = run_engine(normal, windows.values, self.every, gaps=gaps, missing=gaps_before(windows))
         first = _first_rows(windows, new)
         on = np.zeros(len(new.rows), dtype=bool)
@@ -233,7 +230,7 @@ DETECTORS: dict[str, Detector] = {OURS: Ours} | {name: partial(charted, chart) f
 # -- outcomes ------------------------------------------------------------------------------------------
 
 
-def watch(entity: Entity | Testbed, seed: int) -> list[Outcome]:
+def watch(entity: Entity, seed: int) -> list[Outcome]:
     task, outcomes = load_task(entity), []
     for name, detector, history in _methods(task):
         watcher = detector(history, task.rate, seed)
@@ -273,7 +270,7 @@ def _with_answers(outcome: Outcome, recording: Labelled, ours: Ours) -> Outcome:
     return replace(outcome, named=tuple(hits), places=tuple(places))
 
 
-def outcome_of(entity: Entity | Testbed, task: Task, recording: Labelled, method: str, alarms: Alarms) -> Outcome:
+def outcome_of(entity: Entity, task: Task, recording: Labelled, method: str, alarms: Alarms) -> Outcome:
     on, begins = alarms.on, alarms.begins
     inside = np.zeros(len(on), dtype=bool)
     delays, begun = [], []

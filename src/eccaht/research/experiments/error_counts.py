@@ -224,11 +224,11 @@ def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
 def _search(plan: _Plan, run: int) -> CountedSearch:
     policy, world = _policy(plan, run), _world(plan, run)
     rules, stops, right = _rules(plan, policy), list[Stop](), list[bool]()
-    with labelled(plan.policy, lambda: f"{plan.policy}, run {run}, after {policy.n_told} measurements"):
+    with labelled(plan.policy, lambda: f"{plan.policy}, run {run}, after {policy.n_readings} measurements"):
         for _ in steps(policy, world, plan.horizon, obey_stopping=False):
             right.append(np.array_equal(policy.decision, world.anomalies))
             # a search that meets a rule meets it at every larger alpha, so the stopped alphas come first
-            while len(stops) < len(rules) and rules[len(stops)].met(policy.lead, policy.n_told):
+            while len(stops) < len(rules) and rules[len(stops)].met(policy.lead, policy.n_readings):
                 stops.append(_stop(policy, world, right=right[-1]))
             if len(stops) == len(rules):
                 break
@@ -240,10 +240,10 @@ def _stop(policy: Policy, world: Simulator, *, right: bool) -> Stop:
     problem = policy.problem
     shifts = estimated_shifts(policy, LEVEL) if right and problem.unknown_shift else None
     if shifts is None:
-        return Stop(policy.n_told, right)
+        return Stop(policy.n_readings, right)
     open_ones = problem.shift_spread[world.anomalies] > 0.0
     covered = (shifts.low <= world.shifts) & (world.shifts <= shifts.high) & open_ones
-    return Stop(policy.n_told, right, int(open_ones.sum()), int(covered.sum()))
+    return Stop(policy.n_readings, right, int(open_ones.sum()), int(covered.sum()))
 
 
 def summarise(records: ErrorCounts) -> list[Level]:

@@ -6,7 +6,6 @@ A policy looks the same in all of them, and in the figures of the paper: `eccaht
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +20,6 @@ from eccaht.base.presentation.style import NEUTRAL, PALETTE, TEXT_WIDTH, figure_
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import Delay, Estimate, bca_interval, delay, reached_for_good
 from eccaht.research.experiments.comparison import TARGET, Records, curve_steps
-from eccaht.research.experiments.error_counts import ErrorCounts, Level, summarise
 from eccaht.research.experiments.localisation import policy_of
 from eccaht.research.experiments.looks import PolicyLook, looks, shown_name
 
@@ -35,9 +33,6 @@ _MARKS = 7  # on each curve, about
 _HIGHEST = 12.0  # inches
 _GREY = "#555555"
 _ROW, _MARGINS = 0.155, 0.75  # inches
-# of the alphas; errors are vermillion
-_COLOURS = [PALETTE[name] for name in ("blue", "green", "purple", "orange", "sky", "black")]
-_LONG = 20  # times as late as the first stop: the axis becomes logarithmic
 
 
 def draw_curves(
@@ -222,10 +217,11 @@ def _draw_mean(ax: Axes, y: float, found: Delay | Estimate, drawn: dict[str, Any
 def draw_precision(summaries: Mapping[str, Summary]) -> Figure:
     """Draw mean precision at n with its interval, one row for each collection and method; ours is round and blue."""
     # imported here, else every figure would load the engine
-    from eccaht.research.experiments.incidents_summary import BOTH, OUR_METHOD
+    from eccaht.research.experiments.incidents_cases import OURS
+    from eccaht.research.experiments.incidents_summary import BOTH
 
-    labelled = {name: _column(each.labelled, "precision_at_n") for name, each in summaries.items()}
-    replayed = {name: _column(each.replayed, BOTH) for name, each in summaries.items()}
+    labelled = {name: each.by_method("labelled", "precision_at_n") for name, each in summaries.items()}
+    replayed = {name: each.by_method("replayed", "precision_at_n", BOTH) for name, each in summaries.items()}
     panels = {"labelled incidents": labelled, "replayed incidents of one and of three sensors": replayed}
     rows: list[tuple[str, str]] = []  # from the top: the name of a collection, then its methods
     for collection in summaries:
@@ -239,8 +235,8 @@ def draw_precision(summaries: Mapping[str, Summary]) -> Figure:
         for ax, (title, collections) in zip(axes, panels.items(), strict=True):
             for y, (collection, method) in enumerate(rows):
                 if method in collections[collection]:
-                    drawn = ours if method == OUR_METHOD else rival
-                    _draw_mean(ax, y, collections[collection][method], drawn, 1.0)
+                    drawn = ours if method == OURS else rival
+                    _draw_mean(ax, y, collections[collection][method].estimate, drawn, 1.0)
             ax.set(title=title, xlabel="share of the n wrong sensors among the first n", xlim=(0, 1.02))
             ax.xaxis.grid(True, color=NEUTRAL, linewidth=0.3)
             ax.set_axisbelow(True)
@@ -251,89 +247,7 @@ def draw_precision(summaries: Mapping[str, Summary]) -> Figure:
         axes[0].set_yticks(range(len(rows)), [method or collection for collection, method in rows])
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
         for label, (_, method) in zip(axes[0].get_yticklabels(), rows, strict=True):
-            label.set_fontweight("bold" if method in ("", OUR_METHOD) else "normal")
+            label.set_fontweight("bold" if method in ("", OURS) else "normal")
             if not method:
                 label.set_fontsize(7.5)
     return figure
-
-
-def _column(estimates: Mapping[str, Mapping[str, Estimate]], key: str) -> dict[str, Estimate]:
-    return {method: each[key] for method, each in estimates.items() if key in each}
-
-
-# -- counted errors: when searches stopped, and how often they were wrong ------------------------------
-
-
-def draw_error_counts(records: ErrorCounts) -> Figure:
-    """Draw the share of searches that had stopped after each measurement, and counted errors against alpha."""
-    with figure_style():
-        figure = Figure(figsize=(TEXT_WIDTH, 2.9))
-        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1.0])
-        _draw_stops(left, records)
-        _draw_errors(right, summarise(records))
-        figure.legend(loc="outside lower left", ncols=3, handlelength=1.6, columnspacing=1.2)
-    return figure
-
-
-def _draw_stops(axes: Axes, records: ErrorCounts) -> None:
-    runs, last = len(records.searches), max(search.n_measurements for search in records.searches)
-    good = sorted(search.right_for_good for search in records.searches if search.right_for_good is not None)
-    if good:
-        _draw_share(axes, good, runs, last, colour=NEUTRAL, label="right for good", dash="--")
-    wrong: list[tuple[int, float]] = []
-    for place, (alpha, colour) in enumerate(zip(records.alphas, cycle(_COLOURS), strict=False)):
-        ended = [search.stops[place] for search in records.searches]
-        stops = sorted((stop.n_measurements, stop.right) for stop in ended if stop is not None)
-        times = [time for time, _ in stops]
-        cut = f", {runs - len(stops)} not stopped" if len(stops) < runs else ""
-        _draw_share(axes, times, runs, last, colour=colour, label=f"stopped at alpha {alpha:g}{cut}")
-        wrong += [(time, (k + 1) / runs) for k, (time, right) in enumerate(stops) if not right]
-    if wrong:
-        x, y = zip(*wrong, strict=True)
-        axes.plot(x, y, "x", color=PALETTE["vermillion"], markersize=4.5, label="stopped with a wrong set", zorder=4)
-    axes.set(xlabel="measurements", ylabel="share of searches", ylim=(0, 1.03))
-    early = min((stop.n_measurements for s in records.searches for stop in s.stops if stop is not None), default=1)
-    if last > _LONG * early:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlim(1, last)
-    else:
-        axes.set_xlim(0, last + 1)
-        axes.locator_params(axis="x", integer=True)
-    axes.set_title(f"When {runs} searches stopped")
-
-
-def _draw_share(
-    axes: Axes, times: list[int], runs: int, last: int, *, colour: str, label: str, dash: str = "-"
-) -> None:
-    x = np.array([1, *times, last])
-    y = np.array([0, *range(1, len(times) + 1), len(times)]) / runs
-    axes.step(x, y, where="post", color=colour, linestyle=dash, label=label)
-
-
-def _draw_errors(axes: Axes, levels: list[Level]) -> None:
-    """Shares on a logarithmic axis; no error at all is drawn as a triangle on its floor."""
-    axes.set(xscale="log", yscale="log", xlabel="alpha", ylabel="share of wrong sets, 95 % interval")
-    alphas = [level.alpha for level in levels]
-    counted = [level for level in levels if level.share is not None]
-    positive = [level.share for level in counted if level.share] + [alphas[-1]]
-    floor = 0.2 * min(positive)
-    x = np.array([alphas[-1] / 2.5, min(alphas[0] * 2.5, 1.0)])
-    axes.plot(x, x, color="black", linewidth=0.8)
-    axes.fill_between(x, x, 1.0, color=NEUTRAL, alpha=0.25, linewidth=0)
-    axes.text(0.03, 0.97, "more than the bound", transform=axes.transAxes, va="top", fontsize=6.5, color="#4D4D4D")
-    for level, colour in zip(levels, cycle(_COLOURS), strict=False):
-        if level.share is None or level.interval is None:
-            continue
-        (low, high), place = level.interval, (level.alpha, level.share or floor)
-        axes.plot([level.alpha] * 2, [max(low, floor), high], color=colour, linewidth=1.2)
-        marker, size = ("o", 4.5) if level.share else ("v", 5.0)
-        axes.plot(*place, color=colour, clip_on=False, zorder=4, marker=marker, markersize=size)
-        label = f"{level.errors}/{level.stopped}"
-        axes.annotate(label, place, xytext=(5, 2), textcoords="offset points", fontsize=6.5)
-    axes.set_xticks(alphas, [f"{alpha:g}" for alpha in alphas])
-    axes.minorticks_off()
-    top = max([x[1], *(level.interval[1] for level in counted if level.interval)])
-    axes.set(xlim=x, ylim=(floor, min(1.0, 2.0 * top)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_title("Errors counted")

@@ -24,8 +24,7 @@ from eccaht.base.randomness import rng_for
 from eccaht.plants import calibrate_with_windows, drill_history, investigate_incident
 from eccaht.plants.data.cleaning import robust_scale
 from eccaht.plants.incident.drill import keeping
-from eccaht.research.datasets.labelled import CaseReadings, Entity, Segment, read_entity
-from eccaht.research.datasets.water import simulate
+from eccaht.research.datasets.labelled import CaseReadings, Segment
 from eccaht.research.experiments.rivals import BEFORE, RIVALS, Score, lacking
 
 Tier = Literal["labelled", "injected", "replayed", "quiet"]
@@ -37,26 +36,12 @@ CHANGED = 60  # rows of an injected or replayed incident
 QUIET, MOST_QUIET = 20, 100  # rows of a quiet stretch; stretches of an entity
 FIRST = 100  # rows of the last third that only serve as the time before
 _VARIES, _ALIVE = 1e-9, 0.05  # standard deviation in the training rows; in the last third, as a share of it
-ALPHA = 0.05  # alarms in quiet stretches, and sure answers that are wrong
+ALPHA = 0.05  # alarms in quiet stretches, and confident answers that are wrong
 OURS = "eccaht"
 METHODS = (OURS, *RIVALS)
 _LENGTHS = (QUIET, CHANGED, LONGEST)  # of the stretches that thresholds are taken from
 _STRETCHES = 60
 _RECENT = 500  # rows before an incident that are handed over with it
-
-
-@dataclass(frozen=True)
-class CaseWorld:
-    """A simulated water network: days of one-minute readings, another one with each seed."""
-
-    collection: str = "water"
-    name: str = "net3"
-    days: float = 14.0
-    seed: int = 0
-
-    @property
-    def label(self) -> str:
-        return f"{self.collection}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -91,13 +76,6 @@ class LabelledCase:
     @property
     def length(self) -> int:
         return len(self.readings.rows) - self.start
-
-
-def load(entity: Entity | CaseWorld) -> Subject:
-    if isinstance(entity, CaseWorld):
-        recording = simulate(days=entity.days, seed=entity.seed)
-        return Subject(CaseReadings(recording.rows().values, recording.names, recording.times, 60.0))
-    return Subject(*read_entity(entity), entity.segments)
 
 
 def labelled_cases(subject: Subject) -> tuple[list[LabelledCase], list[str]]:
@@ -188,13 +166,13 @@ def spread(first: int, last: int, length: int, most: int) -> Sequence[int]:
 class Judgement:
     """All known sensors, the most suspect first, and those that are named.
 
-    confidence, sure: of the answer that exactly those are wrong; None where the method gives none.
+    confidence, confident: of the answer that exactly those are wrong; None where the method gives none.
     """
 
     order: tuple[int, ...]
     named: frozenset[int]
     confidence: float | None = None
-    sure: bool | None = None
+    confident: bool | None = None
 
 
 Judge = Callable[[LabelledCase], Judgement]
@@ -239,11 +217,11 @@ def our_judge(history: CaseReadings, known: Index, seed: int) -> Judge:
         recording = model.prepare(case.readings.after(first).source())
         start, quiet = case.start - first, case.tier == "quiet"
         answer = investigate_incident(model, recording, start, locate=quiet)
-        begun = [each for each in answer.incidents if not quiet or each.onset >= recording.starts[start]]
-        largest = max(begun, key=lambda each: each.evidence, default=answer.looked_at)
-        confidence, sure = (largest.confidence, largest.sure) if begun else (answer.confidence, answer.sure)
+        begun = [each for each in answer.incidents if not quiet or each.began >= recording.starts[start]]
+        largest = max(begun, key=lambda each: each.weight, default=answer.looked_at)
+        shown = largest if begun else answer
         ranked, named = [suspect.sensor for suspect in largest.sensors], largest.named if begun else ()
-        return judgement_of(history.names, known, ranked, named, confidence, sure)
+        return judgement_of(history.names, known, ranked, named, shown.confidence, shown.confident)
 
     return judge
 
@@ -254,14 +232,14 @@ def judgement_of(
     ranked: Sequence[str],
     named: Sequence[str],
     confidence: float | None,
-    sure: bool,
+    confident: bool,
 ) -> Judgement:
     """An answer in places of sensors; known ones that the model has dropped are the least suspect."""
     place = {name: k for k, name in enumerate(sensors)}
     rankable = set(known.tolist())
     order = [place[name] for name in ranked if place[name] in rankable]
     order += sorted(rankable.difference(order))
-    return Judgement(tuple(order), frozenset(place[name] for name in named) & rankable, confidence, bool(sure))
+    return Judgement(tuple(order), frozenset(place[name] for name in named) & rankable, confidence, bool(confident))
 
 
 def _rival(score: Score, history: Array, known: Index) -> Judge:

@@ -5,10 +5,10 @@ Means have intervals over incidents; shares of alarms and of wrong answers are c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from eccaht.research.experiments.incidents_cases import (
 )
 from eccaht.research.experiments.tables import Table, cells, from_rows
 
-OUR_METHOD = OURS
+CHANGED = " and ".join(CHANGED_TIERS)
 BOTH = "both"  # incidents of one and of three sensors together
 _TOP = 3
 
@@ -54,7 +54,7 @@ class ReplayTrial:
     hits_150: int
     top_3: bool
     confidence: float | None
-    sure: bool | None
+    confident: bool | None
 
     @property
     def n(self) -> int:
@@ -96,7 +96,7 @@ def trial_of(collection: str, entity: str, case: LabelledCase, method: str, judg
         hits_150=len(truth.intersection(order[: ceil(1.5 * n)])),
         top_3=not truth.isdisjoint(order[:_TOP]),
         confidence=judgement.confidence,
-        sure=judgement.sure,
+        confident=judgement.confident,
     )
 
 
@@ -114,42 +114,55 @@ MEASURES: dict[str, Measure] = {
     "rc_top_3": lambda trial: float(trial.top_3),
     "f1": lambda trial: trial.f1,
 }
-Estimates = dict[str, dict[str, Estimate]]  # by method and measure, or by method and number of sensors
+_OF_CHANGED: dict[str, Measure] = {
+    "precision_at_n": MEASURES["precision_at_n"],
+    "right_sets": lambda trial: float(trial.right),
+}
+Key = TypeVar("Key")
 
 
-class Count(NamedTuple):
-    """How often something happened, and in how many trials."""
+class Number(NamedTuple):
+    """A mean or share over incidents.
 
-    happened: int
-    trials: int
+    sensors: how many were wrong in them, where these are told apart. happened: of a share, how often.
+    """
+
+    tier: str
+    method: str
+    measure: str
+    sensors: str
+    mean: float  # nan where there is none
+    interval: tuple[float, float] | None
+    incidents: int
+    happened: int = 0
 
     @property
-    def interval(self) -> tuple[float, float] | None:
-        return clopper_pearson(self.happened, self.trials) if self.trials else None
+    def estimate(self) -> Estimate:
+        return Estimate(self.mean, self.interval)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One collection.
+    """One collection, and how many incidents of each tier it has.
 
-    labelled: by method and measure. injected, replayed: precision at n, by method and number of sensors. right: by
-    tier, method and number, the share of incidents whose sensors were named exactly. alarms: by method, quiet
-    stretches in which something was named. sure: by method, the answers of injected and replayed incidents that
-    called themselves sure, and how many of these were wrong. cases: by tier and number, how many incidents there were.
+    Of labelled incidents there are all measures, of injected and replayed ones precision at n and the share whose
+    sensors were named exactly, of quiet stretches the share in which something was named. `sure_and_wrong` is the
+    share of wrong ones among the answers to injected and replayed incidents that called themselves confident.
     """
 
     entities: int
-    labelled: Estimates
-    injected: Estimates
-    replayed: Estimates
-    right: dict[str, Estimates]
-    alarms: dict[str, Count]
-    sure: dict[str, Count]
-    cases: dict[str, dict[str, int]]
+    incidents: dict[str, int]
+    numbers: tuple[Number, ...]
 
-    @property
-    def incidents(self) -> dict[str, int]:
-        return {tier: numbers[BOTH] for tier, numbers in self.cases.items()}
+    def of(self, tier: str, measure: str | None = None, sensors: str | None = None) -> list[Number]:
+        return [
+            each
+            for each in self.numbers
+            if each.tier == tier and measure in (None, each.measure) and sensors in (None, each.sensors)
+        ]
+
+    def by_method(self, tier: str, measure: str, sensors: str = "") -> dict[str, Number]:
+        return {each.method: each for each in self.of(tier, measure, sensors)}
 
 
 def summarise(trials: Sequence[ReplayTrial], *, seed: int = 0) -> dict[str, Summary]:
@@ -158,59 +171,53 @@ def summarise(trials: Sequence[ReplayTrial], *, seed: int = 0) -> dict[str, Summ
 
 
 def _summary(trials: Sequence[ReplayTrial], seed: int) -> Summary:
-    tiers: dict[Tier, dict[str, list[ReplayTrial]]] = {}
+    tiers: dict[str, dict[str, list[ReplayTrial]]] = {}
     for trial in trials:
         tiers.setdefault(trial.tier, {}).setdefault(trial.method, []).append(trial)
-    precision = {tier: _by_number(tiers.get(tier, {}), MEASURES["precision_at_n"], seed) for tier in CHANGED_TIERS}
-    return Summary(
-        entities=len({trial.entity for trial in trials}),
-        labelled=_estimates(tiers.get("labelled", {}), MEASURES, seed),
-        **precision,
-        right={tier: _by_number(tiers.get(tier, {}), lambda trial: float(trial.right), seed) for tier in CHANGED_TIERS},
-        alarms={
-            method: Count(sum(bool(trial.named) for trial in each), len(each))
-            for method, each in tiers.get("quiet", {}).items()
-        },
-        sure=_sure([trial for trial in trials if trial.tier in CHANGED_TIERS]),
-        cases={tier: _cases(next(iter(methods.values()))) for tier, methods in tiers.items()},
-    )
+    counts = {tier: len(next(iter(methods.values()))) for tier, methods in tiers.items()}
+    numbers = [*_means(tiers, seed), *_shares(tiers.get("quiet", {}), trials)]
+    return Summary(len({trial.entity for trial in trials}), counts, tuple(numbers))
 
 
-def _cases(trials: Sequence[ReplayTrial]) -> dict[str, int]:
-    numbers = {str(number): sum(trial.n == number for trial in trials) for number in NUMBERS}
-    return {**numbers, BOTH: len(trials)}
+def _means(tiers: Mapping[str, Mapping[str, Sequence[ReplayTrial]]], seed: int) -> Iterator[Number]:
+    labelled = tiers.get("labelled", {})
+    columns = {(m, measure): list(map(of, some)) for m, some in labelled.items() for measure, of in MEASURES.items()}
+    for (method, measure), found in _estimates(columns, seed).items():
+        yield Number("labelled", method, measure, "", *found, len(labelled[method]))
+    for tier in CHANGED_TIERS:
+        for measure, of in _OF_CHANGED.items():
+            for number in (*NUMBERS, None):
+                some = {m: [of(t) for t in each if number in (None, t.n)] for m, each in tiers.get(tier, {}).items()}
+                for method, found in _estimates(some, seed).items():
+                    yield Number(tier, method, measure, str(number or BOTH), *found, len(some[method]))
 
 
-def _sure(trials: Sequence[ReplayTrial]) -> dict[str, Count]:
-    counts = {}
-    for method in dict.fromkeys(trial.method for trial in trials if trial.sure is not None):
-        sure = [trial for trial in trials if trial.method == method and trial.sure]
-        counts[method] = Count(sum(not trial.right for trial in sure), len(sure))
-    return counts
-
-
-def _by_number(methods: Mapping[str, Sequence[ReplayTrial]], of: Measure, seed: int) -> Estimates:
-    found: Estimates = {method: {} for method in methods}
-    for number in (*NUMBERS, None):
-        some = {method: [each for each in trials if number in (None, each.n)] for method, trials in methods.items()}
-        key = BOTH if number is None else str(number)
-        for method, estimates in _estimates(some, {key: of}, seed).items():
-            found[method] |= estimates
-    return found
-
-
-def _estimates(methods: Mapping[str, Sequence[ReplayTrial]], measures: Mapping[str, Measure], seed: int) -> Estimates:
+def _estimates(columns: Mapping[Key, Sequence[float]], seed: int) -> dict[Key, Estimate]:
     """Means over the same incidents, all resampled with the same draws."""
-    places = [(method, measure) for method, trials in methods.items() if trials for measure in measures]
-    if not places:
+    x = np.array([*columns.values()]).T
+    if not x.size:
         return {}
-    x = np.array([[measures[measure](trial) for trial in methods[method]] for method, measure in places]).T
-    ends = bca_interval(x, rng=rng_for(seed, "bootstrap")).T
-    found: Estimates = {}
-    for (method, measure), mean, (low, high) in zip(places, x.mean(axis=0), ends, strict=True):
-        interval = None if len(x) == 1 else (float(low), float(high))
-        found.setdefault(method, {})[measure] = Estimate(float(mean), interval)
-    return found
+    low, high = bca_interval(x, rng=rng_for(seed, "bootstrap")).tolist()
+    ends = [None] * len(low) if len(x) == 1 else zip(low, high, strict=True)
+    return dict(zip(columns, map(Estimate, x.mean(axis=0).tolist(), ends), strict=True))
+
+
+def _shares(quiet: Mapping[str, Sequence[ReplayTrial]], trials: Iterable[ReplayTrial]) -> Iterator[Number]:
+    for method, some in quiet.items():
+        yield _share("quiet", method, "alarms", [bool(trial.named) for trial in some])
+    wrong: dict[str, list[bool]] = {}
+    for trial in trials:
+        if trial.tier in CHANGED_TIERS and trial.confident is not None:
+            wrong.setdefault(trial.method, []).extend([not trial.right] * trial.confident)
+    for method, each in wrong.items():
+        yield _share(CHANGED, method, "sure_and_wrong", each)
+
+
+def _share(tier: str, method: str, measure: str, happened: Sequence[bool]) -> Number:
+    many, trials = sum(happened), len(happened)
+    if not trials:
+        return Number(tier, method, measure, "", np.nan, None, 0)
+    return Number(tier, method, measure, "", many / trials, clopper_pearson(many, trials), trials, many)
 
 
 # -- for programs and files ----------------------------------------------------------------------------
@@ -218,66 +225,52 @@ def _estimates(methods: Mapping[str, Sequence[ReplayTrial]], measures: Mapping[s
 
 def as_entry(summary: Summary) -> dict[str, Any]:
     """For JSON: plain means, and beside them the intervals and counts."""
-    alarms = summary.alarms.get(OUR_METHOD, Count(0, 0))
-    wrong = summary.sure.get(OUR_METHOD, Count(0, 0))
-    numbers = [str(number) for number in NUMBERS]
-    estimates = {tier: getattr(summary, tier) for tier in ("labelled", "injected", "replayed")}
+    single = [str(number) for number in NUMBERS]
+    labelled = summary.of("labelled")
+    precision = {tier: summary.of(tier, "precision_at_n") for tier in CHANGED_TIERS}
+    right = {tier: summary.of(tier, "right_sets") for tier in CHANGED_TIERS}
+    alarms, wrong = summary.by_method("quiet", "alarms"), summary.by_method(CHANGED, "sure_and_wrong")
+    ours, sure = (found.get(OURS, _share("", OURS, "", ())) for found in (alarms, wrong))
+    intervals = {tier: _nested(each, "sensors", "interval") for tier, each in precision.items()}
     return {
-        "labelled": _means(summary.labelled),
-        "injected": _means(summary.injected, numbers),
-        "replayed": _means(summary.replayed, numbers),
-        "quiet": {"alarms": alarms.happened, "stretches": alarms.trials, "promise": ALPHA},
-        "sure_and_wrong": {"wrong": wrong.happened, "sure": wrong.trials},
-        "both_numbers": {tier: _means(estimates[tier], [BOTH]) for tier in CHANGED_TIERS},
-        "right_sets": {tier: _means(each, [*numbers, BOTH]) for tier, each in summary.right.items()},
-        "alarms_by_method": {method: _count(count) for method, count in summary.alarms.items()},
-        "sure_and_wrong_by_method": {method: _count(count) for method, count in summary.sure.items()},
-        "intervals": {tier: _intervals(each) for tier, each in estimates.items()},
+        "labelled": _nested(labelled, "measure"),
+        **{tier: _nested(each, "sensors", only=single) for tier, each in precision.items()},
+        "quiet": {"alarms": ours.happened, "stretches": ours.incidents, "promise": ALPHA},
+        "sure_and_wrong": {"wrong": sure.happened, "sure": sure.incidents},
+        "both_numbers": {tier: _nested(each, "sensors", only=[BOTH]) for tier, each in precision.items()},
+        "right_sets": {tier: _nested(each, "sensors") for tier, each in right.items()},
+        "alarms_by_method": {method: _count(share) for method, share in alarms.items()},
+        "sure_and_wrong_by_method": {method: _count(share) for method, share in wrong.items()},
+        "intervals": {"labelled": _nested(labelled, "measure", "interval"), **intervals},
         "entities": summary.entities,
         "incidents": summary.incidents,
     }
 
 
-def _means(estimates: Estimates, keys: Sequence[str] | None = None) -> dict[str, dict[str, float]]:
-    return {
-        method: {what: value.mean for what, value in each.items() if keys is None or what in keys}
-        for method, each in estimates.items()
-    }
+def _nested(
+    numbers: Iterable[Number], key: str, value: str = "mean", only: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """One field of the numbers by method and by another field."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in numbers:
+        if only is None or getattr(each, key) in only:
+            found.setdefault(each.method, {})[getattr(each, key)] = getattr(each, value)
+    return found
 
 
-def _intervals(estimates: Estimates) -> dict[str, dict[str, tuple[float, float] | None]]:
-    return {method: {what: value.interval for what, value in each.items()} for method, each in estimates.items()}
-
-
-def _count(count: Count) -> dict[str, Any]:
-    return {"count": count.happened, "trials": count.trials, "interval": count.interval}
+def _count(share: Number) -> dict[str, Any]:
+    return {"count": share.happened, "trials": share.incidents, "interval": share.interval}
 
 
 def summary_table(summaries: Mapping[str, Summary], detection: Detection | None = None) -> Table:
     """One row for each number: collection, tier, method, what it is, mean or share, interval, incidents."""
     columns = ("collection", "tier", "method", "measure", "mean", "low", "high", "incidents")
-    rows = [(name, *row) for name, summary in summaries.items() for row in _rows(summary)]
+    rows: list[tuple[Any, ...]] = []
+    for name, summary in summaries.items():
+        for each in summary.numbers:
+            measure = f"{each.measure}, sensors: {each.sensors}" if each.sensors else each.measure
+            ends = each.interval or (None, None)
+            mean = None if np.isnan(each.mean) else each.mean
+            rows.append((name, each.tier, each.method, measure, mean, *ends, each.incidents))
     rows += detection_rows(detection or {})
     return from_rows([dict(zip(columns, row, strict=True)) for row in rows], columns)
-
-
-def _rows(summary: Summary) -> Iterator[tuple[Any, ...]]:
-    for method, measures in summary.labelled.items():
-        for measure, value in measures.items():
-            yield "labelled", method, measure, *_cells(value), summary.incidents["labelled"]
-    for tier in CHANGED_TIERS:
-        for measure, estimates in (("precision_at_n", getattr(summary, tier)), ("right_sets", summary.right[tier])):
-            for method, numbers in estimates.items():
-                for number, value in numbers.items():
-                    yield tier, method, f"{measure}, sensors: {number}", *_cells(value), summary.cases[tier][number]
-    for tier, measure, counts in (
-        ("quiet", "alarms", summary.alarms),
-        ("injected and replayed", "sure_and_wrong", summary.sure),
-    ):
-        for method, count in counts.items():
-            share = count.happened / count.trials if count.trials else None
-            yield tier, method, measure, share, *(count.interval or (None, None)), count.trials
-
-
-def _cells(value: Estimate) -> tuple[float | None, ...]:
-    return value.mean, *(value.interval or (None, None))

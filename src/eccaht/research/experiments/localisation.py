@@ -143,7 +143,8 @@ def follow(search: RecordedSearch, policy: Policy, problem: Problem) -> NDArray[
     T, each = len(search.rows), search.per_row
     replay = Replay(((np.datetime64(t, "s"), row) for t, row in enumerate(search.rows)), problem, per_window=each)
     counted, hits, place = Hits(search.truth), np.zeros(T * each, dtype=np.int32), -1
-    for step in steps(policy, replay, obey_stopping=False, recorders=[counted]):
+    for step in steps(policy, replay, obey_stopping=False):
+        counted.count(policy)
         place = max(place + 1, step.window * each)
         hits[place:] = counted.counts[-1]
     return hits

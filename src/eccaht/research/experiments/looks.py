@@ -99,12 +99,6 @@ def looks(names: Iterable[str]) -> dict[str, PolicyLook]:
     return {name: found[name] for name in wanted}
 
 
-def policy_style(name: str) -> tuple[str, str]:
-    """Colour and dash of a policy that is drawn alone."""
-    look = looks([name])[name]
-    return look.colour, look.dash
-
-
 def shown_name(name: str) -> str:
     """Our name, and the paper's beside it where it differs in more than its capital letters.
 

@@ -12,15 +12,12 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from threading import Lock
 from types import ModuleType
-from typing import NoReturn
 from uuid import uuid4
 
-from eccaht.streams.policies.catalogue import Entry
-from eccaht.streams.policies.plugins import explained
+from eccaht.base.presentation.text import explained
 from eccaht.streams.policies.registry import own_entries, set_own_entries
 
 try:
@@ -35,53 +32,33 @@ _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist
 
 
 def packed_policies() -> bytes:
-    """All policies of the user's own, for `learn`; one that cannot be sent is refused where a worker needs it."""
-    own = own_entries()
-    if not own:
-        return pickle.dumps((_HERE, {}))
-    with _sent_as_they_are():
-        return pickle.dumps((_HERE, {name: _packed(name, entry) for name, entry in own.items()}))
+    """All policies of the user's own, for `learn`."""
+    return packed((_HERE, own_entries()))
 
 
-def packed_plan(plan: object) -> bytes:
+def packed(work: object) -> bytes:
     """What work needs to know, for `pickle.loads`; constraints and covariances in it may be the user's own."""
     with _sent_as_they_are():
-        return bytes(cloudpickle.dumps(plan))
+        try:
+            return bytes(cloudpickle.dumps(work))
+        except Exception as error:  # whatever its parts raise
+            raise ValueError(f"a part cannot be sent to other processes ({explained(error)}): use one job") from error
 
 
-def learn(packed: bytes) -> None:
+def learn(policies: bytes) -> None:
     """Have the policies of the process that packed them, and no others."""
     with _ONE_AT_A_TIME:  # dask runs several pieces of work in one process
-        _take(packed)
+        _take(policies)
 
 
 @lru_cache(maxsize=1)
-def _take(packed: bytes) -> None:
-    home, own = pickle.loads(packed)
-    if home != _HERE:
-        set_own_entries({})  # a package that is imported now may register its own again
-        set_own_entries({name: _unpacked(name, each) for name, each in own.items()})
-
-
-def _packed(name: str, entry: Entry) -> bytes:
+def _take(policies: bytes) -> None:
     try:
-        return bytes(cloudpickle.dumps(entry))
-    except Exception as error:  # whatever its parts raise
-        reason = f"policy {name!r} cannot be sent to other processes ({explained(error)}): use one job"
-        return pickle.dumps(replace(entry, compose=partial(_refuse, reason)))
-
-
-def _unpacked(name: str, packed: bytes) -> Entry:
-    try:
-        entry: Entry = pickle.loads(packed)
+        home, own = pickle.loads(policies)
     except Exception as error:
-        reason = f"policy {name!r} cannot be loaded by a worker ({explained(error)}): install its package there"
-        return Entry("", "", partial(_refuse, reason))
-    return entry
-
-
-def _refuse(reason: str, problem: object, **options: object) -> NoReturn:  # noqa: ARG001
-    raise ValueError(reason)
+        raise ValueError(f"a worker cannot load your policies ({explained(error)}): install them there") from error
+    if home != _HERE:
+        set_own_entries(own)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from eccaht.base.files import replacing
 
 Table = dict[str, NDArray[Any]]  # column name -> one value a row
-Record = TypeVar("Record")
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
@@ -32,11 +31,6 @@ def _text(value: str | float | None) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return f"{value:g}" if isinstance(value, float) else str(int(value))
-
-
-def restored(kind: type[Record], row: Mapping[str, Any]) -> Record:
-    """The dataclass whose `asdict` was written as JSON, where tuples become lists."""
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
 
 
 def save_table(table: Table, path: Path) -> Path:

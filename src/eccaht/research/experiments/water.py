@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +42,7 @@ class WaterSettings:
     attacks: int = 30
     shift: float = 1.0
     budget: float = 5.0
-    estimator: str = "ledoit-wolf"
     seed: int = 0
-    format: Literal["csv", "parquet"] = "csv"
 
     def __post_init__(self) -> None:
         as_count(self.attacks, "attacks", least=1)
@@ -105,12 +103,12 @@ def run(
     split = round(settings.days * DAY / step)
     stage("calibration")
     history = recording.part(0, split)
-    model = calibrate(history.rows(), window=settings.window, estimator=settings.estimator)
+    model = calibrate(history.rows(), window=settings.window, estimator="ledoit-wolf")
     attacks = draw_attacks(model, recording.times[split], settings)
     attacked = attack(recording.part(split, len(recording.times)), attacks)
     files = [
-        history.save(directory / f"history.{settings.format}"),
-        attacked.save(directory / f"attacks.{settings.format}"),
+        history.save(directory / "history.csv"),
+        attacked.save(directory / "attacks.csv"),
         save_json([each.as_dict() for each in attacks], directory / "truth.json"),
         directory / "model.npz",
     ]
@@ -163,8 +161,7 @@ def memory(model: Model, windows: Windows) -> dict[str, float]:
 
     The second is that of the coordinates of S^-1 (x - mean), the residuals of predicting each sensor from the others.
     """
-    lag1 = model.summary.autocorrelation[1]
     residuals = model.covariance.solve((windows.values - model.mean).T).T
-    residuals = residuals - residuals.mean(axis=0)
-    left = (residuals[1:] * residuals[:-1]).sum(axis=0) / (residuals**2).sum(axis=0)
-    return {"sensors": float(np.median(lag1)), "residuals": float(np.median(left))}
+    sensors = windows.values - windows.values.mean(axis=0)
+    parts = {"sensors": sensors, "residuals": residuals - residuals.mean(axis=0)}
+    return {name: float(np.median((z[1:] * z[:-1]).sum(axis=0) / (z**2).sum(axis=0))) for name, z in parts.items()}

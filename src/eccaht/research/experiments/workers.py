@@ -21,7 +21,7 @@ from joblib.externals.loky.backend import (  # type: ignore[import-untyped]
 )
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from eccaht.research.experiments.shipping import learn, packed_plan, packed_policies
+from eccaht.research.experiments.shipping import learn, packed, packed_policies
 
 Item = TypeVar("Item", bound=Hashable)
 Backend = Literal["loky", "dask"]
@@ -93,8 +93,8 @@ def run_batches(
     """
     size = 1 if jobs == 1 else -(-len(items) // (_BATCHES * jobs))
     some = [items[start : start + size] for start in range(0, len(items), size)]
-    packed, found = packed_plan(plan), dict[Item, Any]()
-    with closing(local(min(jobs, len(some)))(_planned, ((call, packed, batch) for batch in some))) as results:
+    sent, found = packed(plan), dict[Item, Any]()
+    with closing(local(min(jobs, len(some)))(_planned, ((call, sent, batch) for batch in some))) as results:
         for batch in results:
             found |= batch
             progress(len(batch))
@@ -104,8 +104,8 @@ def run_batches(
 unpacked: Callable[[bytes], Any] = lru_cache(maxsize=1)(pickle.loads)
 
 
-def _planned(call: Callable[[Any, Item], Any], packed: bytes, items: Sequence[Item]) -> dict[Item, Any]:
-    plan = unpacked(packed)
+def _planned(call: Callable[[Any, Item], Any], sent: bytes, items: Sequence[Item]) -> dict[Item, Any]:
+    plan = unpacked(sent)
     return {item: call(plan, item) for item in items}
 
 

@@ -179,34 +179,32 @@ def beside(
     Where one does not apply, `note` is called with the reason; one that applies nowhere is refused.
 
     >>> [experiment.added for experiment in beside(choose(["fig1", "fig18"]), ["joint"], print)]
-    no policies are compared in fig1: joint is not added there
+    joint is not added to fig1: no policies are compared there
     [(), ('joint',)]
     """
-    wanted, plain = list(dict.fromkeys(names)), list(experiments)
-    for name in wanted:
+    chosen = list(experiments)
+    for name in dict.fromkeys(names):
         if name not in policy_names():
             raise unknown_policy(name)
-    if not wanted:
-        return plain
-    refused = {(e.id, name): reason for e in plain for name in wanted if (reason := _refusal(e, name)) is not None}
-    alone = [e.id for e in plain if e.beside(*wanted) == e and not {*wanted} <= {*e.shown}]
-    if len(alone) == len(plain):
-        raise ValueError(f"nothing to show {', '.join(wanted)} beside: no policies are compared in {', '.join(alone)}")
-    for name in wanted:
-        reasons = {e.id: refused.get((e.id, name)) for e in plain if e.id not in alone}
-        if None not in reasons.values():
-            id, reason = next(iter(reasons.items()))
-            raise ValueError(f"{name} cannot be run in {id}: {reason}")
-    if alone:
-        note(f"no policies are compared in {', '.join(alone)}: {', '.join(wanted)} is not added there")
-    for (id, name), reason in refused.items():
-        note(f"{name} is not added to {id}: {reason}")
-    return [e.beside(*(name for name in wanted if (e.id, name) not in refused)) for e in plain]
+        refused: dict[str, list[str]] = {}
+        for experiment in chosen:
+            if (reason := _refusal(experiment, name)) is not None:
+                refused.setdefault(reason, []).append(experiment.id)
+        said = [f"{', '.join(ids)}: {reason}" for reason, ids in refused.items()]
+        if sum(map(len, refused.values())) == len(chosen):
+            raise ValueError(f"{name} cannot be run in {said[-1]}")
+        for where in said:
+            note(f"{name} is not added to {where}")
+        left_out = {id for ids in refused.values() for id in ids}
+        chosen = [experiment if experiment.id in left_out else experiment.beside(name) for experiment in chosen]
+    return chosen
 
 
 def _refusal(experiment: Experiment, name: str) -> str | None:
-    """Why the policy cannot be added, if it would be."""
-    if name not in experiment.beside(name).added:
+    """Why the policy cannot be added; None if it can be, or is there."""
+    if name in experiment.shown:
         return None
+    if not experiment.beside(name).added:
+        return "no policies are compared there"
     reasons = (refusal(name, setting.problem(), **setting.options) for setting in experiment.settings)
     return next((reason for reason in reasons if reason is not None), None)

@@ -1,25 +1,22 @@
 """Figure 1: one search seen from inside, how it weighs streams and what it comes to believe.
 
-`eccaht demo` shows the same search, and beside it how many measurements ecc-aht and joint need.
+`eccaht demo` shows the same search.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.base.arrays import Array, Index
 from eccaht.base.statistics import first_reached, reached_for_good
-from eccaht.research.experiments.comparison import run_policy
 from eccaht.research.experiments.tables import Table
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.experiment import Experiment
-from eccaht.streams import Gap, Policy, Problem, Simulator, Step, families, make_policy, steps
+from eccaht.streams import Gap, Policy, Problem, Simulator, Step, make_policy, steps
 
 ENTRY = EXPERIMENTS["fig1"]
 (_SETTING,), (POLICY,), HORIZON = ENTRY.settings, ENTRY.policies, ENTRY.horizon
@@ -155,48 +152,3 @@ def outcome(table: Table) -> Fig1Outcome:
 
 def by_step(table: Table, name: str) -> NDArray[Any]:
     return table[name].reshape(-1, int(table["stream"].max()) + 1)
-
-
-# -- ecc-aht and joint side by side --------------------------------------------------------------------
-
-COMPARED = ("ecc-aht", "joint")
-RUNS, LONGEST = 20, 200
-
-
-class Needed(NamedTuple):
-    """Measurements until the set was right for good, one number a run, None where it never was within the horizon."""
-
-    problem: str
-    policy: str
-    times: list[int | None]
-
-    @property
-    def never(self) -> int:
-        """Runs that were not right at the end."""
-        return self.times.count(None)
-
-    @property
-    def median(self) -> float | None:
-        """Of all runs; None if it lies beyond the horizon."""
-        middle = median(LONGEST + 1 if time is None else time for time in self.times)
-        return middle if middle <= LONGEST else None
-
-    @property
-    def slowest(self) -> int | None:
-        """Of all runs; None if one never was right."""
-        return None if self.never else max(time or 0 for time in self.times)
-
-
-def problems() -> dict[str, Problem]:
-    """The demo's own problem, and one whose noise is shared along the rows and the columns of a grid."""
-    grid = Problem(families.kronecker(0.8, (8, 8)), shift=3.0, n_anomalies=4, budget=5.0)
-    return {"this problem, 3 of 15 streams": problem(), "kronecker noise, 4 of 64 streams": grid}
-
-
-def side_by_side(seed: int = 0) -> Iterator[Needed]:
-    """Run both policies on both problems; in run k all face the same anomalous set."""
-    for name, problem in problems().items():
-        for policy in COMPARED:
-            with threadpool_limits(1):  # a step is too small to gain from several threads
-                runs = [run_policy(problem, policy, LONGEST, (seed, run), {})[0] for run in range(RUNS)]
-            yield Needed(name, policy, [reached_for_good(hits, problem.known_number) for hits in runs])

@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -30,21 +31,14 @@ from eccaht.research.experiments.looks import shown_name
 from eccaht.research.experiments.tables import from_rows, save_table
 from eccaht.research.paper import storage
 from eccaht.research.paper.catalogue import EXPERIMENTS
-from eccaht.research.paper.claims import HOW_DECIDED, STAYS_WRONG, claims_about
+from eccaht.research.paper.claims import HOW_DECIDED, claims_about
 from eccaht.research.paper.experiment import Experiment
 from eccaht.research.paper.results import Results
-from eccaht.research.paper.verdicts import Claim, Verdict, short
-from eccaht.streams.policies.catalogue import BUILT_IN
+from eccaht.research.paper.verdicts import Claim, Verdict, Word, short
 from eccaht.version import __version__
 
 TITLE = "Correlation-aware anomaly search: the paper's claims, run again"
 _KINDS = {"holds": "yes", "does not hold": "no", "partly": "partly"}  # the rest is grey
-_COUNTED = {  # of one claim, and of several
-    "holds": ("holds", "hold"),
-    "partly": ("holds in part", "hold in part"),
-    "does not hold": ("does not hold", "do not hold"),
-    **{word: (word, word) for word in ("not decided", "not run", "not tested here")},
-}
 _SPELT = {"hds": "HDS", "ttts-challenger": "TTTS-Challenger", "wadi": "WaDi"}
 _MOST = 5  # numbers of a claim in the first table
 FILES = ("report.html", "report.md", "claims/verdicts.csv", "claims/runs.csv")
@@ -125,9 +119,8 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
         yield Items([f"{id}: {reason}" for id, reason in refused.items()])
     yield Heading("Verdicts", "verdicts")
     count = Counter[str](verdict.word for _, verdict in judged)
-    counted = ((count[word], said[count[word] > 1]) for word, said in _COUNTED.items() if count[word])
-    summary = ", ".join(f"{many} {said}" for many, said in counted)
-    yield Paragraph(f"{len(judged)} claims: {summary}.")
+    summary = ", ".join(f"{word} {count[word]}" for word in get_args(Word) if count[word])
+    yield Paragraph(f"Of {len(judged)} claims: {summary}.")
     rows: list[list[Text]] = []
     for claim, verdict in sorted(judged, key=lambda pair: pair[1].word == "not run"):  # what was run first
         numbers = [str(part) for part in verdict.measures]
@@ -154,27 +147,11 @@ def _claims(judged: Judged, results: Mapping[str, Results]) -> Iterator[Block]:
         yield Paragraph([_badge(verdict), *command], label="Verdict")
         if verdict.measures:
             yield Items([str(part) for part in verdict.measures])
-        if verdict.word != "holds" and any(part.answer == "no" for part in verdict.measures):
-            yield Paragraph(_why(claim, results), label="Why")
         if verdict.traced_to:
             yield Paragraph(_joined([Link(path, path) for path in verdict.traced_to]), label="Numbers from")
         shown = [Link(id, f"#{id}") for id in claim.experiments if id in results]
         if shown:
             yield Paragraph(_joined(shown), label="Shown in")
-
-
-def _why(claim: Claim, results: Mapping[str, Results]) -> str:
-    """The reason, with the runs that stay wrong for ever counted where they are part of it."""
-    if not claim.biased:
-        return claim.why
-    lost, of = {}, 0
-    for id in claim.experiments:
-        cut_off = results[id].sweep("ecc-aht", range(len(results[id].experiment.settings)), for_good=True)[1]
-        lost[id], of = int(cut_off.sum()), of + cut_off.size
-    if not any(lost.values()):
-        return claim.why
-    where = ", ".join(f"{count} in {id}" for id, count in lost.items() if count)
-    return f"{claim.why} {sum(lost.values())} of {of} runs of ecc-aht end wrong ({where}). {STAYS_WRONG}"
 
 
 def _badge(verdict: Verdict) -> Badge:
@@ -207,7 +184,6 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         options += ["--runs", str(found.runs // experiment.repeats(1))] if found.cells else []
         options += ["--seed", str(found.seed)] if found.seed else []
         options += ["--with", ",".join(experiment.added)] if experiment.added else []
-        options += ["--import", "MODULE"] if {*experiment.added} - BUILT_IN else []  # the page does not know which
         yield Paragraph(Code(shlex.join(["eccaht", "reproduce", id, *options])), label="Again")
         names = (*experiment.tables, f"{id}.pdf", "spec.json")
         files = [Link(name, f"{id}/{name}") for name in names if (directory / id / name).exists()]

@@ -21,7 +21,7 @@ from eccaht.base.statistics import Arrivals, arrivals, bca_interval, clopper_pea
 from eccaht.research.experiments.comparison import TARGET, curve_steps, interval_columns, summary
 from eccaht.research.experiments.tables import Table, from_rows
 from eccaht.research.paper.experiment import Cell, Experiment
-from eccaht.streams import Gap, Problem, Simulator, identify, make_policy, pair_design, steps
+from eccaht.streams import Gap, Problem, Simulator, make_policy, pair_design, steps
 from eccaht.streams.limits.mixture import best_action
 
 
@@ -123,16 +123,6 @@ def rank_table(results: Results) -> Table:
 # -- searches that the gap rule stops ------------------------------------------------------------------
 
 
-def announce(
-    problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]
-) -> NDArray[np.int32]:
-    """Search until the rule stops: the number of anomalous streams in the final set, and the measurements it took."""
-    policy = make_policy(name, problem, seed=seed, **options)
-    world = Simulator(problem, seed=seed, names=[name])
-    found = identify(policy, world.measure, horizon)
-    return np.array([np.isin(found.anomalies, world.anomalies).sum(), found.n_measurements], dtype=np.int32)
-
-
 def error_table(results: Results) -> Table:
     """The share of wrong sets in each setting, with its Clopper-Pearson interval."""
     rows = []
@@ -158,10 +148,10 @@ def stopping_times(problem: Problem, name: str, horizon: int, seed: tuple[int, i
     search, times = steps(policy, world, horizon, obey_stopping=False), []
     for alpha in options["alphas"]:
         rule = Gap(alpha, rivals=problem.known_number * (problem.size - problem.known_number))
-        while not rule.met(policy.lead, policy.n_told):
+        while not rule.met(policy.lead, policy.n_readings):
             if next(search, None) is None:
                 return np.full(3, np.nan)
-        times.append(policy.n_told)
+        times.append(policy.n_readings)
     return np.array([*times, best_action(problem, world.anomalies, limited=True).rate])
 
 

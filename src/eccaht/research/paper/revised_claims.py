@@ -5,32 +5,123 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from eccaht.base.arrays import Array
 from eccaht.base.statistics import clopper_pearson
-from eccaht.research.paper.criteria import CLOSE, Given
 from eccaht.research.paper.results import Results
 from eccaht.research.paper.revised import PROCEDURES, information_limit
-from eccaht.research.paper.verdicts import FEWEST, Answer, Claim, Measure, Verdict, conclude, judged, short
+from eccaht.research.paper.verdicts import (
+    OPPOSITE,
+    Answer,
+    Claim,
+    Given,
+    Measure,
+    Verdict,
+    at_the_limit,
+    claimed,
+    conclude,
+    judged,
+    short,
+)
 
 _VERIFIED = "ecc-aht-verified"
 _THEIRS = PROCEDURES[:3]  # the last one is joint
+REVISED_CLAIMS: list[Claim] = []
+_claim = partial(claimed, REVISED_CLAIMS)
 
 
-def _readings(results: Results, k: int, row: str) -> Array:
-    return results.cells[k, row][:, 1].astype(float)
-
-
+@_claim("revised-errors", "Revision, coverage table", "revised-errors", "revised-coverage")
 def errors(given: Given) -> Verdict:
-    """The share of wrong sets of each procedure, its interval not above alpha."""
+    """Decisions by the exact likelihood of all sets with the boundary log((M - 1) / delta) are wrong with
+    probability at most delta, whatever is measured.
+
+    The Clopper-Pearson interval of the share of wrong sets is not above alpha, for each procedure.
+    """
     parts, beside = list[Measure](), list[Measure]()
     for id in ("revised-errors", "revised-coverage"):
         results = given[id]
         for k, row in results.experiment.cells:
             (parts if row in _THEIRS else beside).append(_errors(results, k, row))
     return conclude(parts, "revised-errors", "revised-coverage", beside=beside)
+
+
+@_claim("revised-rate", "Revision, achievability theorem and rate figure", "revised-rate")
+def attains(given: Given) -> Verdict:
+    """The two-stage construction attains the information rate: mean readings times Gamma* over log(1/delta)
+    tends to 1.
+
+    Readings for each nat of log(1/alpha) between alpha 1e-24 and 1e-48, times Gamma* of the true set for a mix:
+    the interval within 10% of 1.
+    """
+    results = given["revised-rate"]
+    slopes = list(_slopes(results, "two-stage"))
+    parts = [replace(part, answer=at_the_limit(part)) for part in slopes[::2]]
+    others = [part for row in ("oracle-design", "joint-union") for part in _slopes(results, row)]
+    return conclude(parts, "revised-rate", beside=[*slopes[1::2], *(replace(part, answer="open") for part in others)])
+
+
+@_claim("revised-no-theorem", "Revision, overview", "revised-rate")
+def no_theorem(given: Given) -> Verdict:
+    """For Algorithm 1 no rate optimality is claimed any more.
+
+    Its readings for each nat of log(1/alpha) are above the limit by more than 10%.
+    """
+    results = given["revised-rate"]
+    slopes = list(_slopes(results, _VERIFIED))
+    parts = [replace(part, answer=OPPOSITE[at_the_limit(part)]) for part in slopes[::2]]
+    return conclude(parts, "revised-rate", beside=slopes[1::2])
+
+
+@_claim("revised-contrast", "Revision, ablation table", "revised-ablation")
+def plain_contrast(given: Given) -> Verdict:
+    """Under Toeplitz noise the plain difference of two streams can need fewer readings than the optimised
+    contrast.
+
+    Fewer readings with the plain contrast, the interval of the difference above 0.
+    """
+    results = given["revised-ablation"]
+    parts = [
+        _fewer(results, k, "plain-contrast", _VERIFIED)
+        for k, setting in enumerate(results.experiment.settings)
+        if setting.family == "toeplitz"
+    ]
+    return conclude(parts, "revised-ablation")
+
+
+@_claim("revised-budget", "Revision, budget sweep", "revised-sweeps")
+def budget_free(given: Given) -> Verdict:
+    """The number of readings does not depend on the budget B.
+
+    The same seeds take the same number of readings at every budget.
+    """
+    results = given["revised-sweeps"]
+    settings = [k for k, setting in enumerate(results.experiment.settings) if setting.label == "budget B"]
+    readings = np.stack([_readings(results, k, _VERIFIED) for k in settings])
+    same = int((readings == readings[0]).all(axis=0).sum())
+    name = f"of {results.runs} searches take the same number of readings at B = 1, 2 and 4"
+    part = Measure(name, same, None, (), "yes" if same == results.runs else "no", "at these budgets")
+    return conclude([part], "revised-sweeps")
+
+
+@_claim("revised-joint", "eccaht, docs/explanation/joint.md", "revised-ablation")
+def ours(given: Given) -> Verdict:
+    """Ours: with the same boundary, joint needs fewer readings than Algorithm 1.
+
+    Fewer readings with the same boundary, the interval of the difference above 0. Beside it: what the boundary
+    of joint's own rule (glr) saves.
+    """
+    results = given["revised-ablation"]
+    settings = range(len(results.experiment.settings))
+    parts = [_fewer(results, k, "joint-union", _VERIFIED) for k in settings]
+    boundary = (replace(_fewer(results, k, "joint", "joint-union"), answer="open") for k in settings)
+    return conclude(parts, "revised-ablation", beside=boundary)
+
+
+def _readings(results: Results, k: int, row: str) -> Array:
+    return results.cells[k, row][:, 1].astype(float)
 
 
 def _errors(results: Results, k: int, row: str) -> Measure:
@@ -60,123 +151,7 @@ def _slopes(results: Results, row: str) -> Iterator[Measure]:
         yield replace(judged(whole, results, name), answer="open")
 
 
-def _at_the_limit(part: Measure) -> Answer:
-    low, high = part.interval if part.interval and len(part.sample) >= FEWEST else (-math.inf, math.inf)
-    if low > 1 - CLOSE and high < 1 + CLOSE:
-        return "yes"
-    return "no" if low > 1 + CLOSE or high < 1 - CLOSE else "open"
-
-
-def attains(given: Given) -> Verdict:
-    """two-stage: the slope within a tenth of the limit."""
-    results = given["revised-rate"]
-    slopes = list(_slopes(results, "two-stage"))
-    parts = [replace(part, answer=_at_the_limit(part)) for part in slopes[::2]]
-    others = [part for row in ("oracle-design", "joint-union") for part in _slopes(results, row)]
-    return conclude(parts, "revised-rate", beside=[*slopes[1::2], *(replace(part, answer="open") for part in others)])
-
-
-def no_theorem(given: Given) -> Verdict:
-    """ecc-aht-verified: the slope above the limit by more than a tenth."""
-    results = given["revised-rate"]
-    opposite: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
-    slopes = list(_slopes(results, _VERIFIED))
-    parts = [replace(part, answer=opposite[_at_the_limit(part)]) for part in slopes[::2]]
-    return conclude(parts, "revised-rate", beside=slopes[1::2])
-
-
-def plain_contrast(given: Given) -> Verdict:
-    """The plain difference of the pair needs fewer readings than the optimised one, on toeplitz noise."""
-    results = given["revised-ablation"]
-    parts = [
-        _fewer(results, k, "plain-contrast", _VERIFIED)
-        for k, setting in enumerate(results.experiment.settings)
-        if setting.family == "toeplitz"
-    ]
-    return conclude(parts, "revised-ablation")
-
-
 def _fewer(results: Results, k: int, row: str, rival: str) -> Measure:
     ours, theirs, label = _readings(results, k, row), _readings(results, k, rival), results.experiment.settings[k].label
     name = f"readings fewer for {row} than for {rival} on {label}: {short(ours.mean())} against {short(theirs.mean())}"
     return judged(theirs - ours, results, name, f"on {label}")
-
-
-def budget_free(given: Given) -> Verdict:
-    """ecc-aht-verified: the very same searches at every budget."""
-    results = given["revised-sweeps"]
-    settings = [k for k, setting in enumerate(results.experiment.settings) if setting.label == "budget B"]
-    readings = np.stack([_readings(results, k, _VERIFIED) for k in settings])
-    same = int((readings == readings[0]).all(axis=0).sum())
-    name = f"of {results.runs} searches take the same number of readings at B = 1, 2 and 4"
-    part = Measure(name, same, None, (), "yes" if same == results.runs else "no", "at these budgets")
-    return conclude([part], "revised-sweeps")
-
-
-def ours(given: Given) -> Verdict:
-    """joint with the revision's boundary needs fewer readings than Algorithm 1; with its own, hardly fewer still."""
-    results = given["revised-ablation"]
-    settings = range(len(results.experiment.settings))
-    parts = [_fewer(results, k, "joint-union", _VERIFIED) for k in settings]
-    boundary = (replace(_fewer(results, k, "joint", "joint-union"), answer="open") for k in settings)
-    return conclude(parts, "revised-ablation", beside=boundary)
-
-
-_REVISION = "Revision, "
-REVISED_CLAIMS = (
-    Claim(
-        "revised-errors",
-        "Decisions by the exact likelihood of all sets with the boundary log((M - 1) / delta) are wrong with "
-        "probability at most delta, whatever is measured.",
-        f"{_REVISION}coverage table",
-        ("revised-errors", "revised-coverage"),
-        "The Clopper-Pearson interval of the share of wrong sets is not above alpha, for each procedure.",
-        errors,
-        "The boundary is proven (Ville's inequality and a union bound): a larger share would be a mistake of ours.",
-    ),
-    Claim(
-        "revised-rate",
-        "The two-stage construction attains the information rate: mean readings times Gamma* over log(1/delta) tends "
-        "to 1.",
-        f"{_REVISION}achievability theorem and rate figure",
-        ("revised-rate",),
-        f"Readings for each nat of log(1/alpha) between alpha 1e-24 and 1e-48, times Gamma* of the true set for a mix: "
-        f"the interval within {CLOSE:.0%} of 1.",
-        attains,
-        "The theorem is about the limit. The share of random streams falls as the fourth root of log(1/alpha), "
-        "and a pilot that names a wrong set is paid for to the end of the search.",
-    ),
-    Claim(
-        "revised-no-theorem",
-        "For Algorithm 1 no rate optimality is claimed any more.",
-        f"{_REVISION}overview",
-        ("revised-rate",),
-        f"Its readings for each nat of log(1/alpha) are above the limit by more than {CLOSE:.0%}.",
-        no_theorem,
-    ),
-    Claim(
-        "revised-contrast",
-        "Under Toeplitz noise the plain difference of two streams can need fewer readings than the optimised contrast.",
-        f"{_REVISION}ablation table",
-        ("revised-ablation",),
-        "Fewer readings with the plain contrast, the interval of the difference above 0.",
-        plain_contrast,
-    ),
-    Claim(
-        "revised-budget",
-        "The number of readings does not depend on the budget B.",
-        f"{_REVISION}budget sweep",
-        ("revised-sweeps",),
-        "The same seeds take the same number of readings at every budget.",
-        budget_free,
-    ),
-    Claim(
-        "revised-joint",
-        "Ours: with the same boundary, joint needs fewer readings than Algorithm 1.",
-        "eccaht, docs/explanation/joint.md",
-        ("revised-ablation",),
-        "Fewer readings with the same boundary, the interval of the difference above 0. Beside it: what the boundary "
-        "of joint's own rule (glr) saves.",
-        ours,
-    ),
-)

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from eccaht.base.arrays import as_count
 from eccaht.base.randomness import check_seed
-from eccaht.research.experiments.abreast import run_abreast
+from eccaht.research.experiments.comparison import run_policy
 from eccaht.research.experiments.tables import Table, save_table
 from eccaht.research.experiments.workers import Backend, Start, local, workers
-from eccaht.research.paper import fig1, own_policies, storage
+from eccaht.research.paper import fig1, storage
 from eccaht.research.paper.experiment import Cell, Experiment, Kind
 from eccaht.research.paper.results import (
     Results,
-    announce,
     curve_table,
     error_table,
     rank_table,
@@ -33,17 +32,13 @@ from eccaht.research.paper.results import (
     summary_table,
 )
 from eccaht.research.paper.revised import confidence_table, decide
-from eccaht.streams.policies.catalogue import BUILT_IN, find_entry
+from eccaht.streams.policies.catalogue import find_entry
 from eccaht.version import __version__
 
 _PIECE = 2e6  # microseconds that a piece may take, more or less: what an interrupt may lose
 # about how long a measurement takes, in microseconds: long cells go first, and the time left is estimated from it
-_COST = {"random-sparse": 24, "ttts-challenger": 45, "ttts": 110, "combgape": 45, "hds": 80}
-_EXACT_COST, _ENDED_BY = 5000, {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
-_OTHERS, _BINDING = 13, 80
-_DECIDING = {"ecc-aht-verified": 20_000, "two-stage": 15_000, "oracle-design": 8_000, "joint": 40_000}  # a search
-_LONG_PATHS, _LONG_PATH = (1.5, 2.0), 1400  # length scales of rbf at which the L1 limit binds in most pairs
-_STRUCTURED = ("block", "circulant", "graph", "kronecker")  # longer by half
+_COST, _EXACT_COST, _DECIDING_COST = 25, 5000, 20_000  # the last of a search that stops by itself
+_ENDED_BY = {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
 _FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
 
 
@@ -79,18 +74,12 @@ class Piece(NamedTuple):
         (k, row), horizon = self.cell, self.experiment.horizon
         setting, policy = self.experiment.settings[k], self.experiment.policy_of(row)
         if self.experiment.kind == "confidence":
-            return float(_DECIDING.get(policy, _EXACT_COST / 5) * len(self.runs))
+            return float(_DECIDING_COST * len(self.runs))
         if find_entry(policy).can.exact_lead:
             ends = min(horizon, _ENDED_BY["exact"]) if not setting.options.get("regularize") else horizon
             return float(_EXACT_COST * ends * len(self.runs))
-        step: float = _COST.get(policy, _OTHERS) * (1.0 + setting.arguments.get("K", 100) / 1000.0)
-        if setting.family in _STRUCTURED:
-            step *= 1.5
-        if policy == "ecc-aht" and setting.budget * setting.shift < 2:  # the limit binds: a path instead of a formula
-            step = _BINDING
-        if policy == "ecc-aht" and _LONG_PATHS[0] < setting.arguments.get("length_scale", 0.0) < _LONG_PATHS[1]:
-            step = _LONG_PATH
-        return step * min(horizon, _ENDED_BY.get(self.experiment.kind, horizon)) * len(self.runs)
+        step = _COST * (1.0 + setting.arguments.get("K", 100) / 1000.0)
+        return float(step * min(horizon, _ENDED_BY.get(self.experiment.kind, horizon)) * len(self.runs))
 
 
 def reproduce(
@@ -122,7 +111,6 @@ def reproduce(
             for experiment in experiments:
                 claims.enter_context(storage.claimed(directory, experiment))
                 storage.prepare(directory, experiment, runs, seed, fresh=fresh)
-                own_policies.renew(directory, experiment, note)
             # policies added in an earlier call are shown too, so their cells must be complete
             shown = [storage.with_added(directory, experiment) for experiment in experiments]
             work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
@@ -178,11 +166,10 @@ def _pieces(
     """The runs that are missing or whose file is damaged, cell by cell."""
     if again := storage.damaged(directory, experiment):
         names = ", ".join(f"{k}-{policy}" for k, policy in again)
-        note(f"cells of {experiment.id} that are damaged or were made in another way are made again: {names}")
+        note(f"cells of {experiment.id} that are damaged are made again: {names}")
     for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
         alone = Piece(experiment, cell, seed, range(1)).cost
-        # the time that policies of the user's own take is not known
-        slow = experiment.compares and (cell[1] not in BUILT_IN or find_entry(cell[1]).can.exact_lead)
+        slow = experiment.compares and find_entry(cell[1]).can.exact_lead
         size = 1 if slow else max(1, int(_PIECE / max(1.0, alone)))
         runs_of_cell = range(experiment.repeats(runs))
         for first in runs_of_cell[::size]:
@@ -210,7 +197,7 @@ def _whole_cells(
 
 # what one run of a cell leaves, where these are not the hits after each measurement
 _RUNS: dict[str, Callable[..., NDArray[Any]]] = {
-    "stopping": announce,
+    "stopping": lambda *search: decide(*search)[:2],
     "asymptotics": stopping_times,
     "confidence": decide,
 }
@@ -225,7 +212,7 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
     seeds, horizon, once = [(piece.seed, run) for run in piece.runs], experiment.horizon, _RUNS.get(experiment.kind)
     try:
         if once is None:
-            return k, run_abreast(problem, policy, horizon, seeds, options)
+            return k, np.stack([run_policy(problem, policy, horizon, seed, options)[0] for seed in seeds])
         return k, np.stack([once(problem, policy, horizon, seed, options) for seed in seeds])
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{experiment.id}, {setting.label}, {error}") from None
@@ -235,8 +222,7 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
 
 
 def files(directory: Path, experiment: Experiment) -> list[Path]:
-    home = directory / experiment.id
-    return [*_sources(directory, experiment), home / storage.MANIFEST, *_derived(directory, experiment)]
+    return [*_sources(directory, experiment), *_derived(directory, experiment)]
 
 
 def _sources(directory: Path, experiment: Experiment) -> list[Path]:
@@ -277,7 +263,6 @@ def _finish(directory: Path, id: str) -> str:
     """Make the tables and the figure of an experiment whose cells are all there."""
     from eccaht.base.presentation.style import save_figure
     from eccaht.research.paper import figures
-    from eccaht.research.paper.revised_figures import draw_revised
 
     results = storage.load(directory, id)
     experiment = results.experiment
@@ -288,6 +273,6 @@ def _finish(directory: Path, id: str) -> str:
         if experiment.kind == "panels":
             drawn = figures.draw_search(made[f"{id}.csv"])
         else:
-            drawn = draw_revised(results) if experiment.kind == "confidence" else figures.draw(results)
+            drawn = figures.draw_revised(results) if experiment.kind == "confidence" else figures.draw(results)
         save_figure(drawn, directory / id / id)
     return id

@@ -2,15 +2,12 @@
 
     DIR/<id>/spec.json                      the entry, number of runs, seed and version of the package
     DIR/<id>/cells/<setting>-<policy>.parquet     also those of policies asked for beside the entry's
-    DIR/<id>/manifest.json                  by cell a digest of how it was made and of the bytes of its file
 
-Every file appears by rename, so that a run killed at any moment leaves complete files only. Cells that were damaged,
-edited or put in another's place do not match the manifest.
+Every file appears by rename, so that a run killed at any moment leaves complete files only.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import shutil
@@ -28,10 +25,9 @@ from eccaht.research.experiments.tables import save_json
 from eccaht.research.paper.experiment import Cell, Experiment
 from eccaht.research.paper.results import Results
 from eccaht.streams import policy_names
-from eccaht.streams.policies.plugins import may_be_policy
 from eccaht.version import __version__
 
-SPECIFICATION, MANIFEST, _CELLS = "spec.json", "manifest.json", "cells"
+SPECIFICATION, _CELLS = "spec.json", "cells"
 _WORDS = {"entry": "entry of the catalogue", "version": "version of eccaht", "runs": "number of runs"}
 
 
@@ -65,7 +61,7 @@ def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fr
     home = directory / experiment.id
     if fresh:  # no other file goes; what says how the results were made goes last
         shutil.rmtree(home / _CELLS, ignore_errors=True)
-        for name in (*experiment.tables, *experiment.pictures, MANIFEST, SPECIFICATION):
+        for name in (*experiment.tables, *experiment.pictures, SPECIFICATION):
             (home / name).unlink(missing_ok=True)
     check(directory, experiment, runs, seed)
     (home / _CELLS).mkdir(parents=True, exist_ok=True)
@@ -103,10 +99,11 @@ def missing(directory: Path, experiment: Experiment) -> list[Cell]:
 
 
 def damaged(directory: Path, experiment: Experiment) -> list[Cell]:
-    """The cells whose files are not those that were written for them."""
-    home, absent = directory / experiment.id, set(missing(directory, experiment))
-    spec = _read_spec(home)
-    return [cell for cell in experiment.cells if cell not in absent and _content(home, spec, cell) is None]
+    """The cells whose files cannot be read."""
+    absent, runs = set(missing(directory, experiment)), int(_read_spec(directory / experiment.id)["runs"])
+    return [
+        cell for cell in experiment.cells if cell not in absent and _read(directory, experiment, cell, runs) is None
+    ]
 
 
 def with_added(directory: Path, experiment: Experiment) -> Experiment:
@@ -116,9 +113,7 @@ def with_added(directory: Path, experiment: Experiment) -> Experiment:
         cells = ((k, policy) for k in range(len(experiment.settings)))
         return all(cell_path(directory, experiment.id, cell).is_file() for cell in cells)
 
-    # with policies of the user's own, which need not be registered where nothing of theirs is run
-    others = sorted({path.stem.partition("-")[2] for path in (directory / experiment.id / _CELLS).glob("0-*.parquet")})
-    return experiment.beside(*filter(complete, (*policy_names(), *filter(may_be_policy, others))))
+    return experiment.beside(*filter(complete, policy_names()))
 
 
 def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArray[Any]) -> None:
@@ -132,13 +127,9 @@ def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArra
     table = pl.DataFrame(columns).select(
         pl.lit(setting, pl.Int32).alias("setting"), pl.lit(policy).cast(pl.Categorical).alias("policy"), *columns
     )
-    content, home = io.BytesIO(), directory / experiment.id
-    path = cell_path(directory, experiment.id, cell)
+    content = io.BytesIO()
     table.write_parquet(content, compression="zstd")
-    # first the manifest, so that no file appears that is not in it
-    digests = {**_digests(home), path.stem: _digest(_read_spec(home), path.stem, content.getvalue())}
-    save_json(digests, home / MANIFEST, sort_keys=True)
-    with replacing(path) as file:
+    with replacing(cell_path(directory, experiment.id, cell)) as file:
         file.write(content.getvalue())
 
 
@@ -155,32 +146,21 @@ def load(directory: Path, id: str) -> Results:
     if absent := missing(directory, experiment):
         raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
     experiment = with_added(directory, experiment)
-    names, shape = experiment.columns or ("hits",), (runs, len(experiment.columns) or experiment.horizon)
     cells = {}
     for cell in experiment.cells:
-        if (content := _content(home, spec, cell)) is None:
+        if (values := _read(directory, experiment, cell, runs)) is None:
             path, again = cell_path(directory, id, cell), f"'eccaht reproduce {id} --out {directory}'"
-            raise ValueError(f"{path} is damaged or was made in another way: run {again}, which makes it again")
-        cells[cell] = pl.read_parquet(content, columns=list(names)).to_numpy().reshape(shape)
+            raise ValueError(f"{path} is damaged: run {again}, which makes it again")
+        cells[cell] = values
     return Results(experiment, seed, cells)
 
 
-def _content(home: Path, spec: dict[str, Any], cell: Cell) -> bytes | None:
-    path = cell_path(home.parent, home.name, cell)
-    content = path.read_bytes()
-    return content if _digests(home).get(path.stem) == _digest(spec, path.stem, content) else None
-
-
-def _digest(spec: dict[str, Any], name: str, content: bytes) -> str:
-    """The digest covers settings and cell too, so that the intact file of another cell is not accepted."""
-    made = json.dumps({"spec": spec, "cell": name}, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(made.encode() + b"\0" + content).hexdigest()
-
-
-def _digests(home: Path) -> dict[str, Any]:
-    """The digests by cell; none where the manifest cannot be read, so that no cell passes."""
+def _read(directory: Path, experiment: Experiment, cell: Cell, runs: int) -> NDArray[Any] | None:
+    """What a cell holds, (runs, steps or columns); None if its file is damaged."""
+    names, columns = experiment.columns or ("hits",), len(experiment.columns) or experiment.horizon
     try:
-        entries = json.loads((home / MANIFEST).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return entries if isinstance(entries, dict) else {}
+        table = pl.read_parquet(cell_path(directory, experiment.id, cell), columns=list(names))
+    except (pl.exceptions.PolarsError, OSError):
+        return None
+    values = table.to_numpy()
+    return values.reshape(runs, columns) if values.size == runs * columns else None

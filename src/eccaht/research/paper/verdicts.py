@@ -19,6 +19,9 @@ Word = Literal["holds", "does not hold", "partly", "not decided", "not tested he
 Answer = Literal["yes", "no", "open"]
 EXTREME = 0.2  # share of the settings at either end of the ranks
 FEWEST = 5  # runs: an interval from fewer says nothing
+CLOSE = 0.1  # relative difference from a limit that counts as having reached it
+OPPOSITE: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
+Given = Mapping[str, Results]
 
 
 @dataclass(frozen=True)
@@ -54,22 +57,33 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper in our words, the rule by which it is judged, and why it fails where it does."""
+    """A claim of the paper in our words, and the rule by which it is judged."""
 
     id: str
     text: str
     where: str  # in the paper
     experiments: tuple[str, ...]
     criterion: str
-    judge: Callable[[Mapping[str, Results]], Verdict]
-    why: str = ""
-    biased: bool = False  # whether runs that stay wrong for ever are part of the reason, where there are any
+    judge: Callable[[Given], Verdict]
 
-    def verdict(self, results: Mapping[str, Results], directory: str = "DIR") -> Verdict:
+    def verdict(self, results: Given, directory: str = "DIR") -> Verdict:
         missing = [id for id in self.experiments if id not in results]
         if missing:
             return Verdict("not run", condition=f"eccaht reproduce {' '.join(missing)} --out {directory}")
         return self.judge(results)
+
+
+def claimed(
+    claims: list[Claim], id: str, where: str, *experiments: str
+) -> Callable[[Callable[[Given], Verdict]], Callable[[Given], Verdict]]:
+    """Add a rule to the claims; its docstring says what is claimed and, after an empty line, how that is judged."""
+
+    def add(judge: Callable[[Given], Verdict]) -> Callable[[Given], Verdict]:
+        text, criterion = (" ".join(part.split()) for part in (judge.__doc__ or "").split("\n\n"))
+        claims.append(Claim(id, text, where, experiments, criterion, judge))
+        return judge
+
+    return add
 
 
 # -- from runs to numbers -----------------------------------------------------------------------------------
@@ -116,6 +130,14 @@ def judged(
         x, mean = np.exp(x), float(np.exp(mean))
         interval = interval and (float(np.exp(interval[0])), float(np.exp(interval[1])))
     return Measure(name, mean, interval, tuple(x.tolist()), answer, when, note)
+
+
+def at_the_limit(part: Measure) -> Answer:
+    """Whether a factor is 1 but for a tenth, by its whole interval."""
+    low, high = part.interval if part.interval and len(part.sample) >= FEWEST else (-np.inf, np.inf)
+    if low > 1 - CLOSE and high < 1 + CLOSE:
+        return "yes"
+    return "no" if low > 1 + CLOSE or high < 1 - CLOSE else "open"
 
 
 def lost_runs(cut_off: Mapping[str, ArrayLike], rival: str = "") -> str:

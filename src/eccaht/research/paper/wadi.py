@@ -161,7 +161,10 @@ def _searches(
 
 
 class Timed(NamedTuple):
-    """Seconds from the beginning of an attack until its points are named, one value a run, None if never."""
+    """Seconds from the beginning of an attack to the end of the window that names its points, one value a run.
+
+    None where a run never does.
+    """
 
     attack: str
     pipeline: str
@@ -190,7 +193,10 @@ def run_fig4b(
         records = localise(searches, [method], seed=settings.seed, jobs=jobs, progress=progress) if searches else {}
         for attack in (each for each in prepared if each.label in records):
             found, wait = records[attack.label], _wait(attack.attack, own)
-            first, for_good = (by_the_clock(times, own.seconds, wait) for times in found.arrivals(method)[:2])
+            first, for_good = (
+                [None if time is None else wait + time * own.seconds for time in times]
+                for times in found.arrivals(method)[:2]
+            )
             limit = wait + own.seconds * found.hits[method].shape[1]
             timed.append(Timed(attack.label, name, first, for_good, limit))
     return timed
@@ -201,15 +207,6 @@ def _wait(attack: Attack, windows: Windows) -> float:
     starts = clock(windows.starts)
     first = starts[whole_windows(attack, starts, windows.seconds)[0]]
     return float((first - np.datetime64(attack.start, "us")) / np.timedelta64(1, "s"))
-
-
-def by_the_clock(times: Sequence[int | None], seconds: float, wait: float) -> list[float | None]:
-    """Seconds from the beginning of the attack to the end of the window that was read last.
-
-    >>> by_the_clock([1, None], 60.0, 20.0)
-    [80.0, None]
-    """
-    return [None if time is None else wait + time * seconds for time in times]
 
 
 def pipeline_table(timed: Sequence[Timed]) -> Table:

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from eccaht.base.randomness import rng_for
 from eccaht.plants import Event
-from eccaht.plants.data.windower import TOLERANCE
+from eccaht.plants.data.horizon import TOLERANCE
 from eccaht.service.alerts import outbox
 from eccaht.service.alerts.channels import (
     Channel,

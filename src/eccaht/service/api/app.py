@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
 from eccaht.service.alerts.sender import make_sender
-from eccaht.service.api import explore, files, health, past, plants, retrain, sensors, shapes
+from eccaht.service.api import files, health, past, plants, retrain, shapes
 from eccaht.service.rows import Busy
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.feeds import Feeds
@@ -32,10 +32,8 @@ from eccaht.version import __version__
 _LOG = logging.getLogger("eccaht.service")
 _ROUTERS = (
     plants.router,
-    sensors.router,
     plants.rows_router,
     past.router,
-    explore.router,
     retrain.router,
     plants.stream_router,
     health.router,

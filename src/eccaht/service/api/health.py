@@ -163,7 +163,7 @@ class _Numbers(Collector):
         yield CounterMetricFamily("eccaht_resyncs", "Clients that were too slow.", engine.hub.dropped)
         yield GaugeMetricFamily("eccaht_up", "Whether the service takes rows.", int(engine.alive))
         if self._named:
-            what = "How unusual the last windows are: 1 raises an alarm."
+            what = "How unusual the last windows are, in nats above the threshold: 0 raises an alarm."
             evidence = GaugeMetricFamily("eccaht_evidence", what, labels=["plant"])
             for name, view in sorted(views.items()):
                 evidence.add_metric([name], view.evidence)

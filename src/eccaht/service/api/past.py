@@ -60,7 +60,7 @@ def _microseconds(view: PlantView, text: str | None, name: str) -> int | None:
 def evidence(
     request: Request, plant: PlantName, start: Moment = None, stop: Moment = None, points: Points = 600
 ) -> shapes.EvidenceShape:
-    """How unusual the windows are: the largest evidence and the worst state of each bin."""
+    """The largest evidence, in nats above the threshold of an alarm, and the worst state of each bin."""
     with reading(request, plant) as (connection, view):
         span = span_between(connection, view, start, stop)
         rows = [] if span is None else history.evidence(connection, plant, span, points)
@@ -68,7 +68,7 @@ def evidence(
         time=[stamp(view.model.clock, row[0]) or "" for row in rows],
         evidence=[finite(row[1]) for row in rows],
         state=[STATES[row[2]] for row in rows],
-        threshold=1.0,
+        threshold=0.0,
     )
 
 
@@ -86,6 +86,17 @@ def series(
         check_sensors(view, sensor)
         span = span_between(connection, view, start, stop)
         return shapes.Series(**past.series(connection, view, list(dict.fromkeys(sensor)), span, points))
+
+
+@router.get("/plants/{plant}/trends", dependencies=[READ])
+def trends(
+    request: Request, plant: PlantName, sensor: Sensors, start: Moment = None, stop: Moment = None, points: Points = 600
+) -> shapes.Trends:
+    """Window means of sensors, whatever model the plant had; a bin keeps its least and its largest window."""
+    with reading(request, plant) as (connection, view):
+        check_sensors(view, sensor)
+        span = span_between(connection, view, start, stop)
+        return shapes.Trends(**past.trends(connection, view, list(dict.fromkeys(sensor)), span, points))
 
 
 @router.get("/plants/{plant}/correlation", dependencies=[READ])
@@ -139,20 +150,8 @@ def report(request: Request, plant: PlantName, number: Number) -> Response:
     """The report of an alarm, a page to keep."""
     with reading(request, plant) as (connection, view):
         text = past.report(connection, view, number)
-    return HTMLResponse(text, headers=attachment(f"{plant}-{number}.html"))
-
-
-@router.get(
-    "/plants/{plant}/incidents/{number}/ledger",
-    dependencies=[READ],
-    response_class=Response,
-    responses={200: {"content": {"application/x-ndjson": {}}}},
-)
-def ledger(request: Request, plant: PlantName, number: Number) -> Response:
-    """The events of an alarm and the comments on it, a document a line."""
-    with reading(request, plant) as (connection, view):
-        text = past.ledger(connection, view, number)
-    return Response(text, media_type="application/x-ndjson", headers=attachment(f"{plant}-{number}.jsonl"))
+    name = f"{plant}-{number}.html"
+    return HTMLResponse(text, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"})
 
 
 @router.get("/audit", dependencies=[ADMIN])
@@ -193,7 +192,3 @@ def _place(text: str) -> history.Place:
 def _events(found: list[dict[str, Any]], following: str | None) -> shapes.Events:
     rows = [shapes.EventDocument(**row) for row in found]
     return shapes.Events(events=rows, more=following is not None, next=following)
-
-
-def attachment(name: str) -> dict[str, str]:
-    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}

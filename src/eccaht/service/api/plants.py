@@ -7,7 +7,10 @@ Rows are JSON as a list or in lines, or CSV, and are read as those of brokers ar
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from time import monotonic
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -18,9 +21,10 @@ from starlette.types import Receive, Scope, Send
 from eccaht.service.api import shapes
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
+from eccaht.service.runtime.sensors import sensor_rows
 from eccaht.service.runtime.views import Hub, moment, overview, plant_document
-from eccaht.service.security.guard import require
-from eccaht.service.sources.parsing import Most, Payloads, TooLarge
+from eccaht.service.security.guard import Caller, Guard, require
+from eccaht.service.sources.parsing import Most, Payloads
 from eccaht.service.sources.settings import Format, ReadingSettings
 from eccaht.service.store import history, schema
 
@@ -50,6 +54,7 @@ _ROWS = {
 }
 _UNKNOWN, _LONGEST = 100, 256  # names of unknown columns that are shown, and letters of each
 _CELLS = 4_000_000  # of one delivery
+CHECKED = 5.0  # seconds between two looks whether the caller of a stream may still read it
 _FORMATS: dict[str, Format] = {"application/x-ndjson": "json", "application/json": "json", "text/csv": "csv"}
 _READERS = ThreadPoolExecutor(2, thread_name_prefix="eccaht-rows")  # few: what they parse must fit into the memory
 
@@ -79,6 +84,15 @@ def plant(request: Request, plant: PlantName) -> shapes.PlantShape:
     with engine.store.read() as connection:
         name = history.model_name(connection, view.model_digest)
     return shapes.PlantShape(**plant_document(view, name))
+
+
+@router.get("/plants/{plant}/sensors", dependencies=[READ])
+def sensors(request: Request, plant: PlantName) -> shapes.SensorsShape:
+    """All sensors of a plant: state, last reading, when last heard, and the last windows."""
+    engine = engine_of(request)
+    view = engine.view(plant)
+    with engine.store.read() as connection:
+        return shapes.SensorsShape(sensors=[shapes.SensorRow(**row) for row in sensor_rows(connection, view)])
 
 
 @router.put("/plants/{plant}", dependencies=[ADMIN])
@@ -111,7 +125,7 @@ async def rows(request: Request, plant: PlantName, how: Annotated[ReadingSetting
         raise WrongType(f"Content-Type {kind[:80] or 'is missing'}: use {', '.join(_FORMATS)}")
     most = Most(limits.body, limits.rows, _CELLS)
     payloads = Payloads.of(how, target, format=_FORMATS[kind], most=most)
-    body = await _body_of(request, limits.body)
+    body = await request.body()
     # in a thread: a large body must not hold other requests up
     found = await asyncio.get_running_loop().run_in_executor(_READERS, payloads.rows, body)
     taken = await engine.submit(plant, found, source="http")
@@ -170,20 +184,8 @@ async def upload(
 ) -> shapes.Uploaded:
     """Keep a model, the file that 'eccaht calibrate' wrote."""
     engine = engine_of(request)
-    content = await _body_of(request, engine.settings.limits.model)
-    digest, sensors = await engine.add_model(content, name, request.state.who)
+    digest, sensors = await engine.add_model(await request.body(), name, request.state.who)
     return shapes.Uploaded(digest=digest, sensors=sensors)
-
-
-async def _body_of(request: Request, most: int) -> bytes:
-    """The body of a request, which is refused as soon as it is too long."""
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise TooLarge(f"the body has more than {most} bytes: send less at a time")
-        parts.append(part)
-    return b"".join(parts)
 
 
 async def _order(request: Request, plant: str, text: str) -> shapes.DoneShape:
@@ -194,18 +196,32 @@ async def _order(request: Request, plant: str, text: str) -> shapes.DoneShape:
 
 
 class _Stream(StreamingResponse):
-    """Takes its place among the clients before it answers: without one, the answer is an error and no stream."""
+    """Takes its place among the clients before it answers: without one, the answer is an error and no stream.
 
-    def __init__(self, hub: Hub, plant: str | None, after: int | None) -> None:
+    It ends once its caller may no longer read it.
+    """
+
+    def __init__(self, hub: Hub, plant: str | None, after: int | None, guard: Guard, caller: Caller) -> None:
         super().__init__(
             (), media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
-        self._hub, self._plant, self._after = hub, plant, after
+        self._hub, self._plant, self._after, self._guard, self._caller = hub, plant, after, guard, caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send messages until the client or the service ends."""
-        with self._hub.listen(self._plant, self._after) as self.body_iterator:
+        with self._hub.listen(self._plant, self._after) as messages:
+            self.body_iterator = self._allowed(messages)
             await super().__call__(scope, receive, send)
+
+    async def _allowed(self, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        checked = monotonic()
+        async for message in messages:
+            if monotonic() - checked >= CHECKED:
+                checked = monotonic()
+                with suppress(sa.exc.OperationalError):  # a store that does not answer ends no streams
+                    if not await asyncio.to_thread(self._guard.is_still, self._caller):
+                        return
+            yield message
 
 
 @stream_router.get(
@@ -223,4 +239,5 @@ async def stream(
     engine = engine_of(request)
     if plant is not None:
         engine.view(plant)
-    return _Stream(engine.hub, plant, None if last_event_id is None else int(last_event_id))
+    after = None if last_event_id is None else int(last_event_id)
+    return _Stream(engine.hub, plant, after, request.app.state.guard, request.state.caller)

@@ -6,11 +6,10 @@ import asyncio
 from typing import Any, Literal
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from eccaht.service.api import shapes
-from eccaht.service.api.past import attachment, reading, span_between
+from eccaht.service.api.past import reading, span_between
 from eccaht.service.api.plants import engine_of
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.parts import Line, Part
@@ -137,16 +136,3 @@ async def switch(request: Request, plant: PlantName, given: shapes.Nothing) -> R
     await _all(request).switch(plant, request.state.who)
     await request.app.state.feeds.renew(plant)
     return _document(request, plant)
-
-
-@router.get(
-    "/plants/{plant}/retraining/model",
-    dependencies=[ADMIN],
-    response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {}}}},
-)
-async def model(request: Request, plant: PlantName) -> Response:
-    """The file of the new model."""
-    content = await asyncio.to_thread(_all(request).content, plant)
-    headers = attachment(f"{plant}.model")
-    return Response(content, media_type="application/octet-stream", headers=headers)

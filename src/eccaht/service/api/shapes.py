@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from functools import cache, reduce
+from operator import or_
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
+from eccaht.plants import documents
 from eccaht.plants.model.model_file import LONGEST_TEXT
 from eccaht.service.parts import Line, Text, readable
+from eccaht.service.runtime.sensors import SensorState
 from eccaht.service.runtime.views import Severity
 from eccaht.service.settings import PlantOptions
 from eccaht.streams import State
@@ -23,17 +28,33 @@ Sensors = Annotated[list[str], Query(max_length=24)]
 Numbers = list[float | None]
 
 
+def model_of(document: Any) -> Any:
+    """A document that commands print, as an answer of the service: one schema for both."""
+    fields: dict[str, Any] = {key: (_field_type(kind), ...) for key, kind in get_type_hints(document).items()}
+    made: type[BaseModel] = create_model(document.__name__, __doc__=document.__doc__, **fields)
+    return made
+
+
+@cache
+def _field_type(kind: Any) -> Any:
+    if is_typeddict(kind):
+        return model_of(kind)
+    inside = tuple(map(_field_type, get_args(kind)))
+    if get_origin(kind) in (Union, UnionType):
+        return reduce(or_, inside)
+    return list[inside[0]] if get_origin(kind) is list else kind  # type: ignore[valid-type]
+
+
+if TYPE_CHECKING:
+    from eccaht.plants.documents import IncidentDocument as IncidentAnswer
+else:
+    IncidentAnswer = model_of(documents.IncidentDocument)
+
+
 class ProblemShape(BaseModel):
     """What went wrong, in one line."""
 
     detail: str
-
-
-class GapShape(BaseModel):
-    """A stretch without rows of a source, until the first row after it."""
-
-    seconds: float
-    until: str
 
 
 class SourceShape(BaseModel):
@@ -44,7 +65,6 @@ class SourceShape(BaseModel):
     detail: str
     rows: int
     last: str | None
-    gap: GapShape | None
 
 
 class PlantNow(BaseModel):
@@ -246,7 +266,7 @@ class CourseShape(BaseModel):
 
 
 class Series(BaseModel):
-    """Sensors over time; of so many windows one was looked at."""
+    """Sensor series, downsampled: one of every `one_of` windows."""
 
     time: list[str]
     series: dict[str, CourseShape]
@@ -310,15 +330,13 @@ class ActionShape(BaseModel):
 
 
 class IncidentShape(BaseModel):
-    """All of an alarm; hindsight: the sensors that all its windows name, and confidence: that in exactly these.
-    suspects: what all its windows say of each of these."""
+    """All of an alarm. answer: what all its windows say, as `eccaht identify` says it of an incident; null where no
+    sensor is named or the windows are no longer kept. why: the reasons for people."""
 
     alarm: EventDocument
     course: list[EventDocument]
     severity: Severity
-    hindsight: list[str]
-    confidence: float | None
-    suspects: list[SuspectNow]
+    answer: IncidentAnswer | None
     why: list[str]
     similar: list[Similar]
     comments: list[CommentRow]
@@ -351,3 +369,47 @@ class Outbox(BaseModel):
 
     outbox: list[Alert]
     more: bool
+
+
+class Trend(BaseModel):
+    """A sensor in raw units: the mean, the least and the largest window mean of each bin."""
+
+    value: Numbers
+    low: Numbers
+    high: Numbers
+
+
+class Trends(BaseModel):
+    """Sensors over time. windows: that were read, one of `one_of`; first, last: ends of all that is stored."""
+
+    time: list[str]
+    series: dict[str, Trend]
+    seconds: float
+    windows: int
+    one_of: int
+    first: str | None
+    last: str | None
+
+
+class SensorRow(BaseModel):
+    """A sensor as it is now.
+
+    since: when it went wrong; until: when it is no longer shelved. kind, size: of what is wrong with it. value: the
+    mean of the last window that has it, and heard: the start of that window. recent: the same of the last windows.
+    """
+
+    sensor: str
+    state: SensorState
+    since: str | None
+    until: str | None
+    kind: str | None
+    size: float | None
+    value: float | None
+    heard: str | None
+    recent: Numbers
+
+
+class SensorsShape(BaseModel):
+    """All sensors of a plant, in the order of its model."""
+
+    sensors: list[SensorRow]

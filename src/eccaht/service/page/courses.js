@@ -47,7 +47,7 @@ export class Courses {
     /** @type {{time: string, text: string}[]} */
     this.marks = [];
     /** The last answer and the windows that came after it. @type {Evidence} */
-    this.evidence = { time: [], evidence: [], state: [], threshold: 1 };
+    this.evidence = { time: [], evidence: [], state: [], threshold: 0 };
     /** Up to when the last answer reaches, in milliseconds. */
     this.until = -Infinity;
     /** @type {Series | null} */
@@ -290,7 +290,7 @@ function legend() {
     item("key-read", "reading"),
     item("key-band", "predicted by the other sensors"),
     item("key-outside", "outside of it three times in a row"),
-    item("key-threshold", "alarm at 1"),
-    item("key-suspicious", "suspicious at 0.1"),
+    item("key-threshold", "alarm at 0"),
+    item("key-suspicious", "suspicious at \u22122.3"),
   );
 }

@@ -23,7 +23,8 @@ const [EVIDENCE_HEIGHT, LINE_HEIGHT, GAP, BELOW, ABOVE] = [150, 120, 26, 34, 16]
 const LETTER = 8; // pixels of a letter of a mark, at most
 const RUN = 3; // by chance one reading in some is outside of its band
 const SHAPES_APART = 1 / 40; // of the width, so that shapes do not hide the curve
-const [LEAST, MOST] = [1e-4, 1e4]; // beyond these evidence is drawn at the edge
+const SUSPICIOUS = -Math.log(10); // nats
+const LEAST = -9; // nats: what is below is drawn at the edge
 
 /**
  * The colours of the page.
@@ -61,7 +62,7 @@ function plain(text) {
 export function summary({ evidence, lines, range }) {
   const values = evidence?.evidence.filter((value) => value !== null) ?? [];
   const highest = values.length
-    ? `; highest evidence ${evidenceText(Math.max(...values))}, an alarm is raised at 1`
+    ? `; highest evidence ${evidenceText(Math.max(...values))} nats, an alarm is raised at 0`
     : "";
   const sensors = lines.length ? `; readings of ${lines.map((line) => line.sensor).join(", ")}` : "";
   return `From ${time(range[0])} to ${time(range[1])}${highest}${sensors}`;
@@ -111,13 +112,7 @@ export function figure(picture, colour, width) {
   };
   let k = 0;
   if (picture.evidence) {
-    const { axis, layout } = row(k++, "Evidence: an alarm is raised at 1");
-    Object.assign(layout, {
-      type: "log",
-      dtick: 2,
-      tickvals: [1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1e3, 1e4],
-      ticktext: ["≤ 10⁻⁴", "10⁻³", "0.01", "0.1", "1", "10", "100", "10³", "≥ 10⁴"],
-    });
+    const { axis, layout } = row(k++, "Evidence in nats: an alarm is raised at 0");
     layout.range = evidenceRange(picture.evidence.evidence);
     data.push(...evidenceTraces(picture.evidence, axis, colour));
   }
@@ -199,17 +194,17 @@ function anchor(mark, range, width) {
 /** @param {Curve} values */
 function evidenceRange(values) {
   const known = values.filter((value) => value !== null);
-  const low = Math.min(...known.map((value) => Math.max(value, LEAST)), 0.05);
-  const high = Math.max(...known.map((value) => Math.min(value, MOST)), 2);
-  return [Math.log10(low) - 0.1, Math.log10(high) + 0.2];
+  const low = Math.min(...known.map((value) => Math.max(value, LEAST)), SUSPICIOUS - 0.7);
+  const high = Math.max(...known, 1);
+  return [low - 0.03 * (high - low), high + 0.05 * (high - low)];
 }
 
 /** @param {ReturnType<typeof colours>} colour */
 function threshold(colour) {
   const across = { type: "line", xref: "paper", x0: 0, x1: 1, yref: "y" };
   return [
-    { ...across, y0: 1, y1: 1, line: { color: colour.alarm, width: 1.5, dash: "dash" } },
-    { ...across, y0: 0.1, y1: 0.1, line: { color: colour.suspicious, width: 1, dash: "dot" } },
+    { ...across, y0: 0, y1: 0, line: { color: colour.alarm, width: 1.5, dash: "dash" } },
+    { ...across, y0: SUSPICIOUS, y1: SUSPICIOUS, line: { color: colour.suspicious, width: 1, dash: "dot" } },
   ];
 }
 
@@ -220,7 +215,7 @@ function threshold(colour) {
  */
 function evidenceTraces(evidence, axis, colour) {
   const x = evidence.time.map(place);
-  const y = evidence.evidence.map((value) => (value === null ? null : Math.min(Math.max(value, LEAST), MOST)));
+  const y = evidence.evidence.map((value) => (value === null ? null : Math.max(value, LEAST)));
   const text = evidence.evidence.map((value, k) => `${evidenceText(value)}, ${evidence.state[k] ?? "not watched"}`);
   const among = (/** @type {string} */ state) => y.map((value, k) => (evidence.state[k] === state ? value : null));
   const shared = { type: "scatter", x, yaxis: axis };

@@ -129,16 +129,15 @@ export function number(value) {
 }
 
 /**
- * Evidence, of which only the neighbourhood of 1 matters.
+ * Evidence in nats above the threshold of an alarm.
  * @param {number | null | undefined} value
  */
 export function evidenceText(value) {
   if (value === null || value === undefined) return "–";
-  if (value >= 1e4) return "> 10⁴";
-  return value < 1e-3 ? "< 0.001" : number(value);
+  return value.toFixed(1).replace("-", "−");
 }
 
-const SPREADS = new Set(["noise", "replay"]); // kinds whose size is a spread
+export const SPREADS = new Set(["noise", "replay"]); // kinds whose size is a spread
 
 /**
  * The size of what is wrong with a sensor, with its sign where it has one.

@@ -101,7 +101,7 @@ class Page {
     const acknowledged = course.some((one) => one.event === "acknowledged") || (over === null && now.acknowledged);
     const named = course.findLast((one) => one.named.length > 0)?.named ?? alarm.named;
     const ever = everNamed(incident, over === null ? now.fault : null);
-    const shown = [alarm, over, acknowledged, named, ever, incident.severity, incident.confidence];
+    const shown = [alarm, over, acknowledged, named, ever, incident.severity, incident.answer?.confidence];
     once(this.head, shown, () =>
       incidentHead(this.context, this.plant, incident, { acknowledged, named, ever, drilled: now.drilled }),
     );

@@ -4,7 +4,7 @@
 import { acknowledge, callNormal } from "./actions.js";
 import { plantPath } from "./api.js";
 import { h } from "./dom.js";
-import { between, interval, listed, local, milliseconds, time, word } from "./format.js";
+import { between, interval, listed, local, milliseconds, SPREADS, time, word } from "./format.js";
 import { mark, severityBadge } from "./marks.js";
 import { link } from "./parts.js";
 import { confidenceText, HINDSIGHT, sentenceList } from "./sentences.js";
@@ -45,10 +45,7 @@ export function incidentHead(context, plant, incident, { acknowledged, named, ev
   const word = over
     ? h("span", { class: "mark" }, acknowledged ? "Returned to normal:" : "Returned to normal, not acknowledged:")
     : mark(acknowledged ? "acknowledged" : "active", acknowledged ? "Alarm, acknowledged:" : "Active alarm:");
-  const file = (/** @type {string} */ what) => {
-    const href = `/api${plantPath(plant, "incidents", alarm.number ?? 0, what)}`;
-    return h("a", { class: "button", download: true, href }, `Download the ${what}`);
-  };
+  const href = `/api${plantPath(plant, "incidents", alarm.number ?? 0, "report")}`;
   return h(
     "div",
     { class: over ? "box over-box" : "box alarm-box" },
@@ -63,7 +60,7 @@ export function incidentHead(context, plant, incident, { acknowledged, named, ev
         named,
         [
           { named: alarm.named, confidence: alarm.confidence, by: "at the alarm" },
-          { named: incident.hindsight, confidence: incident.confidence, by: HINDSIGHT },
+          hindsight(incident),
         ],
         drilled,
       ),
@@ -76,10 +73,22 @@ export function incidentHead(context, plant, incident, { acknowledged, named, ev
         !acknowledged &&
         h("button", { type: "button", class: "primary", click: () => acknowledge(context, plant) }, "Acknowledge"),
       may && h("button", { type: "button", click: () => callNormal(context, plant, named) }, "New normal"),
-      file("report"),
-      file("ledger"),
+      h("a", { class: "button", download: true, href }, "Download the report"),
     ),
   );
+}
+
+/**
+ * The set that all windows of an incident name, and how confident that is.
+ * @param {Incident} incident
+ * @returns {import("./sentences.js").Estimate}
+ */
+export function hindsight({ answer }) {
+  return {
+    named: answer?.named.map((one) => one.sensor) ?? [],
+    confidence: answer?.confidence ?? null,
+    by: HINDSIGHT,
+  };
 }
 
 /**
@@ -110,7 +119,7 @@ export function spans({ alarm, course }, end) {
  * @param {import("./types.js").Fault | null} fault the alarm as it is now, null if it is over
  * @returns {import("./types.js").Suspect[]}
  */
-export function everNamed({ alarm, course, suspects }, fault) {
+export function everNamed({ alarm, course, answer }, fault) {
   /** @type {Map<string, import("./types.js").Suspect>} */
   const found = new Map();
   for (const { named, beliefs, kinds, sizes } of [alarm, ...course, ...(fault ? [fault] : [])]) {
@@ -120,7 +129,11 @@ export function everNamed({ alarm, course, suspects }, fault) {
       found.set(sensor, { sensor, belief: beliefs[k] ?? null, kind: kinds[k] ?? null, size: sizes[k] ?? null });
     }
   }
-  for (const one of suspects) if (found.has(one.sensor)) found.set(one.sensor, one);
+  for (const { sensor, belief, kind, size_raw, read, expected } of answer?.named ?? []) {
+    const away = read === null || expected === null ? null : read - expected;
+    const size = SPREADS.has(kind ?? "") ? size_raw : away;
+    if (found.has(sensor)) found.set(sensor, { sensor, belief: belief ?? 1, kind, size });
+  }
   return [...found.values()];
 }
 

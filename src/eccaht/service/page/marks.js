@@ -112,23 +112,23 @@ export function bar(value, text) {
   return h("span", { class: "bar" }, h("span", { class: "bar-whole", "aria-hidden": "true" }, part), text);
 }
 
-const [WIDE, HIGH, LOW, TOP] = [120, 24, -3, 1]; // of a sparkline; its lowest and highest powers of ten
+const [WIDE, HIGH, LOW, TOP] = [120, 24, -7, 2.3]; // of a sparkline; its lowest and highest evidence
 
 /**
- * Evidence of the last windows on a logarithmic scale, with the threshold as a line.
+ * Evidence of the last windows in nats above the threshold, which is a line.
  * @param {readonly (number | null)[]} values
  */
 export function sparkline(values) {
-  const y = (/** @type {number} */ value) => HIGH * (1 - (Math.log10(value) - LOW) / (TOP - LOW));
+  const y = (/** @type {number} */ value) => HIGH * (1 - (value - LOW) / (TOP - LOW));
   const step = WIDE / Math.max(values.length - 1, 1);
   const places = values.map((value, k) => {
-    const held = Math.min(Math.max(value ?? 0, 10 ** LOW), 10 ** TOP);
+    const held = Math.min(Math.max(value ?? LOW, LOW), TOP);
     return `${(k * step).toFixed(1)},${y(held).toFixed(1)}`;
   });
   return s(
     "svg",
     { viewBox: `0 -1 ${WIDE} ${HIGH + 2}`, class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" },
-    s("path", { d: `M0 ${y(1)}H${WIDE}`, class: "spark-threshold" }),
+    s("path", { d: `M0 ${y(0)}H${WIDE}`, class: "spark-threshold" }),
     s("polyline", { points: places.join(" "), class: "spark-line" }),
   );
 }

@@ -220,6 +220,7 @@ function stillText({ still }) {
 
 /** @param {PlantRow} row */
 function worst(row) {
+  /** @type {string[]} */
   const states = Object.values(row.sources).map((source) => source.state);
   return ["broken", "connecting", "waiting", "running"].find((state) => states.includes(state)) ?? "none";
 }

@@ -8,11 +8,11 @@ import { Courses } from "./courses.js";
 import { fill, h } from "./dom.js";
 import { viewLinks } from "./explore.js";
 import { counted, milliseconds, moment } from "./format.js";
+import { hindsight } from "./incident_parts.js";
 import { once, reason, section } from "./parts.js";
 import { alarmBox, noWindow, plantHead, sourcesTable, suspectsTable } from "./plant_parts.js";
 import { eventsTable, incidentsTable, Pages } from "./records.js";
 import { SensorList } from "./sensors.js";
-import { HINDSIGHT } from "./sentences.js";
 import { withUnitsOf } from "./units.js";
 import { keepUp } from "./view.js";
 
@@ -170,7 +170,7 @@ class Page {
     if (!key) return;
     const incident = await this.context.api.get(plantPath(name, "incidents", open ?? 0)).catch(() => null);
     if (key !== this.hindsight.key || incident === null) return;
-    this.hindsight.estimates = [{ named: incident.hindsight, confidence: incident.confidence, by: HINDSIGHT }];
+    this.hindsight.estimates = [hindsight(incident)];
     this.#showAlarm();
   }
 

@@ -25,9 +25,8 @@ import { label } from "./units.js";
 /** @typedef {import("./parts.js").Context} Context */
 /** @typedef {import("./types.js").Plant} Plant */
 /** @typedef {import("./types.js").Suspect} Suspect */
-/** @typedef {import("./types.js").Gap} Gap */
 /** @typedef {import("./types.js").IncidentRow} IncidentRow */
-/** @typedef {import("./types.js").SourceState & {name: string}} Source */
+/** @typedef {import("./types.js").Source & {name: string}} Source */
 
 /**
  * Name, state and numbers.
@@ -218,17 +217,9 @@ export function sourcesTable() {
       {
         label: "Detail",
         class: "rest-cell",
-        value: (row) => [row.detail || "–", gapText(row.gap)].filter(Boolean).join("; "),
-        bare: (row) => !row.detail && !row.gap,
+        value: (row) => row.detail || "–",
+        bare: (row) => !row.detail,
       },
     ],
   });
-}
-
-/**
- * The last stretch without rows in words: no rows for 12 min before 14:03:00.
- * @param {Gap | null} gap
- */
-function gapText(gap) {
-  return gap && `no rows for ${duration(gap.seconds)} before ${recent(gap.until)}`;
 }

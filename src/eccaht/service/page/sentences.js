@@ -128,5 +128,5 @@ export const HINDSIGHT = "by all windows of the incident";
 
 /** The rule, which is explained once. */
 export const SEVERITY_RULE =
-  "Severity by sensors in alarm and by evidence, whose threshold is 1: high from 3 sensors or an evidence of 10⁶ on, " +
-  "medium from 2 sensors or 100 on, else low. It says how plain the deviation is, not what it costs.";
+  "Severity by sensors in alarm and by evidence: high from 3 sensors or 13.8 nats above the threshold on, " +
+  "medium from 2 sensors or 4.6 nats on, else low. It says how plain the deviation is, not what it costs.";

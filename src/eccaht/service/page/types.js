@@ -1,92 +1,47 @@
 // @ts-check
 /**
- * What the service answers. Times are ISO 8601 on the clock of the plant.
+ * What the service answers, made of its shapes by `python -m docs.generate`. Times are ISO 8601 on the clock of the
+ * plant.
  *
- * @typedef {"quiet" | "suspicious" | "alarm"} PlantState
- * @typedef {"low" | "medium" | "high"} Severity
- * @typedef {{seconds: number, until: string}} Gap a stretch without rows, until the first row after it
- * @typedef {object} SourceState
- * @property {string} state
- * @property {string | null} since
- * @property {string} detail
- * @property {number} rows
- * @property {string | null} last
- * @property {Gap | null} gap
- *
- * @typedef {{stuck: string[], silent: string[], range: string[]}} Still
- *
- * @typedef {object} PlantRow a row of the overview
- * @property {string} name
- * @property {PlantState} state
- * @property {number | null} evidence 1 raises an alarm
- * @property {Severity | null} severity of the alarm
- * @property {boolean} acknowledged
- * @property {string | null} position start of the last window
- * @property {number} windows
- * @property {string[]} named
- * @property {string | null} onset
- * @property {string | null} no_data why the plant has no data; null while it has
- * @property {Still} still
- * @property {Record<string, SourceState>} sources
- * @property {number} sensors
- *
- * @typedef {object} Fault an alarm as it is now
- * @property {string} raised
- * @property {string} onset
- * @property {[string, string]} onset_interval
- * @property {string[]} named
- * @property {string[]} kinds
- * @property {(number | null)[]} sizes
- * @property {number[]} beliefs
- * @property {number | null} confidence
- *
- * @typedef {object} Sensor
- * @property {string} sensor
- * @property {"alarm" | "silent" | "stuck" | "range" | "shelved" | "waiting" | "normal"} state waiting: no reading yet
- * @property {string | null} since when it went wrong
- * @property {string | null} until when it is no longer shelved
- * @property {string | null} kind
- * @property {number | null} size
- * @property {number | null} value of the last window that has one
- * @property {string | null} heard the start of that window
- * @property {(number | null)[]} recent
- *
- * @typedef {{sensor: string, belief: number | null, kind: string | null, size: number | null}} Suspect
- *
- * @typedef {object} Plant
- * @property {string} name
- * @property {PlantState} state
- * @property {number | null} evidence
- * @property {Severity | null} severity of the alarm
- * @property {boolean} acknowledged
- * @property {string | null} position
- * @property {number} windows
- * @property {string | null} no_data why the plant has no data; null while it has
- * @property {Still} still
- * @property {Record<string, string>} shelved until when, by sensor
- * @property {Record<string, string>} still_since since when a sensor is stuck, silent or out of range
- * @property {Record<string, SourceState>} sources
- * @property {string[]} sensors
- * @property {Suspect[]} suspects
- * @property {Fault | null} fault
- * @property {string} false_alarm_rate
- * @property {boolean} drilled whether the model can say how confident it is
- * @property {string} model
- * @property {string} model_digest
- * @property {string | null} timezone
- * @property {number | null} row_seconds between rows that have no times; null where there are times
- * @property {number} ahead rows that were too far in the future
- * @property {number} held rows that wait because they are ahead of all others
- * @property {{units: Record<string, string>}} options
- * @property {number} seconds length of a window
- * @property {number} late
- * @property {number} duplicate
- *
- * @typedef {{time: string[], evidence: (number | null)[], state: (PlantState | null)[], threshold: number}} Evidence
+ * @typedef {Plant["state"]} PlantState
+ * @typedef {Incident["severity"]} Severity
+ * @typedef {Plant["still"]} Still
  * @typedef {(number | null)[]} Curve
- * @typedef {{value: Curve, low: Curve, high: Curve, band_low: Curve, band_high: Curve}} Course
- * @typedef {{time: string[], series: Record<string, Course>}} Series
- * @typedef {{sensors: string[], matrix: (number | null)[][]}} Correlation
+ * @typedef {{plant: string, time: string, evidence: number | null, state: PlantState}} WindowMessage
+ * @typedef {{plant: string, document: EventDocument}} EventMessage
+ * @typedef {{name: string, scopes: string[], by: string, csrf: string | null}} Me
+ *
+ * @typedef {object} Action
+ * @property {number} id
+ * @property {string} at
+ * @property {string} who
+ * @property {string} action
+ * @property {string | null} plant
+ * @property {Record<string, any>} document
+ *
+ * @typedef {object} Comment
+ * @property {string} at
+ * @property {string} who
+ * @property {string} text
+ *
+ * @typedef {object} Correlation
+ * @property {string[]} sensors
+ * @property {number[][]} matrix
+ *
+ * @typedef {object} Course
+ * @property {(number | null)[]} value
+ * @property {(number | null)[]} low
+ * @property {(number | null)[]} high
+ * @property {(number | null)[]} band_low
+ * @property {(number | null)[]} band_high
+ *
+ * @typedef {object} DifferenceDocument
+ * @property {Weight[]} weights
+ * @property {number | null} usual
+ * @property {number | null} read
+ * @property {number | null} deviation
+ * @property {number | null} size
+ * @property {number | null} scatter
  *
  * @typedef {object} EventDocument
  * @property {string} event
@@ -101,6 +56,39 @@
  * @property {number[]} beliefs
  * @property {number | null} confidence
  * @property {string[]} sensors
+ * @property {number | null} count
+ * @property {string} plant
+ * @property {number | null} at
+ *
+ * @typedef {object} Evidence
+ * @property {string[]} time
+ * @property {(number | null)[]} evidence
+ * @property {("quiet" | "suspicious" | "alarm")[]} state
+ * @property {number} threshold
+ *
+ * @typedef {object} Fault
+ * @property {string} raised
+ * @property {string} onset
+ * @property {[string, string]} onset_interval
+ * @property {string[]} named
+ * @property {string[]} kinds
+ * @property {(number | null)[]} sizes
+ * @property {number[]} beliefs
+ * @property {number | null} confidence
+ *
+ * @typedef {object} IncidentDocument
+ * @property {string | null} onset
+ * @property {string[] | null} onset_interval
+ * @property {string | null} end
+ * @property {boolean} changed
+ * @property {SensorDocument[]} named
+ * @property {string[]} kinds
+ * @property {any} runner_up
+ * @property {number | null} confidence
+ * @property {boolean} confident
+ * @property {boolean} sure
+ * @property {number | null} evidence
+ * @property {SensorDocument[]} sensors
  *
  * @typedef {object} IncidentRow
  * @property {number} number
@@ -108,28 +96,148 @@
  * @property {string | null} onset
  * @property {string | null} over
  * @property {string[]} named
- * @property {Record<string, string>} joined when those of them joined that the alarm did not begin with
+ * @property {Record<string, string>} joined
  * @property {number | null} confidence
  * @property {boolean} acknowledged
- *
- * @typedef {{at: string, who: string, text: string}} Comment
- * @typedef {{at: string, who: string, action: string, document?: {order?: string}}} Action
- * @typedef {{number: number, time: string, named: string[], likeness: number}} Similar
  *
  * @typedef {object} Incident
  * @property {EventDocument} alarm
  * @property {EventDocument[]} course
- * @property {Severity} severity
- * @property {string[]} hindsight the sensors that all its windows name
- * @property {number | null} confidence in exactly these
- * @property {Suspect[]} suspects what all its windows say of each of them
+ * @property {"low" | "medium" | "high"} severity
+ * @property {IncidentDocument | null} answer
  * @property {string[]} why
  * @property {Similar[]} similar
  * @property {Comment[]} comments
  * @property {Action[]} actions
  *
- * @typedef {{plant: string, time: string, evidence: number | null, state: PlantState}} WindowMessage
- * @typedef {{plant: string, document: EventDocument}} EventMessage
- * @typedef {{name: string, scopes: string[], by: string, csrf: string | null}} Me
+ * @typedef {object} PlantOptions
+ * @property {string | null} false_alarms
+ * @property {number} lateness
+ * @property {number} ahead
+ * @property {Record<string, string>} units
+ * @property {Record<string, any>} sources
+ *
+ * @typedef {object} PlantRow
+ * @property {string} name
+ * @property {"quiet" | "suspicious" | "alarm"} state
+ * @property {number | null} evidence
+ * @property {"low" | "medium" | "high" | null} severity
+ * @property {boolean} acknowledged
+ * @property {string | null} position
+ * @property {number} windows
+ * @property {string[]} named
+ * @property {string | null} onset
+ * @property {string | null} no_data
+ * @property {Record<string, string[]>} still
+ * @property {Record<string, string>} shelved
+ * @property {Record<string, Source>} sources
+ * @property {number} sensors
+ *
+ * @typedef {object} Plant
+ * @property {string} name
+ * @property {"quiet" | "suspicious" | "alarm"} state
+ * @property {number | null} evidence
+ * @property {"low" | "medium" | "high" | null} severity
+ * @property {boolean} acknowledged
+ * @property {string | null} position
+ * @property {number} windows
+ * @property {string[]} named
+ * @property {string | null} onset
+ * @property {string | null} no_data
+ * @property {Record<string, string[]>} still
+ * @property {Record<string, string>} shelved
+ * @property {Record<string, Source>} sources
+ * @property {string} model_digest
+ * @property {string} model
+ * @property {number} seconds
+ * @property {string | null} timezone
+ * @property {number | null} row_seconds
+ * @property {string[]} sensors
+ * @property {number} threshold_every
+ * @property {string} false_alarm_rate
+ * @property {boolean} drilled
+ * @property {Fault | null} fault
+ * @property {Record<string, string>} still_since
+ * @property {Suspect[]} suspects
+ * @property {number} late
+ * @property {number} duplicate
+ * @property {number} ahead
+ * @property {number} held
+ * @property {PlantOptions} options
+ *
+ * @typedef {object} SensorDocument
+ * @property {string} sensor
+ * @property {boolean} named
+ * @property {string | null} kind
+ * @property {string | null} since
+ * @property {number | null} belief
+ * @property {number | null} evidence
+ * @property {number | null} evidence_needed
+ * @property {number | null} size
+ * @property {number | null} size_low
+ * @property {number | null} size_high
+ * @property {number | null} size_raw
+ * @property {number | null} size_raw_low
+ * @property {number | null} size_raw_high
+ * @property {number | null} z_alone
+ * @property {number | null} z_given
+ * @property {number | null} read
+ * @property {number | null} expected
+ * @property {Weight[]} predictors
+ * @property {DifferenceDocument | null} difference
+ * @property {string | null} why
+ *
+ * @typedef {object} Sensor
+ * @property {string} sensor
+ * @property {"alarm" | "silent" | "stuck" | "range" | "shelved" | "waiting" | "normal"} state
+ * @property {string | null} since
+ * @property {string | null} until
+ * @property {string | null} kind
+ * @property {number | null} size
+ * @property {number | null} value
+ * @property {string | null} heard
+ * @property {(number | null)[]} recent
+ *
+ * @typedef {object} Series
+ * @property {string[]} time
+ * @property {Record<string, Course>} series
+ * @property {number} one_of
+ *
+ * @typedef {object} Similar
+ * @property {number} number
+ * @property {string} time
+ * @property {string[]} named
+ * @property {number} likeness
+ *
+ * @typedef {object} Source
+ * @property {"connecting" | "running" | "waiting" | "broken"} state
+ * @property {string} since
+ * @property {string} detail
+ * @property {number} rows
+ * @property {string | null} last
+ *
+ * @typedef {object} Suspect
+ * @property {string} sensor
+ * @property {number} belief
+ * @property {string | null} kind
+ * @property {number | null} size
+ *
+ * @typedef {object} Trend
+ * @property {(number | null)[]} value
+ * @property {(number | null)[]} low
+ * @property {(number | null)[]} high
+ *
+ * @typedef {object} Trends
+ * @property {string[]} time
+ * @property {Record<string, Trend>} series
+ * @property {number} seconds
+ * @property {number} windows
+ * @property {number} one_of
+ * @property {string | null} first
+ * @property {string | null} last
+ *
+ * @typedef {object} Weight
+ * @property {string} sensor
+ * @property {number | null} weight
  */
 export {};

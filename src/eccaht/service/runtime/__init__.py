@@ -1,6 +1,5 @@
 """The plants at work: rows become windows in one thread, which stores, and what changed goes to all who listen.
 
-engine: what callers on the loop use. worker: the thread. plant: one plant. buffer: rows until their windows are
-complete. eras: another model for a plant. feeds: sources as tasks. views: what others see. past: what they ask of the
-past. tidying: what is too old is deleted.
+engine: what callers on the loop use. worker: the thread. plant: one plant. eras: another model for a plant. feeds:
+sources as tasks. views: what others see. past: what they ask of the past. tidying: what is too old is deleted.
 """

@@ -1,4 +1,4 @@
-"""The service's side of the loop: rows, orders and plants go to the thread, and come back once they are stored."""
+"""Async front of the worker thread: submits jobs and awaits their commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from eccaht.plants import Event, Model, parse_model
-from eccaht.service.rows import Busy, Rows, SourceState, Taken, UnknownPlant
+from eccaht.plants.intake import Rows
+from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
 from eccaht.service.runtime import tidying
 from eccaht.service.runtime.plant import LivePlant
 from eccaht.service.runtime.views import Hub, PlantView, event_message, source_document
@@ -233,7 +234,7 @@ class Runtime:
         before = known.get(source)
         self.worker.sources[plant] = {**known, source: state}
         published, at = self._published_sources.get((plant, source)), monotonic()
-        new = before is None or (before.state, before.gap, before.rows > 0) != (state.state, state.gap, state.rows > 0)
+        new = before is None or (before.state, before.rows > 0) != (state.state, state.rows > 0)
         if new or published is None or at - published >= _SOURCES:
             self._published_sources[plant, source] = at
             self.hub.publish([("source", plant, {"plant": plant, "source": source, "state": source_document(state)})])

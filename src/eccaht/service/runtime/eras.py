@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
-import numpy as np
 import sqlalchemy as sa
 
-from eccaht.plants import Event, Model, Session
+from eccaht.plants import Event, Model
 from eccaht.plants.watch.state import with_rate
 from eccaht.service.runtime.plant import LivePlant
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store import schema
 from eccaht.service.store.store import StoredStep, insert, last_number, now, upsert
-
-_LOG = logging.getLogger("eccaht.service")
 
 
 def put(
@@ -28,8 +23,8 @@ def put(
 ) -> StoredStep:
     """Write a plant, and return what has to be stored of it beside that.
 
-    old: the plant as the store has it, None if there is none or if an earlier version wrote it. With the same model it
-    goes on, at another false-alarm rate perhaps; else a new era begins. most: rows that may wait.
+    old: the plant as the store has it, None if there is none. With the same model it goes on, at another false-alarm
+    rate perhaps; else a new era begins. most: rows that may wait.
     """
     row = connection.execute(sa.select(schema.plants).where(schema.plants.c.name == name)).one_or_none()
     era, created = (1, now()) if row is None else (row.era, row.created)
@@ -41,11 +36,14 @@ def put(
             step.checkpoint = old.checkpoint()
     else:
         era += row is not None
-        closed = _take_over(connection, name, session, old)
+        closed = list[Event]()
+        session.number = last_number(connection, name)
+        if old is not None:
+            session.position = old.session.position
+            closed = old.session.close("the plant has another model now", old.clock)
+            session.number = max(session.number, old.session.number)
         plant = LivePlant(name, model, digest, era, options, session, most)
-        lost = connection.execute(sa.delete(schema.pending).where(schema.pending.c.plant == name)).rowcount
-        if old is None and lost:
-            _LOG.error("plant %s: rows that waited were written by an earlier version and are lost", name)
+        connection.execute(sa.delete(schema.pending).where(schema.pending.c.plant == name))
         step = StoredStep(name) if old is None else plant.carry(old)
         if session.position is not None:
             step.add(closed, session.position)
@@ -55,17 +53,3 @@ def put(
     known = {"name": name, "digest": digest, "era": era, "options": options.stored(), "created": created}
     upsert(connection, schema.plants, [known])
     return step
-
-
-def _take_over(connection: sa.Connection, name: str, session: Session, old: LivePlant | None) -> list[Event]:
-    """Let a session of another model go on where the plant is; what is open with the model before ends."""
-    session.number = last_number(connection, name)
-    if old is not None:
-        session.position = old.session.position
-        closed = old.session.close("the plant has another model now", old.clock)
-        session.number = max(session.number, old.session.number)
-        return closed
-    kept = schema.checkpoints.c
-    found = connection.execute(sa.select(kept.position).where(kept.plant == name)).scalar()
-    session.position = None if found is None else np.datetime64(found, "us")
-    return []

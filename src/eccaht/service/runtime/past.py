@@ -1,16 +1,16 @@
 """What is asked of a plant's past: sensors over time beside the band that the others predict, and alarms in depth.
 
 Sensors are shown in bins; the band of a bin is that of its last window. Sensors that an alarm of that window names, or
-that are stuck or out of range in it, predict nothing. An alarm has the reasons for it, earlier ones that were alike, a
-report and a ledger.
+that are stuck or out of range in it, predict nothing. An alarm has the reasons for it, earlier ones that were
+alike, and a report.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -20,18 +20,19 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import microseconds
 from eccaht.base.presentation.text import listed
 from eccaht.plants import Answer, Model, Windows, investigate_incident, parse_model
-from eccaht.plants.incident.alarms import HOLD
-from eccaht.plants.incident.answer import Suspect
-from eccaht.plants.incident.describe import SHOWN_BEFORE, SPREADS, Predictions
-from eccaht.plants.incident.naming import LONGEST
-from eccaht.plants.incident.words import confidence, reasons
-from eccaht.plants.model.residuals import SHORT
-from eccaht.service.runtime.views import PlantView, action_document, finite, moment, severity, stamp
+from eccaht.plants.incident.describe import SHOWN_BEFORE, Predictions
+from eccaht.plants.show.document import incident_document as incident_document_of
+from eccaht.plants.show.words import confidence, reasons
+from eccaht.plants.tuning import TUNING
+from eccaht.service.runtime.views import PlantView, action_document, moment, severity, stamp
 from eccaht.service.store import history
 from eccaht.service.store.history import Past, Span
 
-MOST = 20_000  # windows that are read at once; of more, some are left out evenly
-_EVENTS, _ALARMS = 500, 50  # that are read, and that may lie in a span
+MOST = 20_000  # windows of all sensors that are read at once; of more, some are left out evenly
+MOST_OF_FEW = 200_000  # the same of the sensors that are asked for
+_GAP = 2.5  # windows, or bins, without a reading: no line is drawn across
+_FOR_EVER = 1 << 62
+_EVENTS = 1000  # that are read for a band
 _ACTIONS = 100  # of the plant, of which those of an incident are shown
 _LOOKED, _SIMILAR = 500, 5  # earlier alarms that are compared, and that are shown
 _PARTS = ("value", "low", "high", "band_low", "band_high")
@@ -39,13 +40,68 @@ _ENDED = {"stuck": "moving", "range": "in range"}  # events of sensors that pred
 
 
 @dataclass(frozen=True)
-class _StoredIncident:
+class Wrong:
     """What was wrong from its onset to its end, microseconds: all sensors that an alarm ever named, or one that stood
     still or was out of range."""
 
     onset: int
     over: int
     named: tuple[str, ...]
+    in_alarm: bool
+
+
+def wrong_in(connection: sa.Connection, view: PlantView, span: Span, most: int | None = None) -> list[Wrong]:
+    """What was wrong in a span, at least in part; most: events that are read, the last ones."""
+    found, begun = list[Wrong](), dict[tuple[str, str], tuple[int, set[str]]]()
+
+    def close(kind: str, sensor: str, over: int) -> None:
+        onset, names = begun.pop((kind, sensor), (over, set()))
+        if onset < min(over, span.stop) and over > span.start:
+            known = tuple(name for name in view.sensors if name in names)
+            found.append(Wrong(onset, over, known, kind == "alarm"))
+
+    kinds = ("alarm", "joined", "over", *_ENDED, *_ENDED.values())
+    for event, at in history.reported(connection, view.name, kinds, most):
+        kind = event["event"]
+        onset = at if event["onset"] is None else microseconds(view.model.clock.parse(event["onset"]))
+        if kind == "over":
+            close("alarm", "", at)
+        elif kind == "alarm":
+            begun["alarm", ""] = (onset, set(event["named"]))
+        elif kind == "joined":
+            begun.get(("alarm", ""), (at, set()))[1].update(event["named"])
+        for name in event["sensors"]:
+            if kind in _ENDED:
+                begun.setdefault((kind, name), (onset, {name}))
+            for one in (one for one, ended in _ENDED.items() if ended == kind):
+                close(one, name, at)
+    for kind, sensor in list(begun):
+        close(kind, sensor, _FOR_EVER)
+    return found
+
+
+# -- sensors over time -----------------------------------------------------------------------------------
+
+
+class _Bins(NamedTuple):
+    """Windows in bins: the first of each, and of each sensor mean, least and largest, (B, n)."""
+
+    first: NDArray[np.intp]
+    mean: Array
+    low: Array
+    high: Array
+
+    @staticmethod
+    def of(starts: NDArray[np.int64], values: Array, span: Span, points: int) -> _Bins:
+        first = np.flatnonzero(np.diff((starts - span.start) // _width(span, points), prepend=-1))
+        there = np.add.reduceat(~np.isnan(values), first, axis=0, dtype=np.float64)
+        total = np.add.reduceat(np.where(np.isnan(values), 0.0, values), first, axis=0)
+        mean = np.where(there > 0, total / np.maximum(there, 1.0), np.nan)
+        return _Bins(first, mean, np.fmin.reduceat(values, first, axis=0), np.fmax.reduceat(values, first, axis=0))
+
+
+def _width(span: Span, points: int) -> int:
+    return max(-(-(span.stop - span.start) // points), 1)
 
 
 def series(
@@ -55,45 +111,84 @@ def series(
     windows one was read."""
     model = view.model
     chosen = model.places(sensors)
-    nothing = {"time": [], "series": {name: {part: [] for part in _PARTS} for name in sensors}, "one_of": 1}
-    if span is None:
-        return nothing
-    found, step = history.past(connection, view.name, view.era, span, len(model.names), MOST)
+    span = span or Span(0, 1)  # without windows
+    one_of = max(-(-history.count_in(connection, view.name, span) // MOST), 1)
+    found = history.past(connection, view.name, view.era, span, len(model.names), one_of=one_of)
     if not len(found.starts):
-        return nothing
-    width = max(-(-(span.stop - span.start) // points), 1)
-    first = np.flatnonzero(np.diff((found.starts - span.start) // width, prepend=-1))
-    last = np.append(first[1:], len(found.starts)) - 1
-    low, high = _bands(connection, view, found, last, chosen)
-    courses = {}
-    for n, k in enumerate(chosen.tolist()):
-        column = found.values[:, k]
-        there = np.add.reduceat(~np.isnan(column), first, dtype=np.float64)
-        total = np.add.reduceat(np.where(np.isnan(column), 0.0, column), first)
-        mean = np.where(there > 0, total / np.maximum(there, 1.0), np.nan)
-        parts = (mean, np.fmin.reduceat(column, first), np.fmax.reduceat(column, first), low[:, n], high[:, n])
-        courses[model.names[k]] = {name: _plain(model.raw(part, k)) for name, part in zip(_PARTS, parts, strict=True)}
-    times = [stamp(model.clock, start) for start in found.starts[first].tolist()]
-    return {"time": times, "series": courses, "one_of": step}
+        return {"time": [], "series": {name: {part: [] for part in _PARTS} for name in sensors}, "one_of": 1}
+    bins = _Bins.of(found.starts, found.values[:, chosen], span, points)
+    last = np.append(bins.first[1:], len(found.starts)) - 1
+    parts = (bins.mean, bins.low, bins.high, *_bands(connection, view, found, last, chosen))
+    raw = {name: model.raw(part, chosen) for name, part in zip(_PARTS, parts, strict=True)}
+    courses = {name: {part: _plain(raw[part][:, n]) for part in _PARTS} for n, name in enumerate(sensors)}
+    times = [stamp(model.clock, start) for start in found.starts[bins.first].tolist()]
+    return {"time": times, "series": courses, "one_of": one_of}
 
 
-def incidents_in(connection: sa.Connection, view: PlantView, span: Span) -> list[_StoredIncident]:
-    """The last alarms of the present era that lie in a span, at least in part."""
-    events = _events(connection, view, ("alarm", "joined", "over"))
-    found: list[_StoredIncident] = []
-    over, named = 1 << 62, set[str]()
-    for event in events:  # the newest first
-        if event["event"] == "over":
-            over, named = event["at"], set()
-        named |= set(event["named"])
-        if event["event"] == "alarm":
-            onset = _microseconds(view.model, event["onset"], event["at"])
-            if over < span.start or len(found) >= _ALARMS:
-                break
-            if onset < span.stop:
-                found.append(_StoredIncident(onset, over, tuple(name for name in named if name in view.sensors)))
-            over, named = event["at"], set()
-    return found
+def trends(
+    connection: sa.Connection, view: PlantView, sensors: list[str], span: Span | None, points: int
+) -> dict[str, Any]:
+    """Each sensor in raw units, under any model of the plant, in at most so many bins: mean, least and largest window,
+    so that no spike is lost.
+
+    one_of: of how many windows one was read. Where windows are missing, a bin without values separates the others.
+    """
+    kept = history.span_of(connection, view.name, None, None)
+    clock = view.model.clock
+    length = round(view.model.seconds * 1e6)
+    about = {
+        "seconds": view.model.seconds,
+        "first": None if kept is None else stamp(clock, kept.start),
+        "last": None if kept is None else stamp(clock, kept.stop - 1 + length),
+    }
+    span = span or Span(0, 1)  # without windows
+    one_of = max(-(-history.count_in(connection, view.name, span) // MOST_OF_FEW), 1)
+    starts, values = _readings(connection, view, sensors, span, one_of)
+    if not len(starts):
+        empty: dict[str, list[float]] = {"value": [], "low": [], "high": []}
+        return {**about, "time": [], "series": dict.fromkeys(sensors, empty), "windows": 0, "one_of": 1}
+    first, *parts = _Bins.of(starts, values, span, points)
+    width = max(_width(span, points), length)
+    breaks = np.flatnonzero(np.diff(starts[first]) > _GAP * max(width, length * one_of)) + 1
+    times = np.insert(starts[first], breaks, starts[first][breaks - 1] + width)
+    value, low, high = (np.insert(part, breaks, np.nan, axis=0) for part in parts)
+    courses = {
+        name: {"value": _plain(value[:, k]), "low": _plain(low[:, k]), "high": _plain(high[:, k])}
+        for k, name in enumerate(sensors)
+    }
+    shown = [stamp(clock, time) for time in times.tolist()]
+    return {**about, "time": shown, "series": courses, "windows": len(starts), "one_of": one_of}
+
+
+def _readings(
+    connection: sa.Connection, view: PlantView, sensors: list[str], span: Span, one_of: int
+) -> tuple[NDArray[np.int64], Array]:
+    """Starts, (T,), and readings in raw units, (T, n), NaN for sensors that the model of the time did not have."""
+    starts, values = [], []
+    for era, digest in history.eras_in(connection, view.name, span):
+        model = model_of_era(connection, view, digest)
+        known = [name for name in sensors if name in model.names]
+        places = model.places(known)
+        found = history.past(connection, view.name, era, span, len(model.names), places=places.tolist(), one_of=one_of)
+        readings: Array = np.full((len(found.starts), len(sensors)), np.nan)
+        readings[:, [sensors.index(name) for name in known]] = model.raw(found.values, places)
+        starts.append(found.starts)
+        values.append(readings)
+    if not starts:
+        return np.empty(0, dtype=np.int64), np.empty((0, len(sensors)))
+    return np.concatenate(starts), np.concatenate(values)
+
+
+def model_of_era(connection: sa.Connection, view: PlantView, digest: str) -> Model:
+    """The model of an era of a plant."""
+    if digest == view.model_digest:
+        return view.model
+    return _parsed(digest, history.model_content(connection, digest))
+
+
+@lru_cache(maxsize=8)
+def _parsed(digest: str, content: bytes) -> Model:
+    return parse_model(content, digest[:8])
 
 
 def correlation(model: Model, sensors: list[str]) -> list[list[float]]:
@@ -117,40 +212,13 @@ def _bands(
     starts = found.starts[shown]
     shifts = view.shifts(starts)
     values = found.values[shown] - shifts
-    for wrong in (*incidents_in(connection, view, span), *_standing_in(connection, view, span)):
+    for wrong in wrong_in(connection, view, span, _EVENTS):
         inside = np.flatnonzero((starts >= wrong.onset) & (starts < wrong.over))
         values[np.ix_(inside, view.model.places(wrong.named))] = np.nan
     predictions = Predictions.of(normal, values, ())
     ends = [predictions.band(k)[1:] for k in chosen.tolist()]
     base = shifts[:, chosen]
     return base + np.column_stack([low for low, _ in ends]), base + np.column_stack([high for _, high in ends])
-
-
-def _events(connection: sa.Connection, view: PlantView, kinds: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The last events of the present era, the newest first."""
-    found, _ = history.list_events(connection, view.name, None, _EVENTS, kinds)
-    begun = history.begun(connection, view.name, view.era)
-    return [event for event in found if event["number"] > begun]
-
-
-def _standing_in(connection: sa.Connection, view: PlantView, span: Span) -> list[_StoredIncident]:
-    """The sensors that were stuck or out of range in a span, at least in part."""
-    events = _events(connection, view, (*_ENDED, *_ENDED.values()))
-    found, ends = list[_StoredIncident](), dict[tuple[str, str], int]()
-    for event in events:  # the newest first
-        for name in event["sensors"]:
-            if event["event"] in _ENDED:
-                over = ends.pop((event["event"], name), 1 << 62)
-                onset = _microseconds(view.model, event["onset"], event["at"])
-                if name in view.sensors and onset < span.stop and over > span.start:
-                    found.append(_StoredIncident(onset, over, (name,)))
-            else:
-                ends.update({(begun, name): event["at"] for begun, ended in _ENDED.items() if ended == event["event"]})
-    return found
-
-
-def _microseconds(model: Model, text: str | None, otherwise: int) -> int:
-    return otherwise if text is None else microseconds(model.clock.parse(text))
 
 
 def _plain(values: Array) -> list[float | None]:
@@ -218,23 +286,13 @@ def incident_document(connection: sa.Connection, view: PlantView, number: int) -
 
 
 def report(connection: sa.Connection, view: PlantView, number: int) -> str:
-    from eccaht.plants.incident.page import write
+    from eccaht.plants.show.page import write
 
     alarm, at = alarm_of(connection, view.name, number)
     answer, model, name = _answer(connection, view, alarm, at, _end(*history.course(connection, view.name, number)))
     headline = f"Alarm {number} of {alarm['time']}: {alarm['text']}"
     about = [f"Plant: {view.name}", headline, f"Model: {name}", f"Windows of {model.clock.length(model.seconds)}"]
-    return write(answer, clock=model.clock, about=about)
-
-
-def ledger(connection: sa.Connection, view: PlantView, number: int) -> str:
-    """The events of an incident and the comments on it, one document of JSON a line."""
-    alarm, _ = alarm_of(connection, view.name, number)
-    course, _ = history.course(connection, view.name, number)
-    lines: list[dict[str, Any]] = [alarm, *course]
-    for row in history.comments_of(connection, view.name, number):
-        lines.append({"event": "comment", "time": moment(row["at"]), "who": row["who"], "text": row["text"]})
-    return "".join(json.dumps(line) + "\n" for line in lines)
+    return write(replace(answer, about=tuple(about)))
 
 
 def _end(course: list[dict[str, Any]], times: list[int]) -> int | None:
@@ -243,29 +301,18 @@ def _end(course: list[dict[str, Any]], times: list[int]) -> int | None:
 
 
 def _why(connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: int, end: int | None) -> dict[str, Any]:
-    """The reasons for an alarm, the set that is named with hindsight, the confidence in it, and each of its sensors."""
+    """The reasons for an alarm, and what all its windows say: the document of the answer's incident."""
     try:
-        answer, model, _ = _answer(connection, view, alarm, at, end)
+        answer, _, _ = _answer(connection, view, alarm, at, end)
     except LookupError as error:
-        return {"why": [f"{error}."], "hindsight": [], "confidence": None, "suspects": []}
-    lines = list(reasons(answer, model.clock))
+        return {"why": [f"{error}."], "answer": None}
+    lines = list(reasons(answer))
     if set(answer.named) != set(alarm["named"]):
         named = listed(answer.named) or "nothing"
         lines.append(f"With hindsight {named} would be named; the alarm named {listed(alarm['named'])}.")
     lines += [confidence(answer)] if answer.confidence is not None else []  # else the alarm's own stands alone
     lines += [*(f"Caution: {text}" for text in answer.cautions)]
-    return {
-        "why": lines,
-        "hindsight": list(answer.named),
-        "confidence": answer.confidence,
-        "suspects": [_suspect(one) for one in answer.sensors if one.named],
-    }
-
-
-def _suspect(found: Suspect) -> dict[str, Any]:
-    """A sensor as the reasons have it: its size is the mean deviation from what the others predict, or the spread."""
-    size = found.size_raw if found.kind in SPREADS else found.reason.read - found.reason.expected
-    return {"sensor": found.sensor, "belief": found.belief, "kind": found.kind, "size": finite(size)}
+    return {"why": lines, "answer": incident_document_of(answer.largest) if answer.incidents else None}
 
 
 def _answer(
@@ -273,20 +320,16 @@ def _answer(
 ) -> tuple[Answer, Model, str]:
     """The windows of an incident, investigated as a whole, its model and the name of that."""
     era, digest = history.era_of(connection, view.name, int(alarm["number"]))
-    model, name = view.model, history.model_name(connection, digest)
-    if digest != view.model_digest:
-        try:
-            model = parse_model(history.model_content(connection, digest), name)
-        except ValueError:
-            raise LookupError(f"An earlier version made the model {name} of this incident") from None
+    model, name = model_of_era(connection, view, digest), history.model_name(connection, digest)
     onset = microseconds(model.clock.parse(alarm["onset"]))
     step = round(model.seconds * 1e6)
     assert model.normal is not None
     assert model.normal.local is not None
-    ended = 1 << 62 if end is None else end - (HOLD + SHORT - 2) * step  # an alarm outlasts its fault by so much
-    stop = min(ended, onset + LONGEST * step, at + LONGEST * step)
+    outlasts = TUNING.alarm_hold_windows + TUNING.short_windows - 2  # windows by which an alarm outlasts its fault
+    ended = 1 << 62 if end is None else end - outlasts * step
+    stop = min(ended, onset + TUNING.longest_stretch_windows * step, at + TUNING.longest_stretch_windows * step)
     span = Span(onset - (SHOWN_BEFORE + int(model.normal.local.width)) * step, max(stop, at + step))
-    past, _ = history.past(connection, view.name, era, span, len(model.names), 10 * LONGEST)
+    past = history.past(connection, view.name, era, span, len(model.names))
     first = int(np.searchsorted(past.starts, onset))
     if first >= len(past.starts):
         raise LookupError("The windows of this incident are no longer kept")

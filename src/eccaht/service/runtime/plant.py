@@ -9,14 +9,13 @@ from zlib import crc32
 import numpy as np
 import sqlalchemy as sa
 
-from eccaht.base.arrays import Array
 from eccaht.base.clock import microseconds
 from eccaht.plants import Hearing, Model, PlantWatch, Sample, Session, false_alarm_every, rate_line
-from eccaht.plants.data.windower import latest_believed
-from eccaht.plants.incident.naming import STANDING
-from eccaht.plants.model.model import IMPOSSIBLE
-from eccaht.service.rows import Rows, SourceState, Taken
-from eccaht.service.runtime.buffer import REMEMBERED, Buffer, Constants, Readings
+from eccaht.plants.data.horizon import latest_believed
+from eccaht.plants.data.windows import Batch
+from eccaht.plants.incident.alarms import STANDING
+from eccaht.plants.intake import REMEMBERED, Intake, Rows
+from eccaht.service.rows import SourceState, Taken
 from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store.schema import STATES, checkpoints, counts, events, pending, windows
@@ -38,13 +37,10 @@ class LivePlant:
     ) -> None:
         self.name, self.model, self.digest, self.era, self.options = name, model, digest, era, options
         self.session, self.clock = session, model.clock
-        self._constants = Constants(model.constants, len(model.names), self.clock)
-        self._places = {sensor: k for k, sensor in enumerate(model.names)} | self._constants.places
-        further = len(self._constants.places)
-        self.buffer = Buffer(model.names, model.seconds, self.clock, options.lateness, most, further=further)
-        self.hearing = Hearing(float(model.summary.row_counts[0]), model.seconds)
+        self.intake = Intake(model, lateness=options.lateness, most=most, merging=True)
+        self.hearing = Hearing(model.usual_rows, model.seconds)
         if session.position is not None:
-            self.buffer.position = microseconds(session.position)
+            self.intake.position = microseconds(session.position)
         self.counts = dict.fromkeys(_COUNTED, 0)
         self.renewed: int | None = None  # when an operator last called a state normal
         self._number = 0  # of the next pending rows
@@ -74,16 +70,17 @@ class LivePlant:
             after = after.where(windows.c.start > kept.position)
         for window in connection.execute(after):
             values, rows = np.frombuffer(window.values, "<f8").astype(np.float64), float(window.rows)
-            sample = Sample(np.datetime64(window.start, "us"), values, np.full(len(model.names), rows))
-            session.take(sample, plant.clock, late=window.late)
+            start, counted = np.datetime64(window.start, "us"), np.full(len(model.names), rows)
+            sample = Sample(start, values, counted, late=window.late)
+            session.take(sample, plant.clock)
         session.settle()
         columns = (windows.c.start, windows.c.seen, windows.c.late, windows.c.rows)
         recent = taken.with_only_columns(*columns).order_by(windows.c.start.desc())
         for window in reversed(connection.execute(recent.limit(REMEMBERED)).all()):
-            plant.buffer.remember(window.start, window.seen)
+            plant.intake.remember(window.start, window.seen)
             plant.hearing.took(window.late, window.rows)
         if session.position is not None:
-            plant.buffer.position = microseconds(session.position)
+            plant.intake.position = microseconds(session.position)
         if isinstance(raised := getattr(session.watch.alarm, "time", None), np.datetime64):
             since = taken.with_only_columns(sa.func.max(windows.c.evidence))
             plant.peak = connection.execute(since.where(windows.c.start >= microseconds(raised))).scalar() or 0.0
@@ -94,7 +91,7 @@ class LivePlant:
     def _restore_rows(self, connection: sa.Connection) -> None:
         waiting = sa.select(pending).where(pending.c.plant == self.name).order_by(pending.c.number)
         for entry in connection.execute(waiting):
-            self.buffer.put(entry.content)
+            self.intake.put(entry.content)
             self._number = entry.number + 1
         self.hearing.know(_no_data(connection, self.name))
         normal = (events.c.plant == self.name) & (events.c.kind == "new-normal")
@@ -102,24 +99,26 @@ class LivePlant:
         found = connection.execute(sa.select(counts).where(counts.c.plant == self.name)).one_or_none()
         if found is not None:
             self.counts = {name: getattr(found, name) for name in _COUNTED}
+            self.intake.unreported = found.waiting
 
     # -- what happens ----------------------------------------------------------------------------------
 
     def take(self, rows: Rows) -> tuple[StoredStep, Taken]:
-        readings, unknown = self._scaled(rows)
+        readings, unknown = self.intake.scaled(rows), self.intake.unknown(rows)
         limit = latest_believed(self.clock, self.options.ahead)
-        future = np.zeros(len(readings.times), bool) if limit is None else readings.times > limit + round(_DAY * 1e6)
-        before, held_before, step = self.counts.copy(), self.buffer.held, StoredStep(self.name)
-        released = self.buffer.add(readings.pick(~future), limit)
-        ahead, held = int(future.sum()) + released.ahead, self.buffer.held
+        future = np.zeros(len(rows.times), bool)
+        if limit is not None:
+            future = rows.times > np.datetime64(limit + round(_DAY * 1e6), "us")
+        before, held_before, step = self.counts.copy(), self.intake.held, StoredStep(self.name)
+        released = self.intake.add_scaled(Batch(readings.times[~future], readings.values[~future]), limit)
+        ahead, held = int(future.sum()) + released.ahead, self.intake.held
         self.counts["late"] += released.late
         self.counts["duplicate"] += released.duplicate
         self.counts["ahead"] += ahead
-        self.counts["waiting"] += released.late
+        self.counts["waiting"] = self.intake.unreported
         step.again = [{"p": self.name, "s": start, "r": seen} for start, seen in released.again.items()]
-        moved = self._constants.moved(released.done, self.session.reported.moved)
-        for sample, seen in zip(released.windows.samples(), released.seen, strict=True):
-            self._window(step, sample, seen, moved)
+        for sample, seen in zip(released.samples, released.seen, strict=True):
+            self._window(step, sample, seen)
         self._wait(step, released.new)
         if not step.windows:
             self.hearing.ahead += ahead + max(held - held_before, 0)
@@ -136,31 +135,30 @@ class LivePlant:
 
     def carry(self, old: LivePlant) -> StoredStep:
         """Take along the rows that wait in the plant as it was with another model."""
-        model, waiting, step = old.model, old.buffer.rows, StoredStep(self.name)
+        model, waiting, step = old.model, old.intake.waiting, StoredStep(self.name)
         K = len(model.names)
         raw = waiting.values.copy()
         raw[:, :K] = model.raw(raw[:, :K])
-        names = (*model.names, *old._constants.places)
-        readings, _ = self._scaled(Rows(waiting.times.astype("datetime64[us]"), names, raw))
-        horizon, before = self.buffer.horizon, old.buffer.horizon
+        readings = self.intake.scaled(Rows(waiting.times, old.intake.columns, raw))
+        horizon, before = self.intake.horizon, old.intake.horizon
         horizon.time, horizon.usual, horizon.doubted = before.time, max(before.usual, horizon.step), before.doubted
         self._number = old._number
         self._wait(step, readings)
         return step
 
-    def _wait(self, step: StoredStep, rows: Readings) -> None:
+    def _wait(self, step: StoredStep, rows: Batch) -> None:
         """Keep rows until their windows are complete, and no longer those that are in windows now."""
         if len(rows.times):
             step.pending = {
                 "plant": self.name,
                 "number": self._number,
-                "last": int(rows.times.max()),
-                "content": self.buffer.to_bytes(rows),
+                "last": microseconds(rows.times.max()),
+                "content": self.intake.to_bytes(rows),
             }
             self._number += 1
         if step.windows:
-            waiting = self.buffer.rows.times
-            step.consumed = int(waiting[0]) if len(waiting) else _NEVER
+            waiting = self.intake.waiting.times
+            step.consumed = microseconds(waiting[0]) if len(waiting) else _NEVER
 
     def _listen(self, step: StoredStep) -> None:
         """Report that rows no longer come, or come again, if that is new."""
@@ -176,7 +174,7 @@ class LivePlant:
 
     def _last_row(self) -> str:
         """When the newest row was, for people; no row from the future counts."""
-        newest = self.buffer.position if self.buffer.horizon.time is None else self.buffer.horizon.time
+        newest = self.intake.position if self.intake.horizon.time is None else self.intake.horizon.time
         return "the service started watching it" if newest is None else self.clock.show(np.datetime64(newest, "us"))
 
     def order(self, text: str) -> StoredStep:
@@ -203,26 +201,23 @@ class LivePlant:
             "content": self.session.to_bytes(),
         }
 
-    def _window(self, step: StoredStep, sample: Sample, seen: bytes, moved: Mapping[str, tuple[int, str]]) -> None:
-        session, late, start = self.session, self.counts["waiting"], microseconds(sample.start)
-        end = start + round(self.model.seconds * 1e6)
-        until = {name: text for name, (since, text) in moved.items() if since < end}
-        events = session.take(sample, self.clock, late=late, moved=until)
+    def _window(self, step: StoredStep, sample: Sample, seen: bytes) -> None:
+        session = self.session
+        events = session.take(sample, self.clock)
         rows = 0 if sample.rows is None else int(sample.rows.max())
-        self.counts["waiting"] = 0
-        self.hearing.took(late, rows)
+        self.hearing.took(sample.late, rows)
         self._look()
         step.add(events, sample.start)
         step.windows.append(
             {
                 "plant": self.name,
-                "start": start,
+                "start": microseconds(sample.start),
                 "number": session.windows,
                 "era": self.era,
                 "values": sample.values.astype("<f8").tobytes(),
                 "seen": seen,
                 "rows": rows,
-                "late": late,
+                "late": sample.late,
                 "evidence": self.evidence,
                 "state": STATES.index(self.state),
             }
@@ -236,19 +231,6 @@ class LivePlant:
         """Where the watch stands, which takes a while to compute, once a window."""
         self.evidence, self.state = self.session.watch.evidence, self.session.watch.state
         self.peak = 0.0 if self.session.watch.alarm is None else max(self.peak, self.evidence)
-
-    def _scaled(self, rows: Rows) -> tuple[Readings, tuple[str, ...]]:
-        """The readings of the model's sensors in robust units, its constants, and the columns that it does not have."""
-        model, K = self.model, len(self.model.names)
-        values: Array = np.full((len(rows.times), self.buffer.columns), np.nan)
-        known = [k for k, name in enumerate(rows.names) if name in self._places]
-        values[:, [self._places[rows.names[k]] for k in known]] = rows.values[:, known]
-        with np.errstate(invalid="ignore", over="ignore"):
-            scaled = model.scaled(model.rounded(values[:, :K]))
-            values[:, :K] = np.where(np.abs(scaled) <= IMPOSSIBLE, scaled, np.nan)
-        values[np.isinf(values)] = np.nan
-        unknown = tuple(name for name in rows.names if name not in self._places)
-        return Readings(rows.times.astype(np.int64), values), unknown
 
     # -- what is shown ---------------------------------------------------------------------------------
 
@@ -276,7 +258,7 @@ class LivePlant:
             late=self.counts["late"],
             duplicate=self.counts["duplicate"],
             ahead=self.counts["ahead"],
-            held=self.buffer.held,
+            held=self.intake.held,
             no_data=self.hearing.reason,
             offsets=operator.offsets.copy(),
             renewed=self.renewed,

@@ -21,8 +21,7 @@ from eccaht.base.presentation.text import lasting
 from eccaht.plants import Model, Windows, parse_model
 from eccaht.plants.incident.comparison import Comparison, compare_models, counted
 from eccaht.plants.incident.drill import keeping
-from eccaht.plants.incident.investigate import usual_rate
-from eccaht.plants.model.recalibration import recalibrate
+from eccaht.plants.retrain import recalibrate
 from eccaht.service.runtime.views import stamp
 
 _NICE = 10
@@ -68,7 +67,7 @@ def _found(old: Model, new: Model, compared: Comparison) -> dict[str, Any]:
 
 
 def _side(model: Model) -> dict[str, Any]:
-    every = usual_rate(model.n_windows, None if model.clock.counted else model.seconds)
+    every = model.usual_rate
     length = f"{every:.0f} windows" if model.clock.counted else lasting(every * model.seconds)
     return {
         "default_rate": f"one in {length}",

@@ -21,18 +21,15 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.base.clock import microseconds
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.trends import model_of_era
+from eccaht.service.runtime.past import model_of_era, wrong_in
 from eccaht.service.runtime.views import PlantView, moment
-from eccaht.service.store import history, stretches
+from eccaht.service.store import history
 from eccaht.service.store.history import Span
 from eccaht.service.store.store import RETRAINED, notes_of, now, record, remove_unused_model, write_note
 
 _MOST_CELLS = 20_000_000  # windows times sensors that are learned from
 _FEWEST_ROWS = 0.5  # of the usual rows of a window, as in calibration
-_STANDING = {"stuck": "moving", "range": "in range"}  # events of one sensor, and of their end
-_FOR_EVER = 1 << 62
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _AGAIN = " retrained to "
 _STORED = ("plant", "digest", "asked", "by", "begun", "windows", "left_out", "found", "model", "name")
@@ -98,14 +95,6 @@ class Retrainings:
     def get(self, plant: str) -> Retraining | None:
         self._engine.check(plant)
         return self._known.get(plant)
-
-    def content(self, plant: str) -> bytes:
-        """The file of the new model; called in a thread of its own."""
-        found = self.get(plant)
-        if found is None or not found.model:
-            raise LookupError(f"plant {plant} has no new model")
-        with self._engine.store.read() as connection:
-            return history.model_content(connection, found.model)
 
     async def start(self, plant: str, asked: dict[str, Any], span: Span, who: str) -> None:
         """Begin; asked: start, stop, drills and keep_alarms; span: the period in microseconds."""
@@ -233,16 +222,16 @@ def chosen_windows(connection: sa.Connection, view: PlantView, span: Span, *, ke
     left out.
     """
     model, left_out = view.model, dict.fromkeys(("alarm", "few rows", "other length"), 0)
-    count = stretches.count_in(connection, view.name, span)
+    count = history.count_in(connection, view.name, span)
     if count * len(model.names) > _MOST_CELLS:
         most = _MOST_CELLS // len(model.names)
         raise ValueError(
             f"the period has {count} windows, and at most {most} can be learned from: choose a shorter one"
         )
     starts, values, rows = [np.empty(0, np.int64)], [np.empty((0, len(model.names)))], [np.empty(0, np.int64)]
-    for era, digest in stretches.eras_in(connection, view.name, span):
+    for era, digest in history.eras_in(connection, view.name, span):
         other = model_of_era(connection, view, digest)
-        found = stretches.whole_stretch(connection, view.name, era, span, len(other.names))
+        found = history.past(connection, view.name, era, span, len(other.names))
         if other.seconds != model.seconds:
             left_out["other length"] += len(found.starts)
             continue
@@ -255,40 +244,14 @@ def chosen_windows(connection: sa.Connection, view: PlantView, span: Span, *, ke
         rows.append(found.rows)
     at, scaled, rows_of = np.concatenate(starts), np.concatenate(values), np.concatenate(rows)
     good = np.ones(len(at), dtype=bool)
-    for onset, over, names in _wrong(connection, view, span):
-        inside = (at >= onset) & (at < over)
-        if names is None:
+    for wrong in wrong_in(connection, view, span):
+        inside = (at >= wrong.onset) & (at < wrong.over)
+        if wrong.in_alarm:
             good &= keep_alarms | ~inside
         else:
-            scaled[np.ix_(inside, model.places([name for name in names if name in model.names]))] = np.nan
+            scaled[np.ix_(inside, model.places(wrong.named))] = np.nan
     left_out["alarm"] = int((~good).sum())
     few = good & (rows_of < _FEWEST_ROWS * np.median(rows_of)) if len(at) else good
     left_out["few rows"] = int(few.sum())
     good &= ~few
     return Chosen(at[good], scaled[good], rows_of[good], left_out)
-
-
-def _wrong(connection: sa.Connection, view: PlantView, span: Span) -> list[tuple[int, int, tuple[str, ...] | None]]:
-    """When something was wrong, [onset, over) in microseconds: everything (None) in an alarm, else these sensors."""
-    kinds = ("alarm", "over", *_STANDING, *_STANDING.values())
-    found, begun = list[tuple[int, int, tuple[str, ...] | None]](), dict[tuple[str, str | None], int]()
-
-    def close(key: tuple[str, str | None], over: int) -> None:
-        onset = begun.pop(key, None)
-        if onset is not None and onset < span.stop and over > span.start:
-            found.append((onset, over, None if key[1] is None else (key[1],)))
-
-    for event, at in stretches.reported(connection, view.name, kinds):
-        kind = event["event"]
-        if kind == "over":
-            close(("alarm", None), at)
-        elif kind == "alarm" or kind in _STANDING:
-            onset = at if event["onset"] is None else microseconds(view.model.clock.parse(event["onset"]))
-            for name in (None,) if kind == "alarm" else event["sensors"]:
-                begun.setdefault((kind, name), onset)
-        else:
-            for name in event["sensors"]:
-                close((next(one for one, ended in _STANDING.items() if ended == kind), name), at)
-    for key in list(begun):
-        close(key, _FOR_EVER)
-    return found

@@ -28,7 +28,6 @@ from eccaht.plants import Event, Model
 from eccaht.plants.watch.events import iso
 from eccaht.service.rows import Busy, SourceState
 from eccaht.service.settings import PlantOptions
-from eccaht.service.sources.settings import shown
 from eccaht.service.store.schema import STATES
 from eccaht.streams import Alarm
 
@@ -81,13 +80,13 @@ Severity = Literal["low", "medium", "high"]
 
 
 def severity(sensors: int, peak: float) -> Severity:
-    """How severe an alarm is, by its number of sensors and its largest evidence; 1 raised it.
+    """How severe an alarm is, by its number of sensors and its largest evidence, in nats above the threshold.
 
-    High: three sensors or more, or a million times the threshold. Medium: two sensors, or a hundred times.
+    High: three sensors or more, or a million times as rare as the threshold. Medium: two sensors, or a hundred times.
     """
-    if sensors >= 3 or peak >= 1e6:
+    if sensors >= 3 or peak >= math.log(1e6):
         return "high"
-    return "medium" if sensors == 2 or peak >= 100.0 else "low"
+    return "medium" if sensors == 2 or peak >= math.log(100.0) else "low"
 
 
 def severity_now(view: PlantView) -> Severity | None:
@@ -136,12 +135,7 @@ def source_document(state: SourceState) -> dict[str, Any]:
 
 
 def action_document(row: dict[str, Any]) -> dict[str, Any]:
-    """Something that was done; an earlier version may have stored secrets of sources with it."""
-    document = row["document"]
-    if isinstance(sources := document.get("options", {}).get("sources"), dict):
-        hidden = {name: shown(source) for name, source in sources.items()}
-        document = {**document, "options": {**document["options"], "sources": hidden}}
-    return {**row, "at": moment(row["at"]), "document": document}
+    return {**row, "at": moment(row["at"])}
 
 
 def overview(view: PlantView) -> dict[str, Any]:

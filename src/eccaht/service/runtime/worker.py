@@ -207,7 +207,7 @@ class Worker:
         """Make a plant or change it, see `eras.put`; return what that ends, as events."""
         try:
             old = self._read(connection, name)
-        except (UnknownPlant, ValueError):  # an earlier version wrote what the store has of it
+        except UnknownPlant:
             old = None
         model = self._model(connection, digest)
         step = eras.put(connection, name, model, digest, options, old, self.settings.limits.pending)
@@ -263,15 +263,12 @@ class Worker:
         return [name for name, plant in self._plants.copy().items() if plant.hearing.is_silent]
 
     def load_all(self) -> None:
-        """Read all plants from the store; what an earlier version wrote of one does not hold up the others."""
+        """Read all plants from the store."""
         self.store.prepare()
         with self.store.read() as connection:
             names = list(connection.execute(sa.select(schema.plants.c.name)).scalars())
         for name in names:
-            try:
-                self._refresh(name)
-            except ValueError as error:
-                _LOG.error("plant %s is not watched until it has a new model: %s", name, error)
+            self._refresh(name)
 
     def keep_all(self) -> None:
         """A checkpoint of every plant that is as the store has it."""

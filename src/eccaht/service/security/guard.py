@@ -26,7 +26,6 @@ from eccaht.service.security.fence import Rates, network, retry_after
 from eccaht.service.security.settings import (
     INCLUDED,
     SCOPES,
-    ProxyRefused,
     Scope,
     Security,
     checked_scopes,
@@ -172,22 +171,21 @@ class Caller:
 
     who: str
     scopes: tuple[str, ...]
-    by: Literal["token", "login", "proxy", "local"]
+    by: Literal["token", "login", "local"]
     token: int | None = None
     session: sessions.LoginSession | None = None
     secret: str | None = None
 
 
 class Guard:
-    """Finds out who is calling, by token, by login or by a trusted proxy, and what they may do."""
+    """Finds out who is calling, by token or by login, and what they may do."""
 
     def __init__(self, settings: Security, store: Store) -> None:
         self.store = store
         with store.begin() as connection:
             key = sessions.session_key(connection)
         self.signer = sessions.Signer(key, settings.session)
-        self.proxy = settings.proxy
-        self._forwarders = networks_of(settings.forwarded_by) + (() if self.proxy is None else self.proxy.networks)
+        self._forwarders = networks_of(settings.forwarded_by)
         self._by_token = Rates(settings.rate, settings.burst)
         self.by_address = Rates(settings.address_rate, settings.address_burst)
         self.wrong_logins = Rates(settings.logins / 60.0, max(settings.logins, 1.0))
@@ -211,15 +209,11 @@ class Guard:
         return caller
 
     def identify(self, request: Request) -> Caller | None:
-        """Who is calling, None if unknown; what only pretends to come from a proxy is refused."""
-        try:
-            by_proxy = self._by_proxy(request)
-        except ProxyRefused as error:
-            raise HTTPException(403, str(error)) from None
+        """Who is calling, None if unknown."""
         shown = [text for text in request.headers.getlist("authorization") if text.lower().startswith("bearer ")]
         if shown:  # other schemes may be between the browser and the proxy
             return self._by_bearer(shown)
-        return by_proxy or self._by_cookie(request.cookies.get(sessions.COOKIE)) or self._local(request)
+        return self._by_cookie(request.cookies.get(sessions.COOKIE)) or self._local(request)
 
     def is_still(self, caller: Caller) -> bool:
         """Whether a caller who was let in would be let in now."""
@@ -232,26 +226,13 @@ class Guard:
                 return token is not None
             return caller.session.expires > moment and not sessions.is_over(connection, caller.session)
 
-    def is_proxy(self, peer: str) -> bool:
-        """Whether an address is a trusted proxy's."""
-        return includes(self._forwarders, peer)
-
     def address(self, scope: Asgi) -> str:
         """The address of the client; behind a trusted proxy the last one that it names."""
         peer = _peer(scope)
         forwarded = Headers(scope=scope).getlist("x-forwarded-for")
-        if forwarded and self.is_proxy(peer):
+        if forwarded and includes(self._forwarders, peer):
             return forwarded[-1].rpartition(",")[2].strip()[:64] or peer
         return peer
-
-    def _by_proxy(self, request: Request) -> Caller | None:
-        if self.proxy is None:
-            return None
-        found = self.proxy.user(request.headers.getlist(self.proxy.header), _peer(request.scope))
-        if found is None:
-            return None
-        user, granted = found
-        return Caller(user, granted, "proxy", secret=f"proxy {user}")
 
     def _local(self, request: Request) -> Caller | None:
         """A user of this machine, where these are let in; a page of another site may have its name lead here."""
@@ -291,7 +272,7 @@ class Guard:
             raise HTTPException(429, f"too many requests of {caller.who}: wait and try again", retry_after(seconds))
 
     def count_unknown(self, request: Request) -> None:
-        """The same for an unknown caller; those who show nothing were counted before they came here."""
+        """The same for an unknown caller, by address."""
         seconds = self.by_address.take(network(self.address(request.scope)))
         if seconds:
             raise HTTPException(429, "too many requests without a valid token: wait", retry_after(seconds))

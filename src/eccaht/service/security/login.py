@@ -8,12 +8,11 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from pydantic import BaseModel, ConfigDict, Field
 
 from eccaht.service.security import sessions
-from eccaht.service.security.fence import Fence, Rates, network, retry_after
+from eccaht.service.security.fence import Fence, network, retry_after
 from eccaht.service.security.guard import Caller, Guard, allows, audit, find, require
 from eccaht.service.security.settings import Security
 from eccaht.service.store.store import Store, now
 
-_FILES = 10.0  # times as many files of the page as other requests: a page has some thirty
 router = APIRouter(tags=["login"])
 AnyCaller = Annotated[Caller, Depends(require("any"))]
 
@@ -114,6 +113,5 @@ def install(app: FastAPI, security: Security, store: Store, *, body: int, model:
     guard = app.state.guard = Guard(security, store)
     bodies = [("/api/plants/[^/]+/rows", body), ("/api/models", model), (".*", security.other_body)]
     app.include_router(router)
-    files = Rates(_FILES * security.address_rate, _FILES * security.address_burst)
-    app.add_middleware(Fence, guard=guard, bodies=bodies, seconds=security.body_time, files=files)
+    app.add_middleware(Fence, bodies=bodies)
     return guard

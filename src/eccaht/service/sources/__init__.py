@@ -4,16 +4,13 @@
 docs/how-to/own-source.md says how to add one.
 """
 
-from eccaht.service.sources.feed import Feed, Positions, Shared, Sink, Target, make_feed
-from eccaht.service.sources.library import Excerpt, SourceFeed
+from eccaht.service.sources.feed import Feed, Sink, Target, make_feed
+from eccaht.service.sources.library import SourceFeed
 from eccaht.service.sources.settings import AnySettings, read_settings
 
 __all__ = [
     "AnySettings",
-    "Excerpt",
     "Feed",
-    "Positions",
-    "Shared",
     "Sink",
     "SourceFeed",
     "Target",

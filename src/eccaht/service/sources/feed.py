@@ -1,8 +1,8 @@
-"""Feeds bring the rows of a source into the service: one loop of connections, one back-off, one way to deliver.
+"""A feed brings the rows of one source into the service.
 
-A feed runs until it is cancelled. It connects again for ever, acknowledges rows only once `submit` has returned, and
-holds its source back while the service is busy; what waits in memory is bounded. A kind of source is its settings
-(`settings.py`) and a `Feed` with `connect`.
+It runs until it is cancelled and reconnects for ever, with growing pauses. It acknowledges rows only once `submit` has
+returned, and holds its source back while the service is busy, so that memory stays bounded. A kind of source is its
+settings (`settings.py`) and a `Feed` with `connect`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from random import Random
 from time import monotonic
-from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from eccaht.base.clock import Clock
 from eccaht.plants import Expected, Model, Notation
+from eccaht.plants.intake import Rows
 from eccaht.service.hiding import scrubbed
-from eccaht.service.rows import Busy, Rows, SourceState, Taken, UnknownPlant
+from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
 from eccaht.service.sources.health import Health
 from eccaht.service.sources.parsing import MOST_ROWS, SensorReading, deliveries
 from eccaht.service.sources.settings import AnySettings, FileSettings, KafkaSettings
@@ -53,24 +54,14 @@ class Sink(Protocol):
     def source_state(self, plant: str, source: str, state: SourceState) -> None:
         """Take what a source says of itself."""
 
-
-@runtime_checkable
-class Positions(Protocol):
-    """Where the places of sources that can be read again are kept: what was submitted before needs no reading."""
-
     async def position(self, plant: str, source: str) -> dict[str, Any] | None:
-        """The document that was kept last."""
+        """Where a source that can be read again goes on: the document that it kept last."""
 
     async def set_position(self, plant: str, source: str, document: dict[str, Any]) -> None:
-        """Keep a document."""
-
-
-@runtime_checkable
-class Shared(Protocol):
-    """A sink whose plants other services watch as well, from the same store: one at a time watches a plant."""
+        """Keep a document: what was submitted before needs no reading."""
 
     async def take_over(self, plant: str) -> None:
-        """This service watches the plant from now on: go on from what the store holds."""
+        """Of several services with one store this one watches the plant from now on: go on from what the store has."""
 
     async def hand_over(self, plant: str) -> None:
         """Another service may watch the plant from now on: its rows were all submitted."""
@@ -78,26 +69,22 @@ class Shared(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The plant that a feed is for: its name, the clock of its model, and what its model expects of a file.
-
-    seconds: the length of a window.
-    """
+    """The plant that a feed is for: its name, the clock of its model, and what its model expects of a file."""
 
     name: str
     clock: Clock
     expected: Expected
-    seconds: float
 
     @classmethod
     def of(cls, name: str, model: Model) -> Target:
-        return cls(name, model.clock, Notation().expected(model), model.seconds)
+        return cls(name, model.clock, Notation().expected(model))
 
 
 @dataclass
 class Backoff:
     """Pauses between tries: doubled each time, up to a minute, each between half and all of it by chance."""
 
-    rng: Random = field(default_factory=Random)  # of no seed: services must not try in step
+    rng: Random = field(default_factory=Random)  # unseeded, so that several services do not retry at the same moment
     first: float = 1.0
     longest: float = 60.0
     _next: float = field(default=0.0, init=False)
@@ -152,12 +139,6 @@ def make_feed(name: str, settings: AnySettings, plant: Target | Plants, sink: Si
                 raise ValueError(f"source {name!r}: setting {place}: there is no such file")
     made: Feed = resolve_name(f"{__package__}.{settings.feed}")(name, settings, plant, sink)
     return made
-
-
-def positions_of(sink: Sink, source: str) -> Positions:
-    if not isinstance(sink, Positions):
-        raise ValueError(f"source {source!r}: nothing keeps its position between two runs")
-    return sink
 
 
 async def keep_running(
@@ -232,7 +213,7 @@ async def _submit(sink: Sink, target: Target, rows: Rows, health: Health, sleep:
             health.waiting(why)
             await sleep(min(after, _LONGEST_BUSY))
         else:
-            health.took(target, rows.times, taken)
+            health.took(taken)
             return
 
 

@@ -1,33 +1,20 @@
-"""What a source reports: a state, a line, how many rows came, and the last gap in their times.
-
-By the gap an operator sees that something was lost on the way. Mere numbers are reported once a second.
-"""
+"""What a source reports: a state, a line, and how many rows came; mere numbers once a second."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from eccaht.base.clock import Clock
-from eccaht.plants.watch.events import iso
-from eccaht.service.rows import RowGap, SourceState, Taken
+from eccaht.service.rows import SourceState, Taken
 
 if TYPE_CHECKING:
-    from eccaht.service.sources.feed import Sink, Target
+    from eccaht.service.sources.feed import Sink
 
 State = Literal["connecting", "running", "waiting", "broken"]
 _EVERY = 1.0  # seconds between two reports of mere numbers
-_WINDOWS = 3  # a gap is longer than so many windows,
-_STEPS = 10  # and than so many of the usual steps between two rows,
-_KNOWN = 10  # which is known after so many of them
 
 
 class Health:
@@ -45,7 +32,6 @@ class Health:
         self.last: datetime | None = None
         self._sink, self._where, self._since = sink, where, datetime.now(UTC)
         self._notes: dict[str, str] = {}
-        self._gaps: dict[str, Gaps] = {}  # by plant
         self._later: asyncio.TimerHandle | None = None
 
     def connecting(self) -> None:
@@ -63,11 +49,9 @@ class Health:
     def broken(self, why: str) -> None:
         self._become("broken", why)
 
-    def took(self, target: Target, times: NDArray[np.datetime64], taken: Taken) -> None:
+    def took(self, taken: Taken) -> None:
         """Rows of a plant were submitted."""
-        self.rows, self.last = self.rows + len(times), datetime.now(UTC)
-        if not (taken.ahead or taken.held):  # a row from the future would look as if all before it were missing
-            self._gaps.setdefault(target.name, Gaps(target.clock, target.seconds)).add(times)
+        self.rows, self.last = self.rows + taken.rows, datetime.now(UTC)
         if self.state == "waiting":
             self.running()
         if taken.unknown:
@@ -89,7 +73,6 @@ class Health:
     def let_go(self, plant: str) -> None:
         """Another service brings the rows of a plant from now on."""
         self.plants.discard(plant)
-        self._gaps.pop(plant, None)
         state = SourceState("waiting", datetime.now(UTC), "another service has this plant", self.rows, self.last)
         self._sink.source_state(plant, self.source, state)
 
@@ -98,11 +81,10 @@ class Health:
         if self._later is not None:
             self._later.cancel()
 
-    def now(self, plant: str = "") -> SourceState:
-        """What is reported, with the last gap of a plant."""
+    def now(self) -> SourceState:
+        """What is reported."""
         left_out = [f"{n} {kind}{self._last_of(kind)}" for kind, n in self.counts.items()]
-        gap = self._gaps[plant].last() if plant in self._gaps else None
-        return SourceState(self.state, self._since, "; ".join([self.detail, *left_out]), self.rows, self.last, gap)
+        return SourceState(self.state, self._since, "; ".join([self.detail, *left_out]), self.rows, self.last)
 
     def _last_of(self, kind: str) -> str:
         return f" (the last: {self._notes[kind]})" if kind in self._notes else ""
@@ -119,50 +101,8 @@ class Health:
         self.end()
         self._later = None
         for plant in sorted(self.plants):
-            self._sink.source_state(plant, self.source, self.now(plant))
+            self._sink.source_state(plant, self.source, self.now())
 
     def _report_soon(self) -> None:
         if self._later is None:
             self._later = asyncio.get_running_loop().call_later(_EVERY, self._report)
-
-
-class Gaps:
-    """Keeps the last gap of one plant; seconds: the length of its windows.
-
-    Rows that come later and lie in the gap make it smaller, until it is none.
-    """
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock, self._least = clock, round(_WINDOWS * seconds * 1e6)
-        self._steps: deque[int] = deque(maxlen=50)
-        self._newest: int | None = None
-        self._span: tuple[int, int] | None = None  # the last time before the gap, the first one after it
-
-    def add(self, times: NDArray[np.datetime64]) -> None:
-        """Look at the times of rows that were taken."""
-        found = np.unique(times.astype("datetime64[us]").astype(np.int64)).tolist()
-        if self._span is not None:
-            self._fill([time for time in found if self._span[0] < time < self._span[1]])
-        if self._newest is not None:
-            found = [self._newest, *(time for time in found if time > self._newest)]
-        for before, after in pairwise(found):
-            if self._is_gap(after - before):
-                self._span = (before, after)
-            self._steps.append(after - before)
-        self._newest = found[-1] if found else self._newest
-
-    def last(self) -> RowGap | None:
-        """The last gap; None where rows are counted and have no times."""
-        if self._span is None or self._clock.row_interval is not None:
-            return None
-        before, after = self._span
-        return RowGap((after - before) / 1e6, iso(self._clock, np.datetime64(after, "us")))
-
-    def _fill(self, inside: list[int]) -> None:
-        if self._span is None or not inside:
-            return
-        rest = max(pairwise([self._span[0], *inside, self._span[1]]), key=lambda ends: ends[1] - ends[0])
-        self._span = rest if self._is_gap(rest[1] - rest[0]) else None
-
-    def _is_gap(self, step: int) -> bool:
-        return step > self._least and len(self._steps) >= _KNOWN and step > _STEPS * median(self._steps)

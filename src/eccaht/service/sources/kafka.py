@@ -16,7 +16,7 @@ from typing import Any
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eccaht.service.rows import UnknownPlant
-from eccaht.service.sources.feed import Feed, OneThread, Plants, Shared, Sink, Target
+from eccaht.service.sources.feed import Feed, OneThread, Plants, Sink, Target
 from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, SensorReading
 from eccaht.service.sources.settings import KafkaSettings
 
@@ -161,8 +161,7 @@ class KafkaFeed(Feed):
         """Take a plant over with its first message since the partition came to this service."""
         if plant in self._fed[place]:
             return
-        if isinstance(self._sink, Shared):
-            await self._sink.take_over(plant)
+        await self._sink.take_over(plant)
         self._fed[place].add(plant)
         self.health.running()
         self.health.bring(plant)
@@ -172,8 +171,7 @@ class KafkaFeed(Feed):
         for partition in partitions:
             for plant in sorted(self._fed.pop((partition.topic, partition.partition), ())):
                 self.health.let_go(plant)
-                if isinstance(self._sink, Shared):
-                    await self._sink.hand_over(plant)
+                await self._sink.hand_over(plant)
 
 
 def _only(target: Target) -> Plants:

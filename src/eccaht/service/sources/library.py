@@ -1,9 +1,9 @@
-"""The library's `Source` and feeds: any source of rows feeds a plant, and what a feed brought is a source."""
+"""Any source of the library, such as a file that grows, feeds a plant."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +12,8 @@ import numpy as np
 from eccaht.base.clock import Clock
 from eccaht.plants import Batch, Source
 from eccaht.plants.data.growing import GrowingFile
-from eccaht.service.rows import Rows
-from eccaht.service.sources.feed import Feed, OneThread, Sink, Target, deliver, positions_of
-from eccaht.service.sources.parsing import readings_of, rows_of
+from eccaht.plants.intake import Rows
+from eccaht.service.sources.feed import Feed, OneThread, Sink, Target, deliver
 from eccaht.service.sources.settings import FileSettings
 
 Note = Callable[[str], object]
@@ -45,7 +44,7 @@ class SourceFeed(Feed):
     ) -> None:
         super().__init__(name, sink, [target.name], where)
         self._file, self._poll = file, poll
-        self._opened, self._target, self._positions = opened, target, positions_of(sink, name)
+        self._opened, self._target = opened, target
         self._overlap = np.timedelta64(round(overlap * 1e6), "us")
         self._saved = -np.inf
         self._place: np.datetime64 | None = None  # the latest time that was submitted
@@ -54,7 +53,7 @@ class SourceFeed(Feed):
         while self._file is not None and not await asyncio.to_thread(self._file.exists):
             self.health.waiting(f"no file at {self._file} yet")
             await asyncio.sleep(self._poll)
-        document, again = await self._positions.position(self._target.name, self.name), True
+        document, again = await self._sink.position(self._target.name, self.name), True
         self._place = None if document is None else np.datetime64(int(document["time"]), "us")
         loop, thread = asyncio.get_running_loop(), OneThread(f"source-{self.name}")
         source = self._opened(lambda text: loop.call_soon_threadsafe(self.health.count, "notes", text))
@@ -93,22 +92,8 @@ class SourceFeed(Feed):
             if now - self._saved >= _SAVE_EVERY:
                 self._saved = now
                 place = {"time": int(self._place.astype(np.int64))}
-                await self._positions.set_position(self._target.name, self.name, place)
+                await self._sink.set_position(self._target.name, self.name, place)
         return again
-
-
-class Excerpt:
-    """What a feed brought, as a source of the library: `eccaht.checks.check_source` tries it, `calibrate` reads it.
-
-    Rows of one time are one row, in which the first value of a sensor counts.
-    """
-
-    def __init__(self, rows: Iterable[Rows], clock: Clock) -> None:
-        merged = rows_of(reading for part in rows for reading in readings_of(part))
-        self.clock, self.names, self.times, self.values = clock, merged.names, merged.times, merged.values
-
-    def batches(self) -> Iterator[Batch]:
-        yield Batch(self.times, self.values)
 
 
 def _check_clock(found: Clock, expected: Clock) -> None:

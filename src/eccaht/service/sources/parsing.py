@@ -1,4 +1,4 @@
-"""The one door of rows: what comes by HTTP or from a broker becomes readings by the same rules.
+"""Payloads by HTTP and from brokers become readings by the same rules.
 
 JSON is a number, an object of one reading, an object of many sensors, a list of objects, or objects in lines; CSV is a
 piece of a file with its column names, read as the history of the model was. Sizes are bounded before anything is
@@ -21,16 +21,8 @@ import numpy as np
 from eccaht.plants import Chunk, Expected
 from eccaht.plants.data.layout import lines_of
 from eccaht.plants.data.reading import TimeRule
-from eccaht.service.rows import (
-    Rows,
-    Severity,
-    TimeReader,
-    checked_name,
-    checked_time,
-    level_of,
-    number_of,
-    severity,
-)
+from eccaht.plants.intake import Rows, level_of, number_of
+from eccaht.service.rows import Severity, TimeReader, checked_name, checked_time, severity
 from eccaht.service.sources.settings import Format, ReadingSettings
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
 """The settings of sources, one kind each; what is wrong with them is a ValueError of one line.
 
-Each kind names what is shown of it, and how (`shows`); all other settings are hidden wherever they would leave the
-service.
+Settings of secret types, and those that no kind has, are hidden wherever they would leave the service.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -41,11 +41,6 @@ ssl.certificate.location ssl.endpoint.identification.algorithm
 _OPTIONS = frozenset(_OPTION_NAMES.split())  # options of librdkafka that hold no secret
 
 
-def as_they_are(names: str) -> dict[str, Show]:
-    """Settings that hold no secret, whatever their value."""
-    return dict.fromkeys(names.split(), _plain)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: HIDDEN if isinstance(inner, dict | list) else inner for name, inner in value.items()}
@@ -67,6 +62,7 @@ def _options(value: Any) -> Any:
     return {name: _plain(inner) if name in _OPTIONS else HIDDEN for name, inner in value.items()}
 
 
+_SHOWN_PARTS: dict[str, Show] = {"host": shown_hosts, "servers": shown_hosts, "url": _url, "options": _options}
 Zone = Annotated[str, BeforeValidator(as_zone)]
 Format = Literal["json", "csv"]
 
@@ -81,14 +77,10 @@ File = Annotated[Path, AfterValidator(_named)]
 
 
 class SourceSettings(Part):
-    """What all sources have.
-
-    shows: how a setting is shown, by its name; one that is not there is hidden. feed: module and class of the feed,
-    imported when it is made, because it needs packages of its own.
-    """
+    """What all sources have; feed: module and class of the feed, imported when it is made, because it needs packages of
+    its own."""
 
     feed: ClassVar[str]
-    shows: ClassVar[dict[str, Show]] = as_they_are("kind timezone")
     timezone: Zone | None = Field(None, description="where times without an offset are")
 
     def secrets(self) -> Iterator[str]:
@@ -103,7 +95,6 @@ class SourceSettings(Part):
 class ReadingSettings(SourceSettings):
     """How rows are read, by HTTP too."""
 
-    shows = SourceSettings.shows | as_they_are("time_unit time_key value_key quality_key quality_codes uncertain")
     time_unit: Unit = Field("auto", description="of times that are numbers: s, ms, us, ns; auto goes by their size")
     time_key: str = Field("time", min_length=1, description="the time in a JSON object")
     value_key: str = Field("value", min_length=1, description="the value in a JSON object of one reading")
@@ -115,7 +106,6 @@ class ReadingSettings(SourceSettings):
 class PayloadSettings(ReadingSettings):
     """How messages are collected and their payloads read."""
 
-    shows = ReadingSettings.shows | as_they_are("wait format")
     wait: Seconds = Field(0.1, le=60.0, description="how long messages are collected before they are submitted")
     format: Format = Field("json", description="of payloads: json (or a plain number), or csv with its column names")
 
@@ -123,7 +113,6 @@ class PayloadSettings(ReadingSettings):
 class FileSettings(SourceSettings):
     """A CSV file that grows."""
 
-    shows = SourceSettings.shows | as_they_are("poll overlap missing decimal_comma") | {"path": _file}
     feed = "library:file_feed"
     kind: Literal["file"]
     path: File = Field(description="the file; it may come later")
@@ -136,11 +125,6 @@ class FileSettings(SourceSettings):
 class MqttSettings(PayloadSettings):
     """Topics of an MQTT broker."""
 
-    shows = (
-        PayloadSettings.shows
-        | as_they_are("port topic names protocol client_id session in_flight keepalive tls")
-        | {"host": shown_hosts, "ca_file": _file, "certificate": _file, "key": _file}
-    )
     feed = "mqtt:MqttFeed"
     kind: Literal["mqtt"]
     host: str = Field("localhost", pattern=HOSTS, description="the broker")
@@ -169,11 +153,6 @@ def _of_opcua(url: SecretUrl) -> SecretUrl:
 class OpcUaSettings(SourceSettings):
     """Nodes of an OPC UA server."""
 
-    shows = (
-        SourceSettings.shows
-        | as_they_are("nodes interval read_every queue uncertain timeout policy mode application_uri")
-        | {"url": _url, "certificate": _file, "key": _file, "server_certificate": _file}
-    )
     feed = "opcua:OpcUaFeed"
     kind: Literal["opcua"]
     url: Annotated[SecretUrl, AfterValidator(_of_opcua)] = Field(description="opc.tcp://HOST:4840/PATH")
@@ -198,11 +177,6 @@ class OpcUaSettings(SourceSettings):
 class KafkaSettings(PayloadSettings):
     """A topic of Kafka; the key of a message is the name of its plant."""
 
-    shows = (
-        PayloadSettings.shows
-        | as_they_are("topic group first names batch session")
-        | {"servers": shown_hosts, "options": _options}
-    )
     feed = "kafka:KafkaFeed"
     kind: Literal["kafka"]
     servers: str = Field(pattern=HOSTS, description="HOST:PORT, several with commas")
@@ -221,12 +195,6 @@ class KafkaSettings(PayloadSettings):
 class SqlSettings(SourceSettings):
     """A table of a database, read by time."""
 
-    shows = (
-        SourceSettings.shows
-        | as_they_are("table schema layout time sensor value quality quality_codes uncertain plant_column plant_value")
-        | as_they_are("columns time_unit poll overlap first batch")
-        | {"url": _url}
-    )
     feed = "sql:SqlFeed"
     kind: Literal["sql"]
     url: SecretUrl = Field(description="sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE")
@@ -267,9 +235,28 @@ def shown(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: shows[name](value) if name in shows else HIDDEN for name, value in document.items()}
 
 
-def _shows(document: Mapping[str, Any]) -> Mapping[str, Show]:
+def _shows(document: Mapping[str, Any]) -> dict[str, Show]:
     kind = document.get("kind")
-    return _BY_KIND[kind].shows if isinstance(kind, str) and kind in _BY_KIND else {}
+    return shows_of(_BY_KIND[kind]) if isinstance(kind, str) and kind in _BY_KIND else {}
+
+
+@cache
+def shows_of(kind: type[SourceSettings]) -> dict[str, Show]:
+    """How the settings of a kind are shown, by name, without those that are hidden."""
+    shows: dict[str, Show] = {}
+    for name, field in kind.model_fields.items():
+        types = list(_types(field.annotation))
+        if name in _SHOWN_PARTS:
+            shows[name] = _SHOWN_PARTS[name]
+        elif not any(isinstance(each, type) and issubclass(each, SecretStr) for each in types):
+            shows[field.alias or name] = _file if Path in types else _plain
+    return shows
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _types(inner)
 
 
 def _serialized(source: Secret[dict[str, Any]], info: SerializationInfo) -> Any:

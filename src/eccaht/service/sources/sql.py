@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from eccaht.service.hiding import database_url
 from eccaht.service.rows import TimeReader, severity
-from eccaht.service.sources.feed import Feed, OneThread, Sink, Target, positions_of
+from eccaht.service.sources.feed import Feed, OneThread, Sink, Target
 from eccaht.service.sources.parsing import Payloads, SensorReading
 from eccaht.service.sources.settings import ReadingSettings, SqlSettings
 
@@ -36,7 +36,7 @@ class SqlFeed(Feed):
 
     def __init__(self, name: str, settings: SqlSettings, target: Target, sink: Sink) -> None:
         super().__init__(name, sink, [target.name], f"{settings.table} of {settings.url}", settings.secrets())
-        self._settings, self._target, self._positions = settings, target, positions_of(sink, name)
+        self._settings, self._target = settings, target
         self._url = _url(name, settings)
         self._moments = TimeReader(target.clock, settings.time_unit, settings.timezone)
         how = ReadingSettings(quality_codes=settings.quality_codes, uncertain=settings.uncertain)
@@ -55,10 +55,10 @@ class SqlFeed(Feed):
             if self._settings.layout == "wide" and (missing := len(self._target.expected.names) - len(sensors)):
                 self.health.counts["sensors without a column"] = missing
             # go on where the last run ended; a place to begin at is kept at once, so that the next run goes on there
-            kept = await self._positions.position(self._target.name, self.name)
+            kept = await self._sink.position(self._target.name, self.name)
             if kept is None and self._settings.first == "newest":
                 kept = _to_store(await thread.call(_newest, connection, query))
-                await self._positions.set_position(self._target.name, self.name, kept)
+                await self._sink.set_position(self._target.name, self.name, kept)
             self._bound = None if kept is None else _as_stored(kept)
             self.health.running()
             while True:
@@ -184,7 +184,7 @@ class SqlFeed(Feed):
         if len(self._seen) > _MOST_SEEN:
             self._seen.clear()
         if self._bound is not None and self._bound != before:
-            await self._positions.set_position(self._target.name, self.name, _to_store(self._bound))
+            await self._sink.set_position(self._target.name, self.name, _to_store(self._bound))
 
 
 def _url(name: str, settings: SqlSettings) -> sa.URL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array
 from eccaht.service.store.schema import audit, comments, eras, events, models, outbox, windows
 
+_BYTES = 8  # of a value
+_AT_ONCE = 5000  # rows that are fetched at a time
 Documents = list[dict[str, Any]]
 _OPEN = ("joined", "left", "over", "back", "acknowledged", "new-normal")
 
@@ -47,33 +50,69 @@ def evidence(connection: sa.Connection, plant: str, span: Span, points: int) -> 
 
 
 class Past(NamedTuple):
-    """Some windows: starts in microseconds, (T,), and values in robust units, (T, K)."""
+    """Windows of one era: starts in microseconds, (T,), values in robust units, (T, n), and the most rows of each."""
 
     starts: NDArray[np.int64]
     values: Array
+    rows: NDArray[np.int64]
 
 
-def past(connection: sa.Connection, plant: str, era: int, span: Span, size: int, most: int) -> tuple[Past, int]:
-    """The windows of an era in a span; of so many, the second value, one, if there are more than `most`."""
-    inside = (*_inside(plant, *span), windows.c.era == era)
-    count = connection.execute(sa.select(sa.func.count()).where(*inside)).scalar() or 0
-    step = -(-count // most) if count > most else 1
-    chosen = sa.select(windows.c.start, windows.c["values"]).where(*inside)
-    if step > 1:
-        chosen = chosen.where(windows.c.number % step == 0)
-    rows = connection.execute(chosen.order_by(windows.c.start)).all()
-    starts = np.array([row[0] for row in rows], dtype=np.int64)
-    values = np.frombuffer(b"".join(row[1] for row in rows), "<f8").astype(np.float64).reshape(len(rows), size)
-    return Past(starts, values), step
+def eras_in(connection: sa.Connection, plant: str, span: Span) -> list[tuple[int, str]]:
+    """The eras of a plant that have windows in a span, and the digest of the model of each, in order."""
+    there = sa.select(windows.c.era).where(*_inside(plant, *span)).distinct()
+    found = sa.select(eras.c.era, eras.c.digest).where(eras.c.plant == plant, eras.c.era.in_(there))
+    return [(row.era, row.digest) for row in connection.execute(found.order_by(eras.c.era))]
+
+
+def count_in(connection: sa.Connection, plant: str, span: Span) -> int:
+    found = sa.select(sa.func.count()).select_from(windows).where(*_inside(plant, *span))
+    return int(connection.execute(found).scalar() or 0)
+
+
+def past(
+    connection: sa.Connection,
+    plant: str,
+    era: int,
+    span: Span,
+    size: int,
+    *,
+    places: Sequence[int] | None = None,
+    one_of: int = 1,
+) -> Past:
+    """The windows of an era in a span, one of so many; size: sensors of its model.
+
+    places: of the sensors that are read, all unless given. The database cuts them out, so that few sensors of many
+    windows are little to fetch.
+    """
+    parts: list[Any] = [windows.c["values"]]
+    if places is not None:
+        size = len(places)
+        parts = [sa.func.substr(windows.c["values"], _BYTES * k + 1, _BYTES, type_=sa.LargeBinary()) for k in places]
+    chosen = _chosen(parts).where(*_inside(plant, *span), windows.c.era == era).order_by(windows.c.start)
+    if one_of > 1:
+        chosen = chosen.where(windows.c.number % one_of == 0)
+    return _fetched(connection, chosen, size)
 
 
 def newest(connection: sa.Connection, plant: str, era: int, size: int, most: int) -> Past:
-    """The last windows of a plant, at most so many; size: values of each."""
-    chosen = sa.select(windows.c.start, windows.c["values"]).where(windows.c.plant == plant, windows.c.era == era)
-    rows = connection.execute(chosen.order_by(windows.c.start.desc()).limit(most)).all()[::-1]
-    starts = np.array([row[0] for row in rows], dtype=np.int64)
-    values = np.frombuffer(b"".join(row[1] for row in rows), "<f8").astype(np.float64).reshape(len(rows), size)
-    return Past(starts, values)
+    """The last windows of a plant, at most so many."""
+    chosen = _chosen([windows.c["values"]]).where(windows.c.plant == plant, windows.c.era == era)
+    found = _fetched(connection, chosen.order_by(windows.c.start.desc()).limit(most), size)
+    return Past(found.starts[::-1], found.values[::-1], found.rows[::-1])
+
+
+def _chosen(parts: Sequence[Any]) -> sa.Select[Any]:
+    return sa.select(windows.c.start, windows.c.rows, *parts)
+
+
+def _fetched(connection: sa.Connection, chosen: sa.Select[Any], columns: int) -> Past:
+    starts, rows, values = list[int](), list[int](), [np.empty((0, columns))]
+    for group in connection.execution_options(yield_per=_AT_ONCE).execute(chosen).partitions():
+        starts += [row[0] for row in group]
+        rows += [row[1] for row in group]
+        content = b"".join(part for row in group for part in row[2:])
+        values.append(np.frombuffer(content, "<f8").astype(np.float64).reshape(len(group), columns))
+    return Past(np.array(starts, dtype=np.int64), np.concatenate(values), np.array(rows, dtype=np.int64))
 
 
 def peak(connection: sa.Connection, plant: str, start: int, stop: int | None) -> float:
@@ -154,6 +193,15 @@ def courses(connection: sa.Connection, plant: str, first: int, stop: int | None)
     return list(connection.execute(found.order_by(events.c.number)).scalars())
 
 
+def reported(
+    connection: sa.Connection, plant: str, kinds: Sequence[str], most: int | None = None
+) -> list[tuple[dict[str, Any], int]]:
+    """The events of some kinds in order, or the last ones, each with its time in microseconds."""
+    found = sa.select(events.c.document, events.c.time).where(events.c.plant == plant, events.c.kind.in_(kinds))
+    rows = connection.execute(found.order_by(events.c.number.desc()).limit(most)).all()
+    return [(row.document, row.time) for row in reversed(rows)]
+
+
 def comments_of(connection: sa.Connection, plant: str, number: int) -> Documents:
     found = sa.select(comments).where(comments.c.plant == plant, comments.c.number == number).order_by(comments.c.id)
     return [dict(row._mapping) for row in connection.execute(found)]
@@ -186,11 +234,6 @@ def era_of(connection: sa.Connection, plant: str, number: int) -> tuple[int, str
     found = sa.select(eras.c.era, eras.c.digest).where(eras.c.plant == plant, eras.c.number < number)
     row = connection.execute(found.order_by(eras.c.era.desc()).limit(1)).one()
     return row.era, row.digest
-
-
-def begun(connection: sa.Connection, plant: str, era: int) -> int:
-    """The number of the last event before an era."""
-    return connection.execute(sa.select(eras.c.number).where(eras.c.plant == plant, eras.c.era == era)).scalar() or 0
 
 
 def model_content(connection: sa.Connection, digest: str) -> bytes:

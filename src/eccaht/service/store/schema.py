@@ -1,13 +1,7 @@
-"""All tables, and how those of an earlier version become these.
-
-Times are whole microseconds since 1970-01-01, documents are JSON. The steps from one version to the next are in
-`versions`; all that are missing are taken in one transaction. alembic, which takes long to import, is needed only then.
-"""
+"""All tables. Times are whole microseconds since 1970-01-01, documents are JSON."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from threading import Lock
 from typing import Any, get_args
 
 import sqlalchemy as sa
@@ -139,53 +133,24 @@ outbox = _table(
 positions = _table("positions", _text("plant"), _text("source"), _json("document"), _key("plant", "source"))
 OF_A_PLANT = (checkpoints, pending, counts, windows, events, comments, outbox, positions, eras)
 
-FOLDER = Path(__file__).parent  # alembic looks for `versions` in it
-VERSION = max(int(path.name[1:5]) for path in (FOLDER / "versions").glob("v[0-9]*.py"))
-_ONE_AT_A_TIME = Lock()  # alembic's `op` is one for the whole process
-stamps = sa.Table("eccaht_version", sa.MetaData(), sa.Column("version_num", sa.String))
+VERSION = 1  # of all tables together; a store of another one is refused
 
 
 def version_of(connection: sa.Connection) -> int:
-    if _has(connection, stamps):
-        return int(connection.execute(sa.select(stamps.c.version_num)).scalar() or 0)
-    if not _has(connection, meta):
+    """The version of the tables, 0 if there are none."""
+    if not sa.inspect(connection).has_table(meta.name, schema=schema_of(connection)):
         return 0
-    found = connection.execute(sa.select(meta.c.value).where(meta.c.name == "version")).scalar()
-    return int(found or 0)  # the first version, which knew no stamps, wrote it there
+    return int(connection.execute(sa.select(meta.c.value).where(meta.c.name == "version")).scalar() or 0)
 
 
-def migrate(connection: sa.Connection) -> int:
-    """Bring a database to this version, in the transaction of the connection; return what it was before."""
-    before = version_of(connection)
-    if before > VERSION:
-        raise ValueError(f"the store has version {before}, this eccaht knows {VERSION}: use the newer eccaht")
-    if before < VERSION or not _has(connection, stamps):
-        _take_steps(connection, before)
-        connection.execute(sa.delete(meta).where(meta.c.name == "version"))
-        connection.execute(sa.insert(meta).values(name="version", value=str(VERSION)))  # older ones look there
-    return before
-
-
-def _take_steps(connection: sa.Connection, before: int) -> None:
-    from alembic.migration import MigrationContext
-    from alembic.operations import Operations
-    from alembic.script import ScriptDirectory
-
-    place = schema_of(connection)
-    if place is not None:  # alembic does not translate the names of tables that it alters
-        quoted = connection.dialect.identifier_preparer.quote(place)
-        connection.execute(sa.select(sa.func.set_config("search_path", quoted, True)))
-    steps = ScriptDirectory(FOLDER)
-    context = MigrationContext.configure(connection, opts={"version_table": stamps.name, "version_table_schema": place})
-    done = f"{before:04d}" if before else "base"
-    with _ONE_AT_A_TIME, Operations.context(context):
-        for step in reversed(list(steps.iterate_revisions("head", done))):
-            step.module.upgrade()
-    context.stamp(steps, "head")
-
-
-def _has(connection: sa.Connection, table: sa.Table) -> bool:
-    return sa.inspect(connection).has_table(table.name, schema=schema_of(connection))
+def make_tables(connection: sa.Connection) -> None:
+    """Make the tables where there are none, in the transaction of the connection; refuse those of another version."""
+    found = version_of(connection)
+    if not found:
+        metadata.create_all(connection)
+        connection.execute(sa.insert(meta).values(name="version", value=str(VERSION)))
+    elif found != VERSION:
+        raise ValueError(f"the store has version {found}, this eccaht knows {VERSION}: use the eccaht that made it")
 
 
 def schema_of(connection: sa.Connection) -> str | None:

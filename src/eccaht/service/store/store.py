@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from eccaht.base.clock import microseconds
 from eccaht.service.hiding import SecretUrl, database_url, scrubbed
 from eccaht.service.store import schema
-from eccaht.service.store.schema import VERSION, migrate, version_of
+from eccaht.service.store.schema import VERSION, make_tables, version_of
 
 if TYPE_CHECKING:  # commands about tokens need none of what a watch needs
     from eccaht.plants import Event
@@ -76,15 +76,15 @@ class Store:
         return scrubbed(" ".join((lines or [type(error.orig).__name__])[0].split()), self._secret.secrets())
 
     def prepare(self) -> None:
-        """Make the tables, or bring them to this version."""
+        """Make the tables where there are none."""
         if self.is_sqlite:
             _make_private(str(self.url.database))
         with self.begin() as connection:
             if not self.is_sqlite:
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(3284701)"))  # one service migrates at a time
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(3284701)"))  # one service makes them
                 if self._schema is not None:
                     connection.execute(sa.schema.CreateSchema(self._schema, if_not_exists=True))
-            migrate(connection)
+            make_tables(connection)
 
     def check(self) -> None:
         """Refuse a database that has another version."""

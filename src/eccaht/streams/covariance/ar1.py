@@ -86,13 +86,6 @@ class AR1(Covariance):
         u = self._recurse(c, backward=True)
         return self._recurse((self._innovations() * u.T).T, backward=False)
 
-    def inverse_diagonal(self) -> Array:
-        if self.size == 1:
-            return np.array([1.0 / self.variance])
-        inverse = np.full(self.size, (1.0 + self.rho**2) / (self.variance * self._innovation))
-        inverse[[0, -1]] = 1.0 / (self.variance * self._innovation)
-        return inverse
-
     def quad(self, c: Array) -> float:
         """Sum over k of innovation variance times (sum_{l >= k} rho^(l-k) c_l)^2."""
         check_rows(c, self.size)
@@ -253,9 +246,6 @@ class Circulant(Covariance):
     @cached_property
     def _first_of_inverse(self) -> Array:
         return frozen(np.fft.irfft(1.0 / self._spectrum, n=self.size))
-
-    def inverse_diagonal(self) -> Array:
-        return np.broadcast_to(self._first_of_inverse[0], (self.size,))
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         """The first column of the inverse, turned to each nonzero."""

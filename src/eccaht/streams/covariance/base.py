@@ -12,8 +12,6 @@ factorisation of the sum for solutions and square roots.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,7 +44,7 @@ class Covariance(ABC):
 
     An operator of one's own sets `size` and defines `matvec`. All else has a default that is exact; those that form the
     full matrix are for up to 8192 streams, and say which method to define for more: `solve` first, then
-    `diagonal`, `color`, `eigenvalues`, `inverse_diagonal` and `plus_identity` as they are needed.
+    `diagonal`, `color`, `eigenvalues` and `plus_identity` as they are needed.
 
     `matvec`, `solve` and `color` take one vector (K,) or several as the columns of (K, m).
     Arrays handed out may be read-only views.
@@ -63,10 +61,10 @@ class Covariance(ABC):
     exact_inverse: bool = False  # S^-1 is known in closed form, so that solutions need no check of their rounding
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """An operator that changes what S is must not take a ridge, or the diagonal of S^-1, by its parent's rule."""
+        """An operator that changes what S is must not take a ridge by its parent's rule."""
         super().__init_subclass__(**more)
         if "matvec" in vars(cls):
-            for rule in {"plus_identity", "factorised", "inverse_diagonal"} - set(vars(cls)):
+            for rule in {"plus_identity", "factorised"} - set(vars(cls)):
                 setattr(cls, rule, getattr(Covariance, rule))
 
     @abstractmethod
@@ -88,10 +86,6 @@ class Covariance(ABC):
     def least_variances(self) -> Array:
         """Cheap lower bounds of the variances, shape (K,): the variances themselves unless costly."""
         return self.diagonal()
-
-    def inverse_diagonal(self) -> Array:
-        """The diagonal of S^-1, shape (K,)."""
-        return self._full("inverse_diagonal").inverse_diagonal()
 
     def column(self, k: int) -> Array:
         """Column k of S, shape (K,)."""
@@ -261,28 +255,3 @@ class Ridged(Covariance):
 
     def parameters(self) -> dict[str, Any]:
         return {"base": self.base, "ridge": self.ridge}
-
-
-@dataclass(frozen=True)
-class Excess:
-    """Noise that a reading has beyond that of its problem: missing rows add common W + diag(own) to a window."""
-
-    common: float
-    own: Array
-    within: Callable[[Array], Array]  # c -> W c
-
-    def matvec(self, c: Array) -> Array:
-        added = self.own * c
-        return added + self.common * self.within(c) if self.common else added
-
-    def quad(self, c: Array) -> float:
-        """The variance that missing rows add to c'x."""
-        return max(float(c @ self.matvec(c)), 0.0)
-
-    def dense(self) -> Array:
-        return self.block(np.arange(self.own.size))
-
-    def block(self, chosen: Index) -> Array:
-        """The matrix of some sensors."""
-        columns = np.column_stack([self.matvec(unit) for unit in _units(self.own.size, chosen).T])[chosen]
-        return np.asarray(0.5 * (columns + columns.T))

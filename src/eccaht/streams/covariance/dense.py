@@ -92,9 +92,6 @@ class Dense(Covariance):
         """A few columns of the inverse, which is formed at the first call."""
         return values @ self._inverse_columns[indices]
 
-    def inverse_diagonal(self) -> Array:
-        return self._inverse_columns.diagonal()
-
     def eigenvalues(self) -> Array:
         return np.asarray(np.linalg.eigvalsh(self._matrix), dtype=np.float64)
 
@@ -161,9 +158,6 @@ class Diagonal(Covariance):
         check_rows(c, self.size)
         return (self._variances * c.T).T
 
-    def inverse_diagonal(self) -> Array:
-        return 1.0 / self._variances
-
     def solve(self, b: Array) -> Array:
         check_rows(b, self.size)
         return (b.T / self._variances).T
@@ -206,17 +200,3 @@ def effective_rank(cov: Covariance | ArrayLike, kind: Literal["shannon", "partic
         return float(1.0 / np.sum(share**2))
     share = share[share > 0]
     return float(np.exp(-np.sum(share * np.log(share))))
-
-
-def smallest_eigenvalue(M: Array) -> float:
-    return float(np.linalg.eigvalsh(M)[0])
-
-
-def largest_eigenvalue(M: Array) -> float:
-    return float(np.linalg.eigvalsh(M)[-1])
-
-
-def largest_eigenpair(M: Array) -> tuple[float, Array]:
-    """Return the largest eigenvalue of a symmetric matrix and a unit vector that belongs to it."""
-    values, vectors = np.linalg.eigh(M)
-    return float(values[-1]), vectors[:, -1]

@@ -33,9 +33,6 @@ class _Composed(Covariance):
     def least_variances(self) -> Array:
         return self._numbers("least_variances")
 
-    def inverse_diagonal(self) -> Array:
-        return self._numbers("inverse_diagonal")
-
     def eigenvalues(self) -> Array:
         return np.sort(self._numbers("eigenvalues"))
 

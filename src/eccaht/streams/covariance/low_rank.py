@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.linalg import eigvals_banded
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from eccaht.base.arrays import Array, Index, as_floats, check_entries, frozen
@@ -83,9 +81,6 @@ class LowRankPlusDiagonal(Covariance):
     def solve(self, b: Array) -> Array:
         return (self._update((b.T / self._root).T, -self._gain / (1.0 + self._gain)).T / self._root).T
 
-    def inverse_diagonal(self) -> Array:
-        return np.asarray((1.0 - self._basis**2 @ (self._gain / (1.0 + self._gain))) / self._diagonal)
-
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         """Reads only the touched rows of the factors."""
         scaled = values / self._root[indices]
@@ -103,12 +98,11 @@ class LowRankPlusDiagonal(Covariance):
         return bool(np.ptp(self._diagonal) == 0.0)
 
     def eigenvalues(self) -> Array:
-        """Closed form for a constant diagonal; otherwise bisection on the inertia of S - x I."""
-        rank = self._gain.size
-        if self._uniform:
-            d = self._diagonal[0]
-            return np.sort(np.concatenate([np.full(self.size - rank, d), d * (1.0 + self._gain)]))
-        return _bisect_eigenvalues(self._diagonal, self._root[:, None] * self._basis, self._gain)
+        """In closed form for a constant diagonal."""
+        if not self._uniform:
+            return super().eigenvalues()
+        d = self._diagonal[0]
+        return np.sort(np.concatenate([np.full(self.size - self._gain.size, d), d * (1.0 + self._gain)]))
 
     def color(self, z: Array) -> Array:
         """R times the symmetric square root of I + Q diag(gain) Q'."""
@@ -119,42 +113,6 @@ class LowRankPlusDiagonal(Covariance):
 
     def parameters(self) -> dict[str, Any]:
         return {"factors": self._factors, "diagonal": self._diagonal, "weights": self._weights}
-
-
-def _bisect_eigenvalues(d: Array, F: Array, gain: Array) -> Array:
-    """Eigenvalues of diag(d) + F diag(gain) F' by counting those below x, for all of them at once.
-
-    By Haynsworth's additivity the number below x is that of d - x, plus that of the small matrix
-    -(diag(1/gain) + F' (d-x)^-1 F), minus the number of positive gains.
-    """
-    kept = np.abs(gain) > 1e-300
-    F, gain = F[:, kept], gain[kept]
-    up, down = gain @ np.square(F * (gain > 0)).sum(0), gain @ np.square(F * (gain < 0)).sum(0)
-    low = np.full(d.size, d.min() + down) - 1e-12 * d.max()
-    high = np.full(d.size, d.max() + up) + 1e-12 * d.max()
-    wanted = np.arange(d.size)
-    chunk = max(1, 2_000_000 // d.size)
-    while True:
-        middle = 0.5 * (low + high)
-        moving = (middle > low) & (middle < high) & (high - low > 4e-16 * np.abs(high))
-        if not moving.any():
-            return middle
-        below = np.empty(d.size, dtype=np.intp)
-        for start in range(0, d.size, chunk):
-            part = slice(start, start + chunk)
-            below[part] = _count_below(middle[part], d, F, gain)
-        above = below <= wanted
-        low = np.where(moving & above, middle, low)
-        high = np.where(moving & ~above, middle, high)
-
-
-def _count_below(x: Array, d: Array, F: Array, gain: Array) -> Index:
-    gaps = d - x[:, None]
-    gaps[gaps == 0.0] = np.finfo(float).tiny ** 0.5
-    small = np.einsum("ka,xk,kb->xab", F, 1.0 / gaps, F, optimize=True)
-    small[:, range(gain.size), range(gain.size)] += 1.0 / gain
-    negative = (np.linalg.eigvalsh(-small) < 0).sum(axis=1)
-    return (gaps < 0).sum(axis=1) + negative - int((gain > 0).sum())
 
 
 class SparsePrecision(Covariance):
@@ -195,9 +153,6 @@ class SparsePrecision(Covariance):
         """1 / P_kk, what is left of a variance once all other streams are known."""
         return 1.0 / self._precision.diagonal()
 
-    def inverse_diagonal(self) -> Array:
-        return np.asarray(self._precision.diagonal())
-
     def matvec(self, c: Array) -> Array:
         return self._lu.solve(np.ascontiguousarray(c))
 
@@ -206,16 +161,6 @@ class SparsePrecision(Covariance):
 
     def solve_sparse(self, indices: Index, values: Array) -> Array:
         return self._precision[:, indices] @ values
-
-    def eigenvalues(self) -> Array:
-        """Reciprocals of those of P, which is brought to a narrow band first."""
-        order = reverse_cuthill_mckee(sp.csr_array(self._precision), symmetric_mode=True)
-        P = sp.coo_array(self._precision[order][:, order])
-        lower = P.row >= P.col
-        row, col = P.row[lower], P.col[lower]
-        band = np.zeros((int((row - col).max()) + 1, self.size))
-        band[row - col, col] = P.data[lower]
-        return 1.0 / eigvals_banded(band, lower=True)[::-1]
 
     def color(self, z: Array) -> Array:
         """P^-1 L sqrt(D) z: its covariance is P^-1 (L D L') P^-1 = S, with no triangular solve."""

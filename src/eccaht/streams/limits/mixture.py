@@ -25,8 +25,6 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
 from eccaht.base.arrays import Array, Index
-from eccaht.streams.covariance.dense import largest_eigenvalue, smallest_eigenvalue
-from eccaht.streams.measurements.interior import room
 from eccaht.streams.problem import Problem
 
 _STEPS = 100
@@ -105,11 +103,11 @@ def _solved(P: Array, A: Array, b: Array) -> Array:
             break
         mu = gap / len(A)
         dx, ds, dy = _direction(factor, A, s, y, dual, primal, s * y)
-        step = min(room(s, ds), room(y, dy), 1.0)
+        step = min(_room(s, ds), _room(y, dy), 1.0)
         mean = float((s + step * ds) @ (y + step * dy)) / len(A)
         target = mu * min(mean / mu, 1.0) ** 3
         dx, ds, dy = _direction(factor, A, s, y, dual, primal, s * y + ds * dy - target)
-        step = min(_SHARE * min(room(s, ds), room(y, dy)), 1.0)
+        step = min(_SHARE * min(_room(s, ds), _room(y, dy)), 1.0)
         x, s, y = x + step * dx, s + step * ds, y + step * dy
     if not gap <= _ACCEPTABLE * float(x @ P @ x) or np.abs(primal).max() > _ACCEPTABLE:
         raise ArithmeticError("the covariance is too ill-conditioned for its limits: add a ridge to its diagonal")
@@ -137,7 +135,7 @@ def best_mix(d: Array, tolerance: float) -> _Mix:
     """Solve for the rivals in the columns of d, shape (K, N), to a relative gap of `tolerance`."""
     (K, N), scale = d.shape, float((d**2).sum(axis=0).min())
     d = d / np.sqrt(scale)
-    point = 2.0 * np.eye(K), 2.0 * (d**2).sum(axis=0) - 1.0, np.full(N, 0.5 / largest_eigenvalue(d @ d.T))
+    point = 2.0 * np.eye(K), 2.0 * (d**2).sum(axis=0) - 1.0, np.full(N, 0.5 / np.linalg.eigvalsh(d @ d.T)[-1])
     best: _Mix | None = None
     for _ in range(_STEPS):
         try:
@@ -167,7 +165,7 @@ class _Newton:
         self.inverse = cho_solve((self.roots[1], True), one)
         P, R = d.T @ (W @ d), d.T @ (self.inverse @ d)
         self.r = np.diag(R).copy()
-        upper = largest_eigenvalue((d * q) @ d.T) / q.sum()
+        upper = float(np.linalg.eigvalsh((d * q) @ d.T)[-1]) / q.sum()
         trace = np.trace(W)
         self.bounds = _Mix(float(P.diagonal().min() / trace), float(upper), W / trace, q / q.sum())
         P *= R
@@ -196,8 +194,8 @@ class _Newton:
         return dW, mu / q - s - s * dq / q - bend_s, dq, dZ
 
     def _room(self, dW: Array, ds: Array, dq: Array, dZ: Array, share: float) -> tuple[float, float]:
-        primal = min(_to_boundary(self.roots[0], dW), room(self.s, ds))
-        dual = min(_to_boundary(self.roots[1], dZ), room(self.q, dq))
+        primal = min(_to_boundary(self.roots[0], dW), _room(self.s, ds))
+        dual = min(_to_boundary(self.roots[1], dZ), _room(self.q, dq))
         return min(1.0, share * primal), min(1.0, share * dual)
 
 
@@ -211,8 +209,14 @@ def _symmetric(X: Array) -> Array:
     return 0.5 * (X + X.T)
 
 
+def _room(x: Array, dx: Array) -> float:
+    """The largest t for which x + t dx has no negative entry."""
+    falling = dx < 0.0
+    return float((x[falling] / -dx[falling]).min(initial=np.inf))
+
+
 def _to_boundary(root: Array, dX: Array) -> float:
     """The largest t for which X + t dX is positive semidefinite, X = root root'."""
     half = solve_triangular(root, dX, lower=True)
-    lowest = smallest_eigenvalue(_symmetric(solve_triangular(root, half.T, lower=True)))
+    lowest = float(np.linalg.eigvalsh(_symmetric(solve_triangular(root, half.T, lower=True)))[0])
     return np.inf if lowest >= 0.0 else -1.0 / lowest

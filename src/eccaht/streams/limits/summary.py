@@ -18,7 +18,6 @@ from scipy.special import gammaln
 
 from eccaht.base.arrays import Array, Index, as_count, check_alpha
 from eccaht.base.randomness import Seed, rng_for
-from eccaht.streams.covariance.dense import largest_eigenvalue
 from eccaht.streams.limits.rates import (
     Rate,
     check_anomalies,
@@ -122,7 +121,7 @@ def _largest_ratio(M: Array, sizes: SetPrior) -> float:
     if sizes.fixed:  # then the entries of z add up to 0
         M = M - M.mean(axis=0)
         M = M - M.mean(axis=1, keepdims=True)
-    return 0.25 * r * min(float(rows), largest_eigenvalue(M))
+    return 0.25 * r * min(float(rows), float(np.linalg.eigvalsh(M)[-1]))
 
 
 def _planned(ratios: Array, needed: float) -> int:

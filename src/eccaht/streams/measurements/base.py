@@ -120,11 +120,6 @@ class Constraint(ABC):
         return math.inf
 
     @property
-    def usual_norm(self) -> float:
-        """The |c|_1 to which weighted sums are scaled that are shown but were not measured."""
-        return 1.0
-
-    @property
     def least_contrast(self) -> float:
         """Contrasts whose largest entry is below this are scaled up to it, where only their direction matters."""
         return 0.0
@@ -176,10 +171,6 @@ class Limited(Constraint):
 
     @property
     def largest_weight(self) -> float:
-        return self.limit
-
-    @property
-    def usual_norm(self) -> float:
         return self.limit
 
     def narrow(self, region: Region) -> None:

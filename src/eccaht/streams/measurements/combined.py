@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from inspect import signature
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from eccaht.base.arrays import Array, Index, rounded_up, scattered
+from eccaht.base.codec import Fields, state_of
 from eccaht.streams.covariance import Covariance
-from eccaht.streams.measurements.base import Constraint, Design, Limited, NotShown
+from eccaht.streams.measurements.base import Constraint, Design, NotShown
 from eccaht.streams.measurements.budget import Budget, Unlimited, kept
 from eccaht.streams.measurements.convex import best_weights
 from eccaht.streams.measurements.grid import from_list, on_grid
@@ -25,7 +25,9 @@ _SHOWN = 6  # entries of a list in a message
 
 
 class Rule(Constraint):
-    """A constraint that narrows a region; `parameters` are its constructor's arguments, for files and comparisons."""
+    """A constraint that narrows a region; its FIELDS are its constructor's arguments, for files and comparisons."""
+
+    FIELDS: ClassVar[Fields] = ()
 
     @property
     def reshapes(self) -> bool:
@@ -34,19 +36,6 @@ class Rule(Constraint):
     @abstractmethod
     def narrow(self, region: Region) -> None:
         """Take away what is not allowed; a ValueError if it does not fit what is there."""
-
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments: by default the attributes of the same names."""
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
-
-    def stored(self) -> dict[str, Any]:
-        """What a file needs to build it again: numbers, arrays or None."""
-        return self.parameters()
-
-    @classmethod
-    def from_stored(cls, stored: dict[str, Any]) -> Rule:
-        """From what `parameters` gave, read from a file that is not trusted."""
-        return cls(**stored)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -139,18 +128,17 @@ class Rule(Constraint):
             raise NotShown(f"{self!r} cannot tell streams {label(i)} and {label(j)} apart: {why}")
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Rule):
-            return NotImplemented
-        if type(self) is not type(other):
+        if not isinstance(other, Rule) or type(self) is not type(other):
             return False
-        mine, theirs = self.stored(), other.stored()
+        mine, theirs = state_of(self), state_of(other)
         return all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
     def __hash__(self) -> int:
         return hash(type(self).__name__)
 
     def __repr__(self) -> str:
-        shown = ", ".join(_shown(value) for value in self.parameters().values() if value is not None)
+        values = (getattr(self, field.name) for field in self.FIELDS)
+        shown = ", ".join(_shown(value) for value in values if value is not None)
         return f"{type(self).__name__}({shown})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,9 +170,6 @@ class Combined(Rule):
     def parts(self) -> tuple[Part, ...]:
         return self._parts
 
-    def parameters(self) -> dict[str, Any]:
-        return {"parts": list(self._parts)}
-
     def narrow(self, region: Region) -> None:
         for part in self._parts:
             part.narrow(region)
@@ -201,11 +186,6 @@ class Combined(Rule):
     def largest_weight(self) -> float:
         """The smallest that a part allows."""
         return min(part.largest_weight for part in self._parts)
-
-    @property
-    def usual_norm(self) -> float:
-        """The smallest limit on |c|_1."""
-        return min((part.usual_norm for part in self._parts if isinstance(part, Limited)), default=1.0)
 
     @property
     def least_contrast(self) -> float:

@@ -1,6 +1,6 @@
 """The best allowed direction for a contrast where the allowed weights are convex, with a certificate.
 
-Everything is solved on a working set of streams (interior.py) and checked against all K by columns of the covariance;
+Everything is solved on a working set of streams (cone.py) and checked against all K by columns of the covariance;
 streams that would help are added until none is left. Weights and their opposites are equally informative,
 so both sides of the contrast are tried where not both are allowed.
 """
@@ -13,7 +13,6 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from eccaht.base.arrays import Array, Index, Mask, scattered
 from eccaht.streams.covariance import Covariance
@@ -26,14 +25,11 @@ from eccaht.streams.measurements.budget import (
     product,
     too_ill_conditioned,
 )
-from eccaht.streams.measurements.interior import Cone, Point, pull, scale_free, solve, violation
-from eccaht.streams.measurements.lasso import walk
+from eccaht.streams.measurements.cone import Cone, Point, pull, scale_free, solve, violation
 from eccaht.streams.measurements.region import Region, Solution
 
-_PATIENCE = 3  # exchanges of all pivots that may fail to help
-_ROUNDING = 1e-12
 _WHOLE = 512  # streams up to which the matrix is formed once and all are solved at once
-_WORKING_SET = 128
+_WORKING_SET = 32
 _HELPFUL = 1e-10  # of max|D|: a pull that brings a stream into the working set
 _BARELY = 1e-9
 _SIDES = (1.0, -1.0)
@@ -154,85 +150,47 @@ def _one_side(region: Region, covariance: Covariance, D: Array, usable: Mask) ->
         per_contrast = math.inf
     usable = (low < 0.0) | (high > 0.0)
     whole = Cone(np.empty((0, 0)), D, low, high, region.norm, per_contrast, region.noise or 0.0)
-    working = np.flatnonzero(usable)
-    if covariance.size > _WHOLE and working.size > _WORKING_SET:
-        first = inverse(covariance, np.flatnonzero(D), D[D != 0.0]) * usable
-        working = np.union1d(largest(first, _WORKING_SET), largest(np.where(reach, D, 0.0), _WORKING_SET))
-    for quick in (True, False):  # rounding may spoil the quick way
-        point, g = _on_enough(whole, covariance, working, quick)
-        residual = violation(scale_free(whole), point, g)
-        if residual < ACCEPTABLE:
-            return Direction(point.w, float(D @ point.w), residual, True)
-    raise too_ill_conditioned(f"KKT residual {residual:.1g}")
+    try:
+        point, g = _on_enough(whole, covariance, np.flatnonzero(usable))
+    except (np.linalg.LinAlgError, RuntimeError) as error:
+        raise too_ill_conditioned(str(error)) from None
+    residual = violation(scale_free(whole), point, g)
+    if not residual < ACCEPTABLE:
+        raise too_ill_conditioned(f"KKT residual {residual:.1g}")
+    return Direction(point.w, float(D @ point.w), residual, True)
 
 
-def _on_enough(whole: Cone, covariance: Covariance, working: Index, quick: bool) -> tuple[Point, Array]:
+def _on_enough(whole: Cone, covariance: Covariance, usable: Index) -> tuple[Point, Array]:
     """The solution on a working set to which streams are added until none is left that would help."""
     D, low, high = whole.D, whole.low, whole.high
+    working, hint = usable, inverse(covariance, np.flatnonzero(D), D[D != 0.0])
+    if usable.size > 2 * _WORKING_SET:
+        able = np.where(np.where(D > 0.0, high > 0.0, low < 0.0), D, 0.0)
+        among = np.isin(np.arange(D.size), usable)
+        working = np.union1d(largest(hint * among, _WORKING_SET), largest(able, _WORKING_SET))
     while True:
-        point, g = _on(whole, covariance, working, quick)
+        point, g = _spread(whole, covariance, working, solve(_part(whole, covariance, working), hint[working]))
         lam = point.by_norm + point.by_contrast
         excess = np.maximum(np.where(high > 0.0, g - lam, 0.0), np.where(low < 0.0, -g - lam, 0.0))
         excess[working] = 0.0
         helpful = np.flatnonzero(excess > _HELPFUL * np.abs(D).max())
         if helpful.size == 0:
             return point, g
-        working = np.union1d(working, helpful[largest(excess[helpful], working.size)])
+        working, hint = (
+            np.union1d(working, helpful[largest(excess[helpful], working.size)]),
+            point.w + (point.w == 0) * g,
+        )
 
 
-def _on(whole: Cone, covariance: Covariance, working: Index, quick: bool) -> tuple[Point, Array]:
-    """The solution on a working set, spread over all streams, and the pull on every stream."""
-    S = block(covariance, working)
-    small = whole._replace(S=S, D=whole.D[working], low=whole.low[working], high=whole.high[working])
-    point = (_quick(small) if quick else None) or solve(small)
-    if point.by_contrast == 0.0 and not np.isfinite(point.w).all():
-        raise too_ill_conditioned("no step could be taken")
-    point = point._replace(w=scattered(covariance.size, working, point.w))
+def _part(whole: Cone, covariance: Covariance, streams: Index) -> Cone:
+    S = block(covariance, streams)
+    return whole._replace(S=S, D=whole.D[streams], low=whole.low[streams], high=whole.high[streams])
+
+
+def _spread(whole: Cone, covariance: Covariance, streams: Index, point: Point) -> tuple[Point, Array]:
+    """A solution on some streams over all of them, and the pull on every stream."""
+    point = point._replace(w=scattered(covariance.size, streams, point.w))
     return point, pull(whole, point, product(covariance, point.w))
-
-
-def _quick(cone: Cone) -> Point | None:
-    """The exact solution by pivoting or along the lasso path, where box and limit per unit of contrast do not bind.
-
-    Readout noise adds (r/B)^2 |w|_1^2: the path where all streams have both signs; quadratic where none has, and so it
-    is for the others as p - m, of which only one is above 0.
-    """
-    if cone.noise and not math.isfinite(cone.norm):
-        return None
-    turned = np.where(cone.high <= 0.0, -1.0, 1.0)
-    signed = (cone.low >= 0.0) | (cone.high <= 0.0)
-    price = (cone.noise / cone.norm) ** 2 if cone.noise else 0.0
-    S, D = (cone.S * np.outer(turned, turned) if (turned < 0.0).any() else cone.S), cone.D * turned
-    if price and not signed.any():
-        w = _on_path(S, D, price)
-    elif price:
-        w = _by_sign(S, D, price, np.flatnonzero(~signed))
-    else:
-        w = nonnegative_solution(S, D, signed)
-    size = 0.0 if w is None else float(np.abs(w).sum())
-    if w is None or not size > 0.0 or size > cone.per_contrast * float(D @ w) * (1.0 + 1e-12):
-        return None
-    point = Point(w * turned, size / cone.norm if price else 0.0, price * size)
-    inside = not price or bool((point.w <= cone.high * point.s).all() and (point.w >= cone.low * point.s).all())
-    return point if inside else None
-
-
-def _by_sign(S: Array, D: Array, price: float, two: Index) -> Array | None:
-    """Streams of both signs are added a second time, turned round."""
-    n, E = D.size, np.eye(D.size)
-    both = np.column_stack([E, -E[:, two]])
-    x = nonnegative_solution(both.T @ S @ both + price, D @ both, np.ones(n + two.size, dtype=bool))
-    if x is None or (x[two] * x[n:]).any():
-        return None
-    return both @ x
-
-
-def _on_path(S: Array, D: Array, price: float) -> Array | None:
-    try:
-        support, weights, _ = walk(lambda k: S[k], D, math.inf, price)
-    except (ArithmeticError, np.linalg.LinAlgError):
-        return None
-    return scattered(D.size, support, weights)
 
 
 def block(covariance: Covariance, streams: Index) -> Array:
@@ -244,38 +202,3 @@ def block(covariance: Covariance, streams: Index) -> Array:
     if covariance not in _matrices:
         _matrices[covariance] = covariance.dense()
     return _matrices[covariance][np.ix_(streams, streams)]
-
-
-def nonnegative_solution(S: Array, D: Array, signed: Mask) -> Array | None:
-    """Minimise w'S w / 2 - D'w with w >= 0 where `signed`, by block pivoting (Kim & Park 2011).
-
-    All streams on the wrong side of their condition change sides at once; where that does not help for a while only the
-    last of them does (Murty 1974), which always ends. So a few small factorisations give the exact solution. None where
-    rounding keeps the pivots from settling.
-    """
-    n = D.size
-    inside = ~signed | (D > 0.0)
-    fewest, patience = n + 1, _PATIENCE
-    tolerance = _ROUNDING * float(np.abs(D).max())
-    for _ in range(20 + 10 * n):
-        w, places = np.zeros(n), np.flatnonzero(inside)
-        if places.size:
-            try:
-                factor = cho_factor(S[np.ix_(places, places)], check_finite=False)
-            except LinAlgError:
-                return None
-            w[places] = cho_solve(factor, D[places], check_finite=False)
-        pull = D - S[:, places] @ w[places]
-        wrong = np.where(inside, signed & (w < 0.0), pull > tolerance)
-        count = int(wrong.sum())
-        if count == 0:
-            w[places] += cho_solve(factor, pull[places], check_finite=False) if places.size else 0.0
-            return np.where(signed, np.maximum(w, 0.0), w)
-        if count < fewest:
-            fewest, patience = count, _PATIENCE
-        elif patience > 0:
-            patience -= 1
-        else:
-            wrong[: int(np.flatnonzero(wrong)[-1])] = False
-        inside = inside ^ wrong
-    return None

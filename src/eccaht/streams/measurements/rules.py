@@ -7,8 +7,9 @@ levels and rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,13 +25,16 @@ from eccaht.base.arrays import (
     check_size,
     frozen,
 )
+from eccaht.base.codec import Field, Fields
 from eccaht.streams.measurements.base import Limited
 from eccaht.streams.measurements.combined import Rule
-from eccaht.streams.measurements.region import Region, as_deviation, check_length, number_list, places, stream_list
+from eccaht.streams.measurements.region import Region, as_deviation, check_length, number_list
 
 
 class Noise(Rule):
     """The noise of the instrument alone, which `Problem(readout_noise=...)` adds to other constraints."""
+
+    FIELDS: ClassVar[Fields] = (Field("noise"),)
 
     def __init__(self, noise: float) -> None:
         self._noise = as_positive(noise, "readout noise")
@@ -58,6 +62,8 @@ class Readout(Limited, Noise):
     (0.3, array([ 0.5, -0.5,  0. ]))
     """
 
+    FIELDS: ClassVar[Fields] = (Field("limit"), Field("noise"))
+
     def __init__(self, limit: float, noise: float) -> None:
         self.limit = as_positive(limit, "the limit on |c|_1")
         check_size(self.limit, "the limit on |c|_1")
@@ -73,21 +79,23 @@ class Readout(Limited, Noise):
 
 
 class NonNegative(Rule):
-    """c_k >= 0, for all streams or those of `where` (a mask, or their numbers): an instrument that only adds.
+    """c_k >= 0, for all streams or those of these numbers: an instrument that only adds.
 
     >>> (NonNegative() & Box(-1.0, 2.0)).allows(np.array([1.0, 0.0, 2.0]))
     True
     """
 
-    def __init__(self, where: ArrayLike | None = None) -> None:
-        self.where = None if where is None else stream_list(where, "where")
+    FIELDS = (Field("where", ("m",), int, optional=True),)
 
-    def stored(self) -> dict[str, Any]:
-        where = self.where
-        return {"where": None if where is None else np.flatnonzero(where) if where.dtype == np.bool_ else where}
+    def __init__(self, where: Sequence[int] | Index | None = None) -> None:
+        self.where: Index | None = None
+        if where is not None:
+            self.where = np.array([as_count(k, "a stream of where", least=0) for k in where], dtype=np.intp)
 
     def narrow(self, region: Region) -> None:
-        which = slice(None) if self.where is None else places(self.where, region.size, self)
+        which = slice(None) if self.where is None else self.where
+        if self.where is not None and self.where.max(initial=0) >= region.size:
+            raise ValueError(f"NonNegative names stream {self.where.max()}, but there are {region.size}")
         region.low[which] = np.maximum(region.low[which], 0.0)
 
 
@@ -97,6 +105,8 @@ class Signs(Rule):
     >>> Signs([1, 1, -1]).allows(np.array([0.5, 0.0, -0.5]))
     True
     """
+
+    FIELDS = (Field("signs", ("K",)),)
 
     def __init__(self, signs: ArrayLike) -> None:
         self.signs = number_list(signs, "signs")
@@ -118,6 +128,8 @@ class Box(Rule):
     >>> Box(-1.0, 2.0).scaled(np.array([1.0, -1.0]))
     array([ 1., -1.])
     """
+
+    FIELDS = tuple(Field(end, (...,), low=-math.inf, high=math.inf) for end in ("low", "high"))
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         self.low, self.high = _bound(low, "low"), _bound(high, "high")
@@ -148,21 +160,13 @@ class Available(Rule):
     True
     """
 
+    FIELDS = (Field("mask", ("K",), bool),)
+
     def __init__(self, mask: ArrayLike) -> None:
         self.mask = np.array(mask)
         if self.mask.ndim != 1 or self.mask.dtype != np.bool_:
             raise ValueError("Available needs a mask: True or False for each stream")
         self.mask.flags.writeable = False
-
-    def stored(self) -> dict[str, Any]:
-        return {"mask": self.mask.astype(np.intp)}
-
-    @classmethod
-    def from_stored(cls, stored: dict[str, Any]) -> Available:
-        mask = stored["mask"]
-        if not np.isin(mask, (0, 1)).all():
-            raise ValueError("its mask is damaged")
-        return cls(mask.astype(bool))
 
     def narrow(self, region: Region) -> None:
         check_length(self.mask, region.size, self)
@@ -184,6 +188,8 @@ class AtMost(Rule):
     (True, False)
     """
 
+    FIELDS = (Field("m", (), int),)
+
     def __init__(self, m: int) -> None:
         self.m = as_count(m, "the number of streams at once", least=1)
 
@@ -194,53 +200,24 @@ class AtMost(Rule):
 class OnePerGroup(Rule):
     """At most one stream of each group has weight.
 
-    groups: a label for each stream (None for a stream of no group), or lists of streams.
+    groups: a label for each stream; None, or -1, for a stream of no group.
 
-    >>> by_label, by_list = OnePerGroup(["a", "a", "b", None]), OnePerGroup([[0, 1], [2]])
-    >>> [rule.allows(np.array([1.0, 0.0, 1.0, 1.0])) for rule in (by_label, by_list)]
-    [True, True]
+    >>> OnePerGroup(["a", "a", "b", None]).allows(np.array([1.0, 0.0, 1.0, 1.0]))
+    True
     """
 
+    FIELDS = (Field("groups", ("K",), int, low=-1),)
+
     def __init__(self, groups: Sequence[Any] | Array) -> None:
-        listed = list(groups.tolist() if isinstance(groups, np.ndarray) else groups)
-        if not listed:
-            raise ValueError("OnePerGroup needs groups: a label for each stream, or lists of streams")
-        self.by_label = not any(isinstance(group, list | tuple | set | np.ndarray) for group in listed)
-        if self.by_label:
-            known = {label: number for number, label in enumerate(dict.fromkeys(listed)) if label is not None}
-            self.labels: Index = np.array([known.get(label, -1) for label in listed], dtype=np.intp)
-            self.members: Index = np.arange(len(listed))
-            return
-        members = [(as_count(k, "a stream of a group", least=0), n) for n, group in enumerate(listed) for k in group]
-        streams = [k for k, _ in members]
-        if len(set(streams)) < len(streams):
-            twice = next(k for n, k in enumerate(streams) if k in streams[:n])
-            raise ValueError(f"stream {twice} is in two groups: use one OnePerGroup for each way to group")
-        self.members, self.labels = (np.array(part, dtype=np.intp) for part in zip(*members, strict=True))
-
-    def parameters(self) -> dict[str, Any]:
-        if self.by_label:
-            return {"groups": [None if label < 0 else label for label in self.labels.tolist()]}
-        return {"groups": [self.members[self.labels == n].tolist() for n in range(int(self.labels.max()) + 1)]}
-
-    def stored(self) -> dict[str, Any]:
-        return {"labels": self.labels, "members": None if self.by_label else self.members}
-
-    @classmethod
-    def from_stored(cls, stored: dict[str, Any]) -> OnePerGroup:
-        labels, members = stored["labels"], stored["members"]
-        if members is None:
-            return cls([None if label < 0 else label for label in labels.tolist()])
-        if members.shape != labels.shape or (labels < 0).any() or (labels >= labels.size).any():
-            raise ValueError("its groups are damaged")
-        return cls([members[labels == n].tolist() for n in range(int(labels.max()) + 1)])
+        labels = list(groups.tolist() if isinstance(groups, np.ndarray) else groups)
+        if not labels or any(isinstance(label, list | tuple | set | np.ndarray) for label in labels):
+            raise ValueError("OnePerGroup needs a label for each stream")
+        known = {label: number for number, label in enumerate(dict.fromkeys(labels)) if label not in (None, -1)}
+        self.groups: Index = np.array([known.get(label, -1) for label in labels], dtype=np.intp)
 
     def narrow(self, region: Region) -> None:
-        if self.by_label:
-            check_length(self.labels, region.size, self)
-        labels = np.full(region.size, -1, dtype=np.intp)
-        labels[places(self.members, region.size, self)] = self.labels
-        region.groups.append(labels)
+        check_length(self.groups, region.size, self)
+        region.groups.append(self.groups)
 
 
 class Levels(Rule):
@@ -251,6 +228,8 @@ class Levels(Rule):
     >>> Levels([-1, 0, 1]).allows(np.array([1.0, 0.0, -1.0])), Levels([0, 1]).allows(np.array([0.5, 1.0]))
     (True, False)
     """
+
+    FIELDS = (Field("values", ("m",)),)
 
     def __init__(self, values: ArrayLike) -> None:
         levels = np.unique(number_list(values, "levels") + 0.0)
@@ -280,6 +259,8 @@ class OneOf(Rule):
     >>> OneOf([[1, 1, 0], [0, 1, 1]]).allows(np.array([0.0, 1.0, 1.0]))
     True
     """
+
+    FIELDS = (Field("matrix", ("m", "K")),)
 
     def __init__(self, matrix: ArrayLike) -> None:
         rows = as_floats(matrix, "the list of measurements")
@@ -315,6 +296,8 @@ class Cost(Rule):
     >>> Cost(per_stream=0.5, per_measurement=1.0).price(np.array([1.0, 0.0, -1.0]))
     2.0
     """
+
+    FIELDS = (Field("per_stream", (...,)), Field("per_measurement"))
 
     def __init__(self, per_stream: ArrayLike = 0.0, per_measurement: float = 1.0) -> None:
         self.per_stream = frozen(as_floats(per_stream, "cost per stream").copy())

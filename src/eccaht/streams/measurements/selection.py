@@ -8,9 +8,7 @@ relaxation bounds what any choice could reach.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,7 +17,6 @@ from eccaht.base.arrays import Array, Index, Mask, support_of
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.measurements.budget import product
 from eccaht.streams.measurements.convex import Direction, best_direction, block
-from eccaht.streams.measurements.interior import signs_only
 from eccaht.streams.measurements.region import Region, Solution
 
 _GAIN = 1e-9  # relative: a change that gains less is rounding
@@ -61,11 +58,6 @@ class _Search:
         self.known: dict[tuple[int, ...], Direction | None] = {}
         self.linear = whole.signs_free and not whole.noise  # weights are free: all exchanges are judged at once
         self.column = cache(covariance.column)
-        ends = np.concatenate([whole.low[self.usable], whole.high[self.usable]])
-        boxed = bool(whole.noise) and math.isfinite(whole.norm) and bool((np.isfinite(ends) & (ends != 0.0)).any())
-        low, high = signs_only(whole.low, whole.high)
-        self.open = replace(whole, low=low, high=high, per_contrast=math.inf) if boxed else None
-        self.bounds: dict[tuple[int, ...], float] = {}
 
     def best(self, relaxed: Array) -> tuple[tuple[int, ...] | None, float]:
         """The best streams from all starts, and what they reach per cost."""
@@ -98,17 +90,6 @@ class _Search:
             return 0.0
         return found.value / self.region.cost(support_of(found.weights))
 
-    def _bound(self, streams: tuple[int, ...]) -> float:
-        """What these streams could reach at most: without a box, which costs little to solve."""
-        if self.open is None:
-            return self.value(streams)
-        if streams not in self.bounds:
-            among = np.array(streams, dtype=np.intp)
-            found = best_direction(self.open, self.covariance, self.D, among)
-            cheapest = self.region.least_cost(among[self.D[among] != 0.0])  # some may end without weight
-            self.bounds[streams] = (0.0 if found is None else found.value) / cheapest * (1.0 + 1e-9)
-        return self.bounds[streams]
-
     def starts(self, relaxed: Array) -> Iterator[tuple[int, ...]]:
         """The strongest streams of the relaxation, nothing, which leads to the best stream, and the next best ones."""
         order = np.argsort(-np.abs(relaxed) * np.sqrt(self.variances), kind="stable")
@@ -136,9 +117,7 @@ class _Search:
         value = self.value(streams)
         for _ in range(_ROUNDS):
             best, highest = streams, value
-            for other in sorted(self._neighbours(streams), key=self._bound, reverse=True):
-                if self._bound(other) <= highest:
-                    break
+            for other in self._neighbours(streams):
                 reached = self.value(other)
                 if reached > highest * (1.0 + _GAIN) + 1e-300:
                     best, highest = other, reached

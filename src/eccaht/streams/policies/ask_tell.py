@@ -5,67 +5,47 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from eccaht.base.arrays import Array, Index, as_floats, frozen, whole_numbers
-from eccaht.base.randomness import rng_for
+from eccaht.base.codec import Field, Fields
 from eccaht.streams.policies.catalogue import Entry
 from eccaht.streams.policies.parts import Choice, Parts, View
-from eccaht.streams.policies.policy import Policy
-from eccaht.streams.posterior import Belief, Capabilities, PseudoLikelihood, Ranker, Ranking
+from eccaht.streams.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.streams.problem import Problem
-from eccaht.streams.stopping import Never
-
-Believe = Callable[[Problem], Belief]  # as PseudoLikelihood
 
 # of ask and tell: one reading at a time, all equally noisy, and no scores of a known meaning
-_PLAIN = Capabilities(log_odds=False, inflation=False, batches=False, shared_noise=False)
+_PLAIN = Capabilities(log_odds=False, batches=False, shared_noise=False)
 _MOST_SEED = 2**32  # what every random generator takes
 _UNASKED, _OTHER, _ASKED = range(3)  # was a measurement asked for, and are these its weights?
 _SAME = 1e-6  # share of the largest weight by which weights may differ between processors
 
 
-@overload
-def from_ask_tell(build: Any, problem: Problem, *, belief: Believe | None = None, **declared: Any) -> Policy: ...
-
-
-@overload
-def from_ask_tell(build: Callable[..., Any], *, belief: Believe | None = None, **declared: Any) -> Entry: ...
-
-
-def from_ask_tell(  # type: ignore[misc]  # the keywords are spelled out here alone
-    build: Any,
-    problem: Problem | None = None,
+def from_ask_tell(
+    build: Callable[..., Any],
     *,
-    belief: Believe | None = None,
-    summary: str | None = None,
-    source: str | None = None,
     log_odds: bool = False,
     open_number: bool = False,
     unknown_shift: bool = False,
     order_matters: bool = False,
     constraints: bool = False,
-) -> Entry | Policy:
-    """Make a policy of anything that has ask(), which returns K weights, and tell(c, y).
+) -> Entry:
+    """Make an Entry for `register_policy` of anything that has ask(), which returns K weights, and tell(c, y).
 
     build(problem, seed) makes the object anew for each run; further arguments of it are options of the policy. The
-    result is an Entry for `register_policy` and `compare`. With a problem, `build` is the object itself, for one
-    search, and the result is a Policy.
-
-    The object names streams by `decision` (their numbers) or by `scores` (K numbers, of which the n largest count);
-    belief: where it has neither, a posterior such as PseudoLikelihood that its readings are given to. should_stop() is
-    its stopping rule; without it the caller decides when to stop. Attributes may be methods without arguments.
+    object names streams by `decision` (their numbers) or by `scores` (K numbers, of which the n largest count).
+    should_stop() is its stopping rule; without it the caller decides when to stop. Attributes may be methods without
+    arguments.
 
     What cannot be seen is declared: log_odds: are its scores log-likelihood ratios? open_number, unknown_shift: does it
     take such problems? order_matters: does relabelling the streams change the search? constraints: does it honour
-    other constraints than the L1 budget? It takes no batches, whole vectors or readings of unequal noise.
+    other constraints than the L1 budget? It takes no batches, whole vectors or readings that share noise.
 
     It can be saved if the same seed and readings lead it to the same measurements: a file keeps the readings.
 
-    >>> from eccaht import families
     >>> class InTurn:
     ...     def __init__(self, problem, seed):
     ...         self.sums, self.t = np.zeros(problem.size), 0
@@ -76,39 +56,31 @@ def from_ask_tell(  # type: ignore[misc]  # the keywords are spelled out here al
     ...     @property
     ...     def scores(self):
     ...         return self.sums
-    >>> from eccaht import Simulator, search
-    >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
-    >>> policy = from_ask_tell(InTurn(problem, 0), problem)
-    >>> search(policy, Simulator(problem, anomalies=[5]).measure, 16).anomalies
-    array([5])
+    >>> from_ask_tell(InTurn).can.batches
+    False
     """
-    flags = {"log_odds": log_odds, "open_number": open_number, "unknown_shift": unknown_shift}
-    can = replace(_PLAIN, **flags, order_matters=order_matters)
-    if problem is not None:
-        parts = _parts_of(build, problem, can, belief)
-        return Policy(problem, parts, parts.own_stop or Never(), rng_for(0, "policy", type(build).__name__))
     if not callable(build):
         raise ValueError(
             f"build must be a function of (problem, seed) that makes a new object for each run, not {build!r:.80}"
         )
-    named = summary or (inspect.getdoc(build) or "an algorithm with ask and tell").partition("\n")[0]
-    where = source or f"{getattr(build, '__module__', '?')}.{getattr(build, '__qualname__', type(build).__name__)}"
-    able = can if belief is None else _limited(getattr(belief, "can", PseudoLikelihood.can), can)
-    return Entry(named, where, _composing(build, can, belief), able, constraints=constraints)
+    can = replace(
+        _PLAIN,
+        log_odds=log_odds,
+        open_number=open_number,
+        unknown_shift=unknown_shift,
+        order_matters=order_matters,
+    )
+    summary = (inspect.getdoc(build) or "an algorithm with ask and tell").partition("\n")[0]
+    source = f"{getattr(build, '__module__', '?')}.{getattr(build, '__qualname__', type(build).__name__)}"
+    return Entry(summary, source, _composing(build, can), can, constraints=constraints)
 
 
-def _limited(judge: Capabilities, can: Capabilities) -> Capabilities:
-    """What a belief can do where its readings come by ask and tell."""
-    never = ("whole_vectors", "posterior", "exact_lead", "inflation", "batches", "shared_noise")
-    both = {name: getattr(judge, name) and getattr(can, name) for name in ("open_number", "unknown_shift")}
-    return replace(judge, **dict.fromkeys(never, False), **both, order_matters=can.order_matters)
-
-
-def _composing(build: Callable[..., Any], can: Capabilities, belief: Believe | None) -> Callable[..., Parts]:
+def _composing(build: Callable[..., Any], can: Capabilities) -> Callable[..., Parts]:
     """The function that an Entry needs; its signature shows the options of `build`."""
 
     def compose(problem: Problem, *, rng: np.random.Generator, **options: Any) -> Parts:
-        return _parts_of(build(problem, int(rng.integers(_MOST_SEED)), **options), problem, can, belief)
+        outside = AskTell(problem, build(problem, int(rng.integers(_MOST_SEED)), **options), can)
+        return Parts(outside, outside, outside.stop)
 
     try:
         options = list(inspect.signature(build).parameters.values())[2:]
@@ -122,29 +94,13 @@ def _composing(build: Callable[..., Any], can: Capabilities, belief: Believe | N
     return compose
 
 
-def _parts_of(made: Any, problem: Problem, can: Capabilities, belief: Believe | None) -> Parts:
-    if isinstance(made, Policy):  # composed of our parts: no need to look at it from outside
-        known, chooser, *_ = made.inside
-        return Parts(known, chooser, None if isinstance(made.stopping, Never) else made.stopping)
-    for name in ("ask", "tell"):
-        if not callable(getattr(made, name, None)):
-            raise ValueError(f"{type(made).__name__} has no {name}(): a policy needs ask() and tell(c, y)")
-    if belief is None and not any(hasattr(made, name) for name in ("decision", "scores")):
-        raise ValueError(
-            f"{type(made).__name__} has neither decision nor scores, so it names no streams: add one of them, or "
-            "belief=PseudoLikelihood to have its readings judged by that"
-        )
-    outside = AskTell(problem, made, can, None if belief is None else belief(problem))
-    return Parts(outside, outside, ForeignStop(made) if callable(getattr(made, "should_stop", None)) else None)
-
-
 @dataclass(frozen=True)
 class ForeignStop:
     """Stop when the object says so. What that guarantees is its own affair."""
 
     made: Any = field(compare=False, repr=False)
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         return bool(self.made.should_stop())
 
 
@@ -155,10 +111,17 @@ class AskTell(Belief):
     """
 
     foresees = False
+    FIELDS: ClassVar[Fields] = (Field("readings", ("t", "K+2")), Field("asked", (), bool))
 
-    def __init__(self, problem: Problem, made: Any, can: Capabilities, judge: Belief | None = None) -> None:
-        self.problem, self._made, self._judge = problem, made, judge
-        self.can = can if judge is None else _limited(judge.can, can)
+    def __init__(self, problem: Problem, made: Any, can: Capabilities) -> None:
+        who = type(made).__name__
+        for name in ("ask", "tell"):
+            if not callable(getattr(made, name, None)):
+                raise ValueError(f"{who} has no {name}(): a policy needs ask() and tell(c, y)")
+        if not any(hasattr(made, name) for name in ("decision", "scores")):
+            raise ValueError(f"{who} has neither decision nor scores, so it names no streams: add one of them")
+        self.problem, self._made, self.can = problem, made, can
+        self.stop = ForeignStop(made) if callable(getattr(made, "should_stop", None)) else None
         self._asked: Array | None = None  # what it asked for since the last reading
         self._readings: list[Array] = []  # rows: how it was asked for, reading, weights
         self._answer: tuple[Array, Index | None] | None = None  # scores and decision after the last reading
@@ -188,23 +151,19 @@ class AskTell(Belief):
 
     # -- as a belief --
 
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
+    def update(self, c: Array, y: float) -> None:
         asked = _UNASKED if self._asked is None else _ASKED if np.array_equal(c, self._asked) else _OTHER
         self._made.tell(c.copy(), y)
-        if self._judge is not None:
-            self._judge.update(c, y, inflation)
         self._readings.append(np.concatenate([[asked, y], c]))
         self._asked = self._answer = None
 
     @property
     def scores(self) -> Array:
-        return self._judge.scores if self._judge is not None else self._current()[0]
+        return self._current()[0]
 
     @property
     def beliefs(self) -> Array:
         """Of its own, by its log-odds, or 1 for the streams that it names and 0 for the others; equals share."""
-        if self._judge is not None:
-            return self._judge.beliefs
         if (own := _attribute(self._made, "beliefs")) is not None:
             return frozen(self._vector(own, "beliefs"))
         scores, members = self._current()
@@ -218,8 +177,6 @@ class AskTell(Belief):
         return above + tied * ((n - above.sum()) / tied.sum())
 
     def ranking(self, rank: Ranker) -> Ranking:
-        if self._judge is not None:
-            return self._judge.ranking(rank)
         scores, members = self._current()
         if members is None and self.problem.sizes[0] != self.problem.sizes[1]:
             who = type(self._made).__name__
@@ -267,14 +224,14 @@ class AskTell(Belief):
 
     # -- in a file --
 
-    def state(self) -> dict[str, Array]:
-        rows = np.array(self._readings).reshape(-1, self.problem.size + 2)
-        return {"readings": rows, "asked": np.array([float(self._asked is not None)])}
+    @property
+    def readings(self) -> Array:
+        """Of each how it was asked for, what was read, and the weights, (t, K + 2)."""
+        return np.array(self._readings).reshape(-1, self.problem.size + 2)
 
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        rows, (asked,) = state["readings"], whole_numbers(state["asked"], "asked", most=1).tolist()
-        if len(rows) != n_told:
-            raise ValueError(f"it holds {len(rows)} readings and counts {n_told}")
+    @readings.setter
+    def readings(self, rows: Array) -> None:
+        """Lead the object through the same readings."""
         for how, row in zip(whole_numbers(rows[:, 0], "readings", most=_ASKED).tolist(), rows, strict=True):
             c = frozen(self.problem.checked_measurement(row[2:].copy()))
             if how != _UNASKED:
@@ -286,7 +243,14 @@ class AskTell(Belief):
                     )
                 self._asked = c if how == _ASKED else found
             self.update(c, self.problem.checked_reading(c, float(row[1])))
-        if asked:
+
+    @property
+    def asked(self) -> bool:
+        return self._asked is not None
+
+    @asked.setter
+    def asked(self, since: bool) -> None:
+        if since:
             self._ask()
 
 

@@ -81,7 +81,7 @@ class CombGapE(_Unmeasured):
         first = self.first_round(view)
         if first is not None:
             return first
-        rivals, _ = self.challenger(view.ranking.members, view.n_told, _means(view))
+        rivals, _ = self.challenger(view.ranking.members, view.n_readings, _means(view))
         streams = measurable(view, np.concatenate(rivals))
         if not streams.size:  # none of those that the rivals differ by
             streams = measurable(view, np.arange(self.problem.size))
@@ -126,12 +126,12 @@ class _ConfidenceStop:
     def __init__(self, search: CombGapE) -> None:
         self._search = search
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         belief, n = self._search.belief, self._search.problem.known_number
         if belief.unmeasured.size:
             return False
         members = _best_set(belief.scores, n)
-        return self._search.challenger(members, n_told)[1] <= 0.0
+        return self._search.challenger(members, n_readings)[1] <= 0.0
 
 
 def compose_combgape(problem: Problem, *, alpha: float) -> Parts:
@@ -253,12 +253,12 @@ class TransportationStop:
         self._log_rivals = math.log(self._n * (problem.size - self._n) / alpha)
         self._order = np.arange(problem.size)
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         belief = self._belief
         if belief.unmeasured.size:
             return False
         cost = cheapest_swap(belief.scores, belief.variances, _best_set(belief.scores, self._n), self._order)[1]
-        return cost >= self._log_rivals + math.log1p(math.log(n_told))
+        return cost >= self._log_rivals + math.log1p(math.log(n_readings))
 
 
 def compose_ttts(problem: Problem, *, alpha: float, coin: float = 0.5) -> Parts:

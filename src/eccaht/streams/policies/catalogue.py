@@ -1,7 +1,6 @@
 """Every algorithm by name, with its source and its parts; docs/explanation/algorithms.md is the table of them.
 
-Users add their own (docs/how-to/own-policy.md): by `register_policy`, or by an entry point of the group
-`eccaht.policies` in the metadata of a package that is installed.
+Users add their own by `register_policy` (docs/how-to/own-policy.md).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from eccaht.base.randomness import Seed, check_seed, rng_for
 from eccaht.streams.covariance import Diagonal
 from eccaht.streams.designs import Coordinates, Difference, PairDesign, PairToWeights, Tree
 from eccaht.streams.measurements import Budget, Unlimited
-from eccaht.streams.policies import plugins
 from eccaht.streams.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
 from eccaht.streams.policies.choosers import (
     LeastMeasured,
@@ -276,16 +274,11 @@ def policy_names() -> tuple[str, ...]:
     >>> "ecc-aht" in policy_names()
     True
     """
-    return *CATALOGUE, *(name for name in plugins.declared() if name not in CATALOGUE)
+    return tuple(CATALOGUE)
 
 
 def find_entry(name: str) -> Entry:
-    """The entry of a name, loaded where an installed package declares it."""
-    if isinstance(name, str) and name not in CATALOGUE and name in plugins.declared():
-        entry = plugins.load(name)
-        if not isinstance(entry, Entry):
-            raise ValueError(f"{plugins.whose(name)} must be an Entry, not {type(entry).__name__}")
-        CATALOGUE.setdefault(name, entry)  # unless its module has registered it
+    """The entry of a name."""
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
     raise unknown_policy(name)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, support_of, whole_numbers
+from eccaht.base.arrays import Array, Index, support_of
+from eccaht.base.codec import Field
 from eccaht.base.presentation.text import did_you_mean
 from eccaht.streams.designs import InformationDesign, PairDesign, PairToWeights, SpreadDesign, alone, single_stream
 from eccaht.streams.measurements import NotShown
@@ -44,7 +45,7 @@ def champion_challenger(view: View) -> tuple[int, int]:
 
 def thompson_pair(view: View) -> tuple[int, int]:
     """Champion and challenger of randomised beliefs, drawn from Beta(p N + 1, (1 - p) N + 1) with N = max(t, 2)."""
-    p, N = view.belief.beliefs, max(view.n_told, 2)
+    p, N = view.belief.beliefs, max(view.n_readings, 2)
     scores = view.rng.beta(p * N + 1.0, (1.0 - p) * N + 1.0)
     drawn = view.rank(scores, view.ranking.members.size)
     if view.available is not None:
@@ -100,9 +101,11 @@ class LeastMeasured(Chooser):
     BaseArm-CombGapE). The champion wins a tie.
     """
 
+    FIELDS = (Field("_counts", ("K",), int, high="t"),)
+
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._counts = np.zeros(problem.size)
+        self._counts: Index = np.zeros(problem.size, dtype=np.intp)
 
     def choose(self, view: View) -> Choice:
         i, j = champion_challenger(view)
@@ -112,13 +115,7 @@ class LeastMeasured(Chooser):
         return Choice(single_stream(self._problem, i if first <= second else j), (i, j))
 
     def record(self, c: Array) -> None:
-        self._counts[support_of(c)] += 1.0
-
-    def state(self) -> dict[str, Array]:
-        return {"counts": self._counts}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        self._counts[:] = whole_numbers(state["counts"], "counts of readings", most=n_told)
+        self._counts[support_of(c)] += 1
 
 
 class RoundRobin(Chooser):
@@ -129,7 +126,7 @@ class RoundRobin(Chooser):
 
     def choose(self, view: View) -> Choice:
         """Return the budget on the stream whose turn it is, if it is neither under way nor unavailable."""
-        K, first = self._problem.size, max(view.n_told, view.n_asked)
+        K, first = self._problem.size, max(view.n_readings, view.n_asked)
         if not view.pending and view.available is None:
             return Choice(single_stream(self._problem, first % K))
         turn = (first + np.arange(K)) % K

@@ -15,7 +15,8 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from eccaht.base.arrays import Array, as_number, check_bounded, whole_numbers
+from eccaht.base.arrays import Array, Index, as_number
+from eccaht.base.codec import Field, Sizes
 from eccaht.streams.limits.mixture import best_mix
 from eccaht.streams.policies.parts import Parts, View
 from eccaht.streams.policies.transductive import Tracking, sets_of
@@ -38,6 +39,13 @@ class TrackAndStop(Tracking):
     readings as when it last was, and first after K; at lazy = 1 at once.
     """
 
+    FIELDS = (
+        *Tracking.FIELDS,
+        Field("_count", (), int, high="t"),
+        Field("_due"),
+        Field("_solved", (), int, low=-1),
+    )
+
     def __init__(self, belief: Joint, rng: np.random.Generator, exploration: float, lazy: float) -> None:
         super().__init__(belief, rng)
         self._exploration, self._lazy = exploration, lazy
@@ -46,7 +54,7 @@ class TrackAndStop(Tracking):
         self._designs: dict[int, Array] = {}  # a cache, by leader
 
     def deficit(self, V: Array, view: View) -> Array:
-        t = view.n_told + len(view.pending)
+        t = view.n_readings + len(view.pending)
         if np.linalg.eigvalsh(V)[0] < self._exploration * math.sqrt(t / len(V)):
             return -V
         return super().deficit(V, view)
@@ -62,18 +70,10 @@ class TrackAndStop(Tracking):
             self._designs[leader] = self.alternatives.best_design(leader)
         return self._designs[leader]
 
-    def state(self) -> dict[str, Array]:
-        return super().state() | {"lazy": np.array([self._count, self._due, self._solved])}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        super().restore(state, n_told)
-        count, due, _ = state["lazy"].tolist()
-        (self._count,) = whole_numbers(state["lazy"][:1], "readings", most=n_told).tolist()
-        last = len(self.alternatives.sets) - 1
-        (self._solved,) = whole_numbers(state["lazy"][2:], "sets", least=-1, most=last).tolist()
-        if not self._first <= due <= max(self._first, self._lazy * count):
+    def check_restored(self, sizes: Sizes) -> None:
+        super().check_restored(sizes)
+        if not self._first <= self._due <= max(self._first, self._lazy * self._count):
             raise ValueError("its next design is due at an impossible time")
-        self._due = due
 
 
 class FrankWolfe(Tracking):
@@ -83,6 +83,8 @@ class FrankWolfe(Tracking):
     of the nearest one at the mean of all designs so far, r = t^-0.9 / K in units of the most that the nearest rival can
     show. Forced exploration as there: the design I / K where sqrt(floor(t / K)) is a whole number.
     """
+
+    FIELDS = (*Tracking.FIELDS, Field("_steps", (), int, low=1, high="t+1"))
 
     def __init__(self, belief: Joint, rng: np.random.Generator, *, exploration: bool) -> None:
         super().__init__(belief, rng)
@@ -102,13 +104,6 @@ class FrankWolfe(Tracking):
             return np.asarray(d @ d.T / float((d**2).sum()))
         return best_mix(d, _TOLERANCE).W
 
-    def state(self) -> dict[str, Array]:
-        return super().state() | {"steps": np.array([self._steps], dtype=float)}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        super().restore(state, n_told)
-        (self._steps,) = whole_numbers(state["steps"], "steps", least=1, most=n_told + 1).tolist()
-
 
 class CombGame(Tracking):
     """Jourdan, Mutny, Kirschner & Krause 2021, Algorithm 1: a learner of designs plays against the nearest rival.
@@ -119,36 +114,33 @@ class CombGame(Tracking):
     wrong leader refutes that leader.
     """
 
+    FIELDS = (
+        *Tracking.FIELDS,
+        Field("_leaders", ("m",), int),
+        Field("_gaps", ("m",), low=0.0),
+        Field("_gains", ("m", "K", "K")),
+    )
+
     def __init__(self, belief: Joint, rng: np.random.Generator) -> None:
         super().__init__(belief, rng)
-        self._learners: dict[int, tuple[float, Array]] = {}  # by leader: sum of gaps, H
+        K = len(self.goal)
+        self._leaders: Index = np.zeros(0, dtype=np.intp)  # those that have a learner
+        self._gaps, self._gains = np.zeros(0), np.zeros((0, K, K))  # of each: the sum of its mixability gaps, and H
 
     def design(self, leader: int) -> Array:
         """Play the learner's design, see the nearest rival, and learn for the next time."""
-        K = len(self.goal)
-        gaps, H = self._learners.get(leader, (0.0, np.zeros((K, K))))
-        W, eta = _played(gaps, H)
+        if leader not in self._leaders:
+            self._leaders, self._gaps = np.append(self._leaders, leader), np.append(self._gaps, 0.0)
+            self._gains = np.concatenate([self._gains, np.zeros((1, *self.goal.shape))])
+        place = int(np.flatnonzero(self._leaders == leader)[0])
+        H = self._gains[place]
+        W, eta = _played(float(self._gaps[place]), H)
         nearest = np.array([self.alternatives.nats(W, leader).argmin()])
         d = self.alternatives.differences(nearest, leader)[:, 0]
         gain = 0.5 * np.outer(d, d)
-        self._learners[leader] = gaps + _mixability_gap(eta, W, H, gain), H + gain
+        self._gaps[place] += _mixability_gap(eta, W, H, gain)
+        self._gains[place] += gain
         return W
-
-    def state(self) -> dict[str, Array]:
-        K = len(self.goal)
-        rows = [np.concatenate([[leader, gaps], H.ravel()]) for leader, (gaps, H) in self._learners.items()]
-        return super().state() | {"learners": np.array(rows).reshape(-1, 2 + K * K)}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        super().restore(state, n_told)
-        K, rows = len(self.goal), state["learners"]
-        leaders = whole_numbers(rows[:, 0], "sets", most=len(self.alternatives.sets) - 1).tolist()
-        check_bounded(rows, "gains of designs")
-        if len(set(leaders)) < len(leaders) or len(leaders) > n_told or (rows[:, 1] < 0.0).any():
-            raise ValueError("its learners are damaged")
-        self._learners = {
-            k: (float(row[1]), row[2:].reshape(K, K).copy()) for k, row in zip(leaders, rows, strict=True)
-        }
 
 
 def _played(gaps: float, H: Array) -> tuple[Array, float]:

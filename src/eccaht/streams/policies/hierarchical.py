@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,13 +30,13 @@ from eccaht.base.arrays import (
     as_count,
     as_floats,
     as_number,
-    check_bounded,
     check_finite,
     check_unmeasured,
     frozen,
     support_of,
     whole_numbers,
 )
+from eccaht.base.codec import Field, Fields, Sizes
 from eccaht.streams.covariance import Covariance, Diagonal
 from eccaht.streams.policies.parts import Choice, Parts, View
 from eccaht.streams.posterior import Belief, Capabilities
@@ -105,10 +106,15 @@ class TreeWalk(Belief):
     declaration is ever taken back.
     """
 
-    # its tests are for one noise, its tree follows the order of the streams, and its walk has one next reading
-    can = Capabilities(
-        log_odds=False, uses_covariance=False, inflation=False, order_matters=True, batches=False, shared_noise=False
+    FIELDS: ClassVar[Fields] = (
+        Field("_node", (), int, low=_ROOT),
+        Field("_allr"),
+        Field("_visit", (2, 2), high=1e100, low=-1e100),
+        Field("_alone", (2, "K"), high=1e100, low=-1e100),
+        Field("_declared", ("K",), bool),
     )
+    # its tests are for one noise, its tree follows the order of the streams, and its walk has one next reading
+    can = Capabilities(log_odds=False, uses_covariance=False, order_matters=True, batches=False, shared_noise=False)
     foresees = False
 
     def __init__(self, problem: Problem, variance: float, thetas: Array, readings: Index, threshold: float) -> None:
@@ -141,7 +147,7 @@ class TreeWalk(Belief):
         weights[leaves] = self._sign[leaves]
         return Choice(self.problem.measurements.scaled(weights))
 
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:  # noqa: ARG002
+    def update(self, c: Array, y: float) -> None:
         """Take a reading; the walk goes on if it is of the node sum asked for."""
         support = support_of(c)
         weights, asked = c[support] * self._sign[support], np.array_equal(support, self._pending)
@@ -154,21 +160,13 @@ class TreeWalk(Belief):
     def record(self, c: Array) -> None:
         """Nothing to do: `update` has taken the reading already."""
 
-    def state(self) -> dict[str, Array]:
-        walk, declared = np.array([self._node, self._allr]), self._declared.astype(float)
-        return {"walk": walk, "visit": self._visit.copy(), "alone": self._alone.copy(), "declared": declared}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        for name in ("visit", "alone"):
-            counts, sums = state[name]
-            whole_numbers(counts, "counts of readings", most=n_told)
+    def check_restored(self, sizes: Sizes) -> None:
+        if self._node >= 2 * sizes["K"]:
+            raise ValueError(f"its tree has no node {self._node}")
+        for counts, sums in (self._visit, self._alone):
+            whole_numbers(counts, "counts of readings", most=sizes["t"])
             check_unmeasured(counts, sums, "counts and sums of readings")
-            check_bounded(sums, "sums of readings", 1e100)
-        self._visit[:], self._alone[:] = state["visit"], state["alone"]
-        self._declared[:] = whole_numbers(state["declared"], "declared leaves", most=1)
-        (self._node,) = whole_numbers(state["walk"][:1], "nodes", least=_ROOT, most=2 * self.problem.size - 1).tolist()
-        self._allr = float(state["walk"][1])
-        if self._alone[0].sum() > n_told or not self._possible:
+        if self._alone[0].sum() > sizes["t"] or not self._possible:
             raise ValueError(f"a walk cannot be in such a state at node {self._node}")
 
     @property
@@ -269,7 +267,7 @@ class AllDeclared:
     n_anomalies: int
     walk: TreeWalk = field(compare=False, repr=False)
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         return self.walk.declared.size >= self.n_anomalies
 
 

@@ -13,7 +13,8 @@ from typing import cast
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from eccaht.base.arrays import Array, Index, check_bounded, whole_numbers
+from eccaht.base.arrays import Array, Index
+from eccaht.base.codec import Field, Sizes
 from eccaht.streams.designs import alone
 from eccaht.streams.policies.choosers import compose_joint
 from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
@@ -114,8 +115,8 @@ class GapStop:
         self._belief, self._search = belief, search
         self._rank = Ranker(np.arange(belief.problem.size))
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
-        if not n_told:
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
+        if not n_readings:
             return False
         members, bounds = self._search.bounds(self._belief, self._rank)
         return bool(bounds.max() <= 0.0) and np.array_equal(np.sort(members), self._belief.map_set)
@@ -142,6 +143,14 @@ class Rage(Chooser):
     Following the design by tracking takes the place of rounding it.
     """
 
+    FIELDS = (
+        Field("phase", (), int, low=1, high=64),
+        Field("_passed", (), int, high="t"),
+        Field("accepted", ("K",), bool),
+        Field("undecided", ("K",), bool),
+        *(Field(f"_{name}_before", shape) for name, shape in (("V", ("K", "K")), ("M", ("K", "K")), ("b", ("K",)))),
+    )
+
     def __init__(self, belief: Joint, rng: np.random.Generator, alpha: float) -> None:
         K = belief.problem.size
         self.belief, self.white = belief, WhiteNoise(belief.problem, rng)
@@ -157,7 +166,7 @@ class Rage(Chooser):
         return self._needed
 
     def choose(self, view: View) -> Choice:
-        V = self.white.information(cast("Joint", view.belief)) - self._before[0]
+        V = self.white.information(cast("Joint", view.belief)) - self._V_before
         goal = (self._passed + len(view.pending) + 1) * self._design
         return self.white.most_lacking(goal - V, view)
 
@@ -171,7 +180,7 @@ class Rage(Chooser):
         """The next phase, whose least squares know nothing of what was read before."""
         M, b = _sums(self.belief)
         self.phase, self._passed = self.phase + 1, 0
-        self._before = self.white.information(self.belief), M.copy(), b.copy()
+        self._V_before, self._M_before, self._b_before = self.white.information(self.belief), M.copy(), b.copy()
         self._plan()
 
     def _plan(self) -> None:
@@ -184,7 +193,7 @@ class Rage(Chooser):
 
     def _eliminate(self) -> None:
         M, b = _sums(self.belief)
-        theta = _least_squares(M - self._before[1], b - self._before[2])
+        theta = _least_squares(M - self._M_before, b - self._b_before)
         streams, exact = np.flatnonzero(self.undecided), 2.0 ** -(self.phase + 2)
         wanted = self.belief.problem.known_number - int(self.accepted.sum())
         order = streams[np.argsort(-theta[streams], kind="stable")]
@@ -198,29 +207,12 @@ class Rage(Chooser):
             self.accepted |= self.undecided if left else False
             self.undecided[:] = False
 
-    def state(self) -> dict[str, Array]:
-        V, M, b = self._before
-        counts = np.array([self.phase, self._passed], dtype=float)
-        marks = np.array([self.accepted, self.undecided], dtype=float)
-        return {"counts": counts, "marks": marks, "V": V, "M": M, "b": b}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        marks = whole_numbers(state["marks"], "marks of streams", most=1).astype(bool)
-        n, K = self.belief.problem.known_number, self.belief.problem.size
-        for name in ("V", "M", "b"):
-            check_bounded(state[name], "sums of readings", 1e100)
-        good = marks.shape == (2, K) and state["V"].shape == state["M"].shape == (K, K)
-        if not good or (marks[0] & marks[1]).any():
-            raise ValueError("its phase is damaged")
-        wanted, left = n - int(marks[0].sum()), int(marks[1].sum())
-        if not (0 < wanted < left or wanted == left == 0):
-            raise ValueError("its phase is damaged")
-        self.accepted, self.undecided = marks[0].copy(), marks[1].copy()
-        phase, passed = whole_numbers(state["counts"], "counts of readings", most=max(n_told, 1) + 1).tolist()
-        if not 1 <= phase <= 64 or passed > n_told:
-            raise ValueError("its phase is damaged")
-        self.phase, self._passed = phase, passed
-        self._before = state["V"].copy(), state["M"].copy(), state["b"].copy()
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        wanted = self.belief.problem.known_number - int(self.accepted.sum())
+        left = int(self.undecided.sum())
+        possible = 0 < wanted < left or wanted == left == 0
+        if not possible or (self.accepted & self.undecided).any():
+            raise ValueError("its phase is damaged: it cannot have accepted these streams")
         self._plan()
 
 
@@ -264,10 +256,10 @@ class AllDecided:
     def __init__(self, search: Rage) -> None:
         self._search = search
 
-    def met(self, lead: float, n_told: int) -> bool:  # noqa: ARG002
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         search = self._search
         over = not search.undecided.any()
-        return bool(n_told) and over and np.array_equal(np.flatnonzero(search.accepted), search.belief.map_set)
+        return bool(n_readings) and over and np.array_equal(np.flatnonzero(search.accepted), search.belief.map_set)
 
 
 def compose_rage(problem: Problem, *, alpha: float, rng: np.random.Generator) -> Parts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from eccaht.base.arrays import Array, frozen, whole_numbers
+from eccaht.base.arrays import Array, frozen
+from eccaht.base.codec import Field, Fields, Part
 from eccaht.streams.designs import Mask
 from eccaht.streams.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.streams.problem import Problem
@@ -26,7 +28,7 @@ class View(NamedTuple):
     belief: Belief
     ranking: Ranking
     rank: Ranker  # ranks scores and breaks ties
-    n_told: int
+    n_readings: int
     rng: np.random.Generator
     pending: tuple[Array, ...] = ()  # measurements that are under way and not late
     available: Mask | None = None  # the streams that can be measured now, where not all can
@@ -41,11 +43,13 @@ class Choice(NamedTuple):
 
 
 class Chooser(Protocol):
-    """Chooses a measurement. Its state, by default none, changes only in `record`.
+    """Chooses a measurement. What it remembers, by default nothing, changes only in `record`.
 
+    FIELDS: what a file must keep of it.
     foresees: does it take account of measurements under way by `view.pending`? If not, it is shown what is expected.
     """
 
+    FIELDS: ClassVar[Fields] = ()
     foresees: bool = False
 
     def choose(self, view: View) -> Choice:
@@ -53,14 +57,6 @@ class Chooser(Protocol):
 
     def record(self, c: Array) -> None:  # noqa: ARG002
         """Note that the measurement c was made, whether it was asked for or not."""
-        return
-
-    def state(self) -> dict[str, Array]:
-        """The arrays that a file must hold to continue from here."""
-        return {}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:  # noqa: ARG002
-        """Continue from a state saved after `n_told` readings; an impossible state is a ValueError."""
         return
 
 
@@ -103,7 +99,8 @@ def _able(capability: str) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-class _Awaited(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Awaited:
     """A measurement that is under way.
 
     call: of `ask` by which it was asked for. overtaken: readings of later calls that came before its own. patience: how
@@ -114,6 +111,13 @@ class _Awaited(NamedTuple):
     call: int
     patience: int
     overtaken: int = 0
+
+    FIELDS = (
+        Field("weights", ("K",)),
+        Field("call", (), int, high=2**31),
+        Field("patience", (), int, low=_PATIENCE, high=2**31),
+        Field("overtaken", (), int, high=2**31),
+    )
 
     @property
     def late(self) -> bool:
@@ -129,6 +133,8 @@ class Pending:
     >>> pending.remove(np.array([1.0, 0.0])), pending.remove(np.array([1.0, 0.0]))
     (True, False)
     """
+
+    FIELDS = (Part("awaited", _Awaited, many=True),)
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -155,21 +161,7 @@ class Pending:
             if np.array_equal(known.weights, weights):
                 rest = self.awaited[:place] + self.awaited[place + 1 :]
                 if arrived:
-                    rest = tuple(e._replace(overtaken=e.overtaken + (e.call < known.call)) for e in rest)
+                    rest = tuple(replace(e, overtaken=e.overtaken + (e.call < known.call)) for e in rest)
                 self.awaited = rest
                 return True
         return False
-
-    def state(self) -> dict[str, Array]:
-        """What a file must keep, if there is anything."""
-        if not self.awaited:
-            return {}
-        ages = np.array([each[1:] for each in self.awaited], dtype=float)
-        return {"pending": self.matrix, "pending.ages": ages}
-
-    def restore(self, weights: list[Array], ages: Array) -> None:
-        numbers = whole_numbers(ages, "ages of measurements", most=2**31)
-        good = numbers.shape == (len(weights), 3) and (np.diff(numbers[:, 0]) >= 0).all()
-        if not good or (numbers[:, 1] < _PATIENCE).any():
-            raise ValueError("its pending measurements are damaged")
-        self.awaited = tuple(_Awaited(c, *age) for c, age in zip(weights, numbers.tolist(), strict=True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eccaht.base.arrays import Array, Index, as_count, as_positive, frozen
+from eccaht.base.arrays import Array, Index, as_count, frozen
 from eccaht.streams.designs import Mask
 from eccaht.streams.measurements import Budget
 from eccaht.streams.policies.parts import (
@@ -55,7 +55,7 @@ class Policy:
         check_able(parts.belief.can, problem)
         self.problem = problem
         self.recipe: Recipe | None = None  # set by make_policy; what a file needs to build the policy again
-        self.n_told = 0
+        self.n_readings = 0
         self.stopping = stopping  # the rule in force
         self._belief, self._chooser, self._rng = parts.belief, parts.chooser, rng
         self._rank = Ranker(rng.permutation(problem.size))  # ties in random order: index order would bias the search
@@ -97,23 +97,16 @@ class Policy:
             raise ValueError("no measurement with these weights is pending: forget one of policy.pending")
         self._choice = None
 
-    def tell(self, c: ArrayLike | Mapping[str, float], y: float, *, inflation: float = 1.0) -> None:
-        """Take the reading y of any measurement c, asked for or not; a dict or a labelled series goes by name.
-
-        inflation: its noise variance over that of the problem, where a reading is noisier than usual.
-        """
+    def tell(self, c: ArrayLike | Mapping[str, float], y: float) -> None:
+        """Take the reading y of any measurement c, asked for or not; a dict or a labelled series goes by name."""
         choice = self._choice
         asked = choice.weights if choice is not None and c is choice.weights else None
         # read-only: its noise is worked out once
         weights = frozen(self.problem.checked_measurement(c).copy()) if asked is None else asked
         reading = self.problem.checked_reading(weights, y)
-        if inflation != 1.0:
-            inflation = as_positive(inflation, "inflation")
-            if not self.can.inflation:
-                raise ValueError("this policy takes all readings for equally noisy: leave out inflation, or use joint")
         if asked is None:
             self._warn_beyond_budget(weights)
-        self._belief.update(weights, reading, inflation)
+        self._belief.update(weights, reading)
         self._took(weights)
 
     def tell_many(self, C: ArrayLike, y: ArrayLike) -> None:
@@ -131,22 +124,20 @@ class Policy:
         for row in rows:
             self._took(row)
 
-    def observe(self, x: ArrayLike | Mapping[str, float], *, excess: ArrayLike | None = None) -> None:
+    def observe(self, x: ArrayLike | Mapping[str, float]) -> None:
         """Take a reading of all streams, one number each, instead of a weighted sum (joint policies).
 
         NaN stands for a stream that was not read. A dict or a labelled series goes by name; names that it lacks were
-        not read. excess: (K, K), what the covariance of this vector has beyond the problem's, where it is noisier than
-        usual.
+        not read.
         """
         check_whole_vectors(self.can)
-        added = None if excess is None else self.problem.checked_excess(excess)
-        self._belief.observe(self.problem.checked_vector(x), added)
-        self.n_told += 1
+        self._belief.observe(self.problem.checked_vector(x))
+        self.n_readings += 1
         self._ranking = self._choice = None
 
     @property
     def inside(self) -> tuple[Belief, Chooser, Ranker, np.random.Generator]:
-        """Its belief, its chooser, what breaks ties and its generator, for those that run many searches at once."""
+        """Its belief, its chooser, what breaks ties and its generator, for policies composed of them."""
         return self._belief, self._chooser, self._rank, self._rng
 
     @property
@@ -156,7 +147,7 @@ class Policy:
 
     def should_stop(self) -> bool:
         """Does the stopping rule hold?"""
-        return self.stopping.met(self.lead, self.n_told)
+        return self.stopping.met(self.lead, self.n_readings)
 
     @property
     def decision(self) -> Index:
@@ -227,7 +218,7 @@ class Policy:
         if self._pending.awaited:
             self._pending.remove(weights, arrived=True)
         self._chooser.record(weights)
-        self.n_told += 1
+        self.n_readings += 1
         self._ranking = self._choice = None
 
     @property
@@ -258,7 +249,7 @@ class Policy:
         """Choose for what a measurement adds beyond those under way and these of the same batch."""
         pending = self._pending
         under_way = (*pending.expected, *batch) if batch or pending.awaited else ()
-        view = self._view(under_way, self.n_told + len(pending.awaited) + len(batch))
+        view = self._view(under_way, self.n_readings + len(pending.awaited) + len(batch))
         weights, pair = self._chooser.choose(view)
         if self._verify:
             self._verify_allowed(weights)
@@ -273,7 +264,7 @@ class Policy:
             ranking = belief.ranking(self._rank)
         if self._available is not None:
             ranking = belief.ranking_among(self._rank, self._available)
-        return View(belief, ranking, self._rank, self.n_told, self._rng, pending, self._available, asked)
+        return View(belief, ranking, self._rank, self.n_readings, self._rng, pending, self._available, asked)
 
     def _verify_allowed(self, weights: Array) -> None:
         within = self.problem.measurements
@@ -300,4 +291,4 @@ class Policy:
 
     def __repr__(self) -> str:
         name = "composed" if self.recipe is None else self.recipe.name
-        return f"Policy({name!r}, {self.problem!r}, n_told={self.n_told})"
+        return f"Policy({name!r}, {self.problem!r}, n_readings={self.n_readings})"

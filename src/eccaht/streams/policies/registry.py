@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Mapping
 
-from eccaht.streams.policies import catalogue, plugins
-from eccaht.streams.policies.catalogue import BUILT_IN, Entry, find_entry
+from eccaht.streams.policies import catalogue
+from eccaht.streams.policies.catalogue import BUILT_IN, Entry
+
+# names are parts of file names and of lists with commas; "all" and NAME-diagonal mean something else there
+_NAME = re.compile(r"(?!all$)(?!.+-diagonal$)[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def register_policy(name: str, entry: Entry, *, replace: bool = False) -> Entry:
@@ -20,7 +23,9 @@ def register_policy(name: str, entry: Entry, *, replace: bool = False) -> Entry:
     Traceback (most recent call last):
     ValueError: policy 'joint' is built in: choose another name
     """
-    plugins.check_name(name)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        rule = "up to 64 of a-z, 0-9, '-', '_' and '.', neither 'all' nor NAME-diagonal"
+        raise ValueError(f"{name!r} cannot be the name of a policy: use {rule}")
     if not isinstance(entry, Entry):
         raise ValueError(f"policy {name!r} must be an Entry, not {type(entry).__name__}: from_ask_tell makes one")
     if name in BUILT_IN:
@@ -41,32 +46,3 @@ def set_own_entries(entries: Mapping[str, Entry]) -> None:
     for name in own_entries():
         del catalogue.CATALOGUE[name]
     catalogue.CATALOGUE.update(entries)
-
-
-@contextmanager
-def registered(entries: Mapping[str, Entry]) -> Iterator[None]:
-    """Have these policies for a while."""
-    for name in entries:
-        if name in catalogue.CATALOGUE:
-            raise ValueError(f"there is a policy {name!r} already: choose another name")
-    try:
-        for name, entry in entries.items():
-            register_policy(name, entry)
-        yield
-    finally:
-        for name in entries:
-            catalogue.CATALOGUE.pop(name, None)
-
-
-def unusable_policies() -> dict[str, str]:
-    """Why policies that installed packages declare cannot be used, by name."""
-    found = {}
-    for name in plugins.declared():
-        if name in BUILT_IN:
-            found[name] = f"{plugins.whose(name)} is not used: a policy of this name is built in"
-            continue
-        try:
-            find_entry(name)
-        except ValueError as error:
-            found[name] = str(error)
-    return found

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, as_number, whole_numbers
+from eccaht.base.arrays import Array, Index, as_number
+from eccaht.base.codec import Field, Sizes
 from eccaht.base.presentation.text import unknown
 from eccaht.streams.designs import Difference, PairDesign, PairToWeights, single_stream
 from eccaht.streams.limits import MixtureDesign, mixture_design
@@ -149,6 +150,11 @@ class _BestMix(Chooser):
 class _TwoStage(Chooser):
     """A pilot of single streams, then the mix for the set that was the most likely at its end."""
 
+    FIELDS = (
+        Field("_read", (), int, high="t"),
+        Field("_set", ("n",), int, high="K-1", optional=True),
+    )
+
     def __init__(self, belief: Joint, *, pilot: int, explore: float) -> None:
         self._belief, self._pilot, self._explore = belief, pilot, explore
         self.length = pilot * belief.problem.size
@@ -170,17 +176,7 @@ class _TwoStage(Chooser):
         if self._read == self.length:
             self._set = self._belief.map_set
 
-    def state(self) -> dict[str, Array]:
-        problem = self._belief.problem
-        found = np.full(problem.known_number, problem.size) if self._set is None else self._set
-        return {"read": np.array([float(self._read)]), "pilot": found.astype(float)}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        (self._read,) = whole_numbers(state["read"], "count of readings", most=n_told).tolist()
-        problem = self._belief.problem
-        found = whole_numbers(state["pilot"], "streams", most=problem.size)
-        over = self._read >= self.length
-        good = (np.diff(found) > 0).all() and found[-1] < problem.size if over else (found == problem.size).all()
-        if not good:
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        over = self._set is not None
+        if over != (self._read >= self.length) or (self._set is not None and (np.diff(self._set) <= 0).any()):
             raise ValueError("the set of its pilot is damaged")
-        self._set = found if over else None

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy.linalg import cholesky
 
 from eccaht.base.arrays import Array, Index, support_of
+from eccaht.base.codec import Field, Fields, Sizes
 from eccaht.streams.designs import Mask, alone
 from eccaht.streams.designs.pair import among
 from eccaht.streams.limits.mixture import best_mix
@@ -176,6 +177,8 @@ class Tracking(Chooser):
     vanishes like t^-1/2.
     """
 
+    FIELDS: ClassVar[Fields] = (Field("goal", ("K", "K")), Field("latest", ("K", "K")))
+
     def __init__(self, belief: Joint, rng: np.random.Generator) -> None:
         self.belief, self.white = belief, WhiteNoise(belief.problem, rng)
         self.alternatives = Alternatives(belief.problem)
@@ -199,16 +202,12 @@ class Tracking(Chooser):
         self.latest = self.design(self.alternatives.leader(self.belief.map_set))
         self.goal = self.goal + self.latest
 
-    def state(self) -> dict[str, Array]:
-        return {"goal": self.goal, "latest": self.latest}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        goal, latest = state["goal"], state["latest"]
-        traces = float(np.trace(goal)), float(np.trace(latest))
-        good = goal.shape == latest.shape == self.goal.shape and abs(traces[1] - 1.0) < _ROUNDING
-        if not good or not 1.0 - _ROUNDING <= traces[0] <= (1.0 + n_told) * (1.0 + _ROUNDING):
-            raise ValueError("its designs are damaged")
-        for matrix, trace in zip((goal, latest), traces, strict=True):
-            if np.abs(matrix - matrix.T).max() > _ROUNDING or np.linalg.eigvalsh(matrix)[0] < -_ROUNDING * trace:
+    def check_restored(self, sizes: Sizes) -> None:
+        """Both are sums of designs, psd of trace 1: one for `latest`, up to one a reading for the goal."""
+        for matrix, most in ((self.latest, 1.0), (self.goal, 1.0 + sizes["t"])):
+            trace = float(np.trace(matrix))
+            asymmetry = float(np.abs(matrix - matrix.T).max())
+            if not 1.0 - _ROUNDING <= trace <= most * (1.0 + _ROUNDING) or asymmetry > _ROUNDING:
                 raise ValueError("its designs are damaged")
-        self.goal, self.latest = goal.copy(), latest.copy()
+            if np.linalg.eigvalsh(matrix)[0] < -_ROUNDING * trace:
+                raise ValueError("its designs are damaged: they have negative eigenvalues")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.base.arrays import Array, Index
+from eccaht.base.codec import Field, Sizes
 from eccaht.streams.posterior.confidence import advantage
 from eccaht.streams.posterior.gibbs import Neighbourhood, climb
 from eccaht.streams.posterior.likelihood import Likelihood
@@ -78,7 +79,7 @@ class Enumeration(Posterior):
         last = np.full(len(sets), self._prior.most - 1)
         return Hypotheses.of_sets(sets, weights, *self._likelihood.draw_shifts(sets, last, self._rng))
 
-    def restore(self, state: dict[str, Array]) -> None:  # noqa: ARG002
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
         if self._likelihood.evidence.n_readings:
             self.update()
 
@@ -89,6 +90,8 @@ class LocalSearch(Posterior):
     After each reading the optima found so far climb again, together with random starts, so that no poor optimum
     lasts: the best are kept.
     """
+
+    FIELDS = (Field("sets", (KEPT, "n"), int, high="K"),)
 
     def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
         self._likelihood, self._prior, self._rng = likelihood, prior, rng
@@ -108,10 +111,5 @@ class LocalSearch(Posterior):
     def candidates(self) -> Index:
         return self.sets
 
-    def state(self) -> dict[str, Array]:
-        return {"sets": self.sets.astype(float)}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        if len(state["sets"]) != KEPT:
-            raise ValueError("its local optima are damaged")
-        self.sets = self._prior.checked(state["sets"])
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        self._prior.check(self.sets)

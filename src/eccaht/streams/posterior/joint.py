@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index, frozen, whole_numbers
-from eccaht.base.files import part_of
+from eccaht.base.arrays import Array, Index, frozen
+from eccaht.base.codec import Field, Part, Sizes
 from eccaht.streams.posterior.gibbs import Neighbourhood, climb_steepest, log_posterior, neighbourhood
 from eccaht.streams.posterior.likelihood import Fit, Likelihood
 from eccaht.streams.posterior.protocol import Belief, Confidence, Posterior, Ranker, Ranking
@@ -36,6 +36,12 @@ class Joint(Belief):
     (array([ 1., -1., -1.]), array([0.787, 0.107, 0.107]))
     """
 
+    FIELDS = (
+        Part("_evidence"),
+        Part("posterior"),
+        Field("_order", ("K+1",), int, high="K"),
+        Field("_slots", ("n",), int, high="K"),
+    )
     likelihood: Likelihood
 
     def __init__(self, likelihood: Likelihood, prior: SetPrior, posterior: Posterior, rng: np.random.Generator) -> None:
@@ -50,8 +56,8 @@ class Joint(Belief):
             self._slots[prior.least :] = prior.n_streams
         self._around: Neighbourhood | None = None
 
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        self._evidence.add(c, y, inflation)
+    def update(self, c: Array, y: float) -> None:
+        self._evidence.add(c, y)
         self._refresh()
 
     def update_together(self, C: Array, y: Array) -> None:
@@ -79,8 +85,8 @@ class Joint(Belief):
             change -= 0.25 * (h - h[members[slots], None]) ** 2
         return twin
 
-    def observe(self, x: Array, excess: Array | None = None) -> None:
-        self._evidence.add_vector(x, excess)
+    def observe(self, x: Array) -> None:
+        self._evidence.add_vector(x)
         self._refresh()
 
     @property
@@ -156,29 +162,19 @@ class Joint(Belief):
         """Mean and standard deviation of the shifts of the MAP set, in its order."""
         return self.likelihood.shifts_of(self.map_set)
 
-    def state(self) -> dict[str, Array]:
-        kept = {f"evidence.{name}": array for name, array in self._evidence.state().items()}
-        kept |= {f"search.{name}": array for name, array in self.posterior.state().items()}
-        return kept | {"order": self._order.astype(float), "announced": self._slots[None].astype(float)}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        self._evidence.restore(part_of(state, "evidence"))
-        self.posterior.restore(part_of(state, "search"))
-        self._check_counts(n_told)
-        if len(state["announced"]) != 1:
-            raise ValueError("its MAP set is damaged")
-        self._slots = self._prior.checked(state["announced"])[0]
-        self._order = whole_numbers(state["order"], "ranks of streams", most=self._prior.n_streams)
+    def check_restored(self, sizes: Sizes) -> None:
+        self._check_counts(sizes["t"])
+        self._prior.check(self._slots[None])
         if not np.array_equal(np.sort(self._order), np.arange(self._prior.n_streams + 1)):
             raise ValueError("its order of ties is damaged")
         self._around = None
         self._check_map_set()
 
-    def _check_counts(self, n_told: int) -> None:
+    def _check_counts(self, n_readings: int) -> None:
         """Check the counts: a whole vector is one reading for the policy, and one number read for each stream in it."""
         read, vectors = self._evidence.n_readings, self._evidence.n_vectors
-        if vectors > n_told or not n_told <= read <= n_told + vectors * (self._prior.n_streams - 1):
-            raise ValueError("the number of its readings is not n_told")
+        if vectors > n_readings or not n_readings <= read <= n_readings + vectors * (self._prior.n_streams - 1):
+            raise ValueError("the number of its readings is not n_readings")
 
     def _check_map_set(self) -> None:
         """After a reading the MAP set is the most probable one found, and no single change improves it."""

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, whole_numbers
+from eccaht.base.arrays import Array, Index
+from eccaht.base.codec import Field, Sizes
 from eccaht.streams.posterior.confidence import advantage, close_rivals, differences, estimate, share_away, share_of
 from eccaht.streams.posterior.gibbs import (
     Neighbourhood,
@@ -51,6 +52,12 @@ class Population(Posterior):
     """Rows of stream numbers, each on a level of the ladder."""
 
     can = WHOLE_POSTERIOR
+    FIELDS = (
+        Field("_probes", (_PROBES, "n"), int, high="K"),
+        Field("sets", ("N", "n"), int, high="K"),
+        Field("level", ("N",), int, high=MAX_LEVELS - 1),
+        Field("_check", (), int, high=2**32 - 1),
+    )
 
     def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
         self._likelihood, self._prior, self._rng = likelihood, prior, rng
@@ -198,20 +205,13 @@ class Population(Posterior):
             level[cold[agreed]] = hotter
             level[hot[agreed]] = hotter - 1
 
-    def state(self) -> dict[str, Array]:
-        kept = {"probes": self._probes, "sets": self.sets, "level": self.level[:, None], "recent": self.recent}
-        return {name: array.astype(float) for name, array in kept.items()} | {"check": np.array([float(self._check)])}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        prior = self._prior
-        self._probes, self.sets, self.recent = (prior.checked(state[name]) for name in ("probes", "sets", "recent"))
-        self.level = whole_numbers(state["level"][:, 0], "levels", most=MAX_LEVELS - 1)
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        for sets in (self._probes, self.sets):
+            self._prior.check(sets)
         counts = np.bincount(self.level, minlength=2)
-        if counts.tolist() != [COLD] + [HOT] * (counts.size - 1) or self.level.size != len(self.sets):
+        if counts.tolist() != [COLD] + [HOT] * (counts.size - 1):
             raise ValueError("the levels of its population are damaged")
-        if len(self._probes) != _PROBES or not np.array_equal(self.recent, self.sets[self.level == 0]):
-            raise ValueError("its population is damaged")
-        self._check = int(whole_numbers(state["check"], "seeds", most=2**32 - 1)[0])
+        self.recent = self.sets[self.level == 0]
         self._forget()
 
 

@@ -16,7 +16,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
-from eccaht.base.arrays import Array, check_bounded, check_same
+from eccaht.base.arrays import Array, check_same
+from eccaht.base.codec import Field
 from eccaht.streams.sets import Moments, SetPrior
 
 _COUNT_NOISE = 0.3  # standard deviation with which the number of anomalies is taken for known
@@ -36,6 +37,8 @@ class Propagation:
     >>> settled.marginals.round(1)
     array([1., 0., 0., 0.])
     """
+
+    FIELDS = (Field("rows", ("m", "K+1")), Field("_tau", ("K",), low=_LEAST_PRECISION), Field("_nu", ("K",)))
 
     def __init__(self, prior: SetPrior) -> None:
         K, n = prior.n_streams, prior.most
@@ -62,6 +65,11 @@ class Propagation:
     def rows(self) -> Array:
         """Every reading (h, r)."""
         return self._table[1 : self._used]
+
+    @rows.setter
+    def rows(self, rows: Array) -> None:
+        self._table = np.vstack([self._table[:1], rows])
+        self._used = len(self._table)
 
     @property
     def marginals(self) -> Array:
@@ -127,18 +135,8 @@ class Propagation:
         scaled = self._root * u
         return np.asarray(self._root * (scaled - (self._half @ scaled) @ self._half))
 
-    def state(self) -> dict[str, Array]:
-        return {"rows": self.rows.copy(), "sites": np.stack([self._tau, self._nu])}
-
-    def restore(self, state: dict[str, Array], linear: Array, half_diagonal: Array) -> None:
-        """Go on from a kept state whose readings add up to these statistics."""
-        rows, (tau, nu) = state["rows"], state["sites"]
-        for values in (rows, tau, nu):
-            check_bounded(values, "marginals")
-        check_same(0.5 * (rows[:, :-1] ** 2).sum(axis=0), half_diagonal, "readings and statistics")
-        check_same(rows[:, -1] @ rows[:, :-1], linear, "readings and statistics")
-        if (tau < _LEAST_PRECISION).any():
-            raise ValueError("its marginals are damaged")
-        self._table = np.vstack([self._table[:1], rows])
-        self._used, self._tau, self._nu = len(self._table), tau.copy(), nu.copy()
+    def check_agrees(self, linear: Array, half_diagonal: Array) -> None:
+        """Go on from restored fields, whose readings must add up to these statistics."""
+        check_same(0.5 * (self.rows[:, :-1] ** 2).sum(axis=0), half_diagonal, "readings and statistics")
+        check_same(self.rows[:, -1] @ self.rows[:, :-1], linear, "readings and statistics")
         self._refresh()

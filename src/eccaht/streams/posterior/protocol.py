@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from eccaht.base.arrays import Array, Index
+from eccaht.base.codec import Fields
 from eccaht.streams.posterior.gibbs import Neighbourhood
 from eccaht.streams.posterior.likelihood import Fit, Likelihood
 from eccaht.streams.problem import Problem
@@ -102,7 +103,6 @@ class Capabilities:
     exact_lead: bool = False  # its lead is the exact log-likelihood ratio of the weakest swap
     log_odds: bool = True  # its scores are log-likelihood ratios
     uses_covariance: bool = True  # a ridge on the covariance makes a difference
-    inflation: bool = True  # weighs readings that are noisier than usual
     order_matters: bool = False  # which stream is beside which matters: relabelling changes the search
     batches: bool = True  # several measurements may be under way at once, and some streams unavailable
     shared_noise: bool = True  # takes readings of one moment, whose noise is correlated
@@ -131,8 +131,11 @@ class Belief(Protocol):
 
     The defaults here are those of a belief with one score for each stream: the set is that of the n largest scores, and
     there is no posterior of whole sets.
+
+    FIELDS: what a file must keep. A method `check_restored(sizes)` says what is wrong with them together.
     """
 
+    FIELDS: ClassVar[Fields] = ()
     problem: Problem
     can: Capabilities = Capabilities()
     likelihood: Likelihood | None = None  # of sets of streams, given all readings
@@ -146,10 +149,10 @@ class Belief(Protocol):
         """The probability of each stream of being anomalous; here scores are log-odds."""
         return expit(self.scores)  # eq. 4
 
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
-        """Add one reading; its noise variance is `inflation` times the usual one."""
+    def update(self, c: Array, y: float) -> None:
+        """Add one reading."""
 
-    def observe(self, x: Array, excess: Array | None = None) -> None:  # noqa: ARG002
+    def observe(self, x: Array) -> None:  # noqa: ARG002
         raise ValueError("this belief takes no whole vectors: it scores weighted sums alone")
 
     def update_together(self, C: Array, y: Array) -> None:  # noqa: ARG002
@@ -191,20 +194,17 @@ class Belief(Protocol):
         """Posterior mean and standard deviation of the shifts of the set."""
         return None
 
-    def state(self) -> dict[str, Array]:
-        """What a file must keep."""
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        """Continue from a state saved after `n_told` readings; an impossible state is a ValueError."""
-
 
 class Posterior(Protocol):
     """The posterior over sets, kept up to date with the sufficient statistics of a likelihood.
 
     `build(likelihood, prior, rng)` makes one, and `eccaht.checks.check_posterior` tests it. One that inherits from this
     class and overrides nothing else finds the MAP set only.
+
+    FIELDS: what a file must keep; the statistics are restored before.
     """
 
+    FIELDS: ClassVar[Fields] = ()
     can: Capabilities = Capabilities(whole_vectors=True, exact_lead=True)
 
     def update(self) -> None:
@@ -232,10 +232,3 @@ class Posterior(Protocol):
     def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:  # noqa: ARG002
         """How far the log-likelihood of the set is above that of every other, less the cost of their number."""
         return -math.inf
-
-    def state(self) -> dict[str, Array]:
-        """What a file must keep."""
-        return {}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a kept state; the statistics are restored before."""

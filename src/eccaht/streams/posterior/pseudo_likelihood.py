@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from eccaht.base.arrays import SMALLEST, Array, Index, check_bounded, check_unmeasured, frozen, support_of
+from eccaht.base.codec import Field, Sizes
 from eccaht.streams.posterior.protocol import Belief, Capabilities
 from eccaht.streams.posterior.shared_noise import whitened
 from eccaht.streams.problem import Problem
@@ -27,6 +28,8 @@ class PseudoLikelihood(Belief):
     array([2., 0., 0.])
     """
 
+    FIELDS = (Field("_scores", ("K",)),)
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         n, K = problem.known_number, problem.size
@@ -37,10 +40,10 @@ class PseudoLikelihood(Belief):
     def scores(self) -> Array:
         return self._view
 
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
+    def update(self, c: Array, y: float) -> None:
         problem = self.problem
         known = problem.known(c)
-        v, r, only = inflation * known.variance, y - known.mean, known.only
+        v, r, only = known.variance, y - known.mean, known.only
         if only >= 0:  # the same arithmetic, on one number
             moved, scores = problem.shift.item(only) * c.item(only), self._scores
             scores[only] = scores.item(only) + log_ratio(moved, r, v)
@@ -61,19 +64,10 @@ class PseudoLikelihood(Belief):
         twin._scores[:] = self._scores
         return twin
 
-    def move_to(self, row: Array) -> None:
-        """Keep the scores in `row` from now on, so that those of many searches lie side by side."""
-        row[:] = self._scores
-        self._scores, self._view = row, frozen(row.view())
-
-    def state(self) -> dict[str, Array]:
-        return {"scores": self._scores}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        check_bounded(state["scores"], "scores")
-        if not n_told and (state["scores"] != self._scores).any():
+    def check_restored(self, sizes: Sizes) -> None:
+        self._view = frozen(self._scores.view())
+        if not sizes["t"] and (self._scores != type(self)(self.problem).scores).any():
             raise ValueError("its scores moved without a reading")
-        self._scores[:] = state["scores"]
 
 
 class EmpiricalMeans(Belief):
@@ -91,6 +85,7 @@ class EmpiricalMeans(Belief):
     """
 
     can = Capabilities(log_odds=False)
+    FIELDS = (Field("_sums", ("K",)), Field("_precisions", ("K",), low=0.0))
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -133,10 +128,10 @@ class EmpiricalMeans(Belief):
         n, K = problem.known_number, problem.size
         return expit(np.log(n / (K - n)) + log_ratio(problem.shift, self._sums, count=self._precisions))
 
-    def update(self, c: Array, y: float, inflation: float = 1.0) -> None:
+    def update(self, c: Array, y: float) -> None:
         problem = self.problem
         known = problem.known(c)
-        v, k = inflation * known.variance, known.only
+        v, k = known.variance, known.only
         if k >= 0:
             self._update_one(k, c.item(k), y, v)
             return
@@ -165,18 +160,11 @@ class EmpiricalMeans(Belief):
             scores[k], variances[k] = total / (precision * shift), 1.0 / (precision * (shift * shift))
             self._waiting -= before == 0.0
 
-    def state(self) -> dict[str, Array]:
-        return {"sums": self._sums, "precisions": self._precisions}
-
-    def restore(self, state: dict[str, Array], n_told: int) -> None:
-        sums, precisions = state["sums"], state["precisions"]
-        check_bounded(sums, "sums of readings")
-        check_bounded(precisions, "precisions")
-        check_unmeasured(precisions, sums, "sums and precisions")
-        if (precisions < 0).any() or (precisions.any() and not n_told):
+    def check_restored(self, sizes: Sizes) -> None:
+        check_unmeasured(self._precisions, self._sums, "sums and precisions")
+        if self._precisions.any() and not sizes["t"]:
             raise ValueError("its precisions are not those of its readings")
-        self._sums[:], self._precisions[:] = sums, precisions
         self._scores = None
         with np.errstate(over="ignore", divide="ignore"):
             check_bounded(self.scores, "means", 1e60)
-        check_bounded(self.variances[precisions > 0], "variances", 1e60)
+        check_bounded(self.variances[self._precisions > 0], "variances", 1e60)

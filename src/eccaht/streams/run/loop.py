@@ -4,77 +4,77 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from eccaht.base.arrays import Array, Index, as_count, frozen
+from eccaht.base.arrays import Array, Index, as_count
 from eccaht.streams.policies import Policy
 from eccaht.streams.posterior import Confidence
-from eccaht.streams.run.world import NO_TIME, Reading, Window, World, as_world
+from eccaht.streams.run.world import NO_TIME, World, as_world
 from eccaht.streams.stopping import Never
-
-if TYPE_CHECKING:
-    from eccaht.streams.covariance.base import Excess
 
 SAFE_LEAD = 50.0  # nats
 
 Pair = tuple[int, int]  # champion and challenger
 _NO_PAIR: Pair = (-1, -1)
-_MOST_LOST = 1000  # results in a row
 
 
 class Step(NamedTuple):
     """One measurement: what was read, and where. Flat, so that a list of steps is a table.
 
-    What the policy concludes (`decision`, `lead`, `scores`) can be asked of the policy, or kept by a recorder.
+    What the policy concludes (`decision`, `lead`, `scores`) can be asked of the policy.
     """
 
     number: int  # from 1
-    weights: Array  # really used, (K,) and read-only; 0 for a window observed as a whole vector
-    reading: float  # NaN for a window observed as a whole vector
+    weights: Array  # really used, (K,) and read-only
+    reading: float
     champion: int = -1  # the pair that was measured, -1 without one
     challenger: int = -1
     window: int = -1  # counted from 0, -1 where readings come from no window
     time: np.datetime64 = NO_TIME  # start of the window
-    inflation: float = 1.0  # noise variance over the usual one, as given to the policy
-    values: Array | None = None  # all that the window holds, NaN where a sensor delivered nothing
-    whole: bool = False  # did the policy get all these values instead of a weighted sum?
-    excess: Excess | None = None  # noise that missing rows add to a window observed as a whole vector
 
 
-class Recorder(Protocol):
-    """Keeps what it needs of every step; `before` does nothing unless it is overridden."""
+class Hits:
+    """Counts the true anomalies in the decision after each step, of which F1 and every delay are functions.
 
-    def before(self, policy: Policy, pair: Pair | None) -> None:  # noqa: ARG002
-        """Look at the policy before a reading; `pair`: the streams it shall separate, if it was chosen for a pair."""
-        return
+    >>> from eccaht import Problem, Simulator, families, make_policy
+    >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
+    >>> policy, world = make_policy("ecc-aht", problem, stopping=None), Simulator(problem)
+    >>> hits = Hits(world.anomalies)
+    >>> for step in steps(policy, world, limit=10):
+    ...     hits.count(policy)
+    >>> len(hits.counts), hits.counts[-1]
+    (10, 1)
+    """
 
-    def after(self, policy: Policy, step: Step) -> None:
-        """Look at the policy after it has taken the reading."""
+    def __init__(self, anomalies: Sequence[int] | Index) -> None:
+        self.counts: list[int] = []
+        self._truth = frozenset(np.asarray(anomalies).tolist())
+
+    def count(self, policy: Policy) -> None:
+        self.counts.append(len(self._truth.intersection(policy.decision.tolist())))
+
+    def over(self, horizon: int) -> NDArray[np.int32]:
+        """The counts after measurements 1 to `horizon`; the last count is repeated where the search ended earlier."""
+        missing = horizon - len(self.counts)
+        return np.pad(np.array(self.counts, dtype=np.int32), (0, missing), mode="edge")
 
 
 def steps(
     policy: Policy,
-    world: World | Callable[[Array], float | None],
+    world: World | Callable[[Array], float],
     limit: int | None = None,
     *,
-    whole: bool = False,
     obey_stopping: bool = True,
-    recorders: Sequence[Recorder] = (),
-    workers: int | None = None,
 ) -> Iterator[Step]:
     """Measure until the policy stops, the data end or `limit` measurements were made, yielding one step each.
 
     world: where readings come from; a function from weights to a reading will do.
-    whole: give the policy all streams of a window instead of a weighted sum (policies that can take whole vectors).
     obey_stopping: whether the policy's stopping rule ends the search.
-    workers: how many measurements are under way at once, each read in a thread of its own; results are given in the
-        order in which they come. A result of None or NaN is lost: the measurement is given up, and counts for `limit`.
 
     >>> from eccaht import Problem, Simulator, families, make_policy
     >>> problem = Problem(families.identity(8), shift=6.0, n_anomalies=1, budget=1.0)
@@ -86,101 +86,16 @@ def steps(
     """
     most = math.inf if limit is None else as_count(limit, "limit", least=0)
     source = as_world(world)
-    if workers is not None:
-        if whole:
-            raise ValueError("workers read weighted sums, not whole windows: leave out workers")
-        yield from _steps_of_workers(
-            policy, source, most, obey_stopping, recorders, as_count(workers, "workers", least=1)
-        )
-        return
-    number, weighs = 0, policy.can.inflation
+    number = 0
     while number < most and not (obey_stopping and policy.should_stop()):
         number += 1
-        pair = None if whole else policy.pair
-        for recorder in recorders:
-            recorder.before(policy, pair)
-        if whole:
-            window = source.whole()
-            step = None if window is None else _observed(policy, window, number)
-        else:
-            reading = source.read(policy.ask(), short=weighs)  # Algorithm 1, line 14
-            step = None if reading is None else _taken(policy, reading, number, pair, weighs)
-        if step is None:
+        pair = policy.pair or _NO_PAIR
+        reading = source.read(policy.ask())  # Algorithm 1, line 14
+        if reading is None:
             return
-        for recorder in recorders:
-            recorder.after(policy, step)
-        yield step
-
-
-def _taken(policy: Policy, reading: Reading, number: int, pair: Pair | None, weighs: bool) -> Step:
-    weights, value, window, time, inflation, values = reading
-    if not weighs:
-        inflation = 1.0
-    policy.tell(weights, value, inflation=inflation)
-    fields = (number, weights, value, *(pair or _NO_PAIR), window, time, inflation, values, False, None)
-    return Step._make(fields)  # takes half the time of Step(...)
-
-
-def _steps_of_workers(
-    policy: Policy, world: World, most: float, obey_stopping: bool, recorders: Sequence[Recorder], count: int
-) -> Iterator[Step]:
-    """Keep `count` measurements under way, each in a thread; what is pending already comes first.
-
-    If reading fails or the caller leaves, what is under way stays pending. Where the search ends by itself it is given
-    up: its result is not used.
-    """
-    number, begun, lost, weighs = 0, 0, 0, policy.can.inflation
-    waiting = list(policy.pending)
-    under_way: dict[Future[Reading | None], tuple[Array, Pair | None]] = {}
-    done = SimpleQueue[Future[Reading | None]]()  # in the order in which results come
-
-    def over() -> bool:
-        return obey_stopping and policy.should_stop()
-
-    with ThreadPoolExecutor(count, thread_name_prefix="measure") as pool:
-        ended = over()
-        while not ended:
-            while len(under_way) < count and begun < most:
-                pair = None if waiting else policy.pair
-                c = waiting.pop(0) if waiting else policy.ask(batch=1)[0]
-                future = pool.submit(world.read, c, short=weighs)
-                under_way[future] = c, pair
-                future.add_done_callback(done.put)
-                begun += 1
-            if not under_way:
-                break
-            future = done.get()
-            reading = future.result()
-            c, pair = under_way.pop(future)
-            if reading is None:
-                policy.forget(c)
-                break
-            value: float | None = reading.value
-            if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
-                policy.forget(c)
-                lost += 1
-                if lost >= _MOST_LOST:
-                    raise RuntimeError(f"{lost} results in a row were lost: see to the instrument")
-                continue
-            number, lost = number + 1, 0
-            for recorder in recorders:
-                recorder.before(policy, pair)
-            step = _taken(policy, reading, number, pair, weighs)
-            if reading.weights is not c and not np.array_equal(reading.weights, c):
-                policy.forget(c)  # other weights were read in its place
-            for recorder in recorders:
-                recorder.after(policy, step)
-            ended = over()
-            yield step
-        for c, _ in under_way.values():
-            policy.forget(c)
-
-
-def _observed(policy: Policy, taken: Window, number: int) -> Step:
-    x, window, time, excess = taken
-    policy.observe(x, excess=None if excess is None else excess.dense())
-    nothing = frozen(np.zeros(policy.problem.size))
-    return Step(number, nothing, math.nan, window=window, time=time, values=x, whole=True, excess=excess)
+        weights, value, window, time = reading
+        policy.tell(weights, value)
+        yield Step._make((number, weights, value, *pair, window, time))  # takes half the time of Step(...)
 
 
 class ShiftEstimates(NamedTuple):
@@ -233,19 +148,13 @@ class Identification:
 
 def search(
     policy: Policy,
-    measure: Callable[[Array], float | None],
+    measure: Callable[[Array], float],
     max_measurements: int | None = None,
-    *,
-    workers: int | None = None,
 ) -> Identification:
     """Run the loop: ask, measure, tell, until the policy stops or the measurements are used up.
 
     measure(c) returns the reading of the weights c, from a simulator, a replay or an instrument. The result's reason is
     "stopped" if the policy's stopping rule ended the search.
-
-    workers: for instruments that measure in parallel: so many calls of measure, in threads, are under way at once. One
-    that returns None or NaN has lost its result: the measurement is given up and counts for max_measurements only.
-    Measurements that are pending already are made first. If measure raises, what is under way stays pending.
 
     >>> from eccaht import Problem, Simulator, families, make_policy
     >>> problem = Problem(families.toeplitz(20, 0.5), shift=5.0, n_anomalies=1, budget=2.0)
@@ -257,7 +166,7 @@ def search(
         as_count(max_measurements, "max_measurements", least=0)
     elif isinstance(policy.stopping, Never):
         raise ValueError("the policy has no stopping rule: give max_measurements, or make it with stopping=...")
-    count = sum(1 for _ in steps(policy, measure, max_measurements, workers=workers))
+    count = sum(1 for _ in steps(policy, measure, max_measurements))
     return Identification(
         anomalies=policy.decision,
         n_measurements=count,
@@ -267,23 +176,6 @@ def search(
         fit=policy.fit,
         shifts=estimated_shifts(policy) if policy.problem.unknown_shift else None,
     )
-
-
-def identify(
-    policy: Policy,
-    measure: Callable[[Array], float | None] | None = None,
-    max_measurements: int | None = None,
-    *,
-    workers: int | None = None,
-    **options: object,
-) -> Identification:
-    """The former name of `search`; it has no options."""
-    if not hasattr(policy, "ask") or measure is None or options:
-        raise TypeError(
-            "eccaht.identify runs the search of a policy, now called eccaht.search; for data call "
-            "model.identify(data), with model = eccaht.calibrate(history) or eccaht.load_model(path)"
-        )
-    return search(policy, measure, max_measurements, workers=workers)
 
 
 def estimated_shifts(policy: Policy, level: float = 0.95) -> ShiftEstimates | None:

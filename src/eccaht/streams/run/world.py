@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,6 @@ from eccaht.base.arrays import Array, Index, as_count, as_floats, as_vector, che
 from eccaht.base.randomness import Seed, rng_for
 from eccaht.streams.problem import Problem
 from eccaht.streams.sets import SetPrior
-
-if TYPE_CHECKING:
-    from eccaht.streams.covariance.base import Excess
-
 
 NO_TIME = np.datetime64("NaT", "us")
 
@@ -28,44 +24,26 @@ class Reading(NamedTuple):
     value: float
     window: int = -1  # counted from 0
     time: np.datetime64 = NO_TIME  # start of the window
-    inflation: float = 1.0  # of the noise variance, where the window has fewer rows than usual
-    values: Array | None = None  # all that the window holds, NaN where a sensor delivered nothing
-
-
-class Window(NamedTuple):
-    """All values of a window, NaN where a sensor delivered nothing, and when."""
-
-    values: Array
-    window: int = -1  # counted from 0
-    time: np.datetime64 = NO_TIME  # start of the window
-    excess: Excess | None = None  # noise that missing rows add
 
 
 class World(Protocol):
     """Where readings come from: a `Simulator`, a `Replay` of recorded windows, or an `Instrument`."""
 
-    def read(self, c: Array, *, short: bool = True) -> Reading | None:
-        """Read the measurement c; None where the data end. short: may the reading be noisier than usual?"""
-
-    def whole(self) -> Window | None:
-        """Read all streams at once; None where the data end."""
+    def read(self, c: Array) -> Reading | None:
+        """Read the measurement c; None where the data end."""
 
 
 class Instrument:
     """Any function from weights to a reading as a world."""
 
-    def __init__(self, measure: Callable[[Array], float | None]) -> None:
+    def __init__(self, measure: Callable[[Array], float]) -> None:
         self._measure = measure
 
-    def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
-        return Reading(c, cast("float", self._measure(c)))  # None is refused, or lost where readings may be
-
-    def whole(self) -> Window:
-        """Refuse: the function knows weighted sums only."""
-        raise ValueError("a function of weights cannot read whole vectors: use a Simulator or a Replay")
+    def read(self, c: Array) -> Reading:
+        return Reading(c, self._measure(c))
 
 
-def as_world(world: World | Callable[[Array], float | None]) -> World:
+def as_world(world: World | Callable[[Array], float]) -> World:
     """Return a world as it is, and a function from weights to a reading as an instrument."""
     if hasattr(world, "read"):
         return cast("World", world)
@@ -128,22 +106,10 @@ class Simulator:
         moment = self._means + self.problem.covariance.sample(self._noise, 1)[0]
         return rows @ moment + self.problem.readout_noise * self._noise.standard_normal(len(rows))
 
-    def read(self, c: Array, *, short: bool = True) -> Reading:  # noqa: ARG002
+    def read(self, c: Array) -> Reading:
         """One reading of weights that a policy chose, which are trusted."""
         deviation = math.sqrt(self.problem.noise_variance(c))
-        return Reading(c, self.level(c) + float(self._noise.standard_normal()) * deviation)
-
-    def whole(self) -> Window:
-        """Read all streams at once."""
-        return Window(self.sample(1)[0])
-
-    def level(self, c: Array) -> float:
-        """The mean reading of the measurement c."""
-        return inner(c, self._means)
-
-    def noise(self, count: int) -> Array:
-        """The noise of the next `count` readings, in units of its standard deviation."""
-        return self._noise.standard_normal(count)
+        return Reading(c, inner(c, self._means) + float(self._noise.standard_normal()) * deviation)
 
     def sample(self, size: int) -> Array:
         """Draw whole vectors, (size, K), every stream read by itself, from the anomalous state (`policy.observe`)."""

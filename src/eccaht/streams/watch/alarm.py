@@ -5,28 +5,26 @@ Where alarms are decided: `steps.py` beside this for a problem, `plants/incident
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index, check_bounded
-from eccaht.base.clock import from_microseconds, microseconds
-from eccaht.base.files import check_keys, part_of
+from eccaht.base.arrays import Array, Index
+from eccaht.base.clock import microseconds
+from eccaht.base.codec import Field, Moment, Sizes
 
 State = Literal["quiet", "suspicious", "alarm"]
 Kind = Literal["step", "drift", "noise", "replay", "stuck", "silent", "range", "moved", "free"]
 Time = np.datetime64 | int
-SUSPICIOUS = 0.1  # evidence
+_MOST_EVIDENCE = 700.0  # nats
+SUSPICIOUS = -math.log(10.0)  # nats below the threshold of an alarm
 CAUTION = (
     "the readings vary more than the problem says: false alarms are more frequent than false_alarm_every; "
     "give the problem degrees_of_freedom= (heavy tails) or estimated_from= (windows of the estimate)"
 )
-_TIMES = ("time", "onset", "first", "last")
-_KEYS = {*_TIMES, "over", "kinds", "confidence", "cautions"}
-_ARRAYS = ("decision", "sizes", "beliefs")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +41,19 @@ class Alarm:
     which the windows contradict what the false-alarm rate assumes.
     """
 
+    FIELDS = (
+        Field("time", (), Moment),
+        Field("onset", (), Moment),
+        Field("onset_interval", (2,), Moment),
+        Field("decision", ("n",), int, high="K-1"),
+        Field("names", ("n",), str),
+        Field("sizes", ("n",), nan=True),
+        Field("kinds", ("n",), str, among=get_args(Kind)),
+        Field("beliefs", ("K",), low=0.0, high=1.0),
+        Field("confidence", low=0.0, high=1.0, optional=True),
+        Field("over", (), Moment, optional=True),
+        Field("cautions", ("cautions",), str, among=(CAUTION,)),
+    )
     time: Time
     onset: Time
     onset_interval: tuple[Time, Time]
@@ -54,6 +65,20 @@ class Alarm:
     confidence: float | None = None
     over: Time | None = None
     cautions: tuple[str, ...] = ()
+
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        first, last = map(number_of, self.onset_interval)
+        alike = {type(time) for time in (self.time, self.onset, *self.onset_interval)}
+        if len(set(self.decision.tolist())) != max(len(self.decision), 1) or len(alike) > 1:
+            raise ValueError("its alarm is damaged: it is not of some sensors at one time")
+        if not first <= number_of(self.onset) <= last:
+            raise ValueError("its alarm is damaged: the onset is not in its interval")
+
+    def check_of(self, names: Sequence[str], *, dated: bool, over: bool) -> None:
+        """Refuse an alarm of other streams, with times where there are none, or over where it goes on."""
+        good = self.names == tuple(names[k] for k in self.decision) and over == (self.over is not None)
+        if not good or dated != isinstance(self.time, np.datetime64):
+            raise ValueError("its alarm is damaged: it belongs to another watch")
 
     def __repr__(self) -> str:
         each = ", ".join(f"{name} ({kind})" for name, kind in zip(self.names, self.kinds, strict=True))
@@ -67,77 +92,10 @@ def number_of(time: Time) -> int:
     return microseconds(time) if isinstance(time, np.datetime64) else int(time)
 
 
-def stored_alarms(alarm: Alarm | None, past: Alarm | None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The alarm of a watch and the last one that is over, as values of JSON and arrays."""
-    header: dict[str, Any] = {"alarm": None, "past": None}
-    arrays: dict[str, NDArray[Any]] = {}
-    for which, one in (("alarm", alarm), ("past", past)):
-        if one is not None:
-            times = (one.time, one.onset, *one.onset_interval)
-            header[which] = dict(zip(_TIMES, map(number_of, times), strict=True)) | {
-                "over": None if one.over is None else number_of(one.over),
-                "kinds": list(one.kinds),
-                "confidence": one.confidence,
-            }
-            if one.cautions:  # absent from files of alarms without any, as they always were
-                header[which]["cautions"] = list(one.cautions)
-            arrays |= {f"{which}.{name}": getattr(one, name) for name in _ARRAYS}
-    return header, arrays
+def bounded_evidence(nats: float) -> float:
+    """Evidence that a file and a document can hold, also where there was no window yet.
 
-
-def built_alarms(
-    header: dict[str, Any], arrays: dict[str, NDArray[Any]], names: Sequence[str], *, dated: bool
-) -> tuple[Alarm | None, Alarm | None]:
-    """Both again from an untrusted file; names: of all streams; dated: whether times are dates."""
-    alarm, past = (
-        _built(which, header[which], part_of(arrays, which), names, dated=dated) for which in ("alarm", "past")
-    )
-    if past is not None and past.over is None:
-        raise ValueError("its alarms are damaged")
-    return alarm, past
-
-
-def _built(
-    which: str, header: Any, arrays: dict[str, NDArray[Any]], names: Sequence[str], *, dated: bool
-) -> Alarm | None:
-    check_keys(arrays, set() if header is None else set(_ARRAYS), which)
-    if header is None:
-        return None
-    check_keys({"cautions": [], **header} if isinstance(header, dict) else header, _KEYS, which)
-    time, onset, first, last = (_time(header[name], dated) for name in _TIMES)
-    decision, sizes, beliefs = (arrays[name] for name in _ARRAYS)
-    kinds, confidence, cautions = header["kinds"], header["confidence"], header.get("cautions", [])
-    good = (
-        (decision.dtype.kind == "i" and decision.ndim == 1 and decision.size > 0)
-        and len(set(decision.tolist())) == decision.size
-        and 0 <= decision.min() <= decision.max() < len(names)
-        and (sizes.shape == decision.shape and beliefs.shape == (len(names),))
-        and bool(((beliefs >= 0) & (beliefs <= 1)).all())
-        and header["first"] <= header["onset"] <= header["last"]
-        and (isinstance(kinds, list) and len(kinds) == decision.size and set(kinds) <= set(get_args(Kind)))
-        and (confidence is None or (isinstance(confidence, float) and 0.0 <= confidence <= 1.0))
-        and cautions in ([], [CAUTION])
-    )
-    if not good:
-        raise ValueError(f"its {which} is damaged")
-    check_bounded(sizes[~np.isnan(sizes)], "sizes")
-    return Alarm(
-        time=time,
-        onset=onset,
-        onset_interval=(first, last),
-        decision=decision.astype(np.intp),
-        names=tuple(names[k] for k in decision.tolist()),
-        sizes=sizes,
-        kinds=tuple(kinds),
-        beliefs=beliefs,
-        confidence=confidence,
-        over=None if header["over"] is None else _time(header["over"], dated),
-        cautions=tuple(cautions),
-    )
-
-
-def _time(number: Any, dated: bool) -> Time:
-    time = from_microseconds(number)
-    if not dated and number < 0:
-        raise ValueError("a time is damaged")
-    return time if dated else int(number)
+    >>> bounded_evidence(-math.inf), bounded_evidence(3.5)
+    (-700.0, 3.5)
+    """
+    return min(max(nats, -_MOST_EVIDENCE), _MOST_EVIDENCE)

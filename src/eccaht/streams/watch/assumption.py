@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp, ndtri
 
-from eccaht.base.arrays import Array, Index, check_bounded
+from eccaht.base.arrays import Array, Index
+from eccaht.base.codec import Field
 
 LEVEL = 1e-3  # of the test, for the whole life of a watch
 _FREEDOMS = (4.0, 8.0, 16.0)
@@ -44,6 +45,11 @@ class Extent(NamedTuple):
 class Assumption:
     """How much speaks against noise that is Gaussian of exactly the given covariance."""
 
+    FIELDS = (
+        Field("_logs", (_COUNT,), low=-math.inf, high=_LARGEST),
+        Field("_taken", (), int, high=10**12),
+    )
+
     def __init__(self) -> None:
         self._logs = np.full(_COUNT, -np.inf)  # of the products, by alternative
         self._taken = 0  # windows
@@ -61,18 +67,6 @@ class Assumption:
     def take_back(self, windows: Extent) -> None:
         """Take away what windows have added that turned out to belong to a fault."""
         self._logs -= np.maximum(sum(_log_ratios(windows), np.zeros(_COUNT)), 0.0)
-
-    def state(self) -> Array:
-        return np.append(self._logs, self._taken)
-
-    def restore(self, state: Array) -> None:
-        logs, taken = state[:-1], state[-1:]
-        if state.shape != (_COUNT + 1,) or not (taken >= 0).all() or (taken % 1 != 0).any():
-            raise ValueError("its check of the noise is damaged")
-        check_bounded(logs[logs > -np.inf], "check of the noise", _LARGEST)
-        if np.isnan(logs).any() or not taken < _LARGEST:
-            raise ValueError("its check of the noise is damaged")
-        self._logs, self._taken = logs.copy(), int(taken[0])
 
 
 def _log_ratios(windows: Extent) -> list[Array]:

@@ -16,13 +16,14 @@ lengths w; `thresholds` says how rare such values are. `EDetector` is another ru
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index, check_bounded
-from eccaht.base.files import check_like
+from eccaht.base.arrays import Array, Index
+from eccaht.base.codec import Field, Sizes
 from eccaht.streams.shifts import integrated_gain
 
 LONGEST = 200  # windows back to the earliest candidate onset
@@ -151,6 +152,12 @@ class StepDetector:
     array([8.  , 4.92, 4.92])
     """
 
+    FIELDS = (
+        Field("_sums", ("rows", "K", "plants")),
+        Field("_information", ("rows", "K", "plants"), optional=True),
+        Field("_now", (), int),
+    )
+
     def __init__(
         self,
         precision: Array,
@@ -198,21 +205,12 @@ class StepDetector:
         if self._information is not None:
             self._information[:, :, plants] = self._ages(self._now)
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        kept = {"sums": self._sums, "now": np.array([self._now])}
-        return kept if self._information is None else kept | {"information": self._information}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        rows, known = len(self._sums), {"sums": self._sums, "now": np.array([self._now])}
-        check_like(state, known | ({"information": self._sums} if "information" in state else {}), "state")
-        if not 0 <= state["now"][0] < rows:
-            raise ValueError("its count of windows is damaged")
-        check_bounded(state["sums"], "sums", 2.0 * rows * LARGEST)
-        self._sums[:], self._now = state["sums"], int(state["now"][0])
-        self._information = None
-        if "information" in state:
-            check_bounded(state["information"], "information", 2.0 * rows)
-            self._information = state["information"].astype(self._sums.dtype)
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
+        rows = int(self.lengths[-1]) + 1
+        shape = rows, self.scores.size, self.plants or 1
+        if self._sums.shape != shape or self._now >= rows:
+            raise ValueError("its sums are damaged: they are those of other windows")
+        if self._information is not None:
             order = (self._now + 1 + np.arange(rows)) % rows
             if (np.diff(self._information[order], axis=0) < -_LEAST[self._sums.dtype]).any():
                 raise ValueError("its information is damaged: it falls from one window to the next")
@@ -256,6 +254,13 @@ class EDetector:
     nothing is wrong: the mean time until it reaches A is at least A, whatever the covariance, without any simulation.
     """
 
+    FIELDS = (
+        Field("_sums", (LONGEST, "K")),
+        Field("_information", (LONGEST, "K"), low=0.0, high=2.0 * LONGEST),
+        Field("_several", (LONGEST,), low=-math.inf),
+        Field("_now", (), int, high=LONGEST - 1),
+    )
+
     def __init__(self, precision: Array, *, longest: int = LONGEST) -> None:
         self.scores = Scores(precision)
         root = self.scores.root
@@ -285,21 +290,6 @@ class EDetector:
 
     def reset(self) -> None:
         self._sums[:], self._information[:], self._several[:], self._now = 0.0, 0.0, -np.inf, 0
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        kept = {"sums": self._sums, "information": self._information, "several": self._several}
-        return {**kept, "now": np.array([self._now])}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        check_like(state, self.state(), "state")
-        check_bounded(state["sums"], "sums")
-        check_bounded(state["information"], "information", 2.0 * len(self._sums))
-        if (state["information"] < 0).any() or not (state["several"] < np.inf).all():
-            raise ValueError("its likelihood ratios are damaged")
-        if not 0 <= state["now"][0] < len(self._sums):
-            raise ValueError("its count of windows is damaged")
-        self._sums[:], self._information[:] = state["sums"], state["information"]
-        self._several[:], self._now = state["several"], int(state["now"][0])
 
 
 def _log_sum(logarithms: Array) -> Array:

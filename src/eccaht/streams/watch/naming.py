@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from eccaht.base.arrays import Array, Index
+from eccaht.base.codec import Field, Part
+from eccaht.streams.watch.detector import LONGEST
 from eccaht.streams.watch.sums import RELATIVE, Members, RecentSums, Sums
 
 COVERED = 0.9  # probability of the onset's interval
@@ -56,6 +58,14 @@ class Named:
     confidence: the probability that this is the set, on the safe side.
     """
 
+    FIELDS = (
+        Field("members", ("n",), int, high="K-1"),
+        Field("sizes", ("n",)),
+        Field("beliefs", ("K",), low=0.0, high=1.0),
+        Part("onset", Onset, fields=tuple(Field(name, (), int, low=-LONGEST) for name in Onset._fields)),
+        Field("common", among=SIZES.tolist()),
+        Field("confidence", low=0.0, high=1.0, optional=True),
+    )
     members: Index
     sizes: Array
     beliefs: Array

@@ -1,6 +1,6 @@
 """The streams of a problem watched for steps, window by window: quiet, suspicious, alarm, and quiet again.
 
-`StepWatch.update` decides when an alarm is raised and when it is over. A file keeps the problem as its covariance, mean
+`Watch.update` decides when an alarm is raised and when it is over. A file keeps the problem as its covariance, mean
 and names, all that watching needs, with the inverse that was used, so that the watch goes on bit for bit.
 """
 
@@ -8,47 +8,41 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, as_count, as_floats, as_number, check_bounded
-from eccaht.base.files import check_keys, part_of
+from eccaht.base.arrays import Array, as_floats, as_number
+from eccaht.base.codec import Field, Part, Sizes, restore, state_of
+from eccaht.base.files import check_keys, read_archive, write_archive
 from eccaht.base.labels import by_name
 from eccaht.base.presentation.text import unknown
 from eccaht.base.randomness import Seed, check_seed
 from eccaht.streams.posterior.shared_noise import vector_noise
 from eccaht.streams.problem import Problem
 from eccaht.streams.shifts import ShiftPrior, log_ratio_of_many
-from eccaht.streams.watch.alarm import (
-    CAUTION,
-    SUSPICIOUS,
-    Alarm,
-    State,
-    built_alarms,
-    number_of,
-    stored_alarms,
-)
+from eccaht.streams.watch.alarm import CAUTION, SUSPICIOUS, Alarm, State, bounded_evidence, number_of
 from eccaht.streams.watch.assumption import Assumption
 from eccaht.streams.watch.detector import LONGEST, EDetector
-from eccaht.streams.watch.naming import SIZES, Named, Onset, name_streams
+from eccaht.streams.watch.naming import Named, name_streams
 from eccaht.streams.watch.sums import RecentSums
 from eccaht.streams.watch.thresholds import GAUSSIAN, Calibrated, Calibration, SimulatedNoise, calibrated
 
 Threshold = Literal["calibrated", "proven"]
+_KIND, _VERSION = "watch", 5
 FALSELY_OVER = 1000.0  # windows: mean time until a fault that goes on is called over, at least
 STILL_THERE = 0.7  # of its estimated size: a fault that is as large at least goes on
 _SETTLED = 20  # windows after the alarm until which its onset is looked for
 _FOLLOWED = 60  # windows, the last ones, that say which streams are in the set
 _INVERSE = 1e-6  # by how much covariance times precision of a file may differ from the identity
-_KEYS = {"names", "n_anomalies", "threshold", "false_alarm_every", "time", "fresh", "alarm", "past", "common"}
-_ARRAYS = {"covariance", "precision", "mean", "shift", "shift_spread", "recent", "logarithms"}
-_NOISE: dict[str, Any] = {"degrees_of_freedom": None, "estimated_from": None}  # absent from earlier files
+_OF_PROBLEM = ("n_anomalies", "mean", "names", "degrees_of_freedom", "estimated_from")
 
 
-class StepWatch:
-    """Watch the streams of a problem for steps of any size, either sign, in any of them.
+class Watch:
+    """Watch streams window by window: an alarm in time, rarely a false one, and the streams named.
+
+    Steps of any size, either sign, in any stream are looked for; a plant with a history is watched by `Model.watch`.
 
     problem: its covariance, mean and names; windows are independent draws while nothing is wrong, Gaussian unless it
     has degrees of freedom, of exactly this covariance unless that was estimated. `assumes` says which.
@@ -59,7 +53,28 @@ class StepWatch:
     Memory and time a window are constant. After an alarm its set is named anew in every window, until the windows look
     normal again; then the watch starts afresh. Only the threshold depends on degrees of freedom and estimates: streams
     are named, and the end is found, as with Gaussian noise of the given covariance.
+
+    >>> problem = Problem(np.eye(5), shift=1.0, n_anomalies=1, budget=1.0, names=list("abcde"))
+    >>> watch = Watch(problem, threshold="proven")
+    >>> rows = np.random.default_rng(1).standard_normal((60, 5))
+    >>> rows[40:, 2] += 3.0
+    >>> alarms = [alarm for row in rows if (alarm := watch.update(row))]
+    >>> [(alarm.time, alarm.onset, alarm.names) for alarm in alarms], watch.state
+    ([(42, 40, ('c',))], 'alarm')
     """
+
+    FIELDS = (
+        Field("time", (), int),
+        Field("_fresh", (), int),
+        Field("_recent", (LONGEST, "K"), nan=True),
+        Field("_log_time", low=-math.inf),
+        Field("_over", low=-math.inf),
+        Part("_assumption"),
+        Part("_rule"),
+        Part("alarm", Alarm, optional=True),
+        Part("past", Alarm, optional=True),
+        Part("_named", Named, optional=True),
+    )
 
     def __init__(
         self,
@@ -102,6 +117,10 @@ class StepWatch:
         self._named: Named | None = None
         self._assumption = Assumption() if SimulatedNoise.of(problem) == GAUSSIAN else None
 
+    def __repr__(self) -> str:
+        rate = f"false_alarm_every={self.false_alarm_every:g}, threshold={self.threshold!r}"
+        return f"Watch({rate}, assumes={self.assumes!r}, state={self.state!r})"
+
     @property
     def assumes(self) -> str:
         """What the false-alarm rate assumes."""
@@ -122,12 +141,12 @@ class StepWatch:
 
     @property
     def evidence(self) -> float:
-        """How unusual the last windows are: 1 raises an alarm.
+        """How unusual the last windows are, in nats above the threshold: 0 raises an alarm.
 
-        It is the mean time, so calibrated, in which chance alone brings windows as unusual as the last ones, in units
-        of `false_alarm_every`.
+        It is the logarithm of the mean time, so calibrated, in which chance alone brings windows as unusual as the last
+        ones, in units of `false_alarm_every`.
         """
-        return math.exp(min(self._log_time - math.log(self.false_alarm_every), 700.0))
+        return bounded_evidence(self._log_time - math.log(self.false_alarm_every))
 
     @property
     def state(self) -> State:
@@ -216,107 +235,73 @@ class StepWatch:
 
     # -- files ---------------------------------------------------------------------------------------
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """All of it as values of JSON and arrays, of which `build` makes it again."""
-        problem = self.problem
-        arrays: dict[str, NDArray[Any]] = {
-            "covariance": self._covariance,
-            "precision": self._precision,
-            "mean": problem.mean,
-            "shift": problem.shift,
-            "shift_spread": problem.shift_spread,
-            "recent": self._recent,
-            "logarithms": np.array([self._log_time, self._over]),
-        }
-        if self._assumption is not None:
-            arrays["assumption"] = self._assumption.state()
-        arrays |= {f"rule.{name}": array for name, array in self._rule.state().items()}
-        header: dict[str, Any] = {
-            "names": problem.names,
-            "n_anomalies": problem.n_anomalies,
-            "threshold": self.threshold,
-            "false_alarm_every": self.false_alarm_every,
-            "time": self.time,
-            "fresh": self._fresh,
-            "common": None if self._named is None else self._named.common,
-            **{name: getattr(problem, name) for name in _NOISE},
-        }
-        alarms, of_alarms = stored_alarms(self.alarm, self.past)
-        return header | alarms, arrays | of_alarms
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a file from which `Watch.load` goes on exactly where this watch is."""
+        write_archive(path, _KIND, _VERSION, self.stored())
 
     @staticmethod
-    def build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StepWatch:
-        """From the header and arrays of an untrusted file."""
-        header = {**_NOISE, **header}
-        check_keys(header, _KEYS | set(_NOISE), "header")
-        parts = ("rule", "alarm", "past")
-        plain = {name: array for name, array in arrays.items() if name.partition(".")[0] not in parts}
-        check_keys(plain, _ARRAYS | ({"assumption"} & set(plain)), "list of arrays")
+    def load(path: str | PathLike[str]) -> Watch:
+        """Read a watch that was saved; safe for untrusted files."""
+        return read_archive(path, _KIND, _VERSION, Watch.build)
+
+    def stored(self) -> dict[str, Any]:
+        """All of it, of which `build` makes it again."""
+        problem, rule = self.problem, self._rule
+        return {
+            "problem": {
+                "covariance": self._covariance,
+                "shift": problem.shift,
+                "shift_spread": problem.shift_spread,
+                **{name: getattr(problem, name) for name in _OF_PROBLEM},
+            },
+            "precision": self._precision,
+            "calibration": rule.calibration.numbers() if isinstance(rule, Calibrated) else None,
+            "false_alarm_every": self.false_alarm_every,
+            "state": state_of(self),
+        }
+
+    @staticmethod
+    def build(stored: Any) -> Watch:
+        """From what an untrusted file says."""
+        check_keys(stored, {"problem", "precision", "calibration", "false_alarm_every", "state"}, "watch")
+        known, calibration = stored["problem"], stored["calibration"]
+        check_keys(known, {"covariance", "shift", "shift_spread", *_OF_PROBLEM}, "problem")
         problem = Problem(
-            plain["covariance"],
-            shift=ShiftPrior(plain["shift"], plain["shift_spread"]),
-            n_anomalies=header["n_anomalies"],
+            known["covariance"],
+            shift=ShiftPrior(known["shift"], known["shift_spread"]),
             budget=1.0,
-            mean=plain["mean"],
-            names=header["names"],
-            **{name: header[name] for name in _NOISE},
+            **{name: known[name] for name in _OF_PROBLEM},
         )
-        every = as_number(header["false_alarm_every"], "false_alarm_every")
+        every = as_number(stored["false_alarm_every"], "false_alarm_every")
         if every < 1.0:
             raise ValueError("its false-alarm rate is damaged")
-        precision = _checked_inverse(plain["precision"], plain["covariance"])
-        rule = _rule(header["threshold"], problem, precision, part_of(arrays, "rule"))
-        watch = StepWatch.__new__(StepWatch)
-        watch._begin(problem, every, plain["covariance"], precision, rule)
-        watch._restore(header, plain, arrays)
+        precision = _checked_inverse(stored["precision"], known["covariance"])
+        rule: Calibrated | EDetector
+        if calibration is None:
+            problem.check_gaussian("proven thresholds")
+            rule = EDetector(precision)
+        else:
+            rule = Calibrated(precision, Calibration.from_numbers(calibration, SimulatedNoise.of(problem)))
+        watch = Watch.__new__(Watch)
+        watch._begin(problem, every, known["covariance"], precision, rule)
+        restore(watch, stored["state"], {"K": problem.size})
         return watch
 
-    def _restore(self, header: dict[str, Any], plain: dict[str, NDArray[Any]], arrays: dict[str, NDArray[Any]]) -> None:
-        """Take what changes from window to window, checked."""
-        self.time, self._fresh = (as_count(header[name], name, least=0) for name in ("time", "fresh"))
-        recent, logarithms = plain["recent"], plain["logarithms"]
-        if self._fresh > self.time or recent.shape != self._recent.shape or logarithms.shape != (2,):
-            raise ValueError("its windows are damaged")
-        check_bounded(recent[~np.isnan(recent)], "windows")
-        if not (logarithms < np.inf).all():
-            raise ValueError("its evidence is damaged")
-        self._recent, (self._log_time, self._over) = recent, logarithms.tolist()
-        if "assumption" in plain:
-            if self._assumption is None:
-                raise ValueError("its check of the noise is damaged")
-            self._assumption.restore(plain["assumption"])
+    def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
         names = self.problem.names or tuple(map(str, range(self.problem.size)))
-        self.alarm, self.past = built_alarms(header, arrays, names, dated=False)
+        if self._fresh > self.time or (self.alarm is None) != (self._named is None):
+            raise ValueError("its windows are damaged: they do not fit its alarm")
         for alarm in (self.alarm, self.past):
-            self._check_alarm(alarm)
-        if (self.alarm is None) != (header["common"] is None):
-            raise ValueError("its alarms are damaged")
-        if (a := self.alarm) is not None:
-            if a.over is not None or header["common"] not in SIZES:
-                raise ValueError("its alarm is damaged")
-            onset = Onset(*map(number_of, (a.onset, *a.onset_interval)))
-            self._named = Named(a.decision, a.sizes, a.beliefs, onset, header["common"])
-
-    def _check_alarm(self, alarm: Alarm | None) -> None:
-        if alarm is None:
-            return
-        time, last = number_of(alarm.time), number_of(alarm.onset_interval[1])
-        if time >= self.time or last > time + LONGEST or (np.diff(alarm.decision) <= 0).any():
-            raise ValueError("its alarms are damaged")
-        check_bounded(alarm.sizes, "sizes")
-
-
-def _rule(threshold: Any, problem: Problem, precision: Array, state: dict[str, NDArray[Any]]) -> Calibrated | EDetector:
-    rule: Calibrated | EDetector
-    if threshold == "proven":
-        problem.check_gaussian("proven thresholds")
-        rule = EDetector(precision)
-    elif threshold == "calibrated":
-        rule = Calibrated(precision, Calibration.from_numbers(state["calibration"], SimulatedNoise.of(problem)))
-    else:
-        raise ValueError("its threshold is neither 'calibrated' nor 'proven'")
-    rule.restore(state)
-    return rule
+            if alarm is not None:
+                alarm.check_of(names, dated=False, over=alarm is self.past)
+                last = number_of(alarm.onset_interval[1])
+                if number_of(alarm.time) >= self.time or last > number_of(alarm.time) + LONGEST:
+                    raise ValueError("its alarms are damaged: they are of windows to come")
+                if (np.diff(alarm.decision) <= 0).any() or np.isnan(alarm.sizes).any():
+                    raise ValueError("its alarms are damaged: their streams are in no order")
+        named, alarm = self._named, self.alarm
+        if named is not None and alarm is not None and not np.array_equal(named.members, alarm.decision):
+            raise ValueError("its alarm is damaged: it names other streams than the windows")
 
 
 def _checked_inverse(precision: Array, covariance: Array) -> Array:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
+from eccaht.base.codec import Part
 from eccaht.base.randomness import Seed, check_seed, rng_for
 from eccaht.streams.problem import Problem
 from eccaht.streams.watch.detector import COMPONENTS, LONGEST, Floating, StepDetector
@@ -281,6 +282,8 @@ def _simulated(correlation: Array, seed: tuple[int, ...], noise: SimulatedNoise,
 class Calibrated:
     """The detector of one plant with a simulated calibration; one of the two rules of a Watch."""
 
+    FIELDS = (Part("_detector"),)
+
     def __init__(self, precision: Array, calibration: Calibration) -> None:
         self.calibration = calibration
         self._detector = StepDetector(precision)
@@ -291,10 +294,3 @@ class Calibrated:
 
     def reset(self) -> None:
         self._detector.reset()
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        return self._detector.state() | {"calibration": self.calibration.numbers()}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from a kept state, or say what is wrong with it; the calibration is the constructor's."""
-        self._detector.restore({name: array for name, array in state.items() if name != "calibration"})

@@ -1,0 +1,139 @@
+"""An answer as one self-contained HTML page, for light and dark screens, wide and narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from eccaht.base.presentation.document import Badge, Block, Code, Drawing, Grid, Heading, Items, Paragraph, Text, html
+from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
+from eccaht.plants.answer import Answer
+from eccaht.plants.incident.investigate import OUTSIDE
+from eccaht.plants.show import picture
+from eccaht.plants.show.advice import what_to_do
+from eccaht.plants.show.words import (
+    LEGEND,
+    PLACES,
+    changed_plant,
+    confidence,
+    evidence,
+    headline,
+    incidents,
+    reasons,
+    reminder,
+    runner_up,
+    shown_briefly,
+    table,
+    undecided,
+)
+from eccaht.version import __version__
+
+_COLOURS = {
+    "#000000": "var(--ink)",
+    picture.READ: "var(--read)",
+    picture.OUTSIDE: "var(--mark)",
+    picture.BAND: "var(--band)",
+    picture.PREDICTED: "var(--dim)",
+    picture.ONSET: "var(--ink)",
+}
+_CAPTION = (
+    "What the named sensors read, in their own units, around the incident (dotted lines: its onset and its end; "
+    "hatched: where the onset may be, 95 %). The grey band holds 95 % of the readings that the other sensors predict; "
+    "rings are readings outside it. Below them the strongest sensor that was not named, for comparison, and the "
+    "evidence, which raises an alarm at 0."
+)
+_SHORT = {"z_local": "by z-score", "mahalanobis": "by Mahalanobis"}
+_PLACES = 10  # of each ranking
+_OTHERS = 10  # sensors in the table that are not named
+_WIDEST = 10_000  # characters: names are not shortened
+
+
+def write(answer: Answer) -> str:
+    """The page as HTML."""
+    answer, cut = shown_briefly(answer)
+    about = [*([f"Names are shown without {cut}"] if cut else []), *answer.about]
+    return html(headline(answer), _blocks(answer, about), dark=True, contents=False)
+
+
+def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
+    yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
+    yield from map(Paragraph, undecided(answer))
+    for line in (*(what_to_do(answer) if changed_plant(answer) else ()), *reminder(answer)):
+        yield Paragraph([Code(line.strip())] if line.startswith(" ") else line)
+    for caution in (text for text in answer.cautions if not changed_plant(answer) or OUTSIDE not in text):
+        yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
+    if several := incidents(answer):
+        yield Heading("Incidents", "incidents")
+        yield Paragraph(several[0])
+        yield Items(_joined(several[1:]))
+    yield Heading("What the sensors read", "readings")
+    yield _drawing(answer)
+    if answer.named:
+        yield Heading("Why", "why")
+        yield Items(reasons(answer))
+    yield Heading("Sensors", "sensors")
+    yield from map(Paragraph, filter(None, (evidence(answer), runner_up(answer))))
+    header, *rows = table(answer, others=_OTHERS, width=_WIDEST)
+    yield Grid(" ".join((*LEGEND, PLACES)), ["sensor", "state", *header[2:]], [_row(row) for row in rows])
+    if not changed_plant(answer):
+        yield Heading("Beside plain rankings", "rankings")
+        yield _rankings(answer)
+    yield Heading("Drills on the history", "drills")
+    yield Paragraph(answer.drill or "None: no fault was injected into this history so far.")
+    yield Heading("About", "about")
+    yield Items([*about, *answer.notes, f"eccaht {__version__}"])
+
+
+def _verdict(answer: Answer) -> tuple[str, str]:
+    if answer.verdict == "undecided":
+        return "undecided", "open"
+    if answer.verdict == "nothing":
+        return "nothing wrong", "yes" if answer.confident else "partly"
+    return "sensors wrong", "no" if answer.confident else "partly"
+
+
+def _joined(wrapped: Sequence[str]) -> list[str]:
+    """Lines that were wrapped for a terminal, as they were before."""
+    found: list[str] = []
+    for line in wrapped:
+        if line.startswith("      ") and found:
+            found[-1] += f" {line.strip()}"
+        else:
+            found.append(line.strip())
+    return found
+
+
+def _drawing(answer: Answer) -> Drawing:
+    wide, narrow = (
+        embedded_svg(picture.draw(answer, width=width, title=False), name, _COLOURS)
+        for name, width in (("wide", TEXT_WIDTH), ("narrow", picture.PHONE_WIDTH))
+    )
+    return Drawing(wide, narrow, headline(answer), _CAPTION)
+
+
+def _row(row: Sequence[str]) -> list[Text]:
+    """A row of the table with the name of its sensor first."""
+    _, _, mark = row[0].partition(" ")
+    return [row[1], Badge(mark, "no") if mark != "-" else "", *row[2:]]
+
+
+def _rankings(answer: Answer) -> Grid:
+    """The first places of the answer and of the plain rankings beside each other; named sensors are marked."""
+    named, rankings = set(answer.named), answer.largest.rankings
+    ours = [(suspect.sensor, suspect.belief) for suspect in answer.sensors]
+    beside: Mapping[str, Sequence[tuple[str, float]]] = {"by evidence, with belief": ours} | {
+        title: rankings[name] for name, title in _SHORT.items() if name in rankings
+    }
+
+    def cell(ranking: Sequence[tuple[str, float]], place: int) -> Text:
+        if place >= len(ranking):
+            return ""
+        sensor, score = ranking[place]
+        return [Badge(sensor, "no") if sensor in named else sensor, f" {score:.3g}"]
+
+    count = min(max(_PLACES, len(named)), len(ours))
+    rows: list[list[Text]] = [[str(k + 1), *(cell(ranking, k) for ranking in beside.values())] for k in range(count)]
+    return Grid(
+        "Who comes first by evidence, z-score against the windows before, Mahalanobis contribution; framed: the named",
+        ["place", *beside],
+        rows,
+    )

@@ -1,0 +1,383 @@
+"""An answer in words, for a terminal of a hundred columns."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from eccaht.base.presentation.text import (
+    all_shortened,
+    amount,
+    belief,
+    columns,
+    common_part,
+    confident,
+    counted,
+    deviations,
+    in_digits,
+    joined,
+    listed,
+    percent,
+    sized,
+)
+from eccaht.plants.answer import Answer, Course, Incident, Suspect
+from eccaht.plants.incident.investigate import OUTSIDE
+from eccaht.plants.show.advice import update_command, what_to_do
+
+SIGNED = ("step", "drift", "moved")  # kinds with a direction
+_WORDS = {"noise": "noisy", "replay": "as if replayed", "range": "out of range", "free": "own course"}
+USUAL = 3.0  # deviations: a mean that deviates less looks normal
+_LEAP = 6.0  # deviations of a single window, which no sound sensor reaches
+_PREDICTORS = 2  # sensors that a line names
+_SCATTERED = 1.5  # standard deviations: a difference that scatters by less looks normal
+_OUTSIDE = 0.05  # share of windows outside a 95 % band in normal operation
+WIDTH = 100
+LEGEND = (
+    "belief: probability that the sensor is wrong; size: beside what the other sensors predict;",
+    "alone: standard deviations from its own level before; given: from what the others predict.",
+)
+PLACES = "by z, by M: place by z-score against the windows before, by Mahalanobis contribution."
+SCALE = "Evidence says how rare readings are in normal operation: 2.3 nats more is ten times rarer."
+_HEADER = ("", "sensor", "belief", "kind", "size (95 %)", "alone", "given", "by z", "by M")
+_NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and sensors whose reasons are given
+_PLAIN_PLACES = 2  # columns of places in plain rankings
+_LISTED = 6  # names in the headline
+_INCIDENTS = 20  # lines of incidents
+
+
+def shown_briefly(answer: Answer) -> tuple[Answer, str]:
+    """The same answer about shorter names, and what was cut off all of them."""
+    part = common_part([suspect.sensor for suspect in answer.sensors])
+    if not part:
+        return answer, ""
+    incidents = tuple(_cut(incident, part) for incident in answer.incidents)
+    return replace(answer, incidents=incidents, looked_at=_cut(answer.looked_at, part)), part
+
+
+def _cut(incident: Incident, part: str) -> Incident:
+    """The same incident without the common part of all names."""
+
+    def cut(ranking: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+        return tuple((name.removeprefix(part), number) for name, number in ranking)
+
+    suspects = []
+    for suspect in incident.sensors:
+        reason, shown = replace(suspect.reason, predictors=cut(suspect.reason.predictors)), suspect.difference
+        shown = None if shown is None else replace(shown, weights=cut(shown.weights))
+        suspects.append(replace(suspect, sensor=suspect.sensor.removeprefix(part), reason=reason, difference=shown))
+    return replace(
+        incident,
+        sensors=tuple(suspects),
+        courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
+        rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
+    )
+
+
+def lines(answer: Answer) -> list[str]:
+    """Everything that a person should know: the answer in short, how the data differ from the history, the answer."""
+    answer, cut = shown_briefly(answer)
+    others = [text for text in answer.cautions if text not in answer.compared]
+    shown = table(answer)
+    return [
+        *_wrapped([headline(answer), *undecided(answer)]),
+        *(what_to_do(answer) if changed_plant(answer) else ()),
+        *_wrapped(f"CAUTION: {text}" for text in answer.compared if not changed_plant(answer) or OUTSIDE not in text),
+        *incidents(answer),
+        "",
+        *columns(shown),
+        *LEGEND,
+        *([PLACES] if len(shown[0]) == len(_HEADER) else []),
+        *_wrapped([f"Names are shown without {cut}"] if cut else []),
+        "",
+        *_wrapped([confidence(answer), evidence(answer), runner_up(answer)]),
+        *_wrapped(f"Why: {text}" for text in reasons(answer)[:_REASONS]),
+        *([f"Why {len(answer.named) - _REASONS} more: see --json or --html"] if len(answer.named) > _REASONS else []),
+        *_wrapped(f"CAUTION: {text}" for text in others),
+        *reminder(answer),
+        *_wrapped([answer.drill] if answer.drill else []),
+    ]
+
+
+def headline(answer: Answer) -> str:
+    """The verdict: which sensors are wrong, how, since when and until when."""
+    if changed_plant(answer):
+        return "Undecided: the plant has changed, or runs at an operating point that the history does not have."
+    if answer.verdict == "undecided":
+        return f"Undecided: whether a sensor is wrong is not clear from {_stretch(answer)}."
+    if not answer.incidents:
+        what = "Nothing is wrong" + ("" if answer.confident else ", as far as these windows show")
+        return f"{what}: {_stretch(answer)}, and no detector reaches its threshold."
+    largest, n = answer.largest, len(answer.named)
+    many = f"; the largest of {len(answer.incidents)} incidents" if len(answer.incidents) > 1 else ""
+    verdict = f"{n} of {counted(len(answer.sensors), 'sensor')} {_is_wrong(largest)} {when(largest)}"
+    return f"{verdict}: {_suspects(largest)}{many}"
+
+
+def undecided(answer: Answer) -> list[str]:
+    """What is known and what is not; nothing where the answer is decided."""
+    if answer.verdict != "undecided":
+        return []
+    if not changed_plant(answer):
+        start = (
+            ""
+            if answer.settings.get("start")
+            else "If you know when it began, ask from there on: give it as the start (--start)."
+        )
+        return [*(f"Why: {doubt}." for doubt in answer.doubts), *([start] if start else [])]
+    known = f"Known: these read otherwise than in the history {when(answer.largest)}: {_suspects(answer.largest)}."
+    return [known, *(f"Not known: {doubt}." for doubt in answer.doubts)]
+
+
+def reminder(answer: Answer) -> list[str]:
+    """That a model can be brought up to date, where the plant has changed for good; the command is indented."""
+    if not any(each.changed for each in answer.incidents) or changed_plant(answer):
+        return []
+    sentence = "Part of this lasts. If it is normal from now on, bring the model up to date:"
+    return [sentence, f"    {update_command(answer.question)}"]
+
+
+def changed_plant(answer: Answer) -> bool:
+    """Is it undecided because most sensors read what the history never had?"""
+    return answer.verdict == "undecided" and bool(answer.incidents)
+
+
+def incidents(answer: Answer) -> list[str]:
+    """A line an incident, in order of time; none where there is only one."""
+    if len(answer.incidents) < 2:
+        return []
+    found = []
+    for each in answer.incidents[:_INCIDENTS]:
+        estimated = "" if each.confidence is None else f", confidence {confident(each.confidence)}"
+        found.append(f"  {when(each)}: {_suspects(each)}{estimated}")
+    more = len(answer.incidents) - _INCIDENTS
+    shown = [f"{len(answer.incidents)} incidents in order of time:", *_wrapped(found, "  ")]
+    return [*shown, f"  and {more} more: see --json"] if more > 0 else shown
+
+
+def when(incident: Incident) -> str:
+    """Since when, with the interval, and until when."""
+    (low, high), onset = incident.began_interval, incident.began
+    since = incident.clock.briefly(onset)
+    if low != high:
+        since += f" ({incident.clock.briefly(low, onset)} to {incident.clock.briefly(high, onset)})"
+    if incident.changed:
+        return f"since {since}, a change that lasts"
+    if incident.ended is None:
+        return f"since {since}, still going on at the end of the data"
+    return f"from {since} until {incident.clock.briefly(incident.ended, onset)}"
+
+
+def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[list[str]]:
+    """Header and rows: the named sensors, then the next ones.
+
+    Where a line would not fit the width, the places in plain rankings are left out, then names are shortened.
+    """
+    named = answer.named
+    ranks = {
+        name: {sensor: place for place, (sensor, _) in enumerate(ranking, 1)}
+        for name, ranking in answer.largest.rankings.items()
+    }
+    mark = "differs" if changed_plant(answer) else "named"  # which of them are wrong is then not known
+    rows = [list(_HEADER)]
+    most_suspect = answer.sensors if named else sorted(answer.sensors, key=lambda each: -each.belief)
+    for place, suspect in enumerate(most_suspect, 1):
+        if place <= min(len(named), _NAMED) or len(named) < place <= len(named) + others:
+            rows.append([f"{place} {mark if suspect.named else '-'}", *_cells(suspect, ranks)])
+    if len(named) > _NAMED:
+        rows.insert(_NAMED + 1, ["...", f"{len(named) - _NAMED} more", *[""] * (len(_HEADER) - 2)])
+    if max(map(len, columns(rows))) > width:
+        rows = [row[:-_PLAIN_PLACES] for row in rows]
+    taken = sum(max(map(len, column)) + 2 for k, column in enumerate(zip(*rows, strict=True)) if k != 1)
+    shown = all_shortened([row[1] for row in rows], max(8, width - taken))
+    return [[row[0], name, *row[2:]] for row, name in zip(rows, shown, strict=True)]
+
+
+def confidence(answer: Answer) -> str:
+    """How confident the answer is, or that no drill says."""
+    if answer.verdict == "undecided":
+        return "Confidence: none, because the answer is undecided."
+    if answer.confidence is None:
+        return "Confidence: none was estimated (see the cautions)."
+    asked = confident(1.0 - answer.alpha)
+    judged = f"{asked} is asked for" if answer.confident else f"not confident: {asked} is asked for"
+    if not answer.incidents:
+        found = f"drills on your own history found {confident(answer.confidence)} of their faults"
+        return f"Confidence: {found}, and a fault that was missed would look the same ({judged})."
+    if answer.confidence == 0.0:
+        return f"Confidence: no drill with such evidence was right ({judged})."
+    # about the sensors that the evidence names; those that are seen to have moved were in no drill
+    moved = [suspect.sensor for suspect in answer.sensors if suspect.kind == "moved" and suspect.named]
+    exactly = f"the other named sensors are wrong, {listed(moved)} aside" if moved else "these sensors are wrong"
+    claim = f"{confident(answer.confidence)} that exactly {exactly}"
+    return f"Confidence: {claim}, estimated in drills on your own history ({judged})."
+
+
+def evidence(answer: Answer) -> str:
+    """By how much the detectors pass their thresholds, and what was looked at."""
+    passed = answer.evidence > 0.0
+    beyond = f"{amount(abs(answer.evidence))} nats {'above' if passed else 'below'} the threshold"
+    rate = f"of one false alarm in {counted(round(answer.every), 'window')}"
+    alone = "" if passed or not answer.incidents else " (a sensor that is wrong by itself needs no detector)"
+    return f"Evidence: {beyond} {rate}{alone}. Looked at: {_stretch(answer)}{answer.clock.said}. {SCALE}"
+
+
+def runner_up(answer: Answer) -> str:
+    """The strongest sensor that was not named, by belief where none was; nothing if there is none."""
+    others = [suspect for suspect in answer.sensors if not suspect.named]
+    if not others:
+        return ""
+    found = others[0] if answer.named else max(others, key=lambda suspect: suspect.belief)
+    title = "Runner-up" if answer.named else "Most suspect"
+    given = f"{deviations(found.reason.z_given)} standard deviations given the others"
+    lead = found.evidence - found.needed
+    enough = f"evidence {amount(abs(lead))} nats {'above' if lead > 0.0 else 'below'} the threshold of naming"
+    if lead > 0.0:
+        lacking = "a sensor with a larger score lacks it" if answer.named else "no detector reaches its threshold"
+        enough = f"{enough}, but {lacking}"
+    return f"{title}: {found.sensor} (belief {belief(found.belief)}), {given}; {enough}."
+
+
+def reasons(answer: Answer) -> list[str]:
+    """Why each of the named sensors of the largest incident, the most suspect first."""
+    return [why(answer.largest, suspect) for suspect in answer.sensors if suspect.named]
+
+
+def _is_wrong(incident: Incident) -> str:
+    """The verb of a headline: what is over was, what is confident is."""
+    one = len(incident.named) == 1
+    if incident.changed:
+        verbs = ("has changed", "have changed", "to have changed")
+    elif incident.ended is None:
+        verbs = ("is wrong", "are wrong", "to be wrong")
+    else:
+        verbs = ("was wrong", "were wrong", "to have been wrong")
+    return verbs[0 if one else 1] if incident.confident else f"seem{'s' * one} {verbs[2]}"
+
+
+def _suspects(incident: Incident) -> str:
+    return listed([f"{each.sensor} ({kind_of(each)})" for each in incident.sensors if each.named], _LISTED)
+
+
+def _cells(suspect: Suspect, ranks: dict[str, dict[str, int]]) -> list[str]:
+    size = sized(suspect.size_raw, *suspect.size_raw_interval)
+    cells = [suspect.sensor, belief(suspect.belief), kind_of(suspect), size]
+    cells += [deviations(z, "+") for z in (suspect.reason.z_alone, suspect.reason.z_given)]
+    return cells + [str(ranks.get(name, {}).get(suspect.sensor, "-")) for name in ("z_local", "mahalanobis")]
+
+
+def _stretch(answer: Answer) -> str:
+    span = f"from {answer.clock.briefly(answer.first)} to {answer.clock.briefly(answer.last, answer.first)}"
+    return f"{counted(answer.n_windows, 'window')} {span}"
+
+
+def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
+    wrap = textwrap.TextWrapper(WIDTH, indent, f"{indent}    ", break_on_hyphens=False)
+    return [line for text in texts for line in wrap.wrap(text.strip())]
+
+
+# -- why these sensors ---------------------------------------------------------------------------------
+
+
+def why(incident: Incident, suspect: Suspect) -> str:
+    """One sentence that says what this sensor does by itself and what the others say it should do."""
+    since = suspect.began if suspect.began is not None else incident.began
+    span = _span(incident, since)
+    at, expected = (in_digits(x, unit_of(suspect)) for x in (suspect.reason.read, suspect.reason.expected))
+    known = [name for name, _ in suspect.reason.predictors[:_PREDICTORS]]
+    should = f"; given {joined(known)} it should read about {expected}" if known and expected != "-" else ""
+    if suspect.kind == "silent":
+        return f"{suspect.sensor} delivers nothing {span}{should}."
+    if suspect.kind == "stuck":
+        return f"{suspect.sensor} repeats one value, {at}, {span}{should}."
+    if suspect.kind == "range":
+        return f"{suspect.sensor} reads {at} {span}, beyond everything in the history{should}."
+    if suspect.kind == "moved":
+        usual, read = (f"{value:g}" for value in (suspect.reason.expected, suspect.reason.read))
+        return f"{suspect.sensor} never moved in the history and moves now: from {usual} to {read} {span}."
+    later = f" (since {incident.clock.briefly(since, incident.began)})" if since != incident.began else ""
+    return f"{suspect.sensor}{later} {_alone(incident, suspect)}; {_given(incident, suspect)}."
+
+
+def _span(incident: Incident, since: np.datetime64) -> str:
+    if incident.ended is None or incident.changed:
+        return f"since {incident.clock.briefly(since)}"
+    return f"from {incident.clock.briefly(since)} to {incident.clock.briefly(incident.ended, since)}"
+
+
+def _alone(incident: Incident, suspect: Suspect) -> str:
+    z = suspect.reason.z_alone
+    if not math.isfinite(z):
+        return "cannot be judged by itself"
+    if abs(z) < USUAL:
+        leap = dict(incident.rankings.get("z_local", ())).get(suspect.sensor, 0.0)
+        if leap > _LEAP:
+            return f"leaps by {deviations(leap)} standard deviations from its level before"
+        return f"looks normal by itself ({deviations(z)} standard deviations)"
+    where = "above" if z > 0 else "below"
+    return f"left its usual range ({deviations(z)} standard deviations {where} its level before)"
+
+
+def _given(incident: Incident, suspect: Suspect) -> str:
+    """What the others say: the difference that shows the fault, by its mean or by its scatter."""
+    reason, known = suspect.reason, [name for name, _ in suspect.reason.predictors[:_PREDICTORS]]
+    unit, found = unit_of(suspect), suspect.difference
+    beside = f"it should read {in_digits(reason.expected, unit)}, not {in_digits(reason.read, unit)}"
+    if abs(reason.z_given) >= USUAL and found is not None and reason.expected != reason.read:
+        away = f"{deviations(found.size)} standard deviations {'high' if found.size > 0 else 'low'}"
+        if not known:
+            return f"by its level before it reads {away} ({beside})"
+        return f"{difference_of(suspect)} reads {away} ({beside})"
+    scatter = f"{difference_of(suspect)} scatters by {deviations(found.scatter)} standard deviations" if found else ""
+    course = next((each for each in incident.courses if each.sensor == suspect.sensor), None)
+    count, windows = (0, 0) if course is None else outside(incident, course)
+    if scatter and known and found is not None and found.scatter >= _SCATTERED:
+        return f"{scatter}, where 1 is usual, and is outside its band in {count} of {windows} windows"
+    band = f"the band that {joined(known)} predict{'s' if len(known) == 1 else ''}" if known else "its band"
+    if count > _OUTSIDE * windows:
+        share = f"{percent(count / windows)}, where {percent(_OUTSIDE)} is usual"
+        return f"{count} of {windows} windows of the incident are outside {band} ({share})"
+    return f"window by window it no longer follows {joined(known) or 'its own past'}"
+
+
+def difference_of(suspect: Suspect) -> str:
+    """The difference that shows the fault, with its largest weights: PT-402 - 0.6 PT-401 - 0.3 LT-401."""
+    assert suspect.difference is not None
+    weights = dict(suspect.difference.weights)
+    shown = [suspect.sensor]
+    for name, _ in suspect.reason.predictors[:_PREDICTORS]:
+        shown.append(f"{'-' if weights[name] < 0 else '+'} {abs(weights[name]):.2g} {name}")
+    return " ".join(shown)
+
+
+def outside(incident: Incident, course: Course) -> tuple[int, int]:
+    """In how many windows of the incident a sensor was outside its band, and how many there are."""
+    there = np.isfinite(course.read) & (course.starts >= incident.began)
+    if incident.ended is not None:
+        there &= course.starts < incident.ended
+    with np.errstate(invalid="ignore"):
+        beyond = (course.read < course.low) | (course.read > course.high)
+    return int((beyond & there).sum()), int(there.sum())
+
+
+def unit_of(suspect: Suspect) -> float:
+    """What matters of a reading: the error of the size, else the size, else the reading."""
+    interval = suspect.size_raw_interval
+    units = (0.5 * (interval.high - interval.low), suspect.size_raw, 0.01 * suspect.reason.expected)
+    return next((abs(unit) for unit in units if math.isfinite(unit) and unit), 1.0)
+
+
+# -- kinds, sizes, names -------------------------------------------------------------------------------
+
+
+def kind_of(suspect: Suspect) -> str:
+    """The kind of fault, with its direction where it has one; nothing for a sensor that is not named."""
+    if not suspect.named:
+        return ""
+    word = _WORDS.get(suspect.kind, suspect.kind)
+    if suspect.kind in SIGNED and suspect.size_raw and math.isfinite(suspect.size_raw):
+        return f"{word} {'up' if suspect.size_raw > 0 else 'down'}"
+    return word
