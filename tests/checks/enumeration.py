@@ -81,10 +81,8 @@ def best_streams(
     labels: list[int] | None = None,
     nonnegative: bool = False,
     price: float = 0.0,
-    per_stream: Array | None = None,
-    per_measurement: float = 1.0,
 ) -> float:
-    """The largest ratio per cost over all sets of at most so many streams, at most one of each label."""
+    """The largest ratio over all sets of at most so many streams, at most one of each label."""
     best = 0.0
     for count in range(1, most + 1):
         for some in combinations(range(len(D)), count):
@@ -93,9 +91,7 @@ def best_streams(
                 continue
             if not D[T].any():
                 continue
-            value = ratio_of_streams(S[np.ix_(T, T)], D[T], nonnegative=nonnegative, price=price)
-            cost = per_measurement + (0.0 if per_stream is None else float(per_stream[T].sum()))
-            best = max(best, value / cost)
+            best = max(best, ratio_of_streams(S[np.ix_(T, T)], D[T], nonnegative=nonnegative, price=price))
     return best
 
 
@@ -108,13 +104,11 @@ def best_levels(
     norm: float = np.inf,
     noise: float = 0.0,
     labels: list[int] | None = None,
-    per_stream: Array | None = None,
 ) -> float:
-    """The largest ratio per cost over all weights from the levels."""
+    """The largest ratio over all weights from the levels."""
     C = np.array(list(product(levels, repeat=len(D))))
     good = C.any(axis=1) & ((C != 0).sum(axis=1) <= most) & (np.abs(C).sum(axis=1) <= norm + 1e-9)
     for label in set(labels or []):
         good &= (C[:, np.array(labels) == label] != 0).sum(axis=1) <= 1
     C = C[good]
-    cost = 1.0 + (0.0 if per_stream is None else (C != 0) @ per_stream)
-    return float(((C @ D) ** 2 / (np.einsum("ij,jk,ik->i", C, S, C) + noise**2) / cost).max())
+    return float(((C @ D) ** 2 / (np.einsum("ij,jk,ik->i", C, S, C) + noise**2)).max())

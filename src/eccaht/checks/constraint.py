@@ -77,9 +77,9 @@ class _Contrast:
         return D
 
     def worth(self, c: Array) -> float:
-        """Nats of a reading per cost (paper, eq. 1)."""
+        """Nats of a reading (paper, eq. 1)."""
         noise = self.covariance.quad(c) + (self.within.noise or 0.0) ** 2
-        return 0.5 * float(c @ self.whole) ** 2 / noise / self.within.price(c)
+        return 0.5 * float(c @ self.whole) ** 2 / noise
 
     def allowed(self, direction: Array) -> Array | None:
         """The largest allowed multiple of a direction that shows the contrast."""
@@ -180,8 +180,7 @@ def _allowed(within: Constraint, contrasts: list[_Contrast]) -> None:
         require(float(c @ contrast.whole) != 0.0, f"the design {contrast.where} does not show the contrast")
         low = float(np.abs(c).max()) <= within.largest_weight * (1.0 + 1e-9)
         require(low, f"a weight {contrast.where} is above largest_weight")
-        require(within.price(c) > 0.0, f"price must be above 0, not {within.price(c)}")
-        require_close(design.information / design.cost, contrast.worth(c), f"the information {contrast.where}")
+        require_close(design.information, contrast.worth(c), f"the information {contrast.where}")
 
 
 def _best(within: Constraint, contrasts: list[_Contrast]) -> None:  # noqa: ARG001
@@ -190,7 +189,7 @@ def _best(within: Constraint, contrasts: list[_Contrast]) -> None:  # noqa: ARG0
         others = [*_directions(contrast), *_neighbours(design.weights)]
         allowed = [c for direction in others if (c := contrast.allowed(direction)) is not None]
         best, reached = max(map(contrast.worth, allowed), default=0.0), contrast.worth(design.weights)
-        found = f"{best:.6g} nats a cost can be had {contrast.where}, the design has {reached:.6g}"
+        found = f"{best:.6g} nats can be had {contrast.where}, the design has {reached:.6g}"
         least = best * (1.0 - max(design.gap, 0.0) - _ROUNDING)
         require(reached >= least, f"{found}: give better weights, or a ceiling where they may not be the best")
         bounded = design.bound >= best * (1.0 - _ROUNDING)

@@ -15,7 +15,6 @@ from .measurements import (
     Box as Box,
     Budget as Budget,
     Constraint as Constraint,
-    Cost as Cost,
     Design as Design,
     Levels as Levels,
     Noise as Noise,
@@ -23,7 +22,6 @@ from .measurements import (
     OneOf as OneOf,
     OnePerGroup as OnePerGroup,
     Readout as Readout,
-    Signs as Signs,
     Unlimited as Unlimited,
 )
 from .sets import Hypotheses as Hypotheses, SetPrior as SetPrior

@@ -15,14 +15,12 @@ from eccaht.streams.measurements import (
     Budget,
     Combined,
     Constraint,
-    Cost,
     Levels,
     Noise,
     NonNegative,
     OneOf,
     OnePerGroup,
     Readout,
-    Signs,
 )
 from tests.streams.measurements.test_constraints import HalfBudget, TwoBlocks
 
@@ -39,10 +37,6 @@ ALLOWED: list[tuple[Constraint, Array, bool]] = [
     (Readout(1.0, 0.3), vector(0.5, -0.6), False),
     (NonNegative(), vector(3.0, 2.0), True),
     (NonNegative(), vector(3.0, -0.1), False),
-    (NonNegative([0]), vector(3.0, -0.1), True),
-    (NonNegative([1]), vector(3.0, -0.1), False),
-    (Signs([1, -1, 0, 0, 0, 0]), vector(1.0, -1.0, -1.0), True),
-    (Signs([1, -1, 0, 0, 0, 0]), vector(1.0, 1.0), False),
     (Box(-1.0, 2.0), vector(2.0, -1.0), True),
     (Box(-1.0, 2.0), vector(-2.0, 1.0), False),
     (AtMost(2), vector(1.0, 1.0), True),
@@ -57,7 +51,6 @@ ALLOWED: list[tuple[Constraint, Array, bool]] = [
     (OneOf([[1, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1]]), vector(2.0, 2.0), False),
     (Available(ON), vector(1.0, 1.0), True),
     (Available(ON), vector(0.0, 0.0, 0.0, 1.0), False),
-    (Cost(1.0, 1.0), vector(9.0, -9.0), True),
     (NonNegative() & AtMost(1), vector(1.0, 1.0), False),
     (Budget(2.0) & Box(-1.0, 1.0), vector(1.0, -1.0), True),
     (Budget(2.0) & Box(-1.0, 1.0), vector(1.5), False),
@@ -115,11 +108,9 @@ CONFLICTS: dict[str, tuple[Any, str]] = {
         lambda: Readout(1.0, 0.3) & Readout(1.0, 0.2),
         r"Readout.* and Readout.* conflict: one instrument has one noise: 0.3 and 0.2",
     ),
-    "two costs": (lambda: Cost(1.0) & Cost(2.0), r"Cost.* and Cost.* conflict: one measurement has one cost"),
     "endless weights": (lambda: AtMost(2) & Noise(0.1), r"Noise\(0.1\) allows no measurement: readout noise needs"),
     "wrong size": (lambda: Available(ON[:4]), r"Available is for 4 streams, but there are 6"),
     "wrong list": (lambda: OneOf(np.ones((2, 4))), r"OneOf lists measurements of 4 streams, but there are 6"),
-    "unknown stream": (lambda: NonNegative([0, 9]), r"NonNegative names stream 9, but there are 6"),
     "box without 0": (lambda: Box(0.5, 1.0), r"Box\(0.5, 1\) leaves out 0: every stream may be without weight"),
     "a user's own": (lambda: NonNegative() & TwoBlocks(K), r"TwoBlocks cannot be combined by &"),
     "a user's own first": (lambda: TwoBlocks(K) & NonNegative(), r"TwoBlocks cannot be combined by &"),
@@ -128,10 +119,8 @@ CONFLICTS: dict[str, tuple[Any, str]] = {
     "no levels": (lambda: Levels([0]), r"Levels needs a value other than 0"),
     "no mask": (lambda: Available([0, 1]), r"Available needs a mask"),
     "an empty row": (lambda: OneOf([[0, 0], [1, 0]]), r"row 0 of the list of measurements is all zero"),
-    "no cost": (lambda: Cost(0.0, 0.0), r"costs nothing"),
     "negative noise": (lambda: Readout(1.0, -0.1), r"must not be negative"),
     "lists of streams": (lambda: OnePerGroup([[0, 1], [1, 2]]), "a label for each"),
-    "odd signs": (lambda: Signs([2, 0]), r"signs must be 1"),
 }
 
 

@@ -112,7 +112,7 @@ class InformationDesign:
         return problem.designing.contrast(problem.covariance, places, values).weights
 
     def _iterated(self, hypotheses: Hypotheses, contrast: Array, rng: np.random.Generator, aim: Aim) -> Array:
-        """Go on with the contrasts that allowed measurements are about, and return the most informative one per cost.
+        """Go on with the contrasts that allowed measurements are about, and return the most informative one.
 
         Weights that are limited in sign, number or level may be far from S^-1 D, and what they leave in doubt is
         another contrast. It ends where the next contrast brings nothing.
@@ -128,7 +128,7 @@ class InformationDesign:
                 c = self._allowed(hypotheses, rng.standard_normal(problem.size))
             means = self._standardised(hypotheses, c, problem.noise_variance(c))
             judged, coefficients = aim.judge(means)
-            reached = aim.nats(judged) / problem.designing.price(c)
+            reached = aim.nats(judged)
             if best is None or reached > highest:
                 best, highest = c, reached
             if reached < value + _ENOUGH:

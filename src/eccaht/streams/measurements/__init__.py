@@ -13,14 +13,12 @@ from eccaht.streams.measurements.rules import (
     AtMost,
     Available,
     Box,
-    Cost,
     Levels,
     Noise,
     NonNegative,
     OneOf,
     OnePerGroup,
     Readout,
-    Signs,
 )
 
 __all__ = [
@@ -30,7 +28,6 @@ __all__ = [
     "Budget",
     "Combined",
     "Constraint",
-    "Cost",
     "Design",
     "Levels",
     "Noise",
@@ -40,7 +37,6 @@ __all__ = [
     "OnePerGroup",
     "Readout",
     "Rule",
-    "Signs",
     "Unlimited",
     "forget_designs",
 ]

@@ -23,8 +23,7 @@ class Design(NamedTuple):
     budget_active: whether the constraint kept the noise from being cancelled further.
     violation: works out `kkt_residual` when it is asked for.
     noise: standard deviation of what the instrument adds to a reading.
-    cost: of this measurement; 1 where measurements have no costs.
-    ceiling: of information per cost, where the weights may not be the best ones.
+    ceiling: of information, where the weights may not be the best ones.
     """
 
     covariance: Covariance
@@ -34,7 +33,6 @@ class Design(NamedTuple):
     budget_active: bool = True
     violation: Callable[[], float] = float  # float() is 0
     noise: float = 0.0
-    cost: float = 1.0
     ceiling: float | None = None
 
     def __repr__(self) -> str:
@@ -52,14 +50,13 @@ class Design(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """What no allowed measurement exceeds, in nats per cost; reached where the allowed weights are convex."""
-        reached = self.information / self.cost
-        return reached if self.ceiling is None else max(self.ceiling, reached)
+        """What no allowed measurement exceeds, in nats; reached where the allowed weights are convex."""
+        return self.information if self.ceiling is None else max(self.ceiling, self.information)
 
     @property
     def gap(self) -> float:
         """The share of `bound` that is not reached: 0 where the allowed weights are convex, up to `kkt_residual`."""
-        return max(0.0, 1.0 - self.information / self.cost / self.bound)
+        return max(0.0, 1.0 - self.information / self.bound)
 
     @property
     def unlimited(self) -> float:
@@ -107,10 +104,6 @@ class Constraint(ABC):
 
     def check_streams(self, size: int) -> None:  # noqa: B027
         """Refuse a number of streams for which nothing is allowed."""
-
-    def price(self, c: Array) -> float:  # noqa: ARG002
-        """What the measurement c costs; 1 where all cost the same."""
-        return 1.0
 
     lasting: ClassVar[bool] = False  # a contrast has the same weights at any time: a search may keep them
 

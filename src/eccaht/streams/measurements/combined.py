@@ -63,9 +63,6 @@ class Rule(Constraint):
     def allows(self, c: Array) -> bool:
         return self.region(c.size).allows(c)
 
-    def price(self, c: Array) -> float:
-        return self.region(c.size).cost(c != 0.0)
-
     def scaled(self, direction: Array) -> Array:
         try:
             return self.region(direction.size).scaled(direction)
@@ -85,13 +82,11 @@ class Rule(Constraint):
         return self._design(covariance, indices, values, found)
 
     def _design(self, covariance: Covariance, indices: Index, values: Array, found: Solution) -> Design:
-        region, weights = self.region(covariance.size), found.weights.copy()
-        noise, cost = region.noise or 0.0, region.cost(weights != 0.0)
-        given = (covariance, indices, values, weights)
-        return Design(*given, found.active, lambda: found.residual, noise, cost, 0.5 * found.ceiling)
+        noise, given = self.region(covariance.size).noise or 0.0, (covariance, indices, values, found.weights.copy())
+        return Design(*given, found.active, lambda: found.residual, noise, 0.5 * found.ceiling)
 
     def _solved(self, covariance: Covariance, indices: Index, values: Array) -> Solution:
-        """Maximise eq. 2, with the noise of the instrument and per cost, over what is allowed."""
+        """Maximise eq. 2, with the noise of the instrument, over what is allowed."""
         region, D = self.region(covariance.size), scattered(covariance.size, indices, values)
         if region.rows is not None:
             found = from_list(region, self._variances(covariance, region.rows), D)

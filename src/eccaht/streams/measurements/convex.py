@@ -52,7 +52,7 @@ def best_weights(region: Region, covariance: Covariance, D: Array) -> Solution |
     best = best_direction(region, covariance, D)
     if best is None:
         return None
-    return Solution(region.scaled(best.weights), best.active, best.residual, best.value / region.per_measurement)
+    return Solution(region.scaled(best.weights), best.active, best.residual, best.value)
 
 
 def best_direction(region: Region, covariance: Covariance, D: Array, among: Index | None = None) -> Direction | None:

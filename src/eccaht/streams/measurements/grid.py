@@ -1,7 +1,7 @@
 """Weights from a list: the levels of a grid by rounding and exchange, whole measurements by looking at each.
 
 Without the grid the problem is convex: its solution is rounded at many scales, and the best of these are improved one
-weight and two weights at a time while information per cost rises. The relaxation bounds what the grid could reach.
+weight and two weights at a time while information rises. The relaxation bounds what the grid could reach.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ def from_list(region: Region, products: Array, D: Array) -> Solution | None:
     assert region.rows is not None
     rows = region.rows
     values = (rows @ D) ** 2 / (products + (region.noise or 0.0) ** 2)  # eq. 2
-    scores = values / np.array([region.cost(row != 0.0) for row in rows])
-    best = int(scores.argmax())
-    return Solution(rows[best], True, 0.0, float(scores[best])) if values[best] > 0.0 else None
+    best = int(values.argmax())
+    return Solution(rows[best], True, 0.0, float(values[best])) if values[best] > 0.0 else None
 
 
 def on_grid(region: Region, covariance: Covariance, D: Array) -> Solution | None:
@@ -46,8 +45,7 @@ def on_grid(region: Region, covariance: Covariance, D: Array) -> Solution | None
             best, highest = weights, score
     if best is None:
         return None
-    shown = np.flatnonzero((D != 0.0) & region.usable)
-    return Solution(best, True, 0.0, max(relaxed.value / region.least_cost(shown), highest))
+    return Solution(best, True, 0.0, max(relaxed.value, highest))
 
 
 class _Grid:
@@ -65,7 +63,6 @@ class _Grid:
         self.allowed, self.levels = allowed, region.levels
         self.least = np.where(region.off, 0.0, region.levels[sizes.argmin(axis=1)])  # the weight nearest to 0
         self.cross: Array | None = None
-        self.price = region.per_stream
 
     def starts(self, relaxed: Array) -> list[Array]:
         """The best roundings of the relaxation, and the best single settings."""
@@ -77,8 +74,7 @@ class _Grid:
         if self.stream.size <= _SMALL:
             return list(tried)
         noise = np.einsum("ij,ji->i", tried, self.covariance.matvec(np.ascontiguousarray(tried.T))) + self.noise
-        cost = self.region.per_measurement + (tried != 0.0) @ self.price
-        return list(tried[np.argsort(-((tried @ self.D) ** 2) / noise / cost, kind="stable")[:_STARTS]])
+        return list(tried[np.argsort(-((tried @ self.D) ** 2) / noise, kind="stable")[:_STARTS]])
 
     def _candidates(self, relaxed: Array) -> list[Array]:
         top = float(np.abs(self.level).max())
@@ -117,8 +113,7 @@ class _Grid:
         return self.region.few_enough(np.flatnonzero(c))
 
     def _score(self, c: Array) -> float:
-        ratio = (c @ self.D) ** 2 / (self.covariance.quad(c) + self.noise)  # eq. 2
-        return float(ratio) / self.region.cost(c != 0.0)
+        return float((c @ self.D) ** 2 / (self.covariance.quad(c) + self.noise))  # eq. 2
 
     def climb(self, c: Array) -> tuple[Array, float]:
         """Change one weight, or where that does not help two, while it pays."""
@@ -143,10 +138,9 @@ class _Grid:
     def _single(self, c: Array, score: float) -> tuple[Array, float] | None:
         change, signal, pull, size, used = self._settings(c)
         noise = self.covariance.quad(c) + self.noise + 2.0 * change * pull + change**2 * self.variance
-        cost = self.region.cost(c != 0.0) + used * self.price[self.stream]
         good = (noise > 0.0) & (np.abs(c).sum() + size <= self.region.norm * (1.0 + 1e-12))
         good &= np.count_nonzero(c) + used <= self.region.most
-        scores = np.where(good, (c @ self.D + signal) ** 2 / np.where(good, noise * cost, 1.0), -1.0)
+        scores = np.where(good, (c @ self.D + signal) ** 2 / np.where(good, noise, 1.0), -1.0)
         for best in np.argsort(-scores, kind="stable")[:_LOOKED_AT].tolist():
             if scores[best] <= score * (1.0 + _GAIN):
                 return None
@@ -161,11 +155,10 @@ class _Grid:
             self.cross = block(self.covariance, np.arange(c.size))[np.ix_(self.stream, self.stream)]
         alone = 2.0 * change * pull + change**2 * self.variance
         noise = self.covariance.quad(c) + self.noise + _outer(alone) + 2.0 * np.outer(change, change) * self.cross
-        cost = self.region.cost(c != 0.0) + _outer(used * self.price[self.stream])
         good = (noise > 0.0) & (self.stream[:, None] < self.stream)
         good &= np.abs(c).sum() + _outer(size) <= self.region.norm * (1.0 + 1e-12)
         good &= np.count_nonzero(c) + _outer(used) <= self.region.most
-        scores = np.where(good, (c @ self.D + _outer(signal)) ** 2 / np.where(good, noise * cost, 1.0), -1.0).ravel()
+        scores = np.where(good, (c @ self.D + _outer(signal)) ** 2 / np.where(good, noise, 1.0), -1.0).ravel()
         better = np.flatnonzero(scores > score * (1.0 + _GAIN))
         for best in better[np.argsort(-scores[better], kind="stable")][:_LOOKED_AT].tolist():
             changed = self._changed(c, np.array(np.unravel_index(best, noise.shape)))

@@ -19,12 +19,12 @@ _NOTHING = 1e-12  # of the largest weight: below it a stream is not used
 
 
 class Solution(NamedTuple):
-    """Allowed weights, whether a limit binds, the KKT residual, and the most per cost that any weights could reach."""
+    """Allowed weights, whether a limit binds, the KKT residual, and the most that any weights could reach."""
 
     weights: Array
     active: bool
     residual: float
-    ceiling: float  # of (c'D)^2 / noise variance / cost
+    ceiling: float  # of (c'D)^2 / noise variance
 
 
 @dataclass
@@ -35,7 +35,6 @@ class Region:
     low: Array
     high: Array
     off: Mask
-    per_stream: Array  # costs
     norm: float = math.inf
     per_contrast: float = math.inf  # |c|_1 <= per_contrast * c'D, for continuous weights
     noise: float | None = None  # of the instrument, if a part says so
@@ -43,12 +42,11 @@ class Region:
     groups: list[Index] = field(default_factory=list)  # a label for each stream, -1 for none
     levels: Array | None = None
     rows: Array | None = None
-    per_measurement: float = 1.0
 
     @classmethod
     def whole(cls, size: int) -> Region:
         unlimited = np.full(size, np.inf)
-        return cls(size, -unlimited, unlimited, np.zeros(size, dtype=bool), np.zeros(size), most=size)
+        return cls(size, -unlimited, unlimited, np.zeros(size, dtype=bool), most=size)
 
     def __post_init__(self) -> None:
         self.low, self.high = np.array(self.low, dtype=float), np.array(self.high, dtype=float)
@@ -69,25 +67,19 @@ class Region:
         return bool((self.low[usable] < 0.0).all() and (self.high[usable] > 0.0).all())
 
     @property
-    def priced(self) -> bool:
-        """Do streams cost?"""
-        return bool(self.per_stream.any())
-
-    @property
     def sparse(self) -> bool:
         """Does it matter which streams are used?"""
-        return self.most < int(self.usable.sum()) or bool(self.groups) or self.priced
+        return self.most < int(self.usable.sum()) or bool(self.groups)
 
     def relaxed(self) -> Region:
-        """A convex region around it, without costs."""
+        """A convex region around it."""
         low, high = self.low, self.high
         if self.levels is not None:
             allowed = self.allowed_levels()
             low = np.where(allowed, self.levels, np.inf).min(axis=1).clip(None, 0.0)
             high = np.where(allowed, self.levels, -np.inf).max(axis=1).clip(0.0, None)
         off = self.off | ((low == 0.0) & (high == 0.0))
-        kept = (self.norm, self.per_contrast, self.noise, self.size)
-        return Region(self.size, low, high, off, np.zeros(self.size), *kept)
+        return Region(self.size, low, high, off, self.norm, self.per_contrast, self.noise, self.size)
 
     def allowed_levels(self) -> Mask:
         """Which level each stream may have, (K, number of levels)."""
@@ -95,13 +87,6 @@ class Region:
         levels, slack = self.levels, _ROUNDING * float(np.abs(self.levels).max())
         within = (levels >= self.low[:, None] - slack) & (levels <= self.high[:, None] + slack)
         return np.where(self.off[:, None], levels == 0.0, within)
-
-    def cost(self, used: Mask | Index) -> float:
-        return self.per_measurement + float(self.per_stream[used].sum())
-
-    def least_cost(self, shown: Index) -> float:
-        """What a measurement costs at least that gives weight to one of these streams."""
-        return self.per_measurement + float(self.per_stream[shown].min(initial=math.inf))
 
     def few_enough(self, used: Index) -> bool:
         if used.size > self.most or self.off[used].any():

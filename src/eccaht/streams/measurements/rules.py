@@ -1,8 +1,7 @@
 """The constraints that combine by `&`, each of which narrows a `Region` (docs/how-to/instruments.md).
 
 Limits on signs and sizes, and the noise of the instrument, leave a convex set of weights: convex.py solves for a
-contrast. Which streams, which levels, which measurements, at what cost do not: selection.py chooses streams, grid.py
-levels and rows.
+contrast. Which streams, which levels, which measurements do not: selection.py chooses streams, grid.py levels and rows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from eccaht.base.arrays import (
     Index,
     as_count,
     as_floats,
-    as_number,
     as_positive,
     check_finite,
     check_size,
@@ -79,44 +77,14 @@ class Readout(Limited, Noise):
 
 
 class NonNegative(Rule):
-    """c_k >= 0, for all streams or those of these numbers: an instrument that only adds.
+    """c_k >= 0: an instrument that only adds.
 
     >>> (NonNegative() & Box(-1.0, 2.0)).allows(np.array([1.0, 0.0, 2.0]))
     True
     """
 
-    FIELDS = (Field("where", ("m",), int, optional=True),)
-
-    def __init__(self, where: Sequence[int] | Index | None = None) -> None:
-        self.where: Index | None = None
-        if where is not None:
-            self.where = np.array([as_count(k, "a stream of where", least=0) for k in where], dtype=np.intp)
-
     def narrow(self, region: Region) -> None:
-        which = slice(None) if self.where is None else self.where
-        if self.where is not None and self.where.max(initial=0) >= region.size:
-            raise ValueError(f"NonNegative names stream {self.where.max()}, but there are {region.size}")
-        region.low[which] = np.maximum(region.low[which], 0.0)
-
-
-class Signs(Rule):
-    """The sign that each stream may have: 1 (only added), -1 (only subtracted) or 0 (either).
-
-    >>> Signs([1, 1, -1]).allows(np.array([0.5, 0.0, -0.5]))
-    True
-    """
-
-    FIELDS = (Field("signs", ("K",)),)
-
-    def __init__(self, signs: ArrayLike) -> None:
-        self.signs = number_list(signs, "signs")
-        if not np.isin(self.signs, (-1.0, 0.0, 1.0)).all():
-            raise ValueError("signs must be 1 (only added), -1 (only subtracted) or 0 (either)")
-
-    def narrow(self, region: Region) -> None:
-        check_length(self.signs, region.size, self)
-        region.low[self.signs > 0.0] = np.maximum(region.low[self.signs > 0.0], 0.0)
-        region.high[self.signs < 0.0] = np.minimum(region.high[self.signs < 0.0], 0.0)
+        region.low = np.maximum(region.low, 0.0)
 
 
 class Box(Rule):
@@ -286,35 +254,3 @@ class OneOf(Rule):
         else:
             both = (region.rows[:, None, :] == self.matrix[None]).all(axis=2).any(axis=1)
             region.rows = region.rows[both]
-
-
-class Cost(Rule):
-    """What a measurement costs: `per_measurement`, and `per_stream` for every stream that has weight in it.
-
-    Among allowed measurements the one of most information per cost is chosen; all remain allowed.
-
-    >>> Cost(per_stream=0.5, per_measurement=1.0).price(np.array([1.0, 0.0, -1.0]))
-    2.0
-    """
-
-    FIELDS = (Field("per_stream", (...,)), Field("per_measurement"))
-
-    def __init__(self, per_stream: ArrayLike = 0.0, per_measurement: float = 1.0) -> None:
-        self.per_stream = frozen(as_floats(per_stream, "cost per stream").copy())
-        check_finite(self.per_stream, "cost per stream")
-        self.per_measurement = as_number(per_measurement, "cost per measurement")
-        if self.per_stream.ndim > 1 or (self.per_stream < 0.0).any() or self.per_measurement < 0.0:
-            raise ValueError("costs are numbers of at least 0: one per measurement, and one or one for each stream")
-        if not (self.per_measurement > 0.0 or (self.per_stream > 0.0).all()):
-            raise ValueError("a measurement that costs nothing has no information per cost: give it a cost above 0")
-        for cost in (*self.per_stream.ravel().tolist(), self.per_measurement):
-            if cost:
-                check_size(cost, "a cost")
-
-    def narrow(self, region: Region) -> None:
-        if self.per_stream.ndim:
-            check_length(self.per_stream, region.size, self)
-        if region.priced or region.per_measurement != 1.0:
-            raise ValueError("one measurement has one cost: give a single Cost")
-        region.per_measurement = self.per_measurement
-        region.per_stream = np.broadcast_to(self.per_stream, (region.size,)).copy()

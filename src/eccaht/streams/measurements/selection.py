@@ -1,9 +1,9 @@
-"""Few streams at once, at most one a group, streams that cost: which to use, by relaxation, rounding and exchange.
+"""Few streams at once, at most one a group: which to use, by relaxation, rounding and exchange.
 
 For given streams the weights are solved for exactly (convex.py). Streams are chosen from two starts, the strongest of
-the convex relaxation and the best one by one, and then added, dropped and exchanged while that raises information
-per cost. Where weights are free all exchanges are judged at once, elsewhere the best candidates are solved for. The
-relaxation bounds what any choice could reach.
+the convex relaxation and the best one by one, and then added and exchanged while that raises information. Where weights
+are free all exchanges are judged at once, elsewhere the best candidates are solved for. The relaxation bounds what any
+choice could reach.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from eccaht.base.arrays import Array, Index, Mask, support_of
+from eccaht.base.arrays import Array, Index, Mask
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.measurements.budget import product
 from eccaht.streams.measurements.convex import Direction, best_direction, block
@@ -21,7 +21,7 @@ from eccaht.streams.measurements.region import Region, Solution
 
 _GAIN = 1e-9  # relative: a change that gains less is rounding
 _TRIED = 4  # candidates solved for in each exchange
-_FEW = 12  # starts from single streams where they cost little
+_FEW = 12  # starts from single streams, of few streams
 _ROUNDED, _CROWD = 512, 48  # streams of the relaxation that are looked at; more streams than that are one start
 _MANY = 8  # members up to which each is exchanged
 _ROUNDS = 40
@@ -44,8 +44,7 @@ def select(region: Region, covariance: Covariance, D: Array) -> Solution | None:
         return None
     found = search.solved(best)
     assert found is not None
-    ceiling = relaxed.value / region.least_cost(np.flatnonzero((D != 0.0) & region.usable))
-    return Solution(region.scaled(found.weights), True, found.residual, max(ceiling, highest))
+    return Solution(region.scaled(found.weights), True, found.residual, max(relaxed.value, highest))
 
 
 class _Search:
@@ -53,14 +52,14 @@ class _Search:
 
     def __init__(self, region: Region, whole: Region, covariance: Covariance, D: Array) -> None:
         self.region, self.whole, self.covariance, self.D = region, whole, covariance, D
-        self.usable, self.priced = np.flatnonzero(region.usable), region.priced
+        self.usable = np.flatnonzero(region.usable)
         self.variances = covariance.diagonal()
         self.known: dict[tuple[int, ...], Direction | None] = {}
         self.linear = whole.signs_free and not whole.noise  # weights are free: all exchanges are judged at once
         self.column = cache(covariance.column)
 
     def best(self, relaxed: Array) -> tuple[tuple[int, ...] | None, float]:
-        """The best streams from all starts, and what they reach per cost."""
+        """The best streams from all starts, and what they reach."""
         best, highest, expected = None, 0.0, 0.0
         starts = list(self.starts(relaxed))
         if self.linear:
@@ -84,11 +83,9 @@ class _Search:
         return self.known[streams]
 
     def value(self, streams: tuple[int, ...]) -> float:
-        """Information per cost, twice, in nats: 0 where these streams do not show the contrast."""
+        """Information, twice, in nats: 0 where these streams do not show the contrast."""
         found = self.solved(streams)
-        if found is None:
-            return 0.0
-        return found.value / self.region.cost(support_of(found.weights))
+        return 0.0 if found is None else found.value
 
     def starts(self, relaxed: Array) -> Iterator[tuple[int, ...]]:
         """The strongest streams of the relaxation, nothing, which leads to the best stream, and the next best ones."""
@@ -97,13 +94,10 @@ class _Search:
         for k in order[: min(4 * self.region.most + 16, _ROUNDED)].tolist():
             if relaxed[k] != 0.0 and self._fits((*rounded, k)):
                 rounded = (*rounded, k)
-        crowded = len(rounded) > _CROWD
-        if self.linear or not (crowded and self.priced):
-            yield tuple(sorted(rounded))
-        if self.priced or not crowded:
-            yield ()
-        if crowded:
+        yield tuple(sorted(rounded))
+        if len(rounded) > _CROWD:
             return
+        yield ()
         single = np.where(self.region.usable, self.D**2 / self.variances, 0.0)
         for k in np.argsort(-single, kind="stable")[1 : _FEW if single.size <= _FEW and self.linear else 3].tolist():
             if single[k] > 0.0:
@@ -130,8 +124,6 @@ class _Search:
         yield from self._joined(streams)
         for k in self._weakest(streams):
             rest = tuple(i for i in streams if i != k)
-            if rest and self.priced:
-                yield rest
             yield from self._joined(rest, without=k)
 
     def _weakest(self, streams: tuple[int, ...]) -> tuple[int, ...]:
@@ -165,15 +157,11 @@ class _Search:
             kept = np.array(streams, dtype=np.intp)
             cross = np.stack([self.column(k)[others] for k in streams])
             left = left - (cross * np.linalg.solve(block(self.covariance, kept), cross)).sum(axis=0)
-        gain = pull[others] ** 2 / np.maximum(left, 1e-12 * self.variances[others])
-        if not self.priced:
-            return gain
-        base = found.value if found is not None else 0.0
-        return (base + gain) / (self.region.cost(np.array(streams, dtype=np.intp)) + self.region.per_stream[others])
+        return np.asarray(pull[others] ** 2 / np.maximum(left, _LEAST * self.variances[others]))
 
 
 class _Exchange:
-    """A climb over sets of streams whose weights are free: all additions, drops and exchanges are judged at once.
+    """A climb over sets of streams whose weights are free: all additions and exchanges are judged at once.
 
     For streams T the best ratio is D_T'P D_T with P = S_TT^-1, and w = P D_T. Leaving out i costs w_i^2 / P_ii; a
     stream k brings (its pull)^2 / (its noise that T does not explain). Both follow from P and the columns of T, so that
@@ -183,7 +171,6 @@ class _Exchange:
     def __init__(self, region: Region, column: Callable[[int], Array], variances: Array, D: Array) -> None:
         self.region, self.column, self.variances, self.D = region, column, variances, D
         self.usable = region.usable
-        self.price, self.priced = region.per_stream, region.priced
 
     def climb(self, start: tuple[int, ...]) -> tuple[tuple[int, ...], float]:
         """Change one stream at a time, the best change first, while it pays."""
@@ -191,68 +178,44 @@ class _Exchange:
         exchanged = 0
         for _ in range(_CLIMBS):
             T = np.array(streams, dtype=np.intp)
-            thinner = self._thinned(T, score)
-            if thinner is not None:
-                streams, score = thinner
-                continue
             best = self._best_change(T, score)
             if best is None or exchanged > _EXCHANGES:
                 break
             gone, come, score = best
-            exchanged += gone >= 0 and come >= 0 and T.size > _HUGE
-            streams = [k for k in streams if k != gone]
-            if come >= 0:
-                streams.append(come)
+            exchanged += gone >= 0 and T.size > _HUGE
+            streams = [*(k for k in streams if k != gone), come]
         return tuple(sorted(streams)), score
 
     def _score(self, T: Index) -> float:
         if not T.size:
             return 0.0
         S = np.array([self.column(int(k))[T] for k in T])
-        value = float(self.D[T] @ np.linalg.solve(S, self.D[T]))  # eq. 2 at its largest
-        return value / (self.region.per_measurement + float(self.price[T].sum()))
-
-    def _thinned(self, T: Index, score: float) -> tuple[list[int], float] | None:
-        """Of many streams that cost more than they bring, half leave at once, if that pays."""
-        if T.size < _LARGE or not self.priced:
-            return None
-        P = np.linalg.inv(np.array([self.column(int(k))[T] for k in T]))
-        brings = (P @ self.D[T]) ** 2 / P.diagonal() - score * self.price[T]
-        leaving = np.argsort(brings, kind="stable")[: (int((brings < 0.0).sum()) + 1) // 2]
-        if not leaving.size:
-            return None
-        rest = np.delete(T, leaving)
-        reached = self._score(rest)
-        return (rest.tolist(), reached) if reached > score * (1.0 + _GAIN) else None
+        return float(self.D[T] @ np.linalg.solve(S, self.D[T]))  # eq. 2 at its largest
 
     def _best_change(self, T: Index, score: float) -> tuple[int, int, float] | None:
-        """The stream that goes and the one that comes, -1 for none, and what is reached; None at the top."""
+        """The stream that goes, -1 for none, the one that comes, and what is reached; None at the top."""
         cross = np.array([self.column(int(k)) for k in T]).reshape(T.size, self.D.size)
         P = np.linalg.inv(cross[:, T]) if T.size else np.empty((0, 0))
         w = P @ self.D[T]
-        value, cost = float(self.D[T] @ w), self.region.per_measurement + float(self.price[T].sum())
+        value = float(self.D[T] @ w)
         G = cross.T @ P  # (K, T)
         pull, left = self.D - cross.T @ w, self.variances - (G * cross.T).sum(axis=1)
         outside = self.usable.copy()
         outside[T] = False
-        single = self._reached(value, pull, left) / (cost + self.price)
-        added = np.where(outside & self._open(T), single, -1.0)
+        added = np.where(outside & self._open(T), self._reached(value, pull, left), -1.0)
         options = [(added, -1)]
         if T.size >= _LARGE and added.max() > score * (1.0 + _GAIN):
             return -1, int(added.argmax()), float(added.max())
         for place, i in enumerate(T.tolist()):
             spare = P[place, place]
-            fallen, cheaper = value - w[place] ** 2 / spare, cost - self.price[i]
+            fallen = value - w[place] ** 2 / spare
             swapped = self._reached(fallen, pull + G[:, place] * (w[place] / spare), left + G[:, place] ** 2 / spare)
-            scores = np.where(outside & self._open(np.delete(T, place)), swapped / (cheaper + self.price), -1.0)
-            if T.size > 1 and self.priced:
-                scores[i] = fallen / cheaper  # to leave it out
-            options.append((scores, i))
+            options.append((np.where(outside & self._open(np.delete(T, place)), swapped, -1.0), i))
         scores, gone = max(options, key=lambda option: float(option[0].max()))
         come = int(scores.argmax())
         if not scores[come] > score * (1.0 + _GAIN):
             return None
-        return gone, -1 if come == gone else come, float(scores[come])
+        return gone, come, float(scores[come])
 
     def _reached(self, value: float, pull: Array, left: Array) -> Array:
         return value + pull**2 / np.maximum(left, _LEAST * self.variances)
