@@ -139,7 +139,7 @@ class Incident:
     began, began_interval: its first window, with 95 % by the evidence. ended: the first window after it, None if it
     goes on. These are times even where rows have none: users read `onset`, `onset_interval` and `end`, which are
     numbers of rows then. changed: whether it ended because its deviation lasts as a change.
-    sensors: all of them, the most suspect first, the named ones before the others.
+    sensors: all of them, the named ones first, then the others by evidence.
     evidence: the largest value of a detector in its windows, in nats above the threshold of an alarm.
     weight: how rare the readings of the named sensors are, beyond what is usual, summed over its windows: by which
     incidents are compared.
@@ -194,9 +194,14 @@ class Incident:
         return tuple(suspect.kind for suspect in self.sensors if suspect.named)
 
     @property
+    def others(self) -> tuple[Suspect, ...]:
+        """The sensors that are not named, by belief."""
+        return tuple(sorted((each for each in self.sensors if not each.named), key=lambda each: -each.belief))
+
+    @property
     def runner_up(self) -> str | None:
-        """The strongest sensor that was not named."""
-        return next((suspect.sensor for suspect in self.sensors if not suspect.named), None)
+        """The sensor with the largest belief among those that are not named."""
+        return self.others[0].sensor if self.others else None
 
 
 def _confident(confidence: float | None) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from eccaht.base.arrays import Array
 from eccaht.plants.incident.naming import Naming, name_sensors
-from eccaht.plants.model.local import Local, evidence_of
+from eccaht.plants.model.local import Local, System, evidence_of, without
 from eccaht.plants.tuning import TUNING
 from tests.plants.incident.plants import plant, spreads
 
@@ -120,3 +120,16 @@ def test_beliefs_are_probabilities_and_the_named_have_the_largest() -> None:
     assert set(naming.named) == {3, 8}
     assert ((naming.beliefs >= 0.0) & (naming.beliefs <= 1.0)).all()
     assert naming.beliefs[list(naming.named)].min() > 0.9 > np.delete(naming.beliefs, [3, 8]).max()
+
+
+def test_the_others_are_judged_given_the_named_ones_alone() -> None:
+    local, _ = local_plant()
+    for windows, start, _ in replays(2, 5, seed=2):
+        naming = named(windows, start, start + 60)
+        systems: tuple[System, ...] = local.systems(local.before(windows[:start]), windows[start:])
+        for k in naming.named:
+            systems = without(systems, k)
+        others = list(naming.order[len(naming.named) :])
+        rarity = local.rarity(evidence_of(systems).max(axis=0), 60)
+        np.testing.assert_allclose(naming.rarity[others], rarity[others], rtol=1e-9)
+        assert (np.diff(naming.evidence[others]) <= 0.0).all()

@@ -92,8 +92,8 @@ class Case:
 def incident_of(case: Case, confidence: float | None, confident: bool) -> Incident:
     found, starts = case.found, case.windows.starts
     suspects = tuple(_suspect(case, k) for k in found.naming.order)
-    runner_up = next((k for k in found.naming.order if k not in found.naming.named), None)
-    shown = [*found.naming.named, *([] if runner_up is None else [runner_up])]
+    others = [k for k in found.naming.order if k not in found.naming.named]
+    runner_up = sorted(others, key=lambda k: -float(found.naming.beliefs[k]))[:1]
     dates = found.dates
     return Incident(
         began=starts[dates.onset],
@@ -108,7 +108,7 @@ def incident_of(case: Case, confidence: float | None, confident: bool) -> Incide
         rankings=_rankings(case),
         starts=starts[case.shown],
         evidence_course=case.run.passed[case.shown],
-        courses=tuple(_course(case, k) for k in shown),
+        courses=tuple(_course(case, k) for k in (*found.naming.named, *runner_up)),
         clock=case.windows.clock,
     )
 

@@ -266,8 +266,8 @@ def _answered(case: Case, drilled: Drilled | None, asked: _Question) -> Incident
 
 
 def _unnamed(normal: Normal, run: Run, asked: _Question, expected: float) -> DatedIncident:
-    """The whole stretch, ranked, as if nothing were wrong; expected: as `_doubts` takes it."""
-    found = stretch_of(normal, run, asked.first, asked.last)
+    """The whole stretch with no sensor named; expected: as `_doubts` takes it."""
+    found = stretch_of(normal, run, asked.first, asked.last, number=0)
     return replace(found, naming=unnamed(found.naming, -float(np.expm1(-expected))), wrong={})
 
 
@@ -338,7 +338,7 @@ def _doubts(model: Model, values: Array, evidence: float, expected: float, looke
     evidence: of the detectors; expected: how many such peaks so many quiet windows show.
     """
     if expected < _SUSPICIOUS:
-        suspect = max(looked_at.sensors, key=lambda each: each.belief)
+        suspect = looked_at.others[0]
         yield (
             f"a detector came within {max(-evidence, 0.0):.1f} nats of its threshold, which "
             f"{percent(expected)} of quiet stretches as long show; {suspect.sensor} is the most suspect, and a longer "

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index, runs
+from eccaht.base.arrays import Array, runs
 from eccaht.base.codec import Field, settle
 from eccaht.plants.incident.alarms import STANDING, Dates, Record, Run, date, gain
 from eccaht.plants.model.local import Before, Local, System, evidence_of, without
@@ -41,9 +41,9 @@ Mask = NDArray[np.bool_]
 class Naming:
     """The sensors of a stretch.
 
-    order: all of them, the most suspect first. named: those that are wrong, in that order. evidence: in nats, and
-    rarity: how rare as much of it is in quiet stretches, given the sensors named before, (K,). needed: the rarity from
-    which on a sensor is named. systems: by which each shows most, 0 own, 1 others, 2 both, (K,).
+    order: all of them: the named ones as they were named, then the others by evidence. named: those that are wrong.
+    evidence: in nats, and rarity: how rare as much of it is in quiet stretches, (K,), given the sensors named before,
+    those that are not named given all that are. needed: the rarity from which on a sensor is named.
     beliefs: the probability of each to be wrong, given that one of them is, (K,).
     """
 
@@ -52,7 +52,6 @@ class Naming:
     evidence: Array
     rarity: Array
     needed: float
-    systems: Index
     beliefs: Array
 
 
@@ -68,27 +67,23 @@ def name_sensors(
     systems: tuple[System, ...] = local.systems(before, rows)
     for k in wrong:
         systems = without(systems, k)
-    order = list(wrong)
-    evidence, strongest, rarity = np.zeros(K), np.zeros(K, dtype=np.intp), np.zeros(K)
+    evidence, rarity = np.zeros(K), np.zeros(K)
     needed = float(np.log(K / TUNING.named_by_chance))
     named = list(wrong)
-    growing = True
+    most = min(len(wrong) + TUNING.most_named_apart, K - 1)
     while True:
-        rest = np.setdiff1d(np.arange(K), order)
-        by_system = evidence_of(systems)
-        evidence[rest], strongest[rest] = by_system.max(axis=0)[rest], by_system.argmax(axis=0)[rest]
+        rest = np.setdiff1d(np.arange(K), named)
+        evidence[rest] = evidence_of(systems).max(axis=0)[rest]
         rarity[rest] = local.rarity(evidence, len(rows))[rest]
-        if not rest.size or len(order) >= min(len(wrong) + TUNING.most_named_apart, K - 1):
+        if len(named) >= (most if number is None else min(number, most)):
             break
         k = int(rest[evidence[rest].argmax()])
-        growing = growing and (len(named) < number if number is not None else rarity[k] > needed)
-        if growing or (not named and number is None):
-            named.append(k)  # something is wrong: the most suspect one, if no other
-        order.append(k)
+        if named and number is None and rarity[k] <= needed:
+            break  # something is wrong: the most suspect one, if no other
+        named.append(k)
         systems = without(systems, k)
-    order += rest[np.argsort(-evidence[rest], kind="stable")].tolist()
-    beliefs = _beliefs(rarity, K, wrong, named)
-    return Naming(tuple(order), tuple(named), evidence, rarity, needed, strongest, beliefs)
+    others = rest[np.argsort(-evidence[rest], kind="stable")].tolist()
+    return Naming((*named, *others), tuple(named), evidence, rarity, needed, _beliefs(rarity, K, wrong, named))
 
 
 def unnamed(naming: Naming, share: float) -> Naming:

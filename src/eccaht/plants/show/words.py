@@ -183,8 +183,7 @@ def table(answer: Answer, others: int = _OTHERS, width: int = WIDTH) -> list[lis
     }
     mark = "differs" if changed_plant(answer) else "named"  # which of them are wrong is then not known
     rows = [list(_HEADER)]
-    most_suspect = answer.sensors if named else sorted(answer.sensors, key=lambda each: -each.belief)
-    for place, suspect in enumerate(most_suspect, 1):
+    for place, suspect in enumerate([*(each for each in answer.sensors if each.named), *answer.largest.others], 1):
         if place <= min(len(named), _NAMED) or len(named) < place <= len(named) + others:
             rows.append([f"{place} {mark if suspect.named else '-'}", *_cells(suspect, ranks)])
     if len(named) > _NAMED:
@@ -226,11 +225,10 @@ def evidence(answer: Answer) -> str:
 
 
 def runner_up(answer: Answer) -> str:
-    """The strongest sensor that was not named, by belief where none was; nothing if there is none."""
-    others = [suspect for suspect in answer.sensors if not suspect.named]
-    if not others:
+    """The most suspect sensor that was not named; nothing if there is none."""
+    if not answer.largest.others:
         return ""
-    found = others[0] if answer.named else max(others, key=lambda suspect: suspect.belief)
+    found = answer.largest.others[0]
     title = "Runner-up" if answer.named else "Most suspect"
     given = f"{deviations(found.reason.z_given)} standard deviations given the others"
     lead = found.evidence - found.needed
