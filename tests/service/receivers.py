@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from eccaht.service.alerts.channels import Mail, MailSettings, Mqtt, MqttAlertSettings, Webhook, WebhookSettings
+from eccaht.service.alerts.channels import Mail, MailSettings, Webhook, WebhookSettings
 
 
 def webhook(url: str, secret: str = "", *, name: str = "w", **more: Any) -> Webhook:
@@ -29,10 +29,6 @@ def webhook(url: str, secret: str = "", *, name: str = "w", **more: Any) -> Webh
 def mail_channel(*recipients: str, timeout: float = 10.0, **settings: Any) -> Mail:
     given = {"host": "127.0.0.1", "sender": "a@b.c", "recipients": list(recipients) or ["d@e.f"], **settings}
     return Mail("m", MailSettings.model_validate(given), timeout)
-
-
-def mqtt_channel(host: str = "127.0.0.1", *, timeout: float = 10.0, **settings: Any) -> Mqtt:
-    return Mqtt("q", MqttAlertSettings.model_validate({"host": host, **settings}), timeout)
 
 
 @dataclass

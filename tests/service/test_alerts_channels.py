@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import json
 import os
-import socket
 from contextlib import suppress
 from email import message_from_string, policy
 from pathlib import Path
@@ -18,8 +17,7 @@ import pytest
 from eccaht.service.alerts.channels import SIGNATURE, Channel, Mail, NotDelivered, PerhapsDelivered
 from eccaht.service.alerts.outbox import Message
 from eccaht.service.alerts.sender import Alerts
-from eccaht.service.broker import connected, make_client
-from tests.service.receivers import certified, closed_port, hooks, mail_channel, mails, mqtt_channel, webhook
+from tests.service.receivers import certified, closed_port, hooks, mail_channel, mails, webhook
 
 EVENT = {
     "event": "alarm", "number": 7, "time": "2024-05-01T08:00:00", "onset": "2024-05-01T07:58:00", "confidence": 0.973,
@@ -188,75 +186,17 @@ def test_addresses_are_checked(address: str) -> None:
         mail_channel(address)
 
 
-# -- MQTT ----------------------------------------------------------------------------------------------
-
-
-def broker() -> tuple[str, int]:
-    host, _, port = BROKER.partition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=1.0).close()
-    except OSError as error:
-        pytest.skip(f"no MQTT broker at {BROKER}: {error}")
-    return host, int(port)
-
-
-def test_a_message_arrives_at_its_topic_with_quality_1() -> None:
-    host, port = broker()
-    base = f"eccaht-test/{os.getpid()}"
-    odd = Message("k", "mill/2+#", 7, "alarm", EVENT)
-
-    async def both() -> Any:
-        async with connected(make_client("eccaht-test"), host, port) as listener:
-            await listener.subscribe(f"{base}/#")
-            await mqtt_channel(host, topic=f"{base}/{{plant}}/{{kind}}", port=port).send(odd)
-            async with asyncio.timeout(30.0):
-                return (await listener.messages(1, 1.0))[0]
-
-    got = asyncio.run(both())
-    assert str(got.topic) == f"{base}/mill_2__/alarm"
-    assert (got.qos, bool(got.retain)) == (1, False)
-    assert json.loads(got.payload) == odd.document()
-
-
-def test_a_broker_that_does_not_confirm_leaves_a_doubt() -> None:
-    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1000)
-        writer.write(b"\x20\x02\x00\x00")  # connected
-        await reader.read(1000)  # the message, and not a word more
-        writer.close()
-
-    async def tried() -> None:
-        async with await asyncio.start_server(deaf, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            await mqtt_channel(port=port, timeout=6.0).send(MESSAGE)
-
-    with pytest.raises(PerhapsDelivered):
-        asyncio.run(tried())
-
-
-@pytest.mark.parametrize("topic", ["", "a/#", "+/b", "{plant", "{sensor}", "a\0"])
-def test_topics_are_checked(topic: str) -> None:
-    with pytest.raises(ValueError, match="is not a topic"):
-        mqtt_channel(topic=topic)
-
-
-def test_a_password_leaves_the_machine_only_by_tls() -> None:
-    with pytest.raises(ValueError, match="without TLS"):
-        mqtt_channel("broker.example", user="u", password="p")
-
-
-# -- certificates --------------------------------------------------------------------------------------
-
-
 # -- settings ------------------------------------------------------------------------------------------
+
+MAIL = {"host": "h", "sender": "a@b.c", "recipients": ["d@e.f"]}
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"webhooks": {"a": {"url": "x"}}}, "is not a URL"),
-        ({"webhooks": {"a": {"url": "http://x/"}}, "mqtt": {"a": {"host": "h"}}}, "two alerts are called 'a'"),
-        ({"mails": {"a": {"host": "h", "sender": "a@b.c", "recipients": []}}}, "no recipient"),
+        ({"webhooks": {"a": {"url": "http://x/"}}, "mails": {"a": MAIL}}, "two alerts are called 'a'"),
+        ({"mails": {"a": MAIL | {"recipients": []}}}, "no recipient"),
         ({"pagers": {}}, "Extra inputs"),
     ],
 )

@@ -101,8 +101,6 @@ def given_to_alerts(secret: str, port: int = 1) -> Iterator[dict[str, Any]]:
     yield {"webhooks": {"w": {"url": secret}}}
     yield {"mails": {"m": mail | {"recipients": ["d@e.f"], "user": secret, "password": secret}}}
     yield {"mails": {"m": mail | {"recipients": ["d@e.f"], "user": secret, "password": secret, "tls": "none"}}}
-    yield {"mqtt": {"q": {"host": "localhost", "user": secret, "password": secret}}}
-    yield {"mqtt": {"q": {"host": "far.example", "user": secret, "password": secret}}}
 
 
 def error_of(work: Any) -> tuple[Any, str]:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from eccaht.service.security.fence import Rates
+from eccaht.service.security.login import OTHER_BODY
 from eccaht.service.security.settings import Security
 from eccaht.service.settings import Settings
 from eccaht.service.store import Store
@@ -33,7 +34,7 @@ def test_bodies_are_limited_by_what_they_are_for(store: Store) -> None:
         413,
         {"detail": f"the body has more than {most} bytes: send less at a time"},
     )
-    other = Security().other_body
+    other = OTHER_BODY
     assert asks.post("/api/done", content=b"x" * (other + 1), headers=headers).status_code == 413
     assert asks.post("/api/login", content=b"x" * (other + 1)).status_code == 413
 

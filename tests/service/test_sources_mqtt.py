@@ -48,12 +48,11 @@ async def connected(feed: MqttFeed) -> None:
     await until(lambda: feed.health.state == "running", "connected")
 
 
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_topics_of_single_sensors_and_rows_of_many_arrive_with_their_times(root: str, protocol: str) -> None:
+def test_topics_of_single_sensors_and_rows_of_many_arrive_with_their_times(root: str) -> None:
     async def main() -> tuple[Recorder, Recorder]:
         single, many = Recorder(), Recorder()
-        one = feed_of(single, f"{root}/{{plant}}/{{sensor}}", protocol=protocol, names={"A": "a"})
-        other = feed_of(many, f"{root}/all/{{plant}}", protocol=protocol, names={"B": "b"})
+        one = feed_of(single, f"{root}/{{plant}}/{{sensor}}", names={"A": "a"})
+        other = feed_of(many, f"{root}/all/{{plant}}", names={"B": "b"})
         async with running(one), running(other), publisher(HOST) as publish:
             await connected(one)
             await connected(other)
@@ -80,18 +79,16 @@ def test_topics_of_single_sensors_and_rows_of_many_arrive_with_their_times(root:
     assert check_source(single.excerpt()) == {}
 
 
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_a_retained_value_is_no_new_reading(root: str, protocol: str) -> None:
+def test_a_retained_value_is_no_new_reading(root: str) -> None:
     async def main() -> tuple[Recorder, MqttFeed]:
         sink = Recorder()
-        feed = feed_of(sink, f"{root}/{{sensor}}", protocol=protocol)
+        feed = feed_of(sink, f"{root}/{{sensor}}")
         async with publisher(HOST) as publish:
             await publish(f"{root}/a", 1, retain=True)
             async with running(feed):
                 await connected(feed)
                 await publish(f"{root}/b", 2, retain=True)  # sent to those who listen as any other
                 await until(lambda: sink.values("b"))
-                await until(lambda: protocol == "5" or feed.health.counts["retained messages left out"] == 1)
             for sensor in "ab":
                 await publish(f"{root}/{sensor}", b"", retain=True)
         return sink, feed
@@ -169,8 +166,7 @@ def test_a_busy_service_holds_the_broker_back_and_memory_is_bounded(root: str) -
     assert largest <= 20
 
 
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_rows_that_are_refused_stay_at_the_broker(root: str, protocol: str) -> None:
+def test_rows_that_are_refused_stay_at_the_broker(root: str) -> None:
     """The service refuses rows, and the source stops with the reason; the next service gets all of them."""
 
     def refuse(_: Rows) -> None:
@@ -178,7 +174,7 @@ def test_rows_that_are_refused_stay_at_the_broker(root: str, protocol: str) -> N
 
     async def main() -> tuple[Recorder, Recorder]:
         identity, refusing, sink = uuid4().hex, Recorder(refuse), Recorder()
-        first = feed_of(refusing, f"{root}/{{sensor}}", client_id=identity, protocol=protocol)
+        first = feed_of(refusing, f"{root}/{{sensor}}", client_id=identity)
         async with publisher(HOST) as publish:
             async with running(first):
                 await connected(first)
@@ -187,7 +183,7 @@ def test_rows_that_are_refused_stay_at_the_broker(root: str, protocol: str) -> N
                     await publish(f"{root}/a", {"time": START // SECOND + k, "value": k})
                 await until(lambda: first.health.state == "broken")
             assert not refusing.rows
-            async with running(feed_of(sink, f"{root}/{{sensor}}", client_id=identity, protocol=protocol)):
+            async with running(feed_of(sink, f"{root}/{{sensor}}", client_id=identity)):
                 await until(lambda: len(sink.values("a")) == 10, "the refused rows")
         return refusing, sink
 
@@ -269,9 +265,8 @@ def test_a_broker_that_is_stopped_and_killed_loses_nothing_that_it_accepted(last
 
 
 @pytest.mark.parametrize("qos", [0, 1])
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_flood_waits_at_the_broker_and_not_in_memory(
-    broker: Mosquitto, protocol: str, qos: int, monkeypatch: pytest.MonkeyPatch
+    broker: Mosquitto, qos: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flood, most, largest = 3000, 20, 0
     reading = Broker._read
@@ -284,7 +279,7 @@ def test_a_flood_waits_at_the_broker_and_not_in_memory(
     async def main() -> Recorder:
         go = asyncio.Event()
         sink = Recorder(lambda _: go.wait())
-        feed = feed_of(sink, "plant/{sensor}", port=broker.port, protocol=protocol, in_flight=most, wait="1ms")
+        feed = feed_of(sink, "plant/{sensor}", port=broker.port, in_flight=most, wait="1ms")
         await until(broker.listens, "the broker listens")
         async with running(feed):
             await connected(feed)
@@ -303,12 +298,11 @@ def test_a_flood_waits_at_the_broker_and_not_in_memory(
     assert largest <= 2 * most
 
 
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_a_long_queue_that_comes_before_the_broker_answers_is_read(protocol: str, tmp_path: Path) -> None:
+def test_a_long_queue_that_comes_before_the_broker_answers_is_read(tmp_path: Path) -> None:
     """Messages of QoS 0 that waited are all sent at once, whatever may be under way, before the subscription stands."""
 
     async def main(broker: Mosquitto) -> Recorder:
-        sink, given = Recorder(), {"port": broker.port, "protocol": protocol, "in_flight": 20, "client_id": "one"}
+        sink, given = Recorder(), {"port": broker.port, "in_flight": 20, "client_id": "one"}
         await until(broker.listens)
         async with running(first := feed_of(sink, "plant/{sensor}", **given)):
             await connected(first)

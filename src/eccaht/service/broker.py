@@ -61,13 +61,10 @@ class Broker:
         self._room.set()
         return found
 
-    async def subscribe(self, topic: str, *, retained: bool = True) -> None:
-        """Subscribe with QoS 1; without `retained`, which is of MQTT 5, a broker does not repeat old values."""
-        kept = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE if retained else SubscribeOptions.RETAIN_DO_NOT_SEND
-        if self._client.protocol == MQTTProtocolVersion.MQTTv5:
-            self._client.subscribe(topic, options=SubscribeOptions(qos=1, retainHandling=kept))
-        else:
-            self._client.subscribe(topic, 1)
+    async def subscribe(self, topic: str) -> None:
+        """Subscribe with QoS 1, without the old values that a broker retains: they are no new readings."""
+        how = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
+        self._client.subscribe(topic, options=how)
         await self._answer(lambda: self._granted is not None)
         if any(code.is_failure for code in self._granted or ()):
             raise ConnectionError(f"the broker refuses the subscription to {topic}")
@@ -151,18 +148,11 @@ class Broker:
 
 
 def make_client(
-    name: str,
-    *,
-    protocol: MQTTProtocolVersion = MQTTProtocolVersion.MQTTv311,
-    clean_session: bool | None = None,
-    user: str | None = None,
-    password: str | None = None,
-    tls: ssl.SSLContext | None = None,
+    name: str, *, user: str | None = None, password: str | None = None, tls: ssl.SSLContext | None = None
 ) -> Client:
-    """A client that connects once, and acknowledges nothing by itself."""
-    client = Client(
-        CallbackAPIVersion.VERSION2, name, clean_session, None, protocol, reconnect_on_failure=False, manual_ack=True
-    )
+    """A client of MQTT 5 that connects once, and acknowledges nothing by itself."""
+    newest = MQTTProtocolVersion.MQTTv5
+    client = Client(CallbackAPIVersion.VERSION2, name, protocol=newest, reconnect_on_failure=False, manual_ack=True)
     if user is not None:
         client.username_pw_set(user, password)
     if tls is not None:

@@ -51,7 +51,6 @@ class ServiceLimits(Part):
     pending: int = Field(200_000, ge=1, description="rows of a plant that wait; beyond, its oldest window is complete")
     plants: int = Field(1000, ge=1, description="plants")
     clients: int = Field(500, ge=1, description="open streams of events")
-    messages: int = Field(2000, ge=10, description="messages that wait for one client")
 
 
 class Retention(Part):

@@ -1,7 +1,7 @@
 """Where messages go: a channel takes one, or says whether it may have left all the same.
 
-By HTTP, a signed POST whose key the receiver knows again; by e-mail, a short plain text over TLS; by MQTT, with quality
-of service 1. Each channel reads the certificates that it trusts once, at its first message.
+By HTTP, a signed POST whose key the receiver knows again; by e-mail, a short plain text over TLS. Each channel reads
+the certificates that it trusts once, at its first message.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import hashlib
 import hmac
 import json
 import logging
-import re
-import secrets
 import smtplib
 import ssl
 import time
@@ -28,13 +26,11 @@ import httpx
 from pydantic import Field, SecretStr
 
 from eccaht.service.alerts.outbox import Message
-from eccaht.service.broker import connected, make_client
 from eccaht.service.hiding import SecretHook, scrubbed
 from eccaht.service.parts import Part, Port
 from eccaht.version import __version__
 
 SIGNATURE = "X-Eccaht-Signature"
-_FIELDS = re.compile(r"\{([^}]*)\}")
 logging.getLogger("httpx").setLevel(logging.WARNING)  # below, it logs every URL, whose path may be a secret
 
 
@@ -257,63 +253,3 @@ class Mail:
     def _error_line(self, error: Exception) -> str:
         hidden = [self.settings.user.get_secret_value(), self.settings.password.get_secret_value()]
         return scrubbed(" ".join(f"{type(error).__name__}: {error}".split()), hidden)
-
-
-# -- MQTT ----------------------------------------------------------------------------------------------
-
-
-class MqttAlertSettings(Part):
-    """A broker and a topic."""
-
-    host: str = Field(description="broker")
-    port: Port = Field(1883, description="its port")
-    tls: bool = Field(False, description="whether to use TLS")
-    user: SecretStr = Field(SecretStr(""), description="name at the broker, if it asks for one")
-    password: SecretStr = Field(SecretStr(""), description="password at the broker")
-    topic: str = Field("eccaht/{plant}/{kind}", description="where messages go; kind is alarm or over")
-
-
-@dataclass(frozen=True)
-class Mqtt:
-    """Publishes messages, with the plant and the kind where the topic has places for them."""
-
-    name: str
-    settings: MqttAlertSettings
-    timeout: float = 10.0
-    idempotent: bool = False
-
-    def __post_init__(self) -> None:
-        topic, host = self.settings.topic, self.settings.host
-        unknown = {*_FIELDS.findall(topic)} - {"plant", "kind"}
-        if not topic or any(sign in _FIELDS.sub("", topic) for sign in "+#\0{}") or unknown:
-            raise ValueError(f"MQTT {self.name}: {topic!r} is not a topic: write it as eccaht/{{plant}}/{{kind}}")
-        away = host not in ("localhost", "127.0.0.1", "::1")
-        if self.settings.user.get_secret_value() and away and not self.settings.tls:
-            raise ValueError(f"MQTT {self.name}: a password is not sent to another machine without TLS: set tls")
-
-    async def send(self, message: Message) -> None:
-        """Publish a message and wait until the broker says that it has it."""
-        settings = self.settings
-        client = make_client(
-            f"eccaht-alerts-{secrets.token_hex(6)}",
-            user=settings.user.get_secret_value() or None,
-            password=settings.password.get_secret_value() or None,
-            tls=self._trusted if settings.tls else None,
-        )
-        payload = json.dumps(message.document(), allow_nan=False).encode()
-        # what MQTT reads as levels or wildcards is replaced in names
-        names = {"plant": re.sub(r"[+#/\x00-\x1f]", "_", message.plant), "kind": message.kind}
-        reached = False
-        try:
-            async with connected(client, settings.host, settings.port, timeout=self.timeout) as broker:
-                reached = True
-                await broker.publish(_FIELDS.sub(lambda match: names[match[1]], settings.topic), payload)
-        except OSError as error:
-            why = f"{type(error).__name__}: {error}"
-            if not reached:
-                raise NotDelivered(why) from None
-            raise PerhapsDelivered(f"the broker did not confirm: {why}") from None
-
-    @cached_property
-    def _trusted(self) -> ssl.SSLContext:
-        return ssl.create_default_context()

@@ -21,8 +21,6 @@ from eccaht.service.alerts.channels import (
     Channel,
     Mail,
     MailSettings,
-    Mqtt,
-    MqttAlertSettings,
     NotDelivered,
     PerhapsDelivered,
     Webhook,
@@ -45,7 +43,6 @@ class Alerts(Part):
     timeout: Seconds = Field(30.0, description="how long sending one message may take")
     webhooks: dict[Name, WebhookSettings] = Field(default_factory=dict, description="by name")
     mails: dict[Name, MailSettings] = Field(default_factory=dict, description="by name")
-    mqtt: dict[Name, MqttAlertSettings] = Field(default_factory=dict, description="by name")
 
     @model_validator(mode="after")
     def _usable(self) -> Alerts:
@@ -60,7 +57,6 @@ class Alerts(Part):
         made: list[Channel] = [
             *(Webhook(name, part) for name, part in self.webhooks.items()),
             *(Mail(name, part) for name, part in self.mails.items()),
-            *(Mqtt(name, part) for name, part in self.mqtt.items()),
         ]
         names = [channel.name for channel in made]
         for name in names:

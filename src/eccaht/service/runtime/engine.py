@@ -48,7 +48,7 @@ class Runtime:
         self, store: Store, settings: Settings, *, hub: Hub | None = None, outgoing: Outgoing = lambda *_: ()
     ) -> None:
         self.store, self.settings = store, settings
-        self.hub = hub or Hub(settings.limits.clients, settings.limits.messages)
+        self.hub = hub or Hub(settings.limits.clients)
         self.worker = Worker(store, settings, self.hub, outgoing)
         self.waiting = 0  # deliveries and orders that are not stored yet
         self._targets: dict[str, tuple[Model, Target]] = {}

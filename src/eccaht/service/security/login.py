@@ -14,6 +14,7 @@ from eccaht.service.security.settings import Security
 from eccaht.service.store.store import Store, now
 
 router = APIRouter(tags=["login"])
+OTHER_BODY = 64_000  # bytes of a body that holds neither rows nor a model
 AnyCaller = Annotated[Caller, Depends(require("any"))]
 
 
@@ -111,7 +112,7 @@ def install(app: FastAPI, security: Security, store: Store, *, body: int, model:
     body, model: the most bytes of a delivery of rows and of an uploaded model.
     """
     guard = app.state.guard = Guard(security, store)
-    bodies = [("/api/plants/[^/]+/rows", body), ("/api/models", model), (".*", security.other_body)]
+    bodies = [("/api/plants/[^/]+/rows", body), ("/api/models", model), (".*", OTHER_BODY)]
     app.include_router(router)
     app.add_middleware(Fence, bodies=bodies)
     return guard

@@ -67,7 +67,6 @@ class Security(Part):
     address_rate: float = Field(50.0, gt=0, description="requests a second of one address without a valid token")
     address_burst: float = Field(200.0, ge=1, description="requests of one address at once without a valid token")
     logins: float = Field(10.0, gt=0, description="wrong logins a minute of one address")
-    other_body: int = Field(64_000, ge=1000, description="bytes of a body that holds neither rows nor a model")
     forwarded_by: list[str] = Field(
         default_factory=list, description="addresses or networks of proxies whose X-Forwarded-For is believed"
     )

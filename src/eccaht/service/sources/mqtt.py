@@ -1,18 +1,16 @@
 """Readings from an MQTT broker, acknowledged once they are stored.
 
 With QoS 1 and a session that the broker keeps, a message that was not acknowledged is sent again after the next
-connection, so that neither a restart of the service nor one of the network loses a reading. In MQTT 5 the broker has at
-most `in_flight` messages under way, and what comes beyond twice that is not read, which bounds the memory.
+connection, so that neither a restart of the service nor one of the network loses a reading. The broker has at most
+`in_flight` messages under way, and what comes beyond twice that is not read, which bounds the memory.
 """
 
 from __future__ import annotations
 
 import re
 import ssl
-from typing import Any
 
 from paho.mqtt.client import MQTTMessage
-from paho.mqtt.enums import MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -36,19 +34,17 @@ class MqttFeed(Feed):
         self._tls = _tls_context(settings)
 
     async def connect(self) -> None:
-        settings, newer = self._settings, self._settings.protocol == "5"
+        settings = self._settings
         client = make_client(
             settings.client_id or f"eccaht-{self._target.name}-{self.name}",
-            protocol=MQTTProtocolVersion.MQTTv5 if newer else MQTTProtocolVersion.MQTTv311,
-            clean_session=None if newer else False,
             user=settings.username.get_secret_value() if settings.username else None,
             password=settings.password.get_secret_value() if settings.password else None,
             tls=self._tls,
         )
-        how: dict[str, Any] = {"clean_start": False, "properties": _session(settings)} if newer else {}
-        how |= {"keepalive": settings.keepalive, "most": 2 * settings.in_flight}
-        async with connected(client, settings.host, settings.port, **how) as broker:
-            await broker.subscribe(self._filter, retained=False)
+        how = {"clean_start": False, "properties": _session(settings), "keepalive": settings.keepalive}
+        most = 2 * settings.in_flight
+        async with connected(client, settings.host, settings.port, most=most, **how) as broker:
+            await broker.subscribe(self._filter)
             self.health.running()
             while True:
                 messages = await broker.messages(settings.in_flight, settings.wait)
@@ -58,10 +54,7 @@ class MqttFeed(Feed):
                     broker.acknowledge(message)
 
     async def _readings(self, message: MQTTMessage) -> list[SensorReading]:
-        """The readings of a message; a retained one is an old value that the broker repeats, no new reading."""
-        if message.retain:
-            self.health.count("retained messages left out")
-            return []
+        """The readings of a message."""
         match = self._pattern.fullmatch(message.topic)
         if match is None:
             self.health.count("messages of other topics")

@@ -123,7 +123,7 @@ class FileSettings(SourceSettings):
 
 
 class MqttSettings(PayloadSettings):
-    """Topics of an MQTT broker."""
+    """Topics of a broker of MQTT 5."""
 
     feed = "mqtt:MqttFeed"
     kind: Literal["mqtt"]
@@ -131,10 +131,9 @@ class MqttSettings(PayloadSettings):
     port: Port = Field(1883, description="8883 is usual with TLS")
     topic: str = Field(min_length=1, description="plant/{plant}/{sensor}, or one topic with all sensors as JSON")
     names: dict[str, str] = Field(default_factory=dict, description="sensors of the model by their name in the topic")
-    protocol: Literal["5", "3.1.1"] = Field("5", description="version of MQTT, 5 or 3.1.1")
     client_id: str | None = Field(None, description="eccaht-PLANT-SOURCE unless given; only one service may use it")
-    session: Seconds = Field(7 * 86400.0, description="for how long the broker keeps messages (MQTT 5)")
-    in_flight: int = Field(20, ge=1, le=65535, description="messages without acknowledgement (MQTT 5)")
+    session: Seconds = Field(7 * 86400.0, description="for how long the broker keeps messages")
+    in_flight: int = Field(20, ge=1, le=65535, description="messages without acknowledgement")
     keepalive: int = Field(30, ge=5, le=3600, description="seconds after which a silent broker is asked for a sign")
     username: SecretStr | None = Field(None, description="who we are")
     password: SecretStr | None = Field(None, description="goes with it")
