@@ -91,23 +91,6 @@ def test_nothing_in_the_folder_of_a_file_replaces_a_known_module(lab: Path) -> N
     assert sys.path[-1] == os.path.realpath(lab.parent)
 
 
-# -- beside the paper's --------------------------------------------------------------------------------
-
-
-def test_experiments_that_a_policy_does_not_apply_to_go_on_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("eccaht.cli.reproduce.runner.reproduce", lambda chosen, *_, **__: seen.extend(chosen))
-    seen: list[object] = []
-    assert run(["reproduce", "fig5a", "fig3a", "fig7", "--with", "hds,joint"]) == 0
-    assert [experiment.added for experiment in seen] == [("joint",), ("joint",), ("joint",)]  # type: ignore[attr-defined]
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note")]
-    assert [line.partition(":")[2].split(":")[0] for line in lines] == [" hds is not added to fig5a, fig7"]
-    assert run(["reproduce", "fig5a", "fig7", "--with", "hds,joint"]) == 2
-    assert "hds cannot be run in fig5a, fig7: HDS searches a binary tree" in capsys.readouterr().err
-
-
 def test_a_policy_that_is_registered_needs_no_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As commands called from Python."""
     monkeypatch.chdir(write_lab(tmp_path).parent)

@@ -60,12 +60,6 @@ def test_results_are_written_and_found_again(tmp_path: Path, capsys: pytest.Capt
         (["fig1", "--backend", "dask"], "add --scheduler"),
         (["fig1", "--scheduler", "tcp://here:1"], "add --backend dask"),
         (["fig1", "--out", "taken"], "is a file"),
-        (["fig5a", "--with", "jiont"], "unknown policy 'jiont': did you mean 'joint'?"),
-        (["fig1", "--with", "jiont"], "unknown policy 'jiont': did you mean 'joint'?"),
-        (["fig5a", "--with", "joint,,"], "unknown policy ''"),
-        (["fig1", "table1", "--with", "joint"], "joint cannot be run in fig1, table1"),
-        (["fig5a", "fig5b", "--with", "joint,hds"], "hds cannot be run in fig5a, fig5b: "),
-        (["fig15", "--with", "exact"], "exact cannot be run in fig15: there are 264,566,400 possible sets"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_written(
@@ -79,15 +73,6 @@ def test_bad_input_is_refused_before_anything_is_written(
     Path("taken").touch()
     assert words in refused(["reproduce", *arguments], capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
-
-
-def test_further_policies_are_added_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*QUICK, "--out", str(tmp_path)]) == 0
-    assert run([*QUICK, "--with", "simple-difference, joint", "--out", str(tmp_path)]) == 0
-    assert storage.load(tmp_path, "fig5a").experiment.added == ("simple-difference", "joint")
-    capsys.readouterr()
-    assert run([*QUICK, "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_an_interrupt_keeps_what_is_finished(

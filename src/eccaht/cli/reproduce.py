@@ -11,7 +11,7 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.cli.output import Jobs, Seed, note, option, shown_progress, writable_directory
 from eccaht.research.paper import runner
-from eccaht.research.paper.catalogue import EXPERIMENTS, beside, choose
+from eccaht.research.paper.catalogue import EXPERIMENTS, choose
 from eccaht.research.paper.runner import Progress
 
 _RUNS = 20
@@ -22,9 +22,6 @@ def reproduce(
     out: Annotated[Path, option("DIR", "Where results are and go on.")] = Path("results"),
     runs: Annotated[
         int | None, option("N", "Runs of each policy; 2 give a quick version. [default: 20]", min=1)
-    ] = None,
-    with_: Annotated[
-        str | None, option("NAMES", "Policies to show beside the paper's, as joint; with commas between.", "--with")
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -37,7 +34,7 @@ def reproduce(
     """Run the paper's experiments and draw their figures.
 
     Everything is written to DIR/ID: what was run, the hits after each measurement, tables and the figure. A run
-    that was interrupted goes on where it was. What --with adds is kept, and shown from then on.
+    that was interrupted goes on where it was.
     """
     if not experiments:
         raise ValueError(f"name what to reproduce: all, {', '.join(EXPERIMENTS)}")
@@ -49,7 +46,6 @@ def reproduce(
         raise ValueError("--backend dask needs the address of a scheduler: add --scheduler ADDR")
     if backend != "dask" and scheduler is not None:
         raise ValueError("--scheduler is for the dask backend: add --backend dask")
-    chosen = beside(chosen, [] if with_ is None else [name.strip() for name in with_.split(",")], note)
     files = [str(path) for experiment in chosen for path in runner.files(Path(), experiment)]
     directory, start = writable_directory(out, files=files), monotonic()
     many: dict[str, Any] = {"runs": runs or _RUNS, "seed": seed, "jobs": jobs or cpu_count(), "note": note}

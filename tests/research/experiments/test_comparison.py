@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from eccaht import Problem, Simulator, families, make_policy, policy_names
-from eccaht.base.presentation.style import NEUTRAL
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import bca_interval
 from eccaht.research.experiments import comparison
@@ -223,20 +222,11 @@ def test_lines_are_mean_f1_and_bands_their_intervals() -> None:
             assert (seen.min(), seen.max()) == ends
 
 
-def test_many_policies_have_a_panel_each_with_one_band_and_all_others_in_grey() -> None:
-    names = list(policy_names())
-    data = fabricated(40, 3, names)
-    panels = [ax for ax in draw_comparison(data).axes if ax.get_visible()]
-    titles = [ax.get_title(loc="left") for ax in panels]
-    assert sorted(titles) == sorted(names)
-    assert titles == sorted(titles, key=lambda name: -data.hits[name].mean())
-    for ax, name in zip(panels, titles, strict=True):
-        *others, own = ax.lines
-        assert len(others) == len(names) - 1
-        assert own.get_color() == looks([name])[name].colour
-        assert {line.get_color() for line in others} == {NEUTRAL}
-        assert_array_equal(own.get_ydata(), data.f1(name).mean(axis=0))
-        assert sum(isinstance(item, PolyCollection) for item in ax.collections) == 1
+def test_of_many_policies_the_best_are_drawn() -> None:
+    data = fabricated(40, 3, list(policy_names()))
+    (ax,) = draw_comparison(data).axes
+    best_first = sorted(data.hits, key=lambda name: -data.hits[name].mean())
+    assert [str(line.get_label()).split()[0] for line in ax.lines] == best_first[:6]
 
 
 def test_every_policy_has_a_look_of_its_own_even_without_colours() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from eccaht import effective_rank, make_policy
 from eccaht.research.experiments.comparison import refusal
-from eccaht.research.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, beside, choose
+from eccaht.research.paper.catalogue import BANDITS, EXPERIMENTS, FAMILIES, choose
 from eccaht.research.paper.experiment import Experiment
 from eccaht.research.paper.revised import REVISED
 
@@ -109,11 +109,3 @@ def test_unknown_ids_are_refused_with_the_nearest() -> None:
     assert choose(["all", "revised"]) == list(EXPERIMENTS.values())
     with pytest.raises(ValueError, match="unknown experiment 'fgi5a': did you mean 'fig5a'"):
         choose(["fig2", "fgi5a"])
-
-
-def test_joint_can_be_added_wherever_policies_are_compared() -> None:
-    for plain, wider in zip(EXPERIMENTS.values(), beside(EXPERIMENTS.values(), ["joint", "joint"]), strict=True):
-        assert wider.added == (("joint",) if plain.compares else ())
-        assert wider.policies == plain.policies
-        assert wider.as_dict() == plain.as_dict()
-    assert beside(choose(["fig10"]), ["ttts"]) == choose(["fig10"])

@@ -58,9 +58,9 @@ class Page(HTMLParser):
         self.text += data
 
 
-def store(directory: Path, id: str, *names: str) -> None:
+def store(directory: Path, id: str) -> None:
     """Runs as `eccaht reproduce` leaves them, made up."""
-    experiment = replace(EXPERIMENTS[id], horizon=HORIZON).beside(*names)
+    experiment = replace(EXPERIMENTS[id], horizon=HORIZON)
     rng = np.random.default_rng(len(id))
     hits: dict[tuple[int, str], NDArray[Any]] = {}
     for k, policy in experiment.cells:
@@ -193,19 +193,6 @@ def test_an_experiment_that_is_not_complete_is_left_out_and_named(tmp_path: Path
     assert "1 experiments are left out:fig3a: 1 cells of fig3a" in page.text.replace("\n", "")
     assert "not run eccaht reproduce fig3a --out" in page.text
     assert "fig5a" in page.ids
-
-
-def test_the_page_says_what_becomes_of_the_barrier_where_joint_was_run(page: Page, tmp_path: Path) -> None:
-    assert "claim-intrinsic-barrier" not in page.ids
-    store(tmp_path, "fig15", "joint")
-    shown = Page(write_report(tmp_path)[0].read_text())
-    assert "claim-intrinsic-barrier" in shown.ids
-    assert "Policies: ecc-aht, base-arm-combgape, ttts-challenger, random-sparse (RSP), round-robin (RR)," in shown.text
-    assert " combgape, ttts, joint." in shown.text
-    assert "--with joint" in shown.text
-    (missing, _) = (row for row in rows(tmp_path / "claims" / "verdicts.csv") if row["claim"] == "intrinsic-barrier")
-    assert (missing["verdict"], float(missing["value"])) == ("does not hold", 0.0)
-    assert f"0 [0, 0] {missing['number']}" in shown.text
 
 
 def test_nothing_to_report_is_said(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_two_processes_write_the_same_tables(whole: Path, tmp_path: Path) -> Non
     assert tables(tmp_path) == tables(whole)
     assert reported[0].share == 0
     runs = sum(len(experiment.cells) * experiment.repeats(RUNS) for experiment in ALL)
-    assert reported[-1]._replace(experiment="") == Progress(runs, runs, 6, 6, 1.0)
+    assert reported[-1]._replace(experiment="") == Progress(runs, runs, 6, 6)
     assert {now.experiment for now in reported} == {"", *(e.id for e in ALL if e.cells)}
     assert [now.runs for now in reported] == sorted(now.runs for now in reported)
     assert [now.share for now in reported] == sorted(now.share for now in reported)
@@ -189,47 +189,6 @@ def test_only_missing_cells_are_run_again(whole: Path, tmp_path: Path, monkeypat
     assert ran == [("small", (0, "ecc-aht"))]
     assert sorted(finished) == ["small", "sweep"]
     assert tables(tmp_path) == tables(whole)
-
-
-def test_added_policies_leave_everything_else_as_it_was(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(tmp_path, SMALL)
-    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "small").glob("cells/*")}
-    wider = SMALL.beside("joint", "ecc-aht")
-    assert (wider.policies, wider.added) == (SMALL.policies, ("joint",))
-    assert run(tmp_path, wider)[-1].of_runs == 6 * RUNS
-    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
-    assert (tmp_path / "small" / "spec.json").read_bytes() == (whole / "small" / "spec.json").read_bytes()
-    results = storage.load(tmp_path, "small")
-    assert (results.experiment.policies, results.experiment.added) == (SMALL.policies, ("joint",))
-    for k, setting in enumerate(SMALL.settings):
-        options = {"runs": RUNS, "horizon": SMALL.horizon, "seed": SEED, "options": setting.options}
-        found = compare(setting.problem(), ["joint"], **options).hits  # type: ignore[arg-type]
-        assert_array_equal(results.cells[k, "joint"], found["joint"])
-    summary, plain = (pl.read_csv(home / "small" / "summary.csv") for home in (tmp_path, whole))
-    assert summary.filter(pl.col("policy") != "joint").equals(plain)
-    assert set(summary["policy"]) == {*SMALL.policies, "joint"}
-    for work in ("_run", "_finish"):
-        monkeypatch.setattr(runner, work, lambda *_: pytest.fail("it is done"))
-    for experiment in (SMALL, wider):
-        run(tmp_path, experiment)
-
-
-def test_an_added_policy_is_left_out_until_all_its_cells_are_there(whole: Path, tmp_path: Path) -> None:
-    wider = SMALL.beside("diagonal")
-    run(tmp_path, wider)
-    (tmp_path / "small" / "cells" / "1-diagonal.parquet").unlink()
-    assert storage.load(tmp_path, "small").experiment.shown == SMALL.shown
-    (tmp_path / "small" / "summary.csv").unlink()
-    run(tmp_path, SMALL)
-    assert (tmp_path / "small" / "summary.csv").read_bytes() == (whole / "small" / "summary.csv").read_bytes()
-    run(tmp_path, wider)
-    assert storage.load(tmp_path, "small").experiment.added == ("diagonal",)
-    run(tmp_path, SMALL, fresh=True)
-    assert {path.stem for path in (tmp_path / "small" / "cells").iterdir()} == {
-        f"{k}-{policy}" for k in (0, 1) for policy in SMALL.policies
-    }
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from eccaht.research.experiments.incidents_summary import Summary
 
 TOGETHER = 6  # policies that one panel can show: more bands than that hide each other
-_COLUMNS = 4
 _MARKS = 7  # on each curve, about
 
 _HIGHEST = 12.0  # inches
@@ -56,12 +55,12 @@ def _f1_label(runs: int) -> str:
     return "mean F1, with 95 % intervals" if runs > 1 else "F1 of one run"
 
 
-def _scale_axes(ax: Axes, horizon: int, *, narrow: bool = False) -> None:
+def _scale_axes(ax: Axes, horizon: int) -> None:
     """Measurements, on a logarithmic axis where there are many, against F1."""
     ax.set(xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
     if horizon > 200:
         ax.set_xscale("log", subs=[])
-        leading = (1, 2, 5) if horizon < 20_000 and not narrow else (1,)
+        leading = (1, 2, 5) if horizon < 20_000 else (1,)
         ticks = [m * 10**e for e in range(len(str(horizon))) for m in leading if m * 10**e <= horizon]
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
 
@@ -86,40 +85,14 @@ def _mark(line: Line2D, look: PolicyLook, place: float) -> None:
 
 
 def draw_comparison(records: Records) -> Figure:
-    """Draw few policies in one panel, many in a panel each with all others in grey behind."""
+    """Draw the policies, of more than six the best ones."""
     best_first = sorted(records.hits, key=lambda name: -records.hits[name].mean())
-    f1 = {name: records.f1(name) for name in best_first}
     with figure_style():
-        if len(f1) > TOGETHER:
-            return _draw_apart(f1, records.seed)
         figure = Figure(figsize=(TEXT_WIDTH, 3.2))
-        draw_curves(figure.add_subplot(), f1, seed=records.seed)
+        ax = figure.add_subplot()
+        draw_curves(ax, {name: records.f1(name) for name in best_first[:TOGETHER]}, seed=records.seed)
+        ax.set_title(f"the best {TOGETHER} of {len(best_first)} policies" if len(best_first) > TOGETHER else "")
         figure.legend(loc="outside right upper", handlelength=2.8)
-    return figure
-
-
-def _draw_apart(f1: Mapping[str, Array], seed: int) -> Figure:
-    rows = -(-len(f1) // _COLUMNS)
-    figure = Figure(figsize=(TEXT_WIDTH, 0.5 + 1.15 * rows))
-    panels = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
-    runs, horizon = next(iter(f1.values())).shape
-    steps = curve_steps(horizon)
-    means = {name: curves[:, steps - 1].mean(axis=0) for name, curves in f1.items()}
-    drawn = looks(f1)
-    for place, (ax, (name, curves)) in enumerate(zip(panels, f1.items(), strict=False)):
-        for other, mean in means.items():
-            if other != name:
-                ax.plot(steps, mean, color=NEUTRAL, linewidth=0.4, alpha=0.7, zorder=0.5)
-        line = _draw_policy(ax, drawn[name], name, curves, seed=seed, opacity=0.25)
-        line.set_linestyle("-")  # alone it needs no dash to be known by
-        ax.set_title(name, fontweight="bold")
-        _scale_axes(ax, horizon, narrow=True)
-        last = place + _COLUMNS >= len(f1)  # of its column
-        ax.tick_params(labelleft=place % _COLUMNS == 0, labelbottom=last)
-    for ax in panels[len(f1) :]:
-        ax.set_visible(False)
-    figure.supxlabel("measurements", fontsize=7.5)
-    figure.supylabel(f"{_f1_label(runs)}; in grey all others", fontsize=7.5)
     return figure
 
 

@@ -6,18 +6,15 @@ The entries read like the table of docs/paper/figures.md (WaDi is elsewhere).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from eccaht.base.presentation.text import unknown
-from eccaht.research.experiments.comparison import refusal
 from eccaht.research.paper.experiment import Experiment, Kind, Setting
 from eccaht.research.paper.revised import REVISED
-from eccaht.streams import policy_names
-from eccaht.streams.policies.catalogue import unknown_policy
 
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
 ABLATIONS = ("ecc-aht", "simple-difference", "random-sparse", "diagonal", "cost-free")
@@ -169,42 +166,3 @@ def choose(names: Iterable[str]) -> list[Experiment]:
         raise unknown(name, [*GROUPS, *EXPERIMENTS], "experiment", cutoff=0.0)
     wanted.update(id for group in wanted & GROUPS.keys() for id in GROUPS[group])
     return [entry for entry in EXPERIMENTS.values() if entry.id in wanted]
-
-
-def beside(
-    experiments: Iterable[Experiment], names: Iterable[str], note: Callable[[str], object] = lambda _: None
-) -> list[Experiment]:
-    """Return the experiments with further policies in all that compare policies and that these apply to.
-
-    Where one does not apply, `note` is called with the reason; one that applies nowhere is refused.
-
-    >>> [experiment.added for experiment in beside(choose(["fig1", "fig18"]), ["joint"], print)]
-    joint is not added to fig1: no policies are compared there
-    [(), ('joint',)]
-    """
-    chosen = list(experiments)
-    for name in dict.fromkeys(names):
-        if name not in policy_names():
-            raise unknown_policy(name)
-        refused: dict[str, list[str]] = {}
-        for experiment in chosen:
-            if (reason := _refusal(experiment, name)) is not None:
-                refused.setdefault(reason, []).append(experiment.id)
-        said = [f"{', '.join(ids)}: {reason}" for reason, ids in refused.items()]
-        if sum(map(len, refused.values())) == len(chosen):
-            raise ValueError(f"{name} cannot be run in {said[-1]}")
-        for where in said:
-            note(f"{name} is not added to {where}")
-        left_out = {id for ids in refused.values() for id in ids}
-        chosen = [experiment if experiment.id in left_out else experiment.beside(name) for experiment in chosen]
-    return chosen
-
-
-def _refusal(experiment: Experiment, name: str) -> str | None:
-    """Why the policy cannot be added; None if it can be, or is there."""
-    if name in experiment.shown:
-        return None
-    if not experiment.beside(name).added:
-        return "no policies are compared there"
-    reasons = (refusal(name, setting.problem(), **setting.options) for setting in experiment.settings)
-    return next((reason for reason in reasons if reason is not None), None)

@@ -5,7 +5,7 @@ A claim is a function: its docstring says what the paper claims and how that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,6 @@ from eccaht.research.paper.verdicts import (
     Claim,
     Given,
     Measure,
-    RankEnds,
     Verdict,
     at_the_limit,
     claimed,
@@ -340,81 +339,15 @@ def asymptotics(given: Given) -> Verdict:
     return conclude(parts, "asymptotics")
 
 
-_BARRIER: list[Claim] = []
-
-
-@claimed(_BARRIER, "intrinsic-barrier", "Appendix, Figures 17 and 18")
-def intrinsic_barrier(given: Given) -> Verdict:
-    """The collapse at low effective rank is intrinsic: exact inference meets it too.
-
-    The rule for the collapse, applied to joint, which infers whole sets from the exact likelihood: F1 lost in the
-    fifth of the settings of lowest rank against the fifth of highest rank, the interval above 0.2; in the figures of
-    one family, F1 missing at the end. Only figures in which joint was run (--with joint) enter; the differences from
-    ecc-aht are for comparison.
-    """
-    ids, parts, others = with_joint(given), list[Measure](), list[Measure]()
-    for id in ids:
-        for loss, *beside in _joint_in_sweep(given[id]) if id in SWEEPS else _joint_in_family(given[id], LOW_RANK[id]):
-            parts.append(loss)
-            others += [replace(part, answer="open") for part in beside]
-    return conclude(parts, *ids, beside=others)
-
-
 def claims_about(results: Mapping[str, Results]) -> list[Claim]:
-    """The claims of the paper and of its revision, and that its barrier is intrinsic where joint was run beside.
+    """The claims of the paper and of its revision.
 
     Those of the revision where one of its experiments was run; those of the paper always, unless it alone was.
     """
     revised = REVISED_CLAIMS if any(id.startswith("revised-") for id in results) else []
     if revised and all(id.startswith("revised-") for id in results):
         return revised
-    shown = with_joint(results)
-    barrier = [replace(claim, experiments=shown) for claim in _BARRIER if shown]
-    place = next(k for k, claim in enumerate(CLAIMS, start=1) if claim.id == "collapse")
-    return [*CLAIMS[:place], *barrier, *CLAIMS[place:], *revised]
-
-
-def with_joint(given: Given) -> tuple[str, ...]:
-    """The experiments about low rank in which joint was run."""
-    return tuple(id for id in (*SWEEPS, *LOW_RANK) if id in given and "joint" in given[id].experiment.shown)
-
-
-def _joint_in_sweep(results: Results) -> Iterator[list[Measure]]:
-    for ends in rank_ends(results):
-        low, high = (final_f1(results, settings, "joint") for settings in (ends.low, ends.high))
-        rival = final_f1(results, ends.low, "ecc-aht")
-        name = f"of F1 lost by joint {ends.where}, where it ends at {low.mean():.2f} and ecc-aht at {rival.mean():.2f}"
-        yield [
-            judged(high - low, results, name, f"on {ends.kind}", above=COLLAPSE),
-            judged(low - rival, results, f"of F1 more than ecc-aht {ends.where}"),
-            _saved_by_joint(results, ends.low, ends.where),
-            *(_lowest(results, ends, policy) for policy in ("joint", "ecc-aht")),
-        ]
-
-
-def _joint_in_family(results: Results, family: str) -> Iterator[list[Measure]]:
-    missing, name = 1.0 - results.arrivals[0, "joint"].final, f"of F1 missing at the end with joint on {family}"
-    loss = judged(missing, results, name, f"on {family}", above=COLLAPSE)
-    yield [loss, _saved_by_joint(results, [0], f"on {family}")]
-
-
-def _saved_by_joint(results: Results, settings: Iterable[int], where: str) -> Measure:
-    """Measurements until right for good, ecc-aht less joint, for each run the mean over some settings."""
-    delays, lost = {}, {}
-    for policy in ("joint", "ecc-aht"):
-        times, lost[policy] = results.sweep(policy, settings, for_good=True)
-        delays[policy] = times.mean(axis=1)
-    own, others = (short(round(float(times.mean()), 1)) for times in delays.values())
-    name = f"measurements saved against ecc-aht until right for good {where}: {own} against {others}"
-    return judged(delays["ecc-aht"] - delays["joint"], results, name, note=lost_runs(lost, "ecc-aht"))
-
-
-def _lowest(results: Results, ends: RankEnds, policy: str) -> Measure:
-    finals = [results.arrivals[int(k), policy].final for k in ends.order]
-    worst = int(np.argmin([float(final.mean()) for final in finals]))
-    name = f"is the lowest final F1 of {policy} among {len(finals)} settings of {ends.kind}, "
-    name += f"at effective rank {short(float(ends.ranks[worst]))}"
-    return judged(finals[worst], results, name)
+    return [*CLAIMS, *revised]
 
 
 def _sweep(results: Results, policy: str) -> tuple[Array, Array, NDArray[np.bool_]]:

@@ -6,7 +6,7 @@ What ran is stored beside the results, so that a changed entry is noticed.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -81,7 +81,6 @@ class Experiment:
     x_label: str = ""
     policy_options: dict[str, dict[str, Any]] = field(default_factory=dict)  # by policy, e.g. hds readings
     searches: int = 1  # of each cell for every run that is asked for: wrong sets are rare
-    added: tuple[str, ...] = ()  # policies that were asked for beside those of the paper; no claim is judged by them
 
     @property
     def compares(self) -> bool:
@@ -92,16 +91,11 @@ class Experiment:
         return str(self.policy_options.get(row, {}).get("policy", row))
 
     @property
-    def shown(self) -> tuple[str, ...]:
-        """All policies that are run and drawn."""
-        return *self.policies, *self.added
-
-    @property
     def cells(self) -> list[Cell]:
         """What is run and stored: every policy in every setting, nothing for a table or figure 1."""
         if self.kind in ("table", "panels"):
             return []
-        return [(k, policy) for k in range(len(self.settings)) for policy in self.shown]
+        return [(k, policy) for k in range(len(self.settings)) for policy in self.policies]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -124,17 +118,9 @@ class Experiment:
         """How often each cell is run where `runs` runs are asked for; figure 1 shows one search and no other."""
         return {"table": 0, "panels": 1}.get(self.kind, self.searches * runs)
 
-    def beside(self, *names: str) -> Experiment:
-        """The same with further policies, where it compares policies with ecc-aht; those it has stay as they are."""
-        if not self.compares or "ecc-aht" not in self.policies:
-            return self
-        new = (name for name in dict.fromkeys(names) if name not in self.shown)
-        return replace(self, added=(*self.added, *new))
-
     def as_dict(self) -> dict[str, Any]:
-        """Plain values of the entry for JSON, NaN as None; what was added is no part of it."""
+        """Plain values of the entry for JSON, NaN as None."""
         entry = asdict(self)
-        del entry["added"]
         for setting in entry["settings"]:
             setting["x"] = None if np.isnan(setting["x"]) else setting["x"]
         return entry

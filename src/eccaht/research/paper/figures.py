@@ -111,7 +111,7 @@ def _bars(ax: Axes, x: Array, values: Array, colour: str, results: Results) -> l
 def _draw_curves(figure: Figure, results: Results) -> None:
     experiment, settings = results.experiment, range(len(results.experiment.settings))
     figure.set_figheight(3.7)
-    found = {name: sum(float(results.cells[k, name].mean()) for k in settings) for name in experiment.shown}
+    found = {name: sum(float(results.cells[k, name].mean()) for k in settings) for name in experiment.policies}
     best_first = sorted(found, key=lambda name: -found[name])
     censored = {name: [int(results.times(name, k, for_good=True)[1].sum()) for k in settings] for name in found}
     some = any(map(any, censored.values()))
@@ -146,7 +146,7 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
     order = np.argsort([setting.x for setting in experiment.settings], kind="stable")
     x = np.array([experiment.settings[k].x for k in order])
     wide, anywhere = bool(x.min() > 0 and x.max() > 30 * x.min()), False
-    shown = looks(experiment.shown)
+    shown = looks(experiment.policies)
     panels, drawings = _panels(figure, [f"first at F1 ≥ {TARGET}", f"at F1 ≥ {TARGET} for good"]), []
     for ax, for_good in zip(panels, (False, True), strict=True):
         ax.set_xscale("log" if wide else "linear")
@@ -209,7 +209,8 @@ def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
 
 
 def _draw_rank(figure: Figure, results: Results) -> None:
-    experiment = results.experiment
+    experiment, (name,) = results.experiment, results.experiment.policies
+    colour = looks([name])[name].colour
     forms = [setting.label for setting in experiment.settings]  # settings that differ in one number share it
     styles = dict(zip(dict.fromkeys(forms), _FORMS * len(forms), strict=False))
     panels = _panels(figure, ["entropy of the eigenvalues (Shannon)", "participation ratio of the eigenvalues"])
@@ -217,21 +218,18 @@ def _draw_rank(figure: Figure, results: Results) -> None:
         x = np.array([getattr(setting.ranks(), kind) for setting in experiment.settings])
         for form, (marker, dash, filled) in styles.items():
             members = sorted((k for k, own in enumerate(forms) if own == form), key=lambda k: x[k])
-            for place, (name, own) in enumerate(looks(experiment.shown).items(), start=1):
-                final = np.stack([results.arrivals[k, name].final for k in members], axis=1)
-                look: dict[str, Any] = {"color": own.colour, "linestyle": dash, "marker": marker}
-                look |= {} if filled else {"markerfacecolor": "white"}
-                above = len(experiment.shown) - place  # policies drawn on top: a larger mark shows as their edge
-                look |= {"linewidth": 1.0 + 1.2 * above, "markersize": 3.2 + 2.4 * above, "zorder": 2.0 - 0.05 * above}
-                ax.plot(x[members], final.mean(axis=0), **look, label=f"{name}, {form}", gid="mean")
-                _bars(ax, x[members], final, look["color"], results)
+            final = np.stack([results.arrivals[k, name].final for k in members], axis=1)
+            look: dict[str, Any] = {"color": colour, "linestyle": dash, "marker": marker, "markersize": 3.2}
+            look |= {} if filled else {"markerfacecolor": "white"}
+            ax.plot(x[members], final.mean(axis=0), **look, linewidth=1.0, label=f"{name}, {form}", gid="mean")
+            _bars(ax, x[members], final, colour, results)
         ax.set(xlabel="effective rank", xlim=(x.min() / 1.06, x.max() * 1.06), ylim=(-0.03, 1.03))
         ax.set_xscale("log")
         _log_ticks(ax, "x")
     panels[0].set_ylabel(
         f"mean F1 after {experiment.horizon} measurements" + ",\nwith 95 % intervals" * (results.runs > 1)
     )
-    _legend(figure, panels[0].lines, 3 if len(experiment.shown) == 1 else min(3, len(experiment.shown)))
+    _legend(figure, panels[0].lines, 3)
 
 
 def _whole(look: PolicyLook) -> dict[str, Any]:
@@ -268,7 +266,7 @@ def draw_revised(results: Results) -> Figure:
         what = "readings x Gamma* / log(1/alpha)" if _normalised(results) else "mean readings"
         for ax in grid[:: min(len(panels), _COLUMNS)]:
             ax.set_ylabel(what)
-        shown = looks(experiment.shown)
+        shown = looks(experiment.policies)
         handles = [
             Line2D([], [], **look.line, **look.mark(3.6), linewidth=1.0, label=shown_name(name))
             for name, look in shown.items()
@@ -307,8 +305,8 @@ def _draw_readings(ax: Axes, label: str, settings: list[int], results: Results) 
     named = [experiment.settings[k].label for k in settings]
     x = np.arange(len(settings), dtype=float) if not label else np.array([experiment.settings[k].x for k in settings])
     scale = np.array([_scale(results, k) for k in settings])
-    for place, (name, look) in enumerate(looks(experiment.shown).items()):
-        aside = 0.0 if label else _APART * (place - (len(experiment.shown) - 1) / 2)
+    for place, (name, look) in enumerate(looks(experiment.policies).items()):
+        aside = 0.0 if label else _APART * (place - (len(experiment.policies) - 1) / 2)
         readings = np.stack([results.cells[k, name][:, 1] for k in settings], axis=1) * scale
         line = {**look.line, **look.mark(3.6), "linestyle": look.dash if label else "", "linewidth": 1.0}
         ax.plot(x + aside, readings.mean(axis=0), **line, zorder=2)

@@ -169,8 +169,8 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         experiment = found.experiment
         yield Heading(f"{id}: {experiment.title}", id, 3)
         words = setting_in_words(experiment)
-        if experiment.shown:
-            words += f" Policies: {', '.join(map(shown_name, experiment.shown))}."
+        if experiment.policies:
+            words += f" Policies: {', '.join(map(shown_name, experiment.policies))}."
         if found.cells:
             words += (
                 f" {found.runs} runs of {'' if experiment.compares else 'at most '}{experiment.horizon} measurements."
@@ -183,7 +183,6 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
         options = ["--out", str(directory)]
         options += ["--runs", str(found.runs // experiment.repeats(1))] if found.cells else []
         options += ["--seed", str(found.seed)] if found.seed else []
-        options += ["--with", ",".join(experiment.added)] if experiment.added else []
         yield Paragraph(Code(shlex.join(["eccaht", "reproduce", id, *options])), label="Again")
         names = (*experiment.tables, f"{id}.pdf", "spec.json")
         files = [Link(name, f"{id}/{name}") for name in names if (directory / id / name).exists()]

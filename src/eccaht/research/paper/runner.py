@@ -36,14 +36,13 @@ from eccaht.streams.policies.catalogue import find_entry
 from eccaht.version import __version__
 
 _PIECE = 2e6  # microseconds that a piece may take, more or less: what an interrupt may lose
-# about how long a measurement takes, in microseconds: long cells go first, and the time left is estimated from it
+# about how long a measurement takes, in microseconds: long cells go first
 _COST, _EXACT_COST, _DECIDING_COST = 25, 5000, 20_000  # the last of a search that stops by itself
 _ENDED_BY = {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
-_FINISHING, _FINISHING_CELL = 1.2e6, 0.05e6
 
 
 class Progress(NamedTuple):
-    """Where the work stands: runs, experiments whose tables and figures are there, share of the time.
+    """Where the work stands: runs, and experiments whose tables and figures are there.
 
     experiment: that of the latest runs.
     """
@@ -52,8 +51,13 @@ class Progress(NamedTuple):
     of_runs: int
     finished: int
     of_finished: int
-    share: float
     experiment: str = ""
+
+    @property
+    def share(self) -> float:
+        """Of all that is counted, each experiment like one run."""
+        whole = self.of_runs + self.of_finished
+        return (self.runs + self.finished) / whole if whole else 1.0
 
 
 class Piece(NamedTuple):
@@ -111,10 +115,8 @@ def reproduce(
             for experiment in experiments:
                 claims.enter_context(storage.claimed(directory, experiment))
                 storage.prepare(directory, experiment, runs, seed, fresh=fresh)
-            # policies added in an earlier call are shown too, so their cells must be complete
-            shown = [storage.with_added(directory, experiment) for experiment in experiments]
-            work = [piece for experiment in shown for piece in _pieces(directory, experiment, runs, seed, note)]
-            counter = _Counter(directory, shown, runs, work, progress)
+            work = [piece for experiment in experiments for piece in _pieces(directory, experiment, runs, seed, note)]
+            counter = _Counter(directory, experiments, runs, work, progress)
             with closing(_whole_cells(start, work, counter)) as whole:
                 for experiment, cell, found in whole:
                     storage.save_cell(directory, experiment, cell, found)
@@ -140,20 +142,14 @@ class _Counter:
         ordered = sorted(experiments, key=lambda experiment: -len(experiment.cells))
         self.stale = [e.id for e in ordered if e.id in unfinished or not _up_to_date(directory, e)]
         of_runs = sum(len(experiment.cells) * experiment.repeats(runs) for experiment in experiments)
-        self._now = Progress(of_runs - sum(len(piece.runs) for piece in work), of_runs, 0, len(self.stale), 0.0)
-        stale_cells = sum(len(experiment.cells) for experiment in experiments if experiment.id in self.stale)
-        self._finishing = _FINISHING + _FINISHING_CELL * stale_cells / max(1, len(self.stale))
-        self._total = sum(piece.cost for piece in work) + self._finishing * len(self.stale)
-        self._done, self._progress = 0.0, progress
+        self._now = Progress(of_runs - sum(len(piece.runs) for piece in work), of_runs, 0, len(self.stale))
+        self._progress = progress
         progress(self._now)
 
     def advance(self, piece: Piece | None = None, *, finished: int = 0) -> None:
-        now = self._now._replace(finished=self._now.finished + finished)
+        self._now = self._now._replace(finished=self._now.finished + finished)
         if piece is not None:
-            now = now._replace(runs=now.runs + len(piece.runs), experiment=piece.experiment.id)
-        self._done += (0.0 if piece is None else piece.cost) + self._finishing * finished
-        whole = now.runs == now.of_runs and now.finished == now.of_finished  # sums of costs are rounded
-        self._now = now._replace(share=1.0 if whole or not self._total else min(1.0, self._done / self._total))
+            self._now = self._now._replace(runs=self._now.runs + len(piece.runs), experiment=piece.experiment.id)
         self._progress(self._now)
 
 

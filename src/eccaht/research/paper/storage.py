@@ -1,7 +1,7 @@
 """Results of experiments on disk: what was run, and one Parquet file a cell.
 
     DIR/<id>/spec.json                      the entry, number of runs, seed and version of the package
-    DIR/<id>/cells/<setting>-<policy>.parquet     also those of policies asked for beside the entry's
+    DIR/<id>/cells/<setting>-<policy>.parquet
 
 Every file appears by rename, so that a run killed at any moment leaves complete files only.
 """
@@ -24,7 +24,6 @@ from eccaht.base.files import locked, replacing
 from eccaht.research.experiments.tables import save_json
 from eccaht.research.paper.experiment import Cell, Experiment
 from eccaht.research.paper.results import Results
-from eccaht.streams import policy_names
 from eccaht.version import __version__
 
 SPECIFICATION, _CELLS = "spec.json", "cells"
@@ -106,16 +105,6 @@ def damaged(directory: Path, experiment: Experiment) -> list[Cell]:
     ]
 
 
-def with_added(directory: Path, experiment: Experiment) -> Experiment:
-    """The experiment with all further policies whose cells are complete, whenever they were asked for."""
-
-    def complete(policy: str) -> bool:
-        cells = ((k, policy) for k in range(len(experiment.settings)))
-        return all(cell_path(directory, experiment.id, cell).is_file() for cell in cells)
-
-    return experiment.beside(*filter(complete, policy_names()))
-
-
 def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArray[Any]) -> None:
     """Write what was found in the runs of a cell: one row a (run, step) of hits, else one row a run."""
     if experiment.columns:
@@ -134,7 +123,7 @@ def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArra
 
 
 def load(directory: Path, id: str) -> Results:
-    """Read the results of an experiment, with the entry they were made by and the policies added to it."""
+    """Read the results of an experiment, with the entry they were made by."""
     home = directory / id
     if not (home / SPECIFICATION).is_file():
         raise ValueError(f"no results of {id} in {directory}: run 'eccaht reproduce {id} --out {directory}'")
@@ -145,7 +134,6 @@ def load(directory: Path, id: str) -> Results:
         raise ValueError(f"{home / SPECIFICATION} was written by another version of eccaht: {error}") from None
     if absent := missing(directory, experiment):
         raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
-    experiment = with_added(directory, experiment)
     cells = {}
     for cell in experiment.cells:
         if (values := _read(directory, experiment, cell, runs)) is None:

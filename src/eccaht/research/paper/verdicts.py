@@ -162,11 +162,9 @@ def rank_correlation(x: Array, y: Array) -> float:
 
 
 class RankEnds(NamedTuple):
-    """The settings of one kind of noise in the order of their effective ranks, and the fifths at both ends of it."""
+    """Of the settings of one kind of noise, in the order of their effective ranks, the fifths at both ends."""
 
     kind: str
-    order: Index
-    ranks: Array
     low: Index
     high: Index
     where: str  # the ranks of the lowest fifth
@@ -186,7 +184,7 @@ def rank_ends(results: Results) -> Iterator[RankEnds]:
         ranks, places = ranks[order], np.array(members)[order]
         span = " to ".join(dict.fromkeys(short(float(ranks[k])) for k in (0, fifth - 1)))
         where = f"at effective ranks {span} of {kind}"
-        yield RankEnds(kind, places, ranks, places[:fifth], places[-fifth:], where)
+        yield RankEnds(kind, places[:fifth], places[-fifth:], where)
 
 
 def final_f1(results: Results, settings: Index, policy: str) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import ssl
+from typing import Any
 
 from paho.mqtt.client import MQTTMessage
 from paho.mqtt.packettypes import PacketTypes
@@ -41,7 +42,7 @@ class MqttFeed(Feed):
             password=settings.password.get_secret_value() if settings.password else None,
             tls=self._tls,
         )
-        how = {"clean_start": False, "properties": _session(settings), "keepalive": settings.keepalive}
+        how: dict[str, Any] = {"clean_start": False, "properties": _session(settings), "keepalive": settings.keepalive}
         most = 2 * settings.in_flight
         async with connected(client, settings.host, settings.port, most=most, **how) as broker:
             await broker.subscribe(self._filter)
