@@ -1,4 +1,4 @@
-"""Conformance suites that users run on their own parts: policies, covariances, constraints, posteriors, sources.
+"""Conformance suites that users run on their own parts: policies, covariances, posteriors, sources.
 
 >>> from eccaht import checks, families
 >>> checks.check_covariance(families.toeplitz(8, rho=0.5))
@@ -9,7 +9,6 @@ What it returns are the checks that did not apply, with the reason. The first pr
 `policy_checks` and `covariance_checks` list the single checks, so that pytest can run each as a test of its own.
 """
 
-from eccaht.checks.constraint import check_constraint
 from eccaht.checks.covariance import check_covariance, covariance_checks
 from eccaht.checks.policy import check_policy, policy_checks
 from eccaht.checks.posterior import check_posterior
@@ -18,7 +17,6 @@ from eccaht.checks.suite import CheckFailure
 
 __all__ = [
     "CheckFailure",
-    "check_constraint",
     "check_covariance",
     "check_policy",
     "check_posterior",
