@@ -58,7 +58,7 @@ def plain_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own_policies() -> Generator[None, None, None]:
+def own_policies(tmp_path_factory: pytest.TempPathFactory) -> Generator[None, None, None]:
     """Whatever policies, modules and places to find them a test adds are gone after it."""
     from eccaht.streams.policies.registry import own_entries, set_own_entries
 
@@ -66,6 +66,7 @@ def own_policies() -> Generator[None, None, None]:
     yield
     set_own_entries(before)
     sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.partition(".")[0] not in {found.partition(".")[0] for found in modules}:
+    made = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - modules:  # those of libraries stay: loaded twice, they would not know their own
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(made):
             del sys.modules[name]

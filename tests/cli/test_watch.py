@@ -7,11 +7,13 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -249,13 +251,24 @@ def test_a_command_gets_the_event(place: Path, tmp_path: Path) -> None:
     assert got == {number: events[number] for number in urgent}
 
 
-def test_a_command_that_hangs_is_killed_and_blocks_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    commands = Commands("sleep 600", longest=1.0)
+def test_a_command_that_hangs_is_killed_and_blocks_nothing(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, runs = threading.Event(), subprocess.run
+
+    def later(*arguments: Any, **options: Any) -> Any:
+        begun.wait()
+        return runs(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "run", later)
+    commands = Commands("sleep 600", longest=0.1)
     for _ in range(9):
         commands.start(EVENT.document())
-    commands.finish()
+    begun.set()
+    for thread in commands._threads:
+        thread.join()
     said = capfd.readouterr().err
-    assert said.count("killed after 1 seconds") == 8
+    assert said.count("killed after 0.1 seconds") == 8
     assert said.count("8 commands are still running") == 1
 
 

@@ -27,7 +27,7 @@ class Client:
     def __init__(self, app: FastAPI, address: str = "127.0.0.1") -> None:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(address, 50000))
         self._app, self._runner = app, asyncio.Runner()
-        self._http = httpx.AsyncClient(transport=transport, base_url=HERE, timeout=30.0)
+        self._http = httpx.AsyncClient(transport=transport, base_url=HERE, timeout=60.0)
         _open.append(self)
 
     @property

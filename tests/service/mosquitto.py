@@ -39,7 +39,7 @@ class Mosquitto:
     def stop(self, how: signal.Signals) -> None:
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None
 
     def listens(self) -> bool:

@@ -31,7 +31,7 @@ class Program:
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         """Ask on a connection of its own."""
-        return httpx.get(self.base + path, timeout=30.0, **more)
+        return httpx.get(self.base + path, timeout=60.0, **more)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ def webhook(url: str, secret: str = "", *, name: str = "w", **more: Any) -> Webh
     return Webhook(name, WebhookSettings.model_validate({"url": url, "secret": secret}), **more)
 
 
-def mail_channel(*recipients: str, timeout: float = 10.0, **settings: Any) -> Mail:
+def mail_channel(*recipients: str, timeout: float = 60.0, **settings: Any) -> Mail:
     given = {"host": "127.0.0.1", "sender": "a@b.c", "recipients": list(recipients) or ["d@e.f"], **settings}
     return Mail("m", MailSettings.model_validate(given), timeout)
 
@@ -59,7 +58,7 @@ def hooks(*answers: int | str) -> Iterator[Hooks]:
             kept.got.append(({"path": self.path, **dict(self.headers)}, body))
             answer = kept.answers.pop(0) if len(kept.answers) > 1 else kept.answers[0]
             if answer == "wait":
-                over.wait(20.0)
+                over.wait()
             elif isinstance(answer, int):
                 self.send_response(answer)
                 self.send_header("Location", "/elsewhere")
@@ -172,7 +171,7 @@ def mails(how: str = "good", context: ssl.SSLContext | None = None) -> Iterator[
         yield kept
     finally:
         loop.call_soon_threadsafe(server.close)
-        asyncio.run_coroutine_threadsafe(_settled(), loop).result(5.0)
+        asyncio.run_coroutine_threadsafe(_settled(), loop).result(60.0)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -187,11 +186,7 @@ async def _settled() -> None:
     await asyncio.sleep(0.01)
 
 
-def closed_port() -> int:
-    """A port on which no program listens."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-    return port
+CLOSED = 1  # a port on which no program listens, and which the system gives to none
 
 
 def certified(folder: Path) -> tuple[ssl.SSLContext, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import secrets
 import socket
@@ -129,9 +130,18 @@ def open_port(host: str, port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port below those that the system hands out by itself: no other program gets it before, or between, its uses."""
+    """A port below those that the system hands out by itself: no other program gets it before, or between, its uses.
+
+    Other tests see that it is taken, because this process keeps the UDP port of the same number.
+    """
     while True:
-        port = 16_000 + secrets.randbelow(16_000)
-        with socket.socket() as listener, suppress(OSError):
-            listener.bind(("127.0.0.1", port))
+        port, mark = 16_000 + secrets.randbelow(16_000), socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            mark.bind(("127.0.0.1", port))
+            with socket.socket() as listener:
+                listener.bind(("127.0.0.1", port))
+        except OSError:
+            mark.close()
+        else:
+            atexit.register(mark.close)
             return port

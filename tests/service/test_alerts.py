@@ -19,6 +19,7 @@ from eccaht.service.alerts.outbox import Message
 from eccaht.service.alerts.sender import Alerts, Sender
 from eccaht.service.store import Store, schema
 from tests.service.receivers import hooks, webhook
+from tests.service.source_tools import until
 
 SECOND = 1_000_000
 
@@ -236,9 +237,7 @@ def test_several_senders_send_everything_once_and_in_order(store: Store) -> None
         senders = [sender(store, Noting(), now=Clock(), pause=0.01) for _ in range(4)]
         for one in senders:
             one.start()
-        async with asyncio.timeout(20.0):
-            while len(got) < plants * events:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(got) >= plants * events)
         for one in senders:
             await one.stop()
 

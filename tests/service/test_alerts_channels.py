@@ -17,7 +17,8 @@ import pytest
 from eccaht.service.alerts.channels import SIGNATURE, Channel, Mail, NotDelivered, PerhapsDelivered
 from eccaht.service.alerts.outbox import Message
 from eccaht.service.alerts.sender import Alerts
-from tests.service.receivers import certified, closed_port, hooks, mail_channel, mails, webhook
+from tests.service.receivers import CLOSED, certified, hooks, mail_channel, mails, webhook
+from tests.service.source_tools import until
 
 EVENT = {
     "event": "alarm", "number": 7, "time": "2024-05-01T08:00:00", "onset": "2024-05-01T07:58:00", "confidence": 0.973,
@@ -48,7 +49,8 @@ def test_a_webhook_gets_a_signed_document_with_a_key() -> None:
 def test_anything_but_a_good_answer_is_not_delivered(answer: int | str) -> None:
     with hooks(answer) as kept:
         with pytest.raises(NotDelivered):
-            send(webhook(kept.url, timeout=1.0 if answer == "wait" else 20.0))
+            send(webhook(kept.url, timeout=1.0 if answer == "wait" else 60.0))
+        asyncio.run(until(lambda: kept.got, "the receiver has it"))
         assert len(kept.got) == 1  # a redirect is not followed
         assert SIGNATURE not in kept.got[0][0]
 
@@ -90,7 +92,7 @@ def test_a_receiver_whose_certificate_is_not_trusted_gets_nothing(tmp_path: Path
 
 def test_alerts_take_no_way_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")
+        monkeypatch.setenv(name, f"http://127.0.0.1:{CLOSED}")
     with hooks(200) as kept:
         send(webhook(kept.url))
     assert len(kept.got) == 1
@@ -161,7 +163,7 @@ def test_one_good_recipient_is_enough() -> None:
 def test_a_server_without_tls_gets_neither_mail_nor_password() -> None:
     with mails() as kept:
         for tls in ("starttls", "tls"):
-            secure = mail_channel(port=kept.port, tls=tls, user="user", password="pw", timeout=2.0)
+            secure = mail_channel(port=kept.port, tls=tls, user="user", password="pw", timeout=60.0)
             with pytest.raises(NotDelivered):
                 send(secure)
         assert kept.got == []

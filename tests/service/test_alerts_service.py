@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tests.service import plants, stores
 from tests.service.receivers import hooks
 from tests.service.service import PLANT, Service, running
+from tests.service.source_tools import until
 from tests.service.test_alerts import box
 
 WINDOWS, WRONG = 90, slice(40, 60)
@@ -33,12 +33,7 @@ def deliver(service: Service, first: int, last: int) -> None:
 def wait_for(service: Service, many: int) -> None:
     """Until so many messages are sent."""
 
-    async def settled() -> None:
-        async with asyncio.timeout(30.0):
-            while sum(row.status == "sent" for row in box(service.store)) < many:
-                await asyncio.sleep(0.02)
-
-    service.client.run(settled())
+    service.client.run(until(lambda: sum(row.status == "sent" for row in box(service.store)) >= many, "sent"))
 
 
 def test_an_alarm_goes_out_once_and_so_does_its_end(tmp_path: Path) -> None:

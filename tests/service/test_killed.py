@@ -52,7 +52,7 @@ class Program:
         assert self._process is not None
         assert self._process.stdout is not None
         os.kill(self._process.pid, how)
-        code = self._process.wait(30)
+        code = self._process.wait(60)
         self._process.stdout.close()
         return code
 
@@ -77,7 +77,7 @@ def test_every_row_that_was_acknowledged_counts_once(tmp_path: Path) -> None:
     texts = [f"{time}Z" for time in times.astype("datetime64[us]").astype(str)]
     rng, acknowledged = rng_for(0, "kill"), 0
     ended = threading.Event()
-    with program(tmp_path) as served, httpx.Client(headers=served.headers, timeout=20.0) as client:
+    with program(tmp_path) as served, httpx.Client(headers=served.headers, timeout=60.0) as client:
 
         def kill() -> None:
             for _ in range(KILLS):
@@ -114,7 +114,7 @@ def test_every_row_that_was_acknowledged_counts_once(tmp_path: Path) -> None:
 
 def send(client: httpx.Client, served: Program, part: list[dict[str, Any]]) -> None:
     """As a source does it: until it is acknowledged."""
-    for _ in range(600):
+    for _ in range(1200):
         with contextlib.suppress(httpx.TransportError):
             answer = client.post(f"{served.base}/api/plants/p/rows", json=part)
             if answer.status_code == 200:

@@ -58,11 +58,10 @@ def sensor_row(page: Page, sensor: str) -> Locator:
 
 def until(page: Page, condition: Callable[[], bool]) -> None:
     """Wait for what routes of a page report."""
-    for _ in range(1000):
-        if condition():
-            return
+    limit = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < limit, "it did not come to pass"
         page.wait_for_timeout(20)
-    raise AssertionError("it did not come to pass")
 
 
 def holding(page: Page, url: str) -> list[Route]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.service.browsing import CHROMIUM, SENSORS, Pages, Service, chromium
 
@@ -106,8 +106,18 @@ def test_a_plant_is_retrained_compared_and_switched(service: Service, pages: Pag
     expect(page.locator(".notice")).to_contain_text("The end must be after the start.")
     page.get_by_label("From", exact=True).fill("2026-03-01T08:00:00")
     page.get_by_label("Drill each model with").select_option("100")
+
+    def not_yet(route: Route) -> None:  # however quickly it is made, the page sees it in the making
+        if route.request.method != "GET":
+            return route.continue_()
+        answer = route.fetch()
+        making = {"state": "running", "stage": "fitting", "share": 0.5}
+        return route.fulfill(response=answer, json=answer.json() | making)
+
+    page.route(f"**/api/plants/{plant}/retraining", not_yet)
     page.get_by_role("button", name="Make a new model").click()
     expect(page.get_by_role("progressbar")).to_be_visible()
+    page.unroute(f"**/api/plants/{plant}/retraining")
     expect(page.get_by_role("heading", name="Comparison")).to_be_visible()
     expect(page.get_by_text("in alarms.")).to_contain_text("windows from 2026-03-01 08:00 to 2026-03-01 08:0")
     expect(page.get_by_role("columnheader", name="New model")).to_be_visible()

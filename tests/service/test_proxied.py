@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -32,6 +32,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Program,
     folder = tmp_path_factory.mktemp("proxied")
     (folder / "plant.model").write_bytes(plants.content())
     settings = (DEPLOY / "live.toml").read_text(encoding="utf-8") + '\n[plants.p]\nmodel = "plant.model"\n'
+    settings = settings.replace("[security]\n", "[security]\nlogins = 0.01\n")  # one, and the next after hours
     with program(folder, settings) as service:
         port = free_port()
         with nginx(folder, service.port, port):
@@ -72,26 +73,26 @@ def nginx(folder: Path, service: int, port: int) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def from_address(base: str, address: str) -> httpx.Client:
     transport = httpx.HTTPTransport(verify=False, local_address=address)  # the certificate is its own witness
-    return httpx.Client(base_url=base, transport=transport, timeout=30.0)
+    return httpx.Client(base_url=base, transport=transport, timeout=60.0)
 
 
 def test_wrong_logins_lock_out_only_where_they_come_from(proxied: tuple[Program, str]) -> None:
     service, base = proxied
     right = {"token": service.headers["Authorization"].removeprefix("Bearer ")}
     with from_address(base, "127.0.0.2") as wrong, from_address(base, "127.0.0.3") as other:
-        codes = [wrong.post("/api/login", json={"token": "x"}).status_code for _ in range(12)]
-        assert codes == [401] * 10 + [429] * 2
+        codes = [wrong.post("/api/login", json={"token": "x"}).status_code for _ in range(3)]
+        assert codes == [401, 429, 429]
         assert other.post("/api/login", json={"token": "x"}).status_code == 401
         assert other.post("/api/login", json=right).status_code == 200
         assert wrong.post("/api/login", json=right).status_code == 200
         found = other.get("/api/audit", headers=service.headers).json()["audit"]
     refused = [action["document"]["address"] for action in found if action["action"] == "login refused"]
-    assert sorted(refused) == ["127.0.0.2"] * 10 + ["127.0.0.3"]
+    assert sorted(refused) == ["127.0.0.2", "127.0.0.3"]
 
 
 def test_streams_come_as_they_are_sent_and_large_uploads_are_answered(proxied: tuple[Program, str]) -> None:
@@ -117,6 +118,7 @@ def test_an_upload_over_the_limit_is_answered_without_a_proxy_too(proxied: tuple
 
 def test_a_head_without_an_end_is_refused(proxied: tuple[Program, str]) -> None:
     service, _ = proxied
-    with socket.create_connection(("127.0.0.1", service.port), 30.0) as line:
-        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 200_000)
+    with socket.create_connection(("127.0.0.1", service.port), 60.0) as line:
+        with suppress(ConnectionError):  # the answer may come before all of it is sent
+            line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 200_000)
         assert line.recv(65536).startswith(b"HTTP/1.1 400 ")

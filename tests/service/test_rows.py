@@ -430,14 +430,14 @@ def test_other_requests_are_answered_while_rows_are_parsed(door: Door, monkeypat
 
     def waiting(payloads: Payloads, payload: bytes) -> Rows:
         entered.set()
-        in_time.append(answered.wait(20.0))  # for ever, if this thread is the one that answers
+        in_time.append(answered.wait(60.0))  # for ever, if this thread is the one that answers
         return parsed(payloads, payload)
 
     async def ask() -> tuple[int, int]:
         http, headers = door.service.client._http, {**door.service.headers["ingest"], "Content-Type": JSON}
         body = json.dumps({"time": MOMENT, "Druck": 1})
         slow = asyncio.ensure_future(http.post(f"/api/plants/{PLANT}/rows", content=body, headers=headers))
-        await asyncio.to_thread(entered.wait, 20.0)
+        await asyncio.to_thread(entered.wait, 60.0)
         quick = await http.get("/openapi.json")
         answered.set()
         return quick.status_code, (await slow).status_code

@@ -26,7 +26,7 @@ from eccaht.service.sources import make_feed, read_settings
 from eccaht.service.sources.settings import _BY_KIND, shown, shows_of
 from eccaht.service.store import Store
 from tests.service import plants
-from tests.service.receivers import closed_port, hooks, mail_channel, mails, webhook
+from tests.service.receivers import CLOSED, hooks, mail_channel, mails, webhook
 from tests.service.service import PLANT, Service, running
 from tests.service.source_tools import Recorder, target, until
 
@@ -233,7 +233,7 @@ def test_a_service_with_sources_that_fail_shows_no_secret(
     admin: dict[str, str]
     texts: list[str] = []
     with running("sqlite", tmp_path) as service:
-        admin, port = service.headers["admin"], closed_port()
+        admin, port = service.headers["admin"], CLOSED
         taken: dict[str, Any] = {}
         for k, document in enumerate(given_to_sources(secret, port)):
             put = {"model": service.digest, "sources": {f"s{k}": document}}
@@ -298,7 +298,7 @@ def test_commands_show_no_secret_of_the_store(
 ) -> None:
     monkeypatch.setattr(logging, "basicConfig", lambda **_: None)  # the logs of the tests stay as they are
     (tmp_path / "mill.model").write_bytes(plants.content())
-    for url in urls(secret, f"127.0.0.1:{closed_port()}"):
+    for url in urls(secret, f"127.0.0.1:{CLOSED}"):
         source = f'[plants.mill.sources.db]\nkind = "sql"\ntable = "t"\nurl = {json.dumps(url)}\n'
         plant = f'[store]\nurl = {json.dumps(url)}\n[plants.mill]\nmodel = "mill.model"\n{source}'
         (tmp_path / "live.toml").write_text(plant, encoding="utf-8")
@@ -322,7 +322,7 @@ def test_neither_a_sent_nor_a_failed_alert_shows_a_secret(secret: str, logs: pyt
         asyncio.run(webhook(f"http://127.0.0.1:{kept.port}{path}", secret).send(MESSAGE))
         assert unquote(kept.got[0][0]["path"]).startswith(f"/{secret}?key=")
     with pytest.raises(NotDelivered) as hook:
-        asyncio.run(webhook(f"http://127.0.0.1:{closed_port()}{path}", secret).send(MESSAGE))
+        asyncio.run(webhook(f"http://127.0.0.1:{CLOSED}{path}", secret).send(MESSAGE))
     with mails() as server, pytest.raises(NotDelivered) as mail:
         asyncio.run(mail_channel(port=server.port, user=secret, password=secret).send(MESSAGE))
     for text in (logs.text, str(hook.value), str(mail.value)):

@@ -273,16 +273,16 @@ def test_ended_logins_are_forgotten_once_they_would_be_over_anyway(store: Store)
 
 def test_wrong_logins_are_limited_and_audited_and_lock_no_right_one_out(store: Store) -> None:
     text = make(store, "anna", "operate")
-    asks = client(store, logins=5.0)
-    got = [asks.post("/api/login", json={"token": "x"}).status_code for _ in range(7)]
-    assert got == [401] * 5 + [429] * 2
+    asks = client(store, logins=0.01)  # one, and the next after hours
+    got = [asks.post("/api/login", json={"token": "x"}).status_code for _ in range(3)]
+    assert got == [401, 429, 429]
     assert asks.post("/api/login", json={"token": text}).status_code == 200
     answer = asks.post("/api/login", json={"token": "x"})
     assert answer.status_code == 429
-    assert 1 <= int(answer.headers["retry-after"]) <= 12
+    assert 3600 < int(answer.headers["retry-after"]) <= 6000
     with store.read() as connection:
         actions = connection.execute(sa.select(schema.audit.c.action)).scalars().all()
-    assert actions.count("login refused") == 5
+    assert actions.count("login refused") == 1
 
 
 def test_a_page_of_another_site_cannot_log_its_reader_in(store: Store) -> None:

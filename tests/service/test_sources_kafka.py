@@ -31,7 +31,8 @@ from eccaht.service.sources.kafka import KafkaFeed
 from eccaht.service.store import Store, schema
 from tests.service import plants as recorded
 from tests.service import stores
-from tests.service.source_tools import SECOND, START, Recorder, free_port, running, target, until
+from tests.service.receivers import CLOSED
+from tests.service.source_tools import SECOND, START, Recorder, running, target, until
 
 Kept = dict[tuple[str, int], bytes]  # values of windows by plant and start
 BATCH = 40  # messages taken at once
@@ -53,15 +54,15 @@ class Cluster:
         for k in seconds:
             for plant in plants:
                 self.send(topic, plant, {"time": START // SECOND + k, "a": k, "b": -k})
-        self.producer.flush(10)
+        self.producer.flush(60)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "", "log_level": 2})
-    broker = next(iter(producer.list_topics(timeout=10).brokers.values()))
+    broker = next(iter(producer.list_topics(timeout=60).brokers.values()))
     yield Cluster(producer, f"{broker.host}:{broker.port}")
-    producer.flush(10)
+    producer.flush(60)
 
 
 def plants(name: str) -> Target:
@@ -118,7 +119,7 @@ async def known_and_others(cluster: Cluster, topic: str) -> tuple[Recorder, Kafk
     cluster.send(topic, "plant0", b"\xff")
     cluster.send(topic, "plant0", b"")
     cluster.send(topic, "plant1", {"a": 1.5})  # at the time of the message
-    cluster.producer.flush(10)
+    cluster.producer.flush(60)
     feed = feed_of(cluster, sink, topic)
     async with running(feed):
         await until(lambda: feed.health.counts.total() == 4 and len(sink.times) == 121)
@@ -192,7 +193,7 @@ async def a_killed_service(cluster: Cluster, topic: str, folder: Path) -> tuple[
     members = [subprocess.Popen([*command, str(path), cluster.servers, topic, "0.05"]) for path in paths]
     sent = 0
     try:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(60):
             while not all(stored(path) for path in paths):  # until both have plants
                 cluster.rows(topic, *range(sent, sent + 10))
                 sent += 10
@@ -200,11 +201,11 @@ async def a_killed_service(cluster: Cluster, topic: str, folder: Path) -> tuple[
         members[0].kill()
         cluster.rows(topic, *range(sent, sent + 20))
         sent += 20
-        await until(lambda: len(stored(*paths)) == len(PLANTS) * sent, "all rows", 40)
+        await until(lambda: len(stored(*paths)) == len(PLANTS) * sent, "all rows")
     finally:
         for member in members:
             member.kill()
-            member.wait(10)
+            member.wait(60)
     return sent, stored(*paths)
 
 
@@ -218,7 +219,7 @@ async def two_engines(cluster: Cluster, topic: str, folder: Path) -> tuple[Kept,
         for time, row in zip(times.astype(np.int64).tolist()[first:last], values[first:last].tolist(), strict=True):
             for plant in PLANTS:
                 cluster.send(topic, plant, {"time": time, "values": dict(zip(recorded.NAMES, row, strict=True))})
-        cluster.producer.flush(10)
+        cluster.producer.flush(60)
 
     async def begun(store: Store) -> tuple[Runtime, Feeds]:
         engine = Runtime(store, Settings(sources={"bus": document}))
@@ -237,7 +238,7 @@ async def two_engines(cluster: Cluster, topic: str, folder: Path) -> tuple[Kept,
         two, others = await begun(same)
         await one.submit("direct", rows, source="test")
         sent = 0
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(60):
             while not (fed_by(one) and fed_by(two)) and sent < half:
                 send(sent, sent + 1)
                 sent += 1
@@ -247,7 +248,7 @@ async def two_engines(cluster: Cluster, topic: str, folder: Path) -> tuple[Kept,
         await one.stop()
         send(sent, len(times))
         done = len([start for plant, start in windows(store) if plant == "direct"])
-        await until(lambda: len(windows(store)) == done * (len(PLANTS) + 1), "all windows", 30)
+        await until(lambda: len(windows(store)) == done * (len(PLANTS) + 1), "all windows")
         assert fed_by(two) == set(PLANTS)
         assert shared
         await others.stop()
@@ -270,7 +271,7 @@ def windows(store: Store) -> Kept:
 
 async def no_broker(cluster: Cluster, topic: str) -> Recorder:
     sink = Recorder()
-    feed = feed_of(Cluster(cluster.producer, f"127.0.0.1:{free_port()}"), sink, topic)
+    feed = feed_of(Cluster(cluster.producer, f"127.0.0.1:{CLOSED}"), sink, topic)
     async with running(feed):
         await until(lambda: feed.health.state == "broken")
         feed.health.bring("plant0")  # a plant that gets the reports

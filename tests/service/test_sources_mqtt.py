@@ -310,7 +310,7 @@ def test_a_long_queue_that_comes_before_the_broker_answers_is_read(tmp_path: Pat
         command = ["mosquitto_pub", "-p", str(broker.port), "-l", "-t", "plant/a"]
         await asyncio.to_thread(subprocess.run, command, input=lines.encode(), check=True)
         async with running(feed_of(sink, "plant/{sensor}", **given)):
-            await until(lambda: len(sink.times) == 1000, "all rows", 20)
+            await until(lambda: len(sink.times) == 1000, "all rows")
         return sink
 
     if shutil.which("mosquitto_pub") is None:

@@ -84,7 +84,7 @@ class Plant:
 
     def feed(self, sink: Recorder, **settings: Any) -> OpcUaFeed:
         nodes = {name: f"ns=2;s=Pump.{name}" for name in "ab"}
-        document = {"kind": "opcua", "url": self.url, "nodes": nodes, "interval": "20ms", "timeout": "10s", **settings}
+        document = {"kind": "opcua", "url": self.url, "nodes": nodes, "interval": "20ms", "timeout": "60s", **settings}
         feed = make_feed("plc", read_settings(document, "plc"), target(), sink)
         assert isinstance(feed, OpcUaFeed)
         return feed

@@ -17,6 +17,7 @@ from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store, schema
 from eccaht.service.store.store import insert
 from tests.service import plants, stores
+from tests.service.source_tools import until
 
 
 def test_a_transaction_is_all_or_nothing(store: Store) -> None:
@@ -117,8 +118,7 @@ def test_old_windows_and_events_go_and_a_restart_finds_what_it_needs(
         await engine.put_plant("p", digest, PlantOptions(false_alarms="1/2000w"), "test")
         for k in range(0, len(times), 20):
             await engine.submit("p", plants.rows_of(times[k : k + 20], values[k : k + 20]), source="test")
-        while oldest() < limit - 2_000_000:  # deleted beside all else
-            await asyncio.sleep(0.01)
+        await until(lambda: oldest() >= limit - 2_000_000, "deleted beside all else")
         await engine.stop()
         engine = Runtime(store, Settings())
         await engine.start()

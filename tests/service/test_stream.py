@@ -145,7 +145,7 @@ def test_an_idle_stream_beats(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_beyond_the_most_clients_the_answer_is_an_error_and_no_stream(tmp_path: Path) -> None:
     """On a real socket, several at once: each has a whole stream or a whole error."""
     with running("sqlite", tmp_path, limits={"clients": 2}) as service, served(service.app) as port:
-        asked = [httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0) for _ in range(6)]
+        asked = [httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) for _ in range(6)]
         with ExitStack() as stack:
             answers = []
             for client in asked:
@@ -167,7 +167,7 @@ def test_an_open_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(api_plants, "CHECKED", 0.05)
     with running("sqlite", tmp_path) as service, served(service.app) as port:
         headers = bearer(make(service.app.state.store, "short", "read"))
-        with httpx.stream("GET", f"http://127.0.0.1:{port}/api/stream", headers=headers, timeout=30.0) as answer:
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/api/stream", headers=headers, timeout=60.0) as answer:
             beats = answer.iter_raw()
             assert b"event: heartbeat" in next(beats)
             revoke(service.app.state.store, "short")

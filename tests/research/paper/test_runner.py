@@ -289,7 +289,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def wait_for_workers(group: int) -> None:
     """The processes that a killed one has started end by themselves."""
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + 120
     with contextlib.suppress(ProcessLookupError):  # the group is empty
         while time.monotonic() < limit:
             os.killpg(group, 0)
