@@ -39,3 +39,13 @@ def plant(sensors: int = 8, noise: float = 0.5, windows: int = 3000, seed: int =
     """Normal operation as 2,000 windows show it, and windows after those."""
     values = simulate(np.random.default_rng(seed), 2000 + windows, sensors, noise=noise)
     return fit_normal(values[:2000]), values[2000:]
+
+
+def pump_house(seed: int, days: int, idle: tuple[int, ...] = ()) -> Array:
+    """Flow, pump, pressure and temperature in windows of ten minutes: the pump runs by day, except on idle days."""
+    rng = np.random.default_rng(seed)
+    hour, day = (np.arange(144 * days) % 144) / 6.0, np.arange(144 * days) // 144
+    noise = rng.standard_normal((4, 144 * days))
+    load = np.where((hour >= 6) & (hour < 20) & ~np.isin(day, idle), 1.0 + 0.1 * rng.standard_normal(len(hour)), 0.0)
+    pump = np.where(load > 0, 40.0 * load + 0.4 * noise[1], 0.0)
+    return np.column_stack([50 * load + 0.5 * noise[0], pump, 3 + 0.5 * load + 0.05 * noise[2], 20 + noise[3]])

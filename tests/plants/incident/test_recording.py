@@ -12,7 +12,7 @@ from eccaht.plants.incident.alarms import Engine, run_engine
 from eccaht.plants.incident.naming import DatedIncident, incidents_of, stretch_of
 from eccaht.plants.model.fitting import fit_normal
 from eccaht.plants.model.residuals import Normal
-from tests.plants.incident.plants import plant, simulate, spreads
+from tests.plants.incident.plants import plant, pump_house, simulate, spreads
 
 EVERY = 6000.0
 
@@ -85,16 +85,6 @@ def test_a_stretch_that_is_given_is_one_incident_whatever_it_shows() -> None:
 
 
 # -- what rests is not stuck -----------------------------------------------------------------------------
-
-
-def pump_house(seed: int, days: int, idle: tuple[int, ...] = ()) -> Array:
-    """Flow, pump, pressure and temperature in windows of ten minutes: the pump runs by day, except on idle days."""
-    rng = np.random.default_rng(seed)
-    hour, day = (np.arange(144 * days) % 144) / 6.0, np.arange(144 * days) // 144
-    noise = rng.standard_normal((4, 144 * days))
-    load = np.where((hour >= 6) & (hour < 20) & ~np.isin(day, idle), 1.0 + 0.1 * rng.standard_normal(len(hour)), 0.0)
-    pump = np.where(load > 0, 40.0 * load + 0.4 * noise[1], 0.0)
-    return np.column_stack([50 * load + 0.5 * noise[0], pump, 3 + 0.5 * load + 0.05 * noise[2], 20 + noise[3]])
 
 
 @pytest.fixture(scope="module")

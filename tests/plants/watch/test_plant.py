@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import eccaht
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.streams.watch.alarm import Alarm
+from tests.plants.incident.plants import pump_house
 from tests.plants.watch.plants import plant, readings, scaled
 
 ONSET = 100
@@ -91,3 +93,15 @@ def test_readings_that_are_rounded_more_than_the_history_are_found_out() -> None
     for x in np.round(values):
         watch.take((x - model.center) / model.scale, None)
     assert any("rounded more than the history" in text for text in watch.cautions)
+
+
+def test_a_pump_that_is_off_all_weekend_is_stuck_only_if_the_others_contradict_it() -> None:
+    model = eccaht.calibrate(pump_house(0, 20), drills=0)
+    for stopped, contradicted in ((pump_house(1, 7, (4, 5)), False), (pump_house(1, 7), True)):
+        if contradicted:
+            stopped[3 * 144 :, 1] = 0.0
+        watch, stuck = PlantWatch(model), set()
+        for x in model.prepare(stopped).values:
+            watch.take(x, None)
+            stuck |= {k for k, (kind, _) in watch.standing.items() if kind == "stuck"}
+        assert stuck == ({1} if contradicted else set())

@@ -33,7 +33,7 @@ _LEAST_CHANCE = 1e-12
 _WRONG_UNSEEN = 0.25  # odds that a sensor is wrong in a stretch that raised no alarm, before it was looked at
 _MOST = 500.0  # nats that an exponential can take
 _CONTRADICTED = 2.0  # deviations from what the others predict, 1 in normal operation, from which on they contradict
-_SAME_END = 1e-9  # by how much an end of a range and the same reading differ
+_SAME_END = 1e-6  # by how much an end of a range and the same reading differ: a watch keeps 32 bits
 Mask = NDArray[np.bool_]
 
 
@@ -234,23 +234,26 @@ def _standing(run: Run, start: int, stop: int) -> dict[int, str]:
 
 
 def _leave_at_rest(normal: Normal, run: Run) -> None:
-    """Take sensors that rest for those that are stuck no more.
-
-    One that repeats an end of its range for longer than ever may be switched off: it is stuck only if the others
-    contradict it. One that stands still anywhere else never did so in the history.
-    """
-    local, stuck = normal.local, run.standing[STANDING.index("stuck")]
-    assert local is not None
+    """Take sensors that rest for those that are stuck no more."""
+    stuck = run.standing[STANDING.index("stuck")]
     for k in np.flatnonzero(stuck.any(axis=0)).tolist():
         for noticed, stop in runs(stuck[:, k]):
-            value = run.values[noticed, k]
-            if min(abs(value - normal.low[k]), abs(value - normal.high[k])) > _SAME_END * (1.0 + abs(value)):
-                continue
             start = _since(run, k, "stuck", noticed)
-            rows = run.values[start:stop][: TUNING.longest_stretch_windows]
-            evidence = evidence_of(local.systems(local.before(run.usual[:start]), rows)).max(axis=0)
-            if 2.0 * evidence[k] / len(rows) + 1.0 <= _CONTRADICTED**2:
+            if rests(normal, k, run.usual[:start], run.values[start:stop]):
                 stuck[noticed:stop, k] = False
+
+
+def rests(normal: Normal, k: int, usual: Array, rows: Array) -> bool:
+    """Whether sensor k, which repeats one value in windows `rows`, after those `usual`, may be switched off.
+
+    At an end of its range it is stuck only if the others contradict it. Anywhere else it never stood still for so long.
+    """
+    local, value, rows = normal.local, rows[0, k], rows[: TUNING.longest_stretch_windows]
+    assert local is not None
+    if min(abs(value - normal.low[k]), abs(value - normal.high[k])) > _SAME_END * (1.0 + abs(value)):
+        return False
+    evidence = evidence_of(local.systems(local.before(usual), rows))[:, k].max()
+    return bool(2.0 * evidence / len(rows) + 1.0 <= _CONTRADICTED**2)
 
 
 def _joined(normal: Normal, run: Run, found: list[DatedIncident]) -> list[DatedIncident]:

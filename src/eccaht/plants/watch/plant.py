@@ -23,7 +23,7 @@ from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.describe import SPREADS, Predictions, kind_of
 from eccaht.plants.incident.faults import MOST_FAULTY
 from eccaht.plants.incident.investigate import resolved
-from eccaht.plants.incident.naming import DrilledConfidence, Naming, name_alarm, name_sensors, set_belief
+from eccaht.plants.incident.naming import DrilledConfidence, Naming, name_alarm, name_sensors, rests, set_belief
 from eccaht.plants.model.local import Before
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import before_of
@@ -159,7 +159,7 @@ class PlantWatch:
         self._missing = 0
         now, self.time = self.time, self.time + 1
         self._recent.put(window, now if start is None else start)
-        if self._decimals.look(window, len(self._recent)):
+        if self._decimals.look(window, self._recent):
             self._resolve(self._decimals.known)
         shown = self.engine.step(window[None, :])
         self.engine.silent[:, self._shelved] = 0
@@ -218,6 +218,8 @@ class PlantWatch:
         for kind, mask, windows in zip(STANDING, self.engine.standing, self.engine.stood_for, strict=True):
             for k in np.flatnonzero(mask[0]).tolist():
                 known, since = self.standing.get(k, (None, 0))
+                if kind == "stuck" and known != kind and self._rests(k, int(windows[0, k])):
+                    continue
                 found[k] = (kind, min(since if known == kind else now + 1 - int(windows[0, k]), now))
         new = [k for k in found if k not in self.standing]
         self.standing = found
@@ -238,6 +240,14 @@ class PlantWatch:
             sizes=np.full(len(new), np.nan),
             beliefs=beliefs,
             confidence=None,
+        )
+
+    def _rests(self, k: int, repeated: int) -> bool:
+        """Whether a sensor that repeats a value is at rest, not stuck: judged when it is noticed, and now and then."""
+        noticed = repeated - 1 - int(self.engine.still[0, k])
+        values, start = self._recent.all(), max(len(self._recent) - repeated, 0)
+        return noticed % TUNING.renamed_every_windows > 0 or rests(
+            self.normal, k, self._recent.usual()[:start], values[start:]
         )
 
     # -- alarms --------------------------------------------------------------------------------------
@@ -396,8 +406,8 @@ class Decimals:
         self._model, self.known = model, known
         self.so_far = np.zeros(len(model.names), dtype=np.int64)
 
-    def look(self, window: Array, count: int) -> bool:
-        """Take a window, the count-th, in robust units; whether the decimals are known with it."""
+    def look(self, window: Array, recent: Recent) -> bool:
+        """Take a window, the last of the recent ones, in robust units; whether the decimals are known with it."""
         model = self._model
         if self.known is not None or model.usual_rows > 1.5:  # means of rows have more decimals than rows
             return False
@@ -405,9 +415,12 @@ class Decimals:
         for places in range(int(self.so_far.min()), MOST_DECIMALS + 1):
             more = (self.so_far == places) & (np.abs(raw - np.round(raw, places)) > 1e-9 * (1.0 + np.abs(raw)))
             self.so_far[more] += 1
-        if count == TUNING.decimals_known_after:
-            found = zip(model.names, self.so_far.tolist(), strict=True)
-            self.known = {name: places if places <= MOST_DECIMALS else None for name, places in found}
+        if len(recent) == TUNING.decimals_known_after:
+            moved = (np.abs(np.diff(recent.all(), axis=0)) > 0.0).any(
+                axis=0
+            )  # one at rest says nothing of its decimals
+            found = zip(model.names, self.so_far.tolist(), moved & (self.so_far <= MOST_DECIMALS), strict=True)
+            self.known = {name: places if known else None for name, places, known in found}
         return self.known is not None
 
     def step(self, k: int) -> float:
