@@ -321,11 +321,16 @@ def _standstills(run: Run) -> list[tuple[int, int, int, str]]:
 
 
 def _standing_alone(normal: Normal, run: Run, onset: int, stop: int, wrong: dict[int, str]) -> DatedIncident:
-    """The incident of sensors that stand still; what others do meanwhile adds nothing to its weight."""
+    """The incident of sensors that stand still, or are out of range while no alarm names them.
+
+    What others do while a sensor stands still is another matter. One out of range is judged with the others: in a noisy
+    incident it may be so in parts only.
+    """
     dates = Dates(onset, onset, onset, None if stop == len(run.values) else stop)
     naming = name_stretch(normal, run, onset, stop, wrong)
-    named = tuple(k for k in naming.order if k in wrong)
-    return _weighed(run, dates, replace(naming, named=named), wrong, changed=False)
+    if "range" not in wrong.values():
+        naming = replace(naming, named=tuple(k for k in naming.named if k in wrong))
+    return _weighed(run, dates, naming, wrong, changed=False)
 
 
 def _since(run: Run, k: int, kind: str, start: int) -> int:
