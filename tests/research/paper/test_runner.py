@@ -298,6 +298,30 @@ def wait_for_workers(group: int) -> None:
         pytest.fail("workers outlived the process that started them")
 
 
+_ONE_PIECE = """
+import sys, time
+from pathlib import Path
+from eccaht.research.experiments.workers import local
+
+
+def hold(path):
+    Path(path).touch()
+    time.sleep(600)
+
+
+list(local(2)(hold, [(sys.argv[1],)]))
+"""
+
+
+def test_a_worker_that_got_no_piece_ends_with_the_killed_process(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", _ONE_PIECE, str(tmp_path / "begun")], start_new_session=True)
+    while process.poll() is None and not (tmp_path / "begun").exists():
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    wait_for_workers(process.pid)
+
+
 def test_a_killed_run_goes_on_where_it_was(published: Path, tmp_path: Path) -> None:
     command = held_after(".parquet", *REPRODUCE, "--jobs", "2", "--out", str(tmp_path))
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)

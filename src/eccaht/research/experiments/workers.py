@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from multiprocessing import resource_tracker
 from typing import Any, Literal, TypeVar
 
@@ -64,11 +64,12 @@ def local(jobs: int) -> Start:
         if jobs == 1:
             yield from (_limited(call, *each) for each in arguments)
             return
-        parallel = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+        how: dict[str, Any] = {"batch_size": 1, "return_as": "generator_unordered"}
+        parallel = Parallel(n_jobs=jobs, backend="loky", initializer=_watch, initargs=(os.getpid(),), **how)
         policies = packed_policies()
         try:
             with _deaf_to_interrupts() as listen_again:
-                results = parallel(delayed(_bound)(os.getpid(), policies, call, *each) for each in arguments)
+                results = parallel(delayed(_learned)(policies, call, *each) for each in arguments)
                 with _closing_quietly(results):
                     listen_again()  # here, where an interrupt that came meanwhile closes them too
                     for result in results:  # noqa: UP028 - "yield from" would close them first, and aloud
@@ -166,23 +167,21 @@ def end() -> None:
             executor.terminate(kill_workers=True)
 
 
-def _bound(parent: int, policies: bytes, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call in a process that ends with the one that started it, and has its policies."""
-    _watch(parent)
+def _learned(policies: bytes, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Call in a process that has the policies of the one that started it."""
     learn(policies)
     return _limited(call, *arguments)
 
 
-@cache
 def _watch(parent: int) -> None:
-    """End this worker if its parent is killed: it would wait for ever to hand over results."""
+    """End this worker if its parent is killed: it would wait for minutes for a piece, or to hand over its result."""
 
     def wait() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()  # also ends a worker that got its first piece too late
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _remote(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Results:
