@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -20,31 +21,22 @@ from eccaht import Problem, Simulator, families, load_policy, make_policy
 from eccaht.base.files import exclusive
 from eccaht.cli.main import run
 from eccaht.cli.session import LineSession
-from eccaht.cli.session_problem import read_policy
-from eccaht.plants.data import Arrays
-from eccaht.plants.model import calibrate
-from eccaht.streams import Budget, NonNegative, Policy, UnknownShift
+from eccaht.streams import Policy
 
 NAMES = ["inlet", "outlet", "tank", "pump", "valve", "drain"]
-PROBLEM = {
-    "covariance": {"family": "toeplitz", "streams": 6, "rho": 0.8},
-    "shift": 3.0,
-    "anomalies": 2,
-    "budget": 3.0,
-    "names": NAMES,
-    "seed": 4,
-}
 SAME = Problem(families.toeplitz(6, 0.8), shift=3.0, n_anomalies=2, budget=3.0, names=NAMES)
 
 
-def written(folder: Path, problem: dict[str, Any] = PROBLEM) -> Path:
-    path = folder / "problem.json"
-    path.write_text(json.dumps(problem))
+def saved(folder: Path, name: str = "search.eccaht", policy: str = "joint", **options: Any) -> Path:
+    """A search that has just been set up, unless it is there already."""
+    path = folder / name
+    if not path.exists():
+        make_policy(policy, SAME, seed=4, **options).save(path)
     return path
 
 
-def made(folder: Path, state: str | None = None, **changes: Any) -> LineSession:
-    return LineSession(read_policy(written(folder, PROBLEM | changes)), None if state is None else folder / state)
+def made(folder: Path, name: str = "search.eccaht", **options: Any) -> LineSession:
+    return LineSession(saved(folder, name, **options))
 
 
 def say(session: LineSession, **request: Any) -> dict[str, Any]:
@@ -72,7 +64,7 @@ class Client:
 
 @contextmanager
 def started(folder: Path) -> Iterator[Client]:
-    command = [sys.executable, "-m", "eccaht", "session", "problem.json", "--state", "search.eccaht"]
+    command = [sys.executable, "-m", "eccaht", "session", "search.eccaht"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, cwd=folder, **pipes) as process:  # type: ignore[call-overload]
         try:
@@ -84,8 +76,9 @@ def started(folder: Path) -> Iterator[Client]:
 def test_a_policy_of_a_file_is_driven_killed_and_resumed(tmp_path: Path) -> None:
     """One's own, with nothing but ask and tell; what it prints does not mix with the answers."""
     (tmp_path / "mine.py").write_text(MINE)
-    written(tmp_path, {**PROBLEM, "policy": "in-turn", "stopping": None})
-    command = [sys.executable, "-m", "eccaht", "session", "problem.json", "--state", "s.eccaht", "--import", "mine.py"]
+    setup = "import mine; mine.eccaht.make_policy('in-turn', mine.PROBLEM, stopping=None).save('s.eccaht')"
+    subprocess.run([sys.executable, "-c", setup], cwd=tmp_path, check=True, capture_output=True)
+    command = [sys.executable, "-m", "eccaht", "session", "s.eccaht", "--import", "mine.py"]
     ask, tell = '{"do": "ask"}\n', '{"do": "tell", "reading": 1.5}\n'
     answers: list[Any] = []
     for sent in (ask + tell + ask, tell + ask):  # the end of the input comes between: whatever was asked for stands
@@ -117,6 +110,8 @@ class InTurn:
         return self.sums
 
 eccaht.register_policy("in-turn", eccaht.from_ask_tell(InTurn))
+names = ["inlet", "outlet", "tank", "pump", "valve", "drain"]
+PROBLEM = eccaht.Problem(np.eye(6), shift=3.0, n_anomalies=2, budget=3.0, names=names)
 """
 
 
@@ -133,7 +128,7 @@ def readings(policy: Policy, world: Simulator, count: int) -> list[tuple[list[fl
 
 def test_a_killed_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
     """Killed between lines, and while a reading is on its way: no reading is lost and none counts twice."""
-    written(tmp_path)
+    saved(tmp_path)
     policy = make_policy("joint", SAME, seed=4)
     expected = readings(policy, Simulator(SAME, seed=1, anomalies=[1, 4]), 6)
     step = 0
@@ -213,7 +208,7 @@ def test_a_session_is_the_search_of_the_policy(tmp_path: Path) -> None:
 
 
 def test_a_bad_line_has_one_answer_and_changes_nothing(tmp_path: Path) -> None:
-    session, quiet = made(tmp_path, "search.eccaht"), made(tmp_path)
+    session, quiet = made(tmp_path), made(tmp_path, "quiet.eccaht")
     asked = say(session, do="ask")
     for line in (
         b"",
@@ -268,11 +263,11 @@ def test_no_line_ends_a_session(do: str, request: dict[str, Any]) -> None:
     assert "error" not in answer or answer["n_readings"] == before == session.policy.n_readings
 
 
-FUZZED = LineSession(make_policy("ecc-aht", SAME, seed=4))
+FUZZED = made(Path(mkdtemp()), policy="ecc-aht")
 
 
 def test_a_reading_that_cannot_be_kept_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = made(tmp_path, "search.eccaht")
+    session = made(tmp_path)
     asked = say(session, do="ask")
 
     def full(*_: object) -> None:
@@ -299,78 +294,23 @@ def test_a_reading_is_never_taken_for_a_measurement_that_was_not_asked_for(tmp_p
     assert say(session, do="tell", reading=5.0, number=1) == {"n_readings": 1, "should_stop": False, "repeated": True}
 
 
-def test_a_state_of_another_search_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    made(tmp_path, "search.eccaht")
-    for changes in ({"seed": 5}, {"shift": 2.0}, {"policy": "ecc-aht"}, {"alpha": 0.01}, {"budget": 4.0}):
-        with pytest.raises(ValueError, match="another problem or policy"):
-            made(tmp_path, "search.eccaht", **changes)
-    with pytest.raises(ValueError, match="another problem"):
-        made(tmp_path, "search.eccaht", covariance={"family": "toeplitz", "streams": 6, "rho": 0.7})
-    problem, state = written(tmp_path, PROBLEM | {"seed": 5}), tmp_path / "search.eccaht"
-    assert run(["session", str(problem), "--state", str(state)]) == 2
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert run(["session", str(problem), "--state", str(problem)]) == 2  # it would overwrite the problem
-
-
-def test_one_session_at_a_time_has_a_state(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    problem, state = written(tmp_path), tmp_path / "search.eccaht"
+def test_one_session_at_a_time_has_a_search(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path)
+    before = path.read_bytes()
     with exclusive(tmp_path / "search.eccaht.lock", "busy"):
-        assert run(["session", str(problem), "--state", str(state)]) == 2
+        assert run(["session", str(path)]) == 2
     assert "another session uses" in capfd.readouterr().err
-    assert not state.exists()
+    assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"covariance": {"family": "toeplits", "streams": 6, "rho": 0.8}}, "there is no family"),
-        ({"covariance": {"family": "toeplitz", "streams": 6}}, "lacks 'rho'"),
-        ({"covariance": {"family": "toeplitz", "streams": 6, "rho": 0.8, "p": 1}}, "has no 'p'"),
-        ({"covariance": "lacking.npy"}, "lacking.npy"),
-        ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
-        ({"covariance": {"model": "lacking.model"}}, "leave it out"),
-        ({"shift": "unknown"}, "unknown:SCALE"),
-        ({"anomalies": 7}, "7"),
-        ({"anomalies": [0, 2], "policy": "ecc-aht"}, "known number"),
-        ({"budgte": 3}, "did you mean"),
-        ({"measurements": [{"rule": "NonNegative"}]}, "either budget"),
-        ({"measurements": [{"rule": "Nothing"}]}, "there is no rule"),
-        ({"policy": "best"}, "best"),
-        ({"policy": []}, "policy"),
-        ({"options": {"seed": 3}}, "beside the options"),
-        ({"stopping": {}}, "stopping"),
-        ({"names": ["a"]}, "names"),
-        ({"names": 3}, "names"),
-        ({"shift": None}, "shift"),
-    ],
-)
-def test_a_bad_problem_is_one_line_before_anything_else(
-    changes: dict[str, Any], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"PK\x03\x04"])
+def test_what_is_no_search_is_one_line(
+    content: bytes | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["session", str(written(tmp_path, PROBLEM | changes))]) == 2
+    path = tmp_path / "search.eccaht"
+    if content is not None:
+        path.write_bytes(content)
+    assert run(["session", str(path)]) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert words in err
-    assert "problem.json" in err
-
-
-def test_a_problem_may_be_told_in_several_ways(tmp_path: Path) -> None:
-    S = np.array(families.toeplitz(6, 0.8).dense())
-    np.save(tmp_path / "S.npy", S)
-    np.savetxt(tmp_path / "S.csv", S, delimiter=",")
-    shift: Any = {"covariance": "S.npy", "shift": dict.fromkeys(NAMES, "unknown:2"), "anomalies": [0, 2]}
-    ways: list[Any] = [{}, {"covariance": S.tolist()}, {"covariance": "S.csv"}, {"policy": "ecc-aht", "stopping": 9}]
-    for changes in [*ways, shift]:
-        path = written(tmp_path, PROBLEM | changes)
-        problem = read_policy(path).problem
-        assert np.allclose(problem.covariance.dense(), S)
-    assert problem.n_anomalies == (0, 2)
-    assert problem.shift_spread.tolist() == [UnknownShift(2.0).scale] * 6
-    rules = [{"rule": "NonNegative"}, {"rule": "Budget", "limit": 2.0}]
-    limited = {key: value for key, value in PROBLEM.items() if key != "budget"} | {"measurements": rules}
-    assert read_policy(written(tmp_path, limited)).problem.measurements == NonNegative() & Budget(2.0)
-    model = calibrate(Arrays(np.random.default_rng(0).standard_normal((300, 3)), names=["a", "b", "c"]))
-    model.save(tmp_path / "plant.model")
-    search = {"covariance": {"model": "plant.model"}, "shift": 3, "anomalies": 1, "budget": 2}
-    assert read_policy(written(tmp_path, search)).problem.names == ("a", "b", "c")
+    assert "search.eccaht" in err

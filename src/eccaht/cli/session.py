@@ -1,10 +1,11 @@
 """`eccaht session`: a search that another program drives, one JSON object a line.
 
-With a state file every change is on the disk before it is answered, so that a session that is killed goes on exactly.
+Every change is on the disk before it is answered, so that a session that is killed goes on exactly.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import sys
@@ -18,11 +19,10 @@ import numpy as np
 import typer
 
 from eccaht.base.arrays import Array, as_count
-from eccaht.base.files import exclusive
+from eccaht.base.files import exclusive, strict_json
+from eccaht.base.presentation.text import did_you_mean
 from eccaht.cli.imports import Imports, import_policies
-from eccaht.cli.output import check_outputs, option
-from eccaht.cli.session_problem import call_by_name, parse_object, read_policy
-from eccaht.streams import BudgetWarning, Policy, Problem, load_policy
+from eccaht.streams import BudgetWarning, load_policy
 from eccaht.version import __version__
 
 REQUESTS = ("ask", "tell", "tell_many", "observe", "forget", "decision", "status")
@@ -32,58 +32,51 @@ Answer = dict[str, Any]
 
 
 def session(
-    problem: Annotated[Path, typer.Argument(metavar="PROBLEM.json", help="What is searched, and how.")],
-    state: Annotated[Path | None, option("FILE", "Keep the search here; go on with it if it is there.")] = None,
+    search: Annotated[Path, typer.Argument(metavar="SEARCH", help="What policy.save wrote; the search is kept there.")],
     import_: Imports = None,
 ) -> None:
     """Let another program drive a search, by JSON lines on stdin and stdout.
 
     One request a line, one answer a line: {"do": "ask"} gives the weights to measure, {"do": "tell", "reading": 1.5}
     takes the reading, {"do": "decision"} names the streams. A bad line is answered by {"error": ...} and changes
-    nothing. With --state a session that is killed goes on exactly where it was. See
-    docs/how-to/drive-from-other-programs.md.
+    nothing. A session that is killed goes on exactly where it was. See docs/how-to/drive-from-other-programs.md.
     """
-    check_outputs({"--state": state}, {"PROBLEM.json": problem})
     answers = sys.stdout
     with ExitStack() as held:
-        if state is not None:
-            busy = f"another session uses --state {state}: let it end, or give another file"
-            held.enter_context(exclusive(state.with_name(f"{state.name}.lock"), busy))
+        busy = f"another session uses {search}: let it end, or give another file"
+        held.enter_context(exclusive(search.with_name(f"{search.name}.lock"), busy))
         held.enter_context(redirect_stdout(sys.stderr))  # a policy of the user's own may print
         import_policies(import_)
-        search = LineSession(read_policy(problem), state)
+        driven = LineSession(search)
         for line in sys.stdin.buffer:
-            print(json.dumps(search.answer(line), allow_nan=False), file=answers, flush=True)
+            print(json.dumps(driven.answer(line), allow_nan=False), file=answers, flush=True)
 
 
 class LineSession:
-    """A search that answers requests; state: the file that holds it after each change.
+    """The search in a file, which answers requests; the file holds it after each change.
 
     A request {"do": NAME, ...} calls the method of that name with the other keys.
     """
 
-    def __init__(self, policy: Policy, state: Path | None = None) -> None:
-        self.policy, self.state = policy, state
-        self._asked: Array | None = None  # the measurement of the last ask, until a reading is taken
-        if state is not None:
-            if state.exists():
-                self._load(policy)
-            self.policy.save(state)  # or the first reading would show that it cannot be written
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._load()
+        self.policy.save(path)  # or the first reading would show that it cannot be written
 
     def answer(self, line: bytes) -> Answer:
         """What is printed for a line; one that is refused leaves the search as it was."""
         request: Answer = {}
         try:
-            request = parse_object(line)
+            request = _object_in(line)
             do, given = request.get("do"), {name: request[name] for name in request if name not in ("do", "id")}
             if do not in REQUESTS:
                 raise ValueError(f"do must be one of {', '.join(REQUESTS)}, not {do!r:.40}")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BudgetWarning)  # the answer has it
-                answer: Answer = call_by_name(getattr(self, f"_{do}"), given, str(do))
+                answer: Answer = _called(getattr(self, f"_{do}"), given, str(do))
         except Exception as error:
             if not isinstance(error, ValueError):
-                self._undo(error)
+                self._load()
             answer = {
                 "error": " ".join(str(error).split()) or type(error).__name__,
                 "n_readings": self.policy.n_readings,
@@ -100,8 +93,7 @@ class LineSession:
         except ValueError:  # a question that is refused must not cost the measurement that stands
             policy._choice, policy._available, policy._rng.bit_generator.state = before
             raise
-        if self.state is not None:
-            policy.save(self.state)
+        policy.save(self._path)
         self._asked = weights if batch is None else None
         answer = {"weights" if batch is None else "batch": weights.tolist(), "n_readings": policy.n_readings}
         if (names := policy.problem.names) is not None:
@@ -139,8 +131,7 @@ class LineSession:
 
     def _taken(self, *measured: Array) -> Answer:
         """Keep a change and answer it; measurements beyond what is allowed count, with a warning."""
-        if self.state is not None:
-            self.policy.save(self.state)
+        self.policy.save(self._path)
         self._asked = None
         within = self.policy.problem.measurements
         beyond = [within.beyond(c) for c in measured if not within.allows(c)]
@@ -199,44 +190,38 @@ class LineSession:
             "pending": policy.pending.tolist(),
         }
 
-    # -- the state -------------------------------------------------------------------------------------
-
-    def _load(self, fresh: Policy) -> None:
-        """Go on from the state, which must be one of the same search."""
-        assert self.state is not None
-        self.policy = load_policy(self.state)
-        if not _same_search(self.policy, fresh):
-            raise ValueError(f"--state {self.state} is of another problem or policy: give another file, or remove it")
+    def _load(self) -> None:
+        """Go on from the file, as it was last written."""
+        self.policy = load_policy(self._path)
         choice = self.policy._choice
-        self._asked = None if choice is None else choice.weights
+        self._asked: Array | None = None if choice is None else choice.weights  # until a reading is taken
 
-    def _undo(self, error: Exception) -> None:
-        """Go back to the last state that was written; without one a search that failed half-way cannot go on."""
-        if self.state is None:
-            raise ValueError(f"the search cannot go on: {type(error).__name__}: {error}") from error
-        self._load(self.policy)
+
+def _object_in(text: bytes) -> Answer:
+    """A JSON object in which no key stands twice and every number is finite."""
+    try:
+        found = strict_json(text)
+    except (RecursionError, UnicodeDecodeError):
+        raise ValueError("it is no JSON object") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"it must be a JSON object in braces, not a {type(found).__name__}")
+    return found
+
+
+def _called(method: Any, given: Answer, what: str) -> Answer:
+    """Call it with the keys of an object."""
+    parameters = inspect.signature(method).parameters
+    for name in given:
+        if name not in parameters:
+            near = did_you_mean(name, parameters) or f": it takes {', '.join(parameters)}"
+            raise ValueError(f"{what} has no {name[:40]!r}{near}")
+    for name, parameter in parameters.items():
+        if parameter.default is inspect.Parameter.empty and name not in given:
+            raise ValueError(f"{what} lacks {name!r}")
+    answer: Answer = method(**given)
+    return answer
 
 
 def _number(value: float | None) -> float | None:
     """A number that JSON has."""
     return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _same_search(one: Policy, other: Policy) -> bool:
-    """Are they made by the same recipe for the same problem?"""
-    recipes = (None if policy.recipe is None else asdict(policy.recipe) for policy in (one, other))
-    texts = {json.dumps(recipe, default=np.ndarray.tolist) for recipe in recipes}  # in a file a tuple is a list
-    return len(texts) == 1 and _same_problem(one.problem, other.problem)
-
-
-def _same_problem(one: Problem, other: Problem) -> bool:
-    if one.size != other.size:
-        return False
-    probe = np.random.default_rng(0).standard_normal(one.size)
-    S, T = (problem.covariance.matvec(probe) for problem in (one, other))
-    return (
-        (one.names, one.sizes, one.readout_noise, one.measurements)
-        == (other.names, other.sizes, other.readout_noise, other.measurements)
-        and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("shift", "shift_spread", "mean"))
-        and bool(np.abs(S - T).max() <= 1e-12 * np.abs(T).max())
-    )
