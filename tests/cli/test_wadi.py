@@ -59,7 +59,6 @@ def test_the_table_names_points_that_cannot_be_found(directory: Path, tmp_path: 
         (["--policies", "ecc-ath"], "did you mean 'ecc-aht'?"),
         (["--window", "1"], "is not a length of time"),
         (["--window", "0.5s"], "holds no row"),
-        (["--estimator", "emprical"], "did you mean 'empirical'?"),
         (["--shift", "0.1"], "budget 5 cannot separate"),
         (["--shift", "0"], "shift must be positive"),
     ],

@@ -200,7 +200,7 @@ def test_killed_at_random_moments_while_the_file_grows(place: Path, tmp_path: Pa
     log, data, state = tmp_path / "log", tmp_path / "live.csv", tmp_path / "state"
     fresh(place, state)
     arguments = ["watch", "--model", str(place / "plant.eccaht"), "--data", str(data), *RATE, "--follow"]
-    arguments += ["--poll", "0.01", "--state", str(state), "--log", str(log)]
+    arguments += ["--state", str(state), "--log", str(log)]
     log.touch()
     for _ in growing(data, kills):
         before = log.stat().st_size

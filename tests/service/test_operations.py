@@ -267,11 +267,14 @@ def test_wrong_store_commands_are_one_line(
     assert [path.name for path in tmp_path.iterdir() if path.name != "eccaht.db"] == []
 
 
-def test_one_moves_from_sqlite_to_postgresql_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_moves_from_sqlite_to_postgresql_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with stores.opened("sqlite", tmp_path) as small, stores.located("postgresql", tmp_path) as (url, name):
         fill(small)
         was = contents(small)
-        large = ("--store", url, "--schema", str(name))
+        monkeypatch.setenv("ECCAHT_STORE__SCHEMA", str(name))
+        large = ("--store", url)
         there, back = str(tmp_path / "there"), str(tmp_path / "back")
         report = json.loads(printed(capsys, "store", "backup", there, "--store", str(small.url), "--json"))
         assert {table["table"]: table["rows"] for table in report["tables"]} == {k: len(v) for k, v in was.items()}

@@ -37,11 +37,6 @@ def calibrate(
     window: Annotated[
         str | None, option("TIME", "Length of the windows, as 30s, 2h; 60rows without times. [default: from the rows]")
     ] = None,
-    estimator: Annotated[
-        str,
-        option("NAME", "Of the covariance: ledoit-wolf or empirical."),
-    ] = "ledoit-wolf",
-    ridge: Annotated[float | None, option("X", "Added to the diagonal. [default: 1e-6 for empirical, else 0]")] = None,
     drills: Annotated[int, option("N", "Faults to put into the history.", min=1)] = RUNS,
     no_drill: Annotated[bool, option(None, "Do not estimate how well faults would be found.", "--no-drill")] = False,
     start: Annotated[str | None, option("TIME", "Leave out rows before then, as 2017-09-25T18:00.")] = None,
@@ -77,7 +72,7 @@ def calibrate(
             "--time-column": time_column,
             "--window": window,
         }
-        fixed |= {"--row-interval": row_interval, "--ridge": ridge, "--start": start, "--stop": stop}
+        fixed |= {"--row-interval": row_interval, "--start": start, "--stop": stop}
         update_calibration(
             update,
             files or [],
@@ -102,8 +97,6 @@ def calibrate(
         decimal_comma=decimal_comma,
         header=not no_header,
         window=window,
-        estimator=estimator,
-        ridge=ridge,
         drills=0 if no_drill else drills,
         start=start,
         stop=stop,

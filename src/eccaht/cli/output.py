@@ -213,7 +213,6 @@ Jobs = Annotated[int | None, option("N", "Processes. [default: all cores]", min=
 Seed = Annotated[int, option("N", "Another seed is another set of runs.", min=0)]
 Runs = Annotated[int, option("N", "Runs of each policy.", min=1)]
 Budget = Annotated[float, option("B", "Limit on a measurement: sum of |weights|.")]
-Estimator = Annotated[str, option("NAME", "Of the covariance.")]
 PolicyName = Annotated[str, option("NAME", "'eccaht policies' lists them.")]
 Policies = Annotated[str | None, option("NAMES", "With commas between; NAME-diagonal ignores correlation.")]
 ModelOrNoise = Annotated[Path | None, option("MODEL", "What 'eccaht calibrate' wrote.")]

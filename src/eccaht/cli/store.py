@@ -20,12 +20,11 @@ StoreUrl = Annotated[
     str | None,
     option("URL", "sqlite:///FILE or postgresql://HOST/DATABASE. [default: that of the settings]", "--store"),
 ]
-SchemaName = Annotated[str | None, option("NAME", "PostgreSQL: the schema of all tables.", "--schema")]
 Config = Annotated[Path | None, option("FILE", "Settings of the service, as TOML.")]
 
 
 @contextmanager
-def opened(url: str | None, schema: str | None, config: Path | None, *, make: bool = False) -> Iterator[Store]:
+def opened(url: str | None, config: Path | None, *, make: bool = False) -> Iterator[Store]:
     """The store of the options, or of the settings; what is wrong with it is an error of one line.
 
     make: whether it may be a new one.
@@ -37,7 +36,7 @@ def opened(url: str | None, schema: str | None, config: Path | None, *, make: bo
 
     settings = load_settings(config).store
     place = url or settings.url.get_secret_value()
-    store = Store(place, None if place.startswith("sqlite") else schema or settings.schema_name)
+    store = Store(place, None if place.startswith("sqlite") else settings.schema_name)
     if not make and store.is_sqlite and not Path(store.url.database or "").is_file():
         raise ValueError(f"there is no store {store.shown}: 'eccaht serve' and 'eccaht token create' make one")
     try:
@@ -56,7 +55,6 @@ def store(
     action: Annotated[Literal["backup", "restore"], typer.Argument(metavar="backup|restore")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File of the backup.")],
     store: StoreUrl = None,
-    schema: SchemaName = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
@@ -75,10 +73,10 @@ def store(
 
     if action == "backup":
         check_outputs({"FILE": file})
-        with opened(store, schema, config) as source:
+        with opened(store, config) as source:
             copied = advanced(source, lambda advance: backup(source, file, advance))
     else:
-        with opened(store, schema, config, make=True) as target:
+        with opened(store, config, make=True) as target:
             copied = advanced(Backup(file), lambda advance: restore(file, target, advance))
     rows = sum(table.rows for table in copied)
     if as_json:

@@ -10,7 +10,7 @@ import typer
 
 from eccaht.base.clock import parse_duration
 from eccaht.cli.output import Json, note, option, show_lines
-from eccaht.cli.store import Config, SchemaName, StoreUrl, opened
+from eccaht.cli.store import Config, StoreUrl, opened
 
 if TYPE_CHECKING:
     from eccaht.service.security.guard import Token
@@ -24,7 +24,6 @@ def token(
     scope: Annotated[list[str] | None, option("SCOPE", "read, operate, ingest or admin; may be repeated.")] = None,
     expires: Annotated[str | None, option("TIME", "For how long it holds, as 90d. [default: until revoked]")] = None,
     store: StoreUrl = None,
-    schema: SchemaName = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
@@ -36,11 +35,11 @@ def token(
     _check(action, name, scope, expires)
     seconds = None if expires is None else parse_duration(expires, "--expires")
     if action == "create":
-        _create(str(name), scope or [], seconds, store, schema, config, as_json=as_json)
+        _create(str(name), scope or [], seconds, store, config, as_json=as_json)
     elif action == "revoke":
-        _revoke(str(name), store, schema, config, as_json=as_json)
+        _revoke(str(name), store, config, as_json=as_json)
     else:
-        _list(store, schema, config, as_json=as_json)
+        _list(store, config, as_json=as_json)
 
 
 def _check(action: str, name: str | None, scope: list[str] | None, expires: str | None) -> None:

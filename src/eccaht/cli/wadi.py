@@ -14,7 +14,6 @@ from eccaht.base.clock import parse_duration, show_duration
 from eccaht.base.statistics import first_reached
 from eccaht.cli.output import (
     Budget,
-    Estimator,
     Jobs,
     Json,
     Policies,
@@ -28,7 +27,6 @@ from eccaht.cli.output import (
 )
 from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
 from eccaht.plants import Model
-from eccaht.plants.model.estimators import check_estimator
 from eccaht.research.datasets.wadi import find_files, read_attacks
 from eccaht.research.experiments.comparison import summarise
 from eccaht.research.experiments.localisation import group_entry, pooled, savings, steps_table, summary_table
@@ -58,7 +56,6 @@ def wadi(
     shift: Annotated[float, option(None, "Size of an anomaly in robust units.")] = 1.0,
     budget: Budget = 5.0,
     window: Annotated[str, option(None, "Length of a window.")] = "1min",
-    estimator: Estimator = "empirical",
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
@@ -68,8 +65,7 @@ def wadi(
     As figures 4a and 4b of the paper. DIR holds WADI_14days.csv and WADI_attackdata.csv, or WADI_14days_new.csv and
     WADI_attackdataLABLE.csv. They are not ours to give: docs/paper/real-data.md says where to ask for them.
     """
-    check_estimator(estimator)
-    settings = WadiSettings(shift, budget, parse_duration(window, "window"), estimator, runs, seed)
+    settings = WadiSettings(shift, budget, parse_duration(window, "window"), runs, seed)
     names = chosen_policies(policies, experiment.POLICIES)
     chosen = read_attacks(None if attacks is None else [number.strip() for number in attacks.split(",")])
     files = find_files(directory)

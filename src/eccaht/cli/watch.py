@@ -74,7 +74,6 @@ def watch(
     decimal_comma: DecimalComma = None,
     no_header: NoHeader = False,
     as_json: Annotated[bool, option(None, "Print one JSON document a line.", "--json")] = False,
-    poll: Annotated[float, option("SECONDS", "With --follow: look so often.")] = 1.0,
     timeout: Annotated[float | None, option("SECONDS", "With --follow: end after so long without new rows.")] = None,
 ) -> None:
     """Watch a plant round the clock and report what goes wrong.
@@ -85,7 +84,6 @@ def watch(
     """
     if timeout is not None and not follow:
         raise ValueError("--timeout is for growing files: add --follow")
-    as_positive(poll, "--poll")
     if timeout is not None:
         as_positive(timeout, "--timeout")
     commands = None if run is None else Commands(run)
@@ -103,7 +101,7 @@ def watch(
     session = resumed(state, calibrated, digest, every)
     after = None if session is None else session.position
     windows = (
-        Growing(calibrated, data, after, poll=poll, timeout=timeout, **reading)
+        Growing(calibrated, data, after, timeout=timeout, **reading)
         if follow
         else RecordedWindows(calibrated, data, after, whole=state is None, **reading)
     )

@@ -46,7 +46,6 @@ class WadiSettings:
     shift: float = 1.0
     budget: float = 5.0
     window: float = 60.0
-    estimator: str = "empirical"
     runs: int = 20
     seed: int = 0
 
@@ -85,7 +84,7 @@ def build_model(
         exclude=not_sensors(files.history_rows),
         row_interval=1.0,
         window=settings.window,
-        estimator=settings.estimator,
+        estimator="empirical",
         progress=progress,
     )
 
