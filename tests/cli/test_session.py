@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eccaht import Problem, Simulator, families, load_policy, make_policy
 from eccaht.base.files import exclusive

@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import rng_for

@@ -15,8 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eccaht.base.randomness import rng_for
 from eccaht.plants.intake import Rows
@@ -27,8 +26,7 @@ from eccaht.service.sources import Target, make_feed, read_settings
 from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, rows_of
 from eccaht.service.sources.settings import MqttSettings
 from tests.service.service import PLANT, Service, running
-from tests.service.source_tools import Recorder, open_port, publisher, until
-from tests.service.source_tools import running as feeding
+from tests.service.source_tools import Recorder, open_port, publisher, running as feeding, until
 
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 MOMENT = 1_746_086_400  # 2025-05-01T08:00Z

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
 from eccaht.cli.main import run

@@ -29,8 +29,7 @@ from eccaht.service.sources import make_feed, read_settings
 from eccaht.service.sources.feed import Target
 from eccaht.service.sources.kafka import KafkaFeed
 from eccaht.service.store import Store, schema
-from tests.service import plants as recorded
-from tests.service import stores
+from tests.service import plants as recorded, stores
 from tests.service.receivers import CLOSED
 from tests.service.source_tools import SECOND, START, Recorder, running, target, until
 

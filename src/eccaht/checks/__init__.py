@@ -9,18 +9,8 @@ What it returns are the checks that did not apply, with the reason. The first pr
 `policy_checks` and `covariance_checks` list the single checks, so that pytest can run each as a test of its own.
 """
 
-from eccaht.checks.covariance import check_covariance, covariance_checks
-from eccaht.checks.policy import check_policy, policy_checks
-from eccaht.checks.posterior import check_posterior
-from eccaht.checks.source import check_source
-from eccaht.checks.suite import CheckFailure
-
-__all__ = [
-    "CheckFailure",
-    "check_covariance",
-    "check_policy",
-    "check_posterior",
-    "check_source",
-    "covariance_checks",
-    "policy_checks",
-]
+from eccaht.checks.covariance import check_covariance as check_covariance, covariance_checks as covariance_checks
+from eccaht.checks.policy import check_policy as check_policy, policy_checks as policy_checks
+from eccaht.checks.posterior import check_posterior as check_posterior
+from eccaht.checks.source import check_source as check_source
+from eccaht.checks.suite import CheckFailure as CheckFailure

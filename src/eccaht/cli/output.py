@@ -18,9 +18,11 @@ import typer
 
 from eccaht.base.extras import need
 from eccaht.base.files import NotWritten, destination
-from eccaht.base.presentation.text import Bar as Bar  # commands get all that they show with from here
-from eccaht.base.presentation.text import columns
-from eccaht.base.presentation.text import shown_progress as shown_progress
+from eccaht.base.presentation.text import (
+    Bar as Bar,  # commands get all that they show with from here
+    columns,
+    shown_progress as shown_progress,
+)
 from eccaht.base.statistics import Delay, Estimate
 
 FAMILIES = (

@@ -19,8 +19,7 @@ from eccaht.base.arrays import Array, as_count
 from eccaht.base.presentation.text import counted, listed, percent
 from eccaht.plants.data.cleaning import ColumnReport, fill_continuous, fill_status
 from eccaht.plants.data.windows import Windows, follows
-from eccaht.plants.incident.comparison import Better, Comparison, compare_models
-from eccaht.plants.incident.comparison import counted as numbers
+from eccaht.plants.incident.comparison import Better, Comparison, compare_models, counted as numbers
 from eccaht.plants.incident.counts import MOST_IN_ALARM, Counts
 from eccaht.plants.incident.drill import RUNS, drill_history, keeping
 from eccaht.plants.incident.investigate import investigate_incident

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from eccaht.plants.data import cleaning
 from eccaht.plants.data.windows import Cut, Times, Windows

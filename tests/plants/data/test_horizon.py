@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eccaht.base.clock import Clock
 from eccaht.plants.data.horizon import BelievedTime, latest_believed

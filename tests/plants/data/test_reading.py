@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eccaht.plants.data.layout import MISSING
 from eccaht.plants.data.lines import Faults

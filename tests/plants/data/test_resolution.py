@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import MOST_DECIMALS, coarser, decimals, decimals_by_name

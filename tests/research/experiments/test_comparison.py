@@ -15,8 +15,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 from eccaht import Problem, Simulator, families, make_policy, policy_names
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import bca_interval
-from eccaht.research.experiments import comparison
-from eccaht.research.experiments import looks as module_of_looks
+from eccaht.research.experiments import comparison, looks as module_of_looks
 from eccaht.research.experiments.comparison import Records, Run, compare, refusal, run_policy, summarise
 from eccaht.research.experiments.figures import draw_comparison
 from eccaht.research.experiments.looks import looks

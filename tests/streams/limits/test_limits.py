@@ -13,8 +13,7 @@ import scipy.sparse as sp
 
 from eccaht import Problem, families
 from eccaht.base.arrays import Array, Index
-from eccaht.streams.limits import rates as rates_module
-from eccaht.streams.limits import rivals as rivals_module
+from eccaht.streams.limits import rates as rates_module, rivals as rivals_module
 from eccaht.streams.limits.mixture import best_action, best_mix
 from eccaht.streams.limits.rates import diagonal_rate, gamma_star, gamma_stars, least_measurements
 from eccaht.streams.limits.rivals import hardest_rivals

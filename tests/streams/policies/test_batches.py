@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.batches import PROBLEM as LARGE
-from benchmarks.batches import SMALL, search
+from benchmarks.batches import PROBLEM as LARGE, SMALL, search
 
 from eccaht import Problem, Simulator, families, load_policy, make_policy, pair_design, policy_names
 from eccaht.streams.policies import CATALOGUE, Policy

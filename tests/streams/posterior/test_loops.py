@@ -11,8 +11,7 @@ import pytest
 from eccaht import Problem, Simulator, families, make_policy
 from eccaht.base.compiled import Loops
 from eccaht.base.sums import LONGEST_SUM, sum_of
-from eccaht.streams.designs import information
-from eccaht.streams.designs import loops as design_loops
+from eccaht.streams.designs import information, loops as design_loops
 from eccaht.streams.posterior import SufficientStatistics, compiled_moves, likelihood_of, loops, statistics
 from eccaht.streams.posterior.gibbs import changes, climb, conditional_hypotheses, conditionals, sweep
 from eccaht.streams.posterior.likelihood import Likelihood

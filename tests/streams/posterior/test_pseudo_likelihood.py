@@ -1,8 +1,7 @@
 """Scores are sums of log-likelihood ratios, computed here from the normal density itself."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 

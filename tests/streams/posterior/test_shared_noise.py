@@ -10,8 +10,7 @@ from scipy.stats import multivariate_normal
 
 from eccaht import Problem, UnknownShift, families, make_policy
 from eccaht.base.arrays import Array
-from eccaht.streams.posterior import SufficientStatistics, likelihood_of
-from eccaht.streams.posterior import statistics as limits
+from eccaht.streams.posterior import SufficientStatistics, likelihood_of, statistics as limits
 
 K = 8
 SHIFT = np.linspace(2.0, 3.0, K)

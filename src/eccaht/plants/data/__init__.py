@@ -1,22 +1,13 @@
 """Where rows of data enter, and where they become windows."""
 
-from eccaht.plants.data.cleaning import ColumnReport
-from eccaht.plants.data.recorded import Expected, recorded_of
-from eccaht.plants.data.source import Arrays, Chunk, Source, read_table
-from eccaht.plants.data.windows import Batch, Cut, Moved, Sample, Table, Windows
-
-__all__ = [
-    "Arrays",
-    "Batch",
-    "Chunk",
-    "ColumnReport",
-    "Cut",
-    "Expected",
-    "Moved",
-    "Sample",
-    "Source",
-    "Table",
-    "Windows",
-    "read_table",
-    "recorded_of",
-]
+from eccaht.plants.data.cleaning import ColumnReport as ColumnReport
+from eccaht.plants.data.recorded import Expected as Expected, recorded_of as recorded_of
+from eccaht.plants.data.source import Arrays as Arrays, Chunk as Chunk, Source as Source, read_table as read_table
+from eccaht.plants.data.windows import (
+    Batch as Batch,
+    Cut as Cut,
+    Moved as Moved,
+    Sample as Sample,
+    Table as Table,
+    Windows as Windows,
+)

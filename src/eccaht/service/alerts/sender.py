@@ -27,8 +27,7 @@ from eccaht.service.alerts.channels import (
     WebhookSettings,
 )
 from eccaht.service.parts import Name, Part, Seconds
-from eccaht.service.store.store import Store
-from eccaht.service.store.store import now as clock
+from eccaht.service.store.store import Store, now as clock
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")

@@ -4,16 +4,6 @@
 docs/how-to/own-source.md says how to add one.
 """
 
-from eccaht.service.sources.feed import Feed, Sink, Target, make_feed
-from eccaht.service.sources.library import SourceFeed
-from eccaht.service.sources.settings import AnySettings, read_settings
-
-__all__ = [
-    "AnySettings",
-    "Feed",
-    "Sink",
-    "SourceFeed",
-    "Target",
-    "make_feed",
-    "read_settings",
-]
+from eccaht.service.sources.feed import Feed as Feed, Sink as Sink, Target as Target, make_feed as make_feed
+from eccaht.service.sources.library import SourceFeed as SourceFeed
+from eccaht.service.sources.settings import AnySettings as AnySettings, read_settings as read_settings

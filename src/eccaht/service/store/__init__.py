@@ -1,5 +1,3 @@
 """Where everything is kept: SQLite, or PostgreSQL by one URL."""
 
-from eccaht.service.store.store import Store
-
-__all__ = ["Store"]
+from eccaht.service.store.store import Store as Store

@@ -1,25 +1,16 @@
 """Information limits: how few measurements any search could need (docs/explanation/limits.md)."""
 
-from eccaht.streams.limits.design import MixtureDesign, mixture_design
+from eccaht.streams.limits.design import MixtureDesign as MixtureDesign, mixture_design as mixture_design
 from eccaht.streams.limits.rates import (
-    Rate,
-    diagonal_rate,
-    gamma_star,
-    gamma_stars,
-    least_measurements,
+    Rate as Rate,
+    diagonal_rate as diagonal_rate,
+    gamma_star as gamma_star,
+    gamma_stars as gamma_stars,
+    least_measurements as least_measurements,
 )
-from eccaht.streams.limits.summary import EntropyBound, Limits, entropy_bound, limits
-
-__all__ = [
-    "EntropyBound",
-    "Limits",
-    "MixtureDesign",
-    "Rate",
-    "diagonal_rate",
-    "entropy_bound",
-    "gamma_star",
-    "gamma_stars",
-    "least_measurements",
-    "limits",
-    "mixture_design",
-]
+from eccaht.streams.limits.summary import (
+    EntropyBound as EntropyBound,
+    Limits as Limits,
+    entropy_bound as entropy_bound,
+    limits as limits,
+)

@@ -1,20 +1,13 @@
 """Algorithms that choose measurements, composed from parts."""
 
-from eccaht.streams.policies.ask_tell import from_ask_tell
-from eccaht.streams.policies.catalogue import CATALOGUE, DEFAULT_POLICY, Entry, make_policy, policy_names
-from eccaht.streams.policies.policy import BudgetWarning, Policy
-from eccaht.streams.policies.registry import register_policy
-from eccaht.streams.policies.storage import load_policy
-
-__all__ = [
-    "CATALOGUE",
-    "DEFAULT_POLICY",
-    "BudgetWarning",
-    "Entry",
-    "Policy",
-    "from_ask_tell",
-    "load_policy",
-    "make_policy",
-    "policy_names",
-    "register_policy",
-]
+from eccaht.streams.policies.ask_tell import from_ask_tell as from_ask_tell
+from eccaht.streams.policies.catalogue import (
+    CATALOGUE as CATALOGUE,
+    DEFAULT_POLICY as DEFAULT_POLICY,
+    Entry as Entry,
+    make_policy as make_policy,
+    policy_names as policy_names,
+)
+from eccaht.streams.policies.policy import BudgetWarning as BudgetWarning, Policy as Policy
+from eccaht.streams.policies.registry import register_policy as register_policy
+from eccaht.streams.policies.storage import load_policy as load_policy

@@ -15,8 +15,7 @@ import numpy as np
 from eccaht.base.arrays import Array, as_count, as_number, frozen
 from eccaht.base.codec import Field, Fields, Part, built, restore, state_of
 from eccaht.base.files import arrays_of, check_keys, read_archive, write_archive
-from eccaht.streams import covariance as operators
-from eccaht.streams import measurements
+from eccaht.streams import covariance as operators, measurements
 from eccaht.streams.covariance import Covariance, SparsePrecision
 from eccaht.streams.measurements import Budget, Combined, Constraint, Rule
 from eccaht.streams.policies.catalogue import make_policy

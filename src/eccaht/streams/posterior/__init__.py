@@ -1,33 +1,25 @@
 """What the readings say about each stream and about sets of streams."""
 
-from eccaht.streams.posterior.enumeration import Enumeration, LocalSearch
-from eccaht.streams.posterior.gibbs import Neighbourhood, neighbourhood
-from eccaht.streams.posterior.joint import Joint
-from eccaht.streams.posterior.likelihood import Likelihood, likelihood_of, robust_likelihood
-from eccaht.streams.posterior.population import Population
-from eccaht.streams.posterior.protocol import Belief, Capabilities, Confidence, Posterior, Ranker, Ranking
-from eccaht.streams.posterior.pseudo_likelihood import EmpiricalMeans, PseudoLikelihood
-from eccaht.streams.posterior.statistics import SufficientStatistics
-from eccaht.streams.posterior.wide import Wide
-
-__all__ = [
-    "Belief",
-    "Capabilities",
-    "Confidence",
-    "EmpiricalMeans",
-    "Enumeration",
-    "Joint",
-    "Likelihood",
-    "LocalSearch",
-    "Neighbourhood",
-    "Population",
-    "Posterior",
-    "PseudoLikelihood",
-    "Ranker",
-    "Ranking",
-    "SufficientStatistics",
-    "Wide",
-    "likelihood_of",
-    "neighbourhood",
-    "robust_likelihood",
-]
+from eccaht.streams.posterior.enumeration import Enumeration as Enumeration, LocalSearch as LocalSearch
+from eccaht.streams.posterior.gibbs import Neighbourhood as Neighbourhood, neighbourhood as neighbourhood
+from eccaht.streams.posterior.joint import Joint as Joint
+from eccaht.streams.posterior.likelihood import (
+    Likelihood as Likelihood,
+    likelihood_of as likelihood_of,
+    robust_likelihood as robust_likelihood,
+)
+from eccaht.streams.posterior.population import Population as Population
+from eccaht.streams.posterior.protocol import (
+    Belief as Belief,
+    Capabilities as Capabilities,
+    Confidence as Confidence,
+    Posterior as Posterior,
+    Ranker as Ranker,
+    Ranking as Ranking,
+)
+from eccaht.streams.posterior.pseudo_likelihood import (
+    EmpiricalMeans as EmpiricalMeans,
+    PseudoLikelihood as PseudoLikelihood,
+)
+from eccaht.streams.posterior.statistics import SufficientStatistics as SufficientStatistics
+from eccaht.streams.posterior.wide import Wide as Wide
