@@ -60,6 +60,7 @@ class LineSession:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._asked: Array | None = None  # the measurement of the last ask, until a reading is taken
         self._load()
         self.policy.save(path)  # or the first reading would show that it cannot be written
 
@@ -194,7 +195,7 @@ class LineSession:
         """Go on from the file, as it was last written."""
         self.policy = load_policy(self._path)
         choice = self.policy._choice
-        self._asked: Array | None = None if choice is None else choice.weights  # until a reading is taken
+        self._asked = None if choice is None else choice.weights
 
 
 def _object_in(text: bytes) -> Answer:
