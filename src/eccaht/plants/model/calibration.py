@@ -35,6 +35,8 @@ _STILL = 0.5  # share of the rows in which a sensor repeats one value
 _FOLLOWS = 0.2  # share of the variance of a status that the others explain, below which it is left out
 _ENOUGH_TO_JUDGE = 100  # windows: fewer cannot say what a status follows
 _COPY = 0.999  # correlation of the windows of two sensors that are nearly the same
+_MOST_KEPT = 1 << 19  # values of the history in a model: 4 MB
+_STRETCH = 500  # windows of each stretch of a history that is too long to keep
 _LONGEST_NOTE = 480  # characters: names may be long
 
 
@@ -159,7 +161,19 @@ def _with_normal(model: Model, windows: Windows) -> Model:
     """The model with normal operation fitted to these windows, if they are enough to say what is rare."""
     if len(windows.values) < FEWEST_NORMAL:
         return model
-    return replace(model, normal=fit_normal(np.ascontiguousarray(windows.values), follows(windows)))
+    following = follows(windows)
+    normal = fit_normal(np.ascontiguousarray(windows.values), following)
+    return replace(model, normal=normal, history=_kept(windows.values, following))
+
+
+def _kept(values: Array, following: NDArray[np.bool_]) -> Array:
+    """The windows that the model keeps, (T, K), with a row of NaN where windows are missing between two."""
+    T, K = values.shape
+    whole, pieces = T * K <= _MOST_KEPT, max(_MOST_KEPT // (K * _STRETCH), 1)
+    starts = [0] if whole else np.linspace(0, max(T - _STRETCH, 0), pieces).astype(int).tolist()
+    chosen = np.unique(np.concatenate([np.arange(start, T if whole else min(start + _STRETCH, T)) for start in starts]))
+    after = following[chosen[1:] - 1] & (np.diff(chosen) == 1)
+    return np.asarray(np.insert(values[chosen], np.flatnonzero(~after) + 1, np.nan, axis=0))
 
 
 def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) -> list[str]:

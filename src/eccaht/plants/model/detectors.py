@@ -154,12 +154,12 @@ def values_of(rarities: Mapping[Quantity, Array]) -> Array:
 
 def peaks_of(values: Array) -> Peaks:
     """The peaks of a history, from the values of the detectors, (T, D)."""
-    found = [_clusters(column, each.apart) for column, each in zip(values.T, ALARM_DETECTORS, strict=True)]
+    found = [clusters(column, each.apart) for column, each in zip(values.T, ALARM_DETECTORS, strict=True)]
     fewest = min(map(len, found))
     return Peaks(np.stack([peaks[:fewest] for peaks in found]), float(len(values)))
 
 
-def _clusters(values: Array, apart: int) -> Array:
+def clusters(values: Array, apart: int) -> Array:
     """The highest values, each at least `apart` windows from the others, decreasing."""
     left, taken = np.ones(len(values), dtype=bool), []
     for t in np.argsort(-values, kind="stable").tolist():
@@ -306,14 +306,15 @@ class Peaks:
         """Thresholds for one false alarm in `every` windows, and how much beyond is e times as rare, (D,)."""
         wanted = self.windows / (every * shares())
         found = [
-            _limit(heights, wanted, detector.least_excess)
+            level(heights, wanted, detector.least_excess)
             for heights, detector in zip(self.heights, ALARM_DETECTORS, strict=True)
         ]
         limits, excesses = np.array(found).T
         return limits, excesses
 
 
-def _limit(heights: Array, wanted: float, least: float) -> tuple[float, float]:
+def level(heights: Array, wanted: float, least: float) -> tuple[float, float]:
+    """The level that `wanted` of these heights pass, and how much beyond is e times as rare, at least `least`."""
     top = heights[: TUNING.extrapolated_clusters + 1]
     excess = max(float(np.mean(top[:-1] - top[-1])) if len(top) > 1 else 0.0, least)
     if wanted >= TUNING.least_clusters:

@@ -5,7 +5,7 @@ What it is asked is answered by packages above this one, which are loaded when t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -59,6 +59,8 @@ class Model:
     columns: what was decided about each column of the history. reading: how to read new data the same way.
     gaps: the longest share of the rows in which each sensor delivered nothing, (K,). usual_rows: of a window.
     normal: what normal windows do, and how rare what is not normal is.
+    history: the windows of the history in robust units, (T, K), or evenly spaced stretches of a long one, with a row of
+    NaN where windows are missing: on which a watch with few readings counts its thresholds.
     drilled: what was counted on faults injected into the history, as values of JSON; what counted it knows the meaning.
     """
 
@@ -79,6 +81,7 @@ class Model:
     usual_rows: float
     normal: Normal | None = None
     drilled: dict[str, Any] | None = None
+    history: Array | None = None
 
     FIELDS = MODEL
 
@@ -97,6 +100,8 @@ class Model:
         kept = [column.name for column in self.columns if column.kept]
         if kept != list(self.names):
             raise ValueError("the report of the columns does not agree with the sensors")
+        if self.history is not None and (np.isnan(self.history).any(axis=1) != np.isnan(self.history[:, 0])).any():
+            raise ValueError("its history is damaged: a window lacks some sensors")
         if self.normal is not None and self.normal.size != size:
             raise ValueError(f"its normal operation does not fit {size} sensors")
 
@@ -163,15 +168,25 @@ class Model:
             progress=progress,
         )
 
-    def watch(self, false_alarms: str | None = None) -> RowWatch:
+    def watch(
+        self,
+        false_alarms: str | None = None,
+        *,
+        readings: float | None = None,
+        costs: Mapping[str, float] | None = None,
+        at_least_every: Mapping[str, str] | None = None,
+        progress: bool = True,
+    ) -> RowWatch:
         """Watch the plant row by row, from now on.
 
         false_alarms: how many are bearable in the long run: "1/30d" is one a month, "1/5000w" one in 5,000 windows;
-        what the history can carry if not given.
+        what the history can carry if not given. readings: read only so many sensors in a window, those that `.ask()`
+        names; everything if not given. costs: of sensors whose reading costs more than 1, by name; `readings` is the
+        budget of a window then. at_least_every: a time such as "1h" within which a sensor must be read, by name.
         """
         from eccaht.plants.front.rows import begin_watch
 
-        return begin_watch(self, false_alarms)
+        return begin_watch(self, false_alarms, readings, costs=costs, at_least_every=at_least_every, progress=progress)
 
     def drill(
         self,
@@ -200,7 +215,7 @@ class Model:
         """The model brought up to date with new data of normal operation, beside this one: `calibrate --update`.
 
         new: incidents that this model finds there are left out. history: what this model was calibrated on, whose
-        oldest rows are dropped; a model holds no rows, so that without it the new one knows the new data alone.
+        oldest rows are dropped; without it the new one knows the new data alone.
         drills: faults injected to compare both, 0: none. `.model` of the result is the new one, `.better` says which.
         """
         from eccaht.plants.front.identify import data_of
@@ -282,6 +297,7 @@ class Model:
             ),
             gaps=self.gaps[chosen],
             normal=None if self.normal is None else self.normal.of(chosen),
+            history=None if self.history is None else self.history[:, chosen],
             drilled=self.drilled if len(chosen) == len(self.names) else None,
         )
 
@@ -357,6 +373,14 @@ class Model:
         changing = {each.name: (each.low, each.high) for each in self.columns if each.low is not None}
         ends = {name: (value, value) for name, value in self.constants.items()} | changing
         return {name: (low, high) for name, (low, high) in ends.items() if high is not None}
+
+    @property
+    def quiet(self) -> tuple[Array, NDArray[np.intp]]:
+        """The windows of the history that are kept, and how many are missing before each: none, or as good as all."""
+        assert self.history is not None
+        there = ~np.isnan(self.history[:, 0])
+        missing = np.where(np.concatenate([[True], there[:-1]]), 0, 1 << 20)
+        return np.ascontiguousarray(self.history[there]), missing[there]
 
     @property
     def longest_gaps(self) -> Array:

@@ -60,6 +60,7 @@ MODEL: Fields = (
     Field("n_windows", (), int, low=1),
     Field("first", (), np.datetime64),
     Field("last", (), np.datetime64),
+    Field("history", ("windows", "K"), low=-_LARGEST, high=_LARGEST, nan=True, optional=True),
     Part("columns", ColumnReport, many=True, fields=_COLUMN),
     Part("normal", Normal, optional=True, fields=(*Normal.FIELDS, Part("local", Local, optional=True))),
 )
