@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -12,10 +13,11 @@ from eccaht.base.clock import Clock
 from eccaht.base.codec import Field, Part, restore, state_of
 from eccaht.base.files import check_keys, read_archive, write_archive
 from eccaht.base.labels import named_values
-from eccaht.base.presentation.text import counted
+from eccaht.base.presentation.text import counted, shown_progress
 from eccaht.plants.data.horizon import latest_believed
 from eccaht.plants.intake import Intake, Released, Rows, level_of, number_of
 from eccaht.plants.model.model import Model
+from eccaht.plants.watch.active import ReadingPlan, planned
 from eccaht.plants.watch.events import Event, Hearing
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
@@ -66,7 +68,17 @@ class RowWatch:
         self.n_rows += 1
         rows = Rows(np.array([moment]), self._intake.columns, values[None, :])
         released = self._intake.add(rows, latest_believed(self.model.clock))
-        return self._take(released) or (self._lost(moment) if released.late else [])
+        events = self._take(released) or (self._lost(moment) if released.late else [])
+        if self.session.watch.plan is not None and self._is_whole():  # what to ask next depends on this window
+            events += self._take(self._intake.finish())
+        return events
+
+    def ask(self) -> list[str]:
+        """The sensors to read in the rows of the next window, those first that say most; all without `readings`.
+
+        It is the same list until the window is complete. More or fewer may be given to `update`.
+        """
+        return self.session.watch.ask()
 
     def finish(self) -> list[Event]:
         """The events of the windows that no later row has completed: the data have ended."""
@@ -91,6 +103,11 @@ class RowWatch:
         events = self.session.report(*self._hearing.news, time, self.model.clock)
         self.session.settle()
         return events
+
+    def _is_whole(self) -> bool:
+        """Whether as many rows wait as a window usually has, at times that are believed."""
+        intake = self._intake
+        return not intake.held and len(intake.waiting.times) >= self.model.usual_rows
 
     def _time(self, time: Any) -> np.datetime64:
         clock = self.model.clock
@@ -127,11 +144,38 @@ class RowWatch:
         return np.array(read)
 
 
-def begin_watch(model: Model, false_alarms: str | None) -> RowWatch:
-    """What `Model.watch` returns, where `false_alarms` is described."""
+def begin_watch(
+    model: Model,
+    false_alarms: str | None,
+    readings: float | None = None,
+    *,
+    costs: Mapping[str, float] | None = None,
+    at_least_every: Mapping[str, str] | None = None,
+    progress: bool = True,
+) -> RowWatch:
+    """What `Model.watch` returns, where the options are described."""
     refuse_table(false_alarms, "watch takes a rate of false alarms such as '1/30d'")
     every = false_alarm_every(false_alarms, model, "false_alarms")
-    return RowWatch(Session(PlantWatch(model, false_alarm_every=every)))
+    plan = begin_plan(model, readings, costs, at_least_every, progress=progress)
+    return RowWatch(Session(PlantWatch(model, false_alarm_every=every, plan=plan)))
+
+
+def begin_plan(
+    model: Model,
+    readings: float | None,
+    costs: Mapping[str, float] | None = None,
+    at_least_every: Mapping[str, str] | None = None,
+    *,
+    progress: bool = True,
+) -> ReadingPlan | None:
+    """What may be read and what of it is an alarm, counted on the history of the model; None: everything is read."""
+    if readings is None:
+        if costs or at_least_every:
+            raise ValueError("costs and at_least_every are for a watch with few readings: give readings")
+        return None
+    windows = 0 if model.history is None else len(model.history)
+    with shown_progress("replaying the history", windows, shown=progress) as bar:
+        return planned(model, readings, costs, at_least_every, bar.advance)
 
 
 def load_watch(path: str | PathLike[str]) -> RowWatch:

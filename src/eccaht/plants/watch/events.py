@@ -100,7 +100,8 @@ class Event:
     time: start of the window that shows it, ISO 8601. text: one line for people. number: of the event since the watch
     began, None for what the program does itself. onset, onset_interval: of the fault. named: the set as it is now;
     kinds, sizes, beliefs: of each sensor in it, where that is known; confidence: of the whole set. sensors: those the
-    event is about. count: windows that are missing, or rows that were late.
+    event is about. count: windows that are missing, or rows that were late. asked: the sensors that a watch with few
+    readings asked for in this window.
     """
 
     event: Kind
@@ -116,6 +117,7 @@ class Event:
     confidence: float | None = None
     sensors: tuple[str, ...] = ()
     count: int | None = None
+    asked: tuple[str, ...] = ()
 
     FIELDS = (
         Field("event", (), str, among=get_args(Kind)),
@@ -123,7 +125,7 @@ class Event:
         *(Field(name, (), int, optional=True) for name in ("number", "count")),
         Field("onset", (), str, optional=True),
         Field("onset_interval", (2,), str, optional=True),
-        *(Field(name, (name,), str) for name in ("named", "kinds", "sensors")),
+        *(Field(name, (name,), str) for name in ("named", "kinds", "sensors", "asked")),
         Field("sizes", ("sizes",), optional=True, row=tuple),
         Field("beliefs", ("beliefs",), low=0.0, high=1.0, row=tuple),
         Field("confidence", low=0.0, high=1.0, optional=True),

@@ -28,6 +28,7 @@ from eccaht.plants.model.local import Before
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import before_of
 from eccaht.plants.tuning import TUNING
+from eccaht.plants.watch.active import ActiveEngine, ReadingPlan
 from eccaht.streams import Alarm, State, Time
 from eccaht.streams.watch.alarm import SUSPICIOUS, bounded_evidence
 
@@ -51,7 +52,8 @@ class PlantWatch:
     """Watch the sensors of a model, whose windows, sizes and alarms are in robust units here.
 
     false_alarm_every: the mean time to a false alarm, in windows. decimals: of the
-    readings, by sensor, if they are known; else they are found as windows come.
+    readings, by sensor, if they are known; else they are found as windows come. plan: what may be read of a window, and
+    what of it is an alarm, None: everything is read.
     """
 
     FIELDS = (
@@ -74,13 +76,14 @@ class PlantWatch:
         *,
         false_alarm_every: float = 5000,
         decimals: dict[str, int | None] | None = None,
+        plan: ReadingPlan | None = None,
     ) -> None:
         if model.normal is None or model.normal.local is None:
             raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
         self.false_alarm_every = as_number(false_alarm_every, "false_alarm_every")
         if self.false_alarm_every < 1.0:
             raise ValueError(f"false_alarm_every is at least one window, not {false_alarm_every!r}")
-        self.model, self.normal = model, model.normal
+        self.model, self.normal, self.plan = model, model.normal, plan
         drilled = kept(model)
         self.confidence: DrilledConfidence | None = None if drilled is None else drilled.at_alarm
         self.engine = self._engine()
@@ -91,6 +94,7 @@ class PlantWatch:
         self.standing: dict[int, tuple[str, int]] = {}  # sensors that are stuck, silent or out of range, since when
         self.changed = False  # whether the last alarm was over because its deviation lasts as a change
         self.start: np.datetime64 | None = None  # of the last window
+        self.asked: tuple[str, ...] = ()  # sensors that were asked for in the last window
         self.cautions: tuple[str, ...] = ()  # ways in which the readings are unlike the history
         self._recent = Recent(self.normal.size, KEPT)
         self._follow: FollowedAlarm | None = None
@@ -133,13 +137,22 @@ class PlantWatch:
         """An alarm with its sizes in units of the readings."""
         return None if alarm is None else replace(alarm, sizes=alarm.sizes * self.model.scale[alarm.decision])
 
+    def ask(self) -> list[str]:
+        """The sensors to read in the next window, those first that say most."""
+        if isinstance(self.engine, ActiveEngine):
+            return list(self._names(self.engine.ask()))
+        return [name for k, name in enumerate(self.model.names) if k not in self._shelved]
+
+    def _names(self, places: Index | None) -> tuple[str, ...]:
+        return () if places is None else tuple(self.model.names[k] for k in places.tolist())
+
     def shelve(self, shelved: Collection[str]) -> None:
         """From the next window on only these sensors are shelved: nothing they show counts, nor that they are silent.
 
         The windows of shelved sensors must be NaN.
         """
         self._shelved = [self.model.names.index(name) for name in shelved]
-        if self._shelved:
+        if self._shelved or self.plan is not None:
             self.engine.leave_out(self._shelved)
             self.standing = {k: found for k, found in self.standing.items() if k not in self._shelved}
 
@@ -158,11 +171,13 @@ class PlantWatch:
             self.engine.gap(self._missing)
         self._missing = 0
         now, self.time = self.time, self.time + 1
+        if isinstance(self.engine, ActiveEngine):
+            self.asked = self._names(self.engine.asked)
         self._recent.put(window, now if start is None else start)
         if self._decimals.look(window, self._recent):
             self._resolve(self._decimals.known)
         shown = self.engine.step(window[None, :])
-        self.engine.silent[:, self._shelved] = 0
+        self.engine.silent[..., self._shelved] = 0
         self._passed = float(shown.passed[0])
         found = self._stand(now)
         if shown.ended[0]:
@@ -208,9 +223,10 @@ class PlantWatch:
             self.engine = self._engine()
             restore(self.engine, state | {"still": np.maximum(self.engine.still, state["still"])}, {})
 
-    def _engine(self) -> Engine:
-        gaps = self.model.longest_gaps
-        return Engine(self.normal, self.false_alarm_every, gaps=gaps)
+    def _engine(self) -> Engine | ActiveEngine:
+        if self.plan is not None:
+            return ActiveEngine(self.normal, self.false_alarm_every, self.plan)
+        return Engine(self.normal, self.false_alarm_every, gaps=self.model.longest_gaps)
 
     def _stand(self, now: int) -> Alarm | None:
         """Sensors that are stuck, silent or out of range from this window on raise an alarm of their own."""

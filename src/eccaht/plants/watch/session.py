@@ -143,7 +143,7 @@ class Session:
         )
         events, self.reported = events_of(replace(self.reported, **free), now, clock)
         self.position, self.windows = time, self.windows + 1
-        return self._keep(events)
+        return self._keep([replace(event, asked=watch.asked) for event in events] if watch.asked else events)
 
     def obey(self, order: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
         """Carry out what an operator writes before the window at `time`; return its events, pending from now on.
@@ -306,6 +306,8 @@ def rate_line(watch: PlantWatch) -> str:
         return lasting(windows * seconds, "{:.3g}".format)
 
     rate, usual = f"at most one false alarm in {length(every)}", model.usual_rate
+    if watch.plan is not None:
+        return f"{rate}, reading {watch.plan.readings:g} of {counted(len(model.names), 'sensor')} a window"
     if every <= 1.01 * usual:
         return f"{rate} (counted on {counted(int(watch.normal.peaks.windows), 'window')})"
     step = f"smallest step found at once: {smallest_step(watch):.2g} standard deviations"

@@ -13,6 +13,7 @@ from eccaht.base.codec import Field, Fields, State, built, restore, state_of
 from eccaht.base.files import check_keys
 from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.model.model import Model
+from eccaht.plants.watch.active import ReadingPlan
 from eccaht.plants.watch.plant import KEPT, Decimals, PlantWatch
 
 
@@ -32,6 +33,7 @@ def plant_state(watch: PlantWatch) -> State:
     standing = [_Standstill(k, kind, since) for k, (kind, since) in watch.standing.items()]
     return {
         "false_alarm_every": watch.false_alarm_every,
+        "plan": None if watch.plan is None else state_of(watch.plan),
         "decimals": state_of(watch._decimals),
         "standing": [state_of(each, _STANDSTILL) for each in standing],
         "state": state_of(watch),
@@ -40,13 +42,14 @@ def plant_state(watch: PlantWatch) -> State:
 
 def built_plant(model: Model, state: Any) -> PlantWatch:
     """From the state in an untrusted file."""
-    check_keys(state, {"false_alarm_every", "decimals", "standing", "state"}, "watch")
+    check_keys(state, {"false_alarm_every", "plan", "decimals", "standing", "state"}, "watch")
     every, sizes = as_number(state["false_alarm_every"], "the false-alarm rate"), {"K": len(model.names)}
     decimals = Decimals(model)
     restore(decimals, state["decimals"], sizes, what="decimals")
     if decimals.known is not None and not set(decimals.known) <= set(model.names):
         raise ValueError("its decimals are damaged: they are of other sensors")
-    watch = PlantWatch(model, false_alarm_every=every, decimals=decimals.known)
+    plan = None if state["plan"] is None else built(ReadingPlan, state["plan"], sizes, what="plan")
+    watch = PlantWatch(model, false_alarm_every=every, decimals=decimals.known, plan=plan)
     watch._decimals = decimals
     restore(watch, state["state"], sizes)
     for each in state["standing"]:

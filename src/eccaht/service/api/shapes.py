@@ -169,6 +169,7 @@ class EventDocument(BaseModel):
     confidence: float | None
     sensors: list[str]
     count: int | None
+    asked: list[str] = []
     plant: str
     at: int | None = None  # microseconds
 

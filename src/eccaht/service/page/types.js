@@ -57,6 +57,7 @@
  * @property {number | null} confidence
  * @property {string[]} sensors
  * @property {number | null} count
+ * @property {string[]} asked
  * @property {string} plant
  * @property {number | null} at
  *

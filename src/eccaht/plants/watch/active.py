@@ -1,0 +1,443 @@
+"""Watch a plant of which only a few sensors are read in each window, and choose which.
+
+A window follows from the one before by the model's own Gaussian: with P the precision of (z_t, z_t-1) and Q its block
+of now, z_t = F z_t-1 + noise, F = -Q^-1 P_now,before, of covariance Q^-1. A Kalman filter with exact readings of some
+sensors says what the others should read now: what is not read is unknown, not silent. With A the sensors that are read
+and e what they read beyond that prediction, of covariance S:
+
+- sudden: (e' S_AA^-1 e - n) / sqrt(2 n), Hotelling's T2 of the n readings given all earlier ones;
+- lasting: the same of the readings themselves, given nothing: what lasts is soon predicted.
+
+The mean of what is sudden over some windows, beyond its level, raises an alarm; it is over once that of what lasts is
+below its own level too. The levels are counted on halves of the history by fits to the other half, replayed under the
+same rule of reading: `ReadingPlan`.
+
+What is read next: each sensor has a weight that grows with what its readings showed beyond the others' (`suspicion`)
+and with the time since it was read; sensors are taken one by one, the one first that adds most to the weighted sum of
+the precisions of all that are read, for its cost. So neighbours of a suspect are read with it, which cancel its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eccaht.base.arrays import Array, Index, as_number
+from eccaht.base.clock import parse_duration
+from eccaht.base.codec import Field, settle
+from eccaht.base.presentation.text import did_you_mean
+from eccaht.plants.incident.alarms import WindowResult
+from eccaht.plants.incident.trials import halves_of
+from eccaht.plants.model.detectors import clusters, level
+from eccaht.plants.model.model import Model
+from eccaht.plants.model.residuals import Normal, symmetric
+from eccaht.plants.tuning import TUNING
+
+MEANS = (TUNING.short_windows, TUNING.long_windows)  # windows of the means of what is sudden, and of what lasts
+_LEAST_EXCESS = 0.05  # of a level: statistics are in deviations
+_RIDGE = 1e-9  # of what is read twice in one window
+_LEAST_VARIANCE = 1e-6  # of a sensor given the others that are read
+_ALMOST_ONE = 0.995  # spectral radius of F, at most: a plant that is never read returns to normal
+_BELIEVED = 2.0  # deviations, root mean square: readings beyond move what is predicted no further
+_FORGOTTEN = 0.9  # of suspicion, from window to window
+_LARGEST_SQUARE = 16.0  # of a residual: one wild reading must not rule what is read
+_AGE = 0.3  # nats of weight for each window since a sensor was read
+_HEAVIEST = 20.0  # nats of weight: beyond, the others would be rounded away
+_ROUNDS = 4  # rounds of all sensors after which one that was not read comes first, for at most half of the budget
+_SAME = 1e-9  # by how much equal readings differ
+_NEVER = 1e9  # windows
+Mask = NDArray[np.bool_]
+
+
+# -- what may be read, and what is an alarm then -----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingPlan:
+    """How much may be read in a window, and what of it is an alarm.
+
+    readings: the budget of a window. costs: of each sensor, (K,). within: windows within which each must be read,
+    (K,). heights: the highest clusters of both statistics in the history, (2, M), decreasing; windows: of it.
+    """
+
+    readings: float
+    costs: Array
+    within: Array
+    heights: Array
+    windows: float
+
+    FIELDS = (
+        Field("readings", low=1e-9, high=1e9),
+        Field("costs", ("K",), low=1e-9, high=1e9),
+        Field("within", ("K",), low=1.0, high=_NEVER),
+        Field("heights", (len(MEANS), "M"), low=-1e12, high=1e12),
+        Field("windows", low=1.0, high=1e12),
+    )
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if not self.heights.size or (np.diff(self.heights, axis=1) > 0).any():
+            raise ValueError("its heights are damaged: they must decrease")
+
+    @cached_property
+    def round(self) -> float:
+        """Windows that it takes to read all sensors once."""
+        return max(float(self.costs.sum()) / self.readings, 1.0)
+
+    @cached_property
+    def patience(self) -> float:
+        """Windows after which a sensor that was not read comes first."""
+        return _ROUNDS * float(np.ceil(self.round))
+
+    def levels(self, every: float) -> tuple[Array, Array]:
+        """The levels for one false alarm in `every` windows, and how much beyond is e times as rare, (2,)."""
+        found = [level(heights, self.windows / every, _LEAST_EXCESS) for heights in self.heights]
+        levels, excesses = np.array(found).T
+        return levels, excesses
+
+
+def planned(
+    model: Model,
+    readings: float,
+    costs: Mapping[str, float] | None = None,
+    at_least_every: Mapping[str, str] | None = None,
+    progress: Callable[[int], object] = lambda done: None,  # noqa: ARG005
+) -> ReadingPlan:
+    """The plan for so many readings a window; progress: is called with the windows of the history that are done."""
+    budget = _budget(model, readings, costs, at_least_every)
+    if model.history is None or model.normal is None:
+        raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
+    values, missing = model.quiet
+    shown = [
+        replayed(judge.normal, judge.values, judge.missing, budget, progress)
+        for judge in halves_of(values, missing, model.longest_gaps)
+    ]
+    return counted(budget, shown)
+
+
+def counted(budget: ReadingPlan, shown: list[Array]) -> ReadingPlan:
+    """The plan with the heights of statistics, (T, 2) each, in windows that no fit has seen."""
+    values = np.concatenate(shown)
+    found = [
+        clusters(column, max(TUNING.cluster_gap_windows, mean)) for column, mean in zip(values.T, MEANS, strict=True)
+    ]
+    fewest = min(map(len, found))
+    heights = np.stack([heights[:fewest] for heights in found])
+    return ReadingPlan(budget.readings, budget.costs, budget.within, heights, float(len(values)))
+
+
+def _budget(
+    model: Model,
+    readings: float,
+    costs: Mapping[str, float] | None,
+    at_least_every: Mapping[str, str] | None,
+) -> ReadingPlan:
+    """The plan before anything was counted, checked."""
+    K = len(model.names)
+    budget = as_number(readings, "readings")
+    cost, within = np.ones(K), np.full(K, _NEVER)
+    for what, given in (("costs", costs), ("at_least_every", at_least_every)):
+        for name in given or {}:
+            if name not in model.names:
+                raise ValueError(f"{what}: the model has no sensor {name!r}{did_you_mean(name, model.names)}")
+    for name, value in (costs or {}).items():
+        cost[model.names.index(name)] = as_number(value, f"the cost of {name}")
+    if not (cost > 0.0).all():
+        raise ValueError("costs must be positive: a sensor that costs nothing can be given to every update")
+    for name, text in (at_least_every or {}).items():
+        within[model.names.index(name)] = _windows(model, text, name)
+    if budget < cost.min():
+        raise ValueError(f"{budget:g} readings a window pay for no sensor: the cheapest costs {cost.min():g}")
+    needed = float((cost / within).sum())
+    if needed > budget:
+        raise ValueError(
+            f"at_least_every takes {needed:.3g} readings a window, and there are {budget:g}: read less often, or more"
+        )
+    return ReadingPlan(budget, cost, within, np.zeros((len(MEANS), 1)), 1.0)
+
+
+def _windows(model: Model, text: str, name: str) -> float:
+    """A length of time as whole windows."""
+    what = f"at_least_every of {name}"
+    if model.timed_seconds is None:
+        raise ValueError(f"{what}: rows of this model have no times, so that no sensor can be read by the hour")
+    windows = parse_duration(text, what) // model.seconds
+    if windows < 1.0:
+        raise ValueError(f"{what} is {text!r}, less than a window of {model.clock.length(model.seconds)}")
+    return float(min(windows, _NEVER))
+
+
+def replayed(
+    normal: Normal,
+    values: Array,
+    missing: Index,
+    plan: ReadingPlan,
+    progress: Callable[[int], object] = lambda done: None,  # noqa: ARG005
+) -> Array:
+    """The statistics of windows, (T, 2), of which only those readings are seen that the plan asks for."""
+    engine, found = ActiveEngine(normal, 1.0, plan), np.empty((len(values), len(MEANS)))
+    for t, row in enumerate(values):
+        engine.gap(int(missing[t]))
+        engine.step(masked(row, engine.ask())[None])
+        found[t] = engine.statistics
+        if t % 100 == 99:
+            progress(100)
+    return found
+
+
+def masked(row: Array, read: Index) -> Array:
+    """A window of which only some sensors are read."""
+    shown = np.full(len(row), np.nan)
+    shown[read] = row[read]
+    return shown
+
+
+# -- normal operation from window to window ---------------------------------------------------------------
+
+
+class Dynamics(NamedTuple):
+    """z_t = F z_t-1 + noise of covariance Q; P is the covariance of a window of which nothing is known."""
+
+    F: Array
+    Q: Array
+    P: Array
+
+    @staticmethod
+    def of(normal: Normal) -> Dynamics:
+        K = normal.size
+        Q = symmetric(np.linalg.inv(normal.now))
+        F = -Q @ normal.precision[:K, K:]
+        radius = float(np.abs(np.linalg.eigvals(F)).max())
+        return Dynamics(F * min(1.0, _ALMOST_ONE / max(radius, 1e-300)), Q, symmetric(np.linalg.inv(normal.others)))
+
+
+class ActiveEngine:
+    """Watch one plant by the readings that come, and say which to take next: the active form of `Engine`.
+
+    every: windows to a false alarm in the mean. `ask` gives sensors, `step` takes a window, NaN where nothing was read.
+    """
+
+    FIELDS = (
+        *(Field(name, ("K",), low=-1e60, high=1e60) for name in ("_mean", "_age", "_suspicion", "still")),
+        *(Field(name, ("K",), low=0.0, high=1e60) for name in ("repeats", "silent", "_out")),
+        Field("_covariance", ("K", "K"), low=-1e60, high=1e60),
+        Field("_value", ("K",), low=-1e60, high=1e60, nan=True),
+        Field("_last", (max(MEANS), len(MEANS)), low=-1e60, high=1e60),
+        *(Field(name, (), int) for name in ("_seen", "_passed_ago")),
+        Field("on", (), bool),
+        Field("_available", ("K",), bool),
+        Field("_saved", low=0.0, high=1e18),
+        Field("asked", ("asked",), int, low=0, high="K-1", optional=True),
+    )
+
+    def __init__(self, normal: Normal, every: float, plan: ReadingPlan) -> None:
+        self.normal, self.plan = normal, plan
+        self.limits, self.excess = plan.levels(every)
+        self._dynamics = Dynamics.of(normal)
+        K, width = normal.size, normal.high - normal.low
+        self._low, self._high = normal.low - width, normal.high + width
+        self.still = np.maximum(TUNING.standstill_factor * normal.repeats, TUNING.least_standstill_windows)
+        self._available = np.ones(K, dtype=bool)  # not shelved
+        self._restart()
+        due = plan.within < _NEVER
+        self._age = np.where(due, np.floor(plan.within * np.arange(K) / K), 0.0)  # not all are due at once
+        self._suspicion = np.zeros(K)
+        self._value, self.repeats, self.silent, self._out = np.full(K, np.nan), np.zeros(K), np.zeros(K), np.zeros(K)
+        self.on, self._passed_ago = False, 1 << 30
+        self._saved = 0.0  # of the budget, for sensors that come first
+        self.asked: Index | None = None  # in the window that comes
+
+    def _restart(self) -> None:
+        """Nothing is known of the next window, and nothing was seen."""
+        self._mean, self._covariance = np.zeros(self.normal.size), np.array(self._dynamics.P)
+        self._forget()
+
+    def _forget(self) -> None:
+        """The statistics so far no longer count."""
+        self._last, self._seen = np.zeros((max(MEANS), len(MEANS))), 0
+
+    # -- what to read ------------------------------------------------------------------------------------
+
+    def ask(self) -> Index:
+        """The sensors to read in the next window, those first that say most; the same until it has come."""
+        if self.asked is None:
+            self.asked = self._chosen()
+        return self.asked
+
+    def _chosen(self) -> Index:
+        plan = self.plan
+        if plan.round == 1.0:
+            return np.flatnonzero(self._available)
+        chosen = np.flatnonzero(self._available & (self._age + 1.0 >= plan.within)).tolist()  # must be read now
+        left = plan.readings - float(plan.costs[chosen].sum())
+        oldest = np.argsort(-self._age, kind="stable").tolist()
+        waiting = [k for k in oldest if self._available[k] and self._age[k] >= plan.patience and k not in chosen]
+        if waiting and left > 0.0:
+            self._saved += left / 2.0
+            left /= 2.0
+            while waiting and plan.costs[waiting[0]] <= self._saved:
+                self._saved -= plan.costs[waiting[0]]
+                chosen.append(waiting.pop(0))
+        if not waiting:  # what was not needed is spent now, but for what an expensive one left
+            left, self._saved = min(left + self._saved, plan.readings), 0.0
+        return np.array(self._most_telling(chosen, left), dtype=np.intp)
+
+    def _most_telling(self, chosen: list[int], left: float) -> list[int]:
+        """Add sensors to those that are chosen already, as long as the budget that is left pays for one.
+
+        w_k is the weight of sensor k. To read k with the set A adds w_k / v + sum over j in A of w_j G_jk^2 / v to the
+        weighted sum of precisions, v the variance of k given A and G = C_AA^-1 C_A.
+        """
+        costs, C = self.plan.costs, np.array(self._covariance)
+        u = np.minimum(self._suspicion + _AGE * self._age, _HEAVIEST)
+        w = np.exp(u - u.max())
+        free, G, order = self._available.copy(), np.zeros_like(C), list[int]()
+        known = np.zeros(len(w))  # the sum over j in A of w_j G_jk^2
+        forced = list(chosen)
+        while True:
+            v = np.maximum(C.diagonal(), _LEAST_VARIANCE)
+            if forced:
+                k = forced.pop(0)
+            else:
+                gain = np.where(free & (costs <= left + _RIDGE), (w + known) / (v * costs), -1.0)
+                k = int(gain.argmax())
+                if gain[k] < 0.0:
+                    return order
+                left -= float(costs[k])
+            order.append(k)
+            free[k] = False
+            column = C[k] / v[k]
+            G -= np.outer(G[:, k], column)
+            G[k] = column
+            C -= np.outer(C[:, k], column)
+            known = w[order] @ G[order] ** 2
+
+    # -- one window --------------------------------------------------------------------------------------
+
+    def step(self, x: Array) -> WindowResult:
+        """Take a window, (1, K), in robust units, NaN: not read."""
+        row = x[0]
+        stuck = self._stand(row)
+        z = self.normal.scaled(np.where(stuck, np.nan, row))
+        read = np.flatnonzero(~np.isnan(z))
+        r = np.zeros(len(row))
+        if read.size:
+            r[read] = self._take(z, read)
+        self._age += 1.0
+        self._age[~np.isnan(row)] = 0.0
+        if self.asked is not None:
+            self._age[self.asked] = 0.0  # one that does not answer is not asked all the time
+        self.asked = None
+        self._predict()
+        passed, lasts = ((self.statistics - self.limits) / self.excess).tolist()
+        began, ended = self._decide_alarm(passed > 0.0 or (self.on and lasts > 0.0))
+        return WindowResult(
+            r[None],
+            self.normal.tails(r[None]),
+            np.array([passed]),
+            np.array([began]),
+            np.array([ended]),
+            np.zeros(1, dtype=bool),
+            self.standing,
+        )
+
+    def _take(self, z: Array, read: Index) -> Array:
+        """Condition on the readings; return the residual of each given the others, in deviations."""
+        n, C = len(read), self._covariance
+        inverse = np.linalg.inv(C[np.ix_(read, read)] + _RIDGE * np.eye(n))
+        e = z[read] - self._mean[read]
+        b = inverse @ e
+        r = b / np.sqrt(inverse.diagonal())
+        distance = float(e @ b)
+        alone = float(z[read] @ np.linalg.solve(self._dynamics.P[np.ix_(read, read)], z[read]))
+        gain = C[:, read]
+        believed = min(1.0, _BELIEVED * np.sqrt(n / max(distance, 1e-300)))
+        self._mean = self._mean + believed * (gain @ b)
+        self._covariance = symmetric(C - gain @ inverse @ gain.T)
+        self._last[self._seen % len(self._last)] = (np.array([distance, alone]) - n) / np.sqrt(2.0 * n)
+        self._seen += 1
+        self._suspicion *= _FORGOTTEN
+        seen = self._suspicion[read] + np.minimum(r * r, _LARGEST_SQUARE) / 2.0 - 1.0
+        self._suspicion[read] = np.maximum(seen, 0.0)
+        return np.asarray(r)
+
+    def _predict(self) -> None:
+        F, Q, _ = self._dynamics
+        self._mean = F @ self._mean
+        self._covariance = symmetric(F @ self._covariance @ F.T + Q)
+
+    @property
+    def statistics(self) -> Array:
+        """The means of what is sudden and of what lasts over the last windows in which something was read, (2,).
+
+        What lies before the first counts as 0.
+        """
+        rows = self._last[(self._seen - 1 - np.arange(len(self._last))) % len(self._last)]
+        return np.array([rows[:mean, d].mean() for d, mean in enumerate(MEANS)])
+
+    def _decide_alarm(self, passing: bool) -> tuple[bool, bool]:
+        """An alarm outlives its last passing window by a few."""
+        self._passed_ago = 0 if passing else self._passed_ago + 1
+        was, self.on = self.on, self._passed_ago < TUNING.alarm_hold_windows
+        return self.on and not was, was and not self.on
+
+    def gap(self, missing: int) -> None:
+        """Windows are missing before the next one."""
+        if missing > TUNING.short_gap_windows:
+            self._restart()
+        else:
+            for _ in range(missing):
+                self._predict()
+        self._age += missing
+        self.asked = None if missing else self.asked
+
+    def leave_out(self, places: list[int]) -> None:
+        """These sensors are not read until further notice, and what they showed no longer counts."""
+        self._available[:] = True
+        self._available[places] = False
+        self._suspicion[places] = 0.0
+        self._value[places] = np.nan
+        for lasted in (self.repeats, self.silent, self._out):
+            lasted[places] = 0.0
+        if self.asked is not None and np.isin(self.asked, places).any():
+            self.asked = None
+
+    # -- standstill, silence, range ----------------------------------------------------------------------
+
+    def _stand(self, x: Array) -> Mask:
+        """Count for how many readings sensors stand; those that are stuck, which bear no evidence, (K,)."""
+        read = ~np.isnan(x)
+        same = np.abs(x - self._value) <= _SAME * (1.0 + np.abs(x))
+        self.repeats = np.where(read, np.where(same, self.repeats + 1.0, 1.0), self.repeats)
+        self._value = np.where(read, x, self._value)
+        if self.asked is not None and read.any():  # else the whole plant is silent
+            self.silent[self.asked] += 1.0
+        self.silent[read] = 0.0
+        self._out = np.where(read, np.where((x < self._low) | (x > self._high), self._out + 1.0, 0.0), self._out)
+        return np.asarray(self.standing[0, 0])
+
+    @property
+    def standing(self) -> Mask:
+        """The sensors that are stuck, silent though asked, or out of range, (3, 1, K)."""
+        return np.stack(
+            [
+                self.repeats > np.floor(self.still),
+                self.silent >= TUNING.least_silence_windows,
+                self._out >= TUNING.range_windows,
+            ]
+        )[:, None]
+
+    @property
+    def stood_for(self) -> Array:
+        """The readings for which each sensor repeats a value, is silent or is out of range, (3, 1, K)."""
+        return np.stack([self.repeats, self.silent, self._out])[:, None]
+
+    @property
+    def settled(self) -> Mask:
+        """No alarm ends as a change that lasts."""
+        return np.zeros(1, dtype=bool)
