@@ -43,8 +43,10 @@ from eccaht.plants import (
     load_model,
     rate_line,
 )
+from eccaht.plants.front.rows import begin_plan
 from eccaht.plants.incident.investigate import compare
 from eccaht.plants.intake import Follower
+from eccaht.plants.watch.active import masked
 
 _SAVED_EVERY = 1.0  # seconds at least between states without an event
 
@@ -68,6 +70,9 @@ def watch(
     ] = None,
     orders: Annotated[
         Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
+    ] = None,
+    readings: Annotated[
+        float | None, option("M", "Use only M readings of a window, those that the watch asks for, of all in the data.")
     ] = None,
     missing: Missing = "refuse",
     timezone: Timezone = None,
@@ -98,7 +103,7 @@ def watch(
     for path in data:
         regular_file(path, "data file").close()
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
-    session = resumed(state, calibrated, digest, every)
+    session = resumed(state, calibrated, digest, every, readings)
     after = None if session is None else session.position
     windows = (
         Growing(calibrated, data, after, timeout=timeout, **reading)
@@ -108,7 +113,11 @@ def watch(
     outlets = Outlets(None if log is None else Log(log), commands, as_json=as_json)
     begun = session is None
     if session is None:
-        session = Session(PlantWatch(calibrated, false_alarm_every=every, decimals=windows.decimals), digest)
+        plan = begin_plan(calibrated, readings)
+        watched = PlantWatch(calibrated, false_alarm_every=every, decimals=windows.decimals, plan=plan)
+        session = Session(watched, digest)
+    if readings is not None:
+        note(f"of each window only {readings:g} readings are used, those that were asked for, as if no more had come")
     for text in windows.notes:
         note(text)
     with ended_by_signals(windows.end):
@@ -123,12 +132,17 @@ def watch(
         raise typer.Exit(1)
 
 
-def resumed(path: Path | None, model: Model, digest: str, every: float) -> Session | None:
-    """The session that an earlier program left, if there is one; refused if it has another false-alarm rate."""
+def resumed(
+    path: Path | None, model: Model, digest: str, every: float, readings: float | None = None
+) -> Session | None:
+    """The session that an earlier program left, if there is one; refused if it watches in another way."""
     if path is None or not path.exists():
         return None
     session = Session.load(path, model, digest)
-    before = session.watch.false_alarm_every
+    before, plan = session.watch.false_alarm_every, session.watch.plan
+    if (None if plan is None else plan.readings) != readings:
+        how = "without --readings" if plan is None else f"with --readings {plan.readings:g}"
+        raise ValueError(f"--state {path} was begun {how}: go on so, or give another file to begin anew")
     if abs(before - every) > 1e-9 * every:
         raise ValueError(
             f"--state {path} was begun with a false alarm in {before:g} windows, not in {every:g}: "
@@ -263,6 +277,9 @@ class Watching:
         """Take a window; events are in the state before they are given out, and crossed out there afterwards."""
         session, given = self._session, [*orders, *self._new_orders()]
         events = [event for order in given for event in self._obey(order, sample.start, clock)]
+        if session.watch.plan is not None:
+            asked = session.model.places(session.watch.ask())
+            sample = sample._replace(values=masked(sample.values, asked))
         events += session.take(sample, clock) + session.hear(self._hearing, sample, clock)
         if events:
             self._save()
