@@ -4,6 +4,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def plan(many: float = 2.0) -> ReadingPlan:
     return planned(plant()[0], many)
 
 
-def engine(many: float = 2.0, **changed: object) -> ActiveEngine:
+def engine(many: float = 2.0, **changed: Any) -> ActiveEngine:
     normal = plant()[0].normal
     assert normal is not None
     return ActiveEngine(normal, 1000.0, replace(plan(2.0), readings=many, **changed))
@@ -192,17 +193,17 @@ def test_shelved_sensors_are_not_asked_for() -> None:
     ("options", "said"),
     [
         ({"readings": 0.5}, "pay for no sensor"),
-        ({"readings": 2, "costs": {"temperatur": 3.0}}, "no sensor"),
+        ({"readings": 2, "costs": {"nowhere": 3.0}}, "no sensor"),
         ({"readings": 2, "costs": {"s1": 0.0}}, "must be positive"),
         ({"costs": {"s1": 2.0}}, "give readings"),
         ({"readings": 2, "at_least_every": {"s1": "1h"}}, "no times"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict, said: str) -> None:
-    model = replace(plant()[0])
-    names = {f"s{k}": name for k, name in enumerate(model.names)}
-    given = {
-        key: {names.get(name, name): each for name, each in value.items()} if isinstance(value, dict) else value
+def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+    model = plant()[0]
+    known = {"s1": model.names[1]}
+    given: dict[str, Any] = {
+        key: {known.get(name, name): each for name, each in value.items()} if isinstance(value, dict) else value
         for key, value in options.items()
     }
     with pytest.raises(ValueError, match=said):
