@@ -24,7 +24,13 @@ STREAMS = 100
 SHIFTED = (1, 3, 5, 10, 30)
 SHIFTS = (0.5, 1.0, 2.0)
 REPLICAS = 240  # quiet streams, each watched for as long as EVERY: once to calibrate, once to count
-FEWER = {"Xie-Siegmund": 60, "largest GLR": 60, "ocd": 24, "bounds": 60}  # for rules that take longer, and bounds
+FEWER = {
+    "eccaht": 60,
+    "Xie-Siegmund": 60,
+    "largest GLR": 60,
+    "ocd": 24,
+    "bounds": 60,
+}  # for rules that take longer, and bounds
 CHANGES = 200  # streams with a change, for each delay
 MOST = 2000  # windows until a change is given up
 QUICK = 10  # times fewer of everything

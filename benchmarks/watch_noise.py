@@ -11,16 +11,34 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table, thousands, three_digits
+from benchmarks.watch_rules import Ours
 from eccaht import families
 from eccaht.base.arrays import Array
 from eccaht.base.randomness import rng_for
-from eccaht.streams.watch.detector import StepDetector
-from eccaht.streams.watch.thresholds import GAUSSIAN, Calibration, SimulatedNoise, calibrated
 
+
+class Noise(NamedTuple):
+    """How the noise differs from a Gaussian of exactly the given covariance.
+
+    apart: each stream has heavy tails of its own, instead of the whole window.
+    """
+
+    degrees_of_freedom: float | None = None
+    estimated_from: int | None = None
+    apart: bool = False
+
+    def rows(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        """Noise of covariance I, (n, K)."""
+        rows: Array = rng.standard_normal(shape)
+        if (nu := self.degrees_of_freedom) is not None:
+            rows *= np.sqrt((nu - 2.0) / rng.chisquare(nu, shape if self.apart else (shape[0], 1)))
+        return rows
+
+
+GAUSSIAN = Noise()
 EVERY = 500  # windows to a false alarm that are asked for
 WINDOWS = 2500  # of a run
 RUNS = 200  # of all estimates together
@@ -30,13 +48,13 @@ STREAMS = (30, 100)
 FAMILIES = ("independent", "toeplitz 0.8")
 NOISES = {
     "Gaussian": GAUSSIAN,
-    "t5, whole windows": SimulatedNoise(5.0),
-    "t5, each stream": SimulatedNoise(5.0, apart=True),
-    "t10, whole windows": SimulatedNoise(10.0),
-    "t10, each stream": SimulatedNoise(10.0, apart=True),
-    "estimated from 500": SimulatedNoise(estimated_from=500),
-    "estimated from 2,000": SimulatedNoise(estimated_from=2000),
-    "t5, whole windows, estimated from 2,000": SimulatedNoise(5.0, 2000),
+    "t5, whole windows": Noise(5.0),
+    "t5, each stream": Noise(5.0, apart=True),
+    "t10, whole windows": Noise(10.0),
+    "t10, each stream": Noise(10.0, apart=True),
+    "estimated from 500": Noise(estimated_from=500),
+    "estimated from 2,000": Noise(estimated_from=2000),
+    "t5, whole windows, estimated from 2,000": Noise(5.0, 2000),
 }
 
 
@@ -56,18 +74,6 @@ class Case(NamedTuple):
         return rng_for(0, f"{self.streams}", self.family, self.noise, what)
 
 
-class Watched(NamedTuple):
-    """What a watch believes: mean and precision, known or estimated, and its thresholds."""
-
-    mean: Array
-    precision: Array
-    calibration: Calibration
-
-    def passes(self, detector: StepDetector, windows: Array) -> NDArray[np.bool_]:
-        """Which plants raise an alarm with their next window, (P,)."""
-        return np.asarray(self.calibration.log_time(detector.update(windows - self.mean)) >= np.log(EVERY))
-
-
 def jobs(quick: bool) -> list[Job]:
     """One job a case."""
     cases = [Case(K, family, noise) for K in STREAMS for family in FAMILIES for noise in NOISES]
@@ -79,14 +85,15 @@ def _count(case: Case, quick: bool) -> list[Row]:
     noise = NOISES[case.noise]
     estimates = ESTIMATES[case.streams] if noise.estimated_from else 1
     runs = max(RUNS // estimates // (10 if quick else 1), 4)
-    rows = {"Gaussian": GAUSSIAN, "given": noise._replace(apart=False)}
+    given = {"degrees_of_freedom": noise.degrees_of_freedom, "estimated_from": noise.estimated_from}
+    rows: dict[str, dict[str, float | int | None]] = {"Gaussian": {}, "given": given}
     alarms: dict[str, list[float]] = {name: [] for name in rows}
     delays: dict[str, list[float]] = {name: [] for name in rows}
     draws = case.rng("estimates")
     for estimate in range(estimates):
-        mean, precision = _known(case, draws)
-        for name, given in rows.items():
-            watch = Watched(mean, precision, calibrated(precision, 0, given))
+        mean, covariance = _known(case, draws)
+        for name, said in rows.items():
+            watch = Ours(covariance, mean, **said)
             quiet, moved = (case.rng(f"{what} {estimate}") for what in ("quiet", "moved"))
             alarms[name] += _alarms(case, watch, runs, quiet).tolist()
             delays[name] += _delays(case, watch, runs, moved).tolist()
@@ -94,19 +101,18 @@ def _count(case: Case, quick: bool) -> list[Row]:
 
 
 def _known(case: Case, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Mean and precision as the watch has them."""
+    """Mean and covariance as the watch has them."""
     covariance, windows = case.covariance(), NOISES[case.noise].estimated_from
     mean = np.zeros(case.streams)
     if windows is not None:
         sample = _windows(case, windows, rng)
         mean, covariance = sample.mean(axis=0), np.cov(sample.T)
-    inverse = np.linalg.inv(covariance)
-    return mean, 0.5 * (inverse + inverse.T)
+    return mean, covariance
 
 
 def _windows(case: Case, count: int, rng: np.random.Generator) -> Array:
     """Quiet windows, (count, K)."""
-    rows = NOISES[case.noise].rows(rng, (count, case.streams), np.float64)
+    rows = NOISES[case.noise].rows(rng, (count, case.streams))
     return np.asarray(rows @ _root(case))
 
 
@@ -117,24 +123,26 @@ def _root(case: Case) -> Array:
     return np.asarray((vectors * np.sqrt(values)) @ vectors.T)
 
 
-def _alarms(case: Case, watch: Watched, runs: int, rng: np.random.Generator) -> Array:
+def _alarms(case: Case, watch: Ours, runs: int, rng: np.random.Generator) -> Array:
     """False alarms of each run."""
-    detector, found = StepDetector(watch.precision, plants=runs), np.zeros(runs)
+    found = np.zeros(runs)
+    watch.start(runs)
     for _ in range(WINDOWS):
-        over = watch.passes(detector, _windows(case, runs, rng))
+        over = watch.update(_windows(case, runs, rng))[:, 0] >= np.log(EVERY)
         found += over
-        detector.reset(over)
+        watch.restart(over)
     return found
 
 
-def _delays(case: Case, watch: Watched, runs: int, rng: np.random.Generator) -> Array:
+def _delays(case: Case, watch: Ours, runs: int, rng: np.random.Generator) -> Array:
     """Windows from a step to the alarm, of each run."""
     shifts = np.zeros((runs, case.streams))
     for row in shifts:
         row[rng.choice(case.streams, SHIFTED, replace=False)] = 1.0
-    detector, found = StepDetector(watch.precision, plants=runs), np.full(runs, float(MOST))
+    found = np.full(runs, float(MOST))
+    watch.start(runs)
     for t in range(1, MOST):
-        over = watch.passes(detector, _windows(case, runs, rng) + shifts)
+        over = watch.update(_windows(case, runs, rng) + shifts)[:, 0] >= np.log(EVERY)
         found[over] = np.minimum(found[over], t)
         if (found < MOST).all():
             break

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eccaht import Problem, UnknownShift, Watch
 from eccaht.base.arrays import Array
-from eccaht.streams.watch.detector import StepDetector
-from eccaht.streams.watch.thresholds import calibrated
+from eccaht.streams.watch.evidence import Evidence
 
 LONGEST = 200  # windows that Xie & Siegmund's rule and the largest GLR look back
 LENGTHS = tuple(sorted({*range(1, 13), *np.geomspace(12, LONGEST, 25).round().astype(int).tolist()}))
@@ -241,27 +241,35 @@ class Ocd:
 
 
 class Ours:
-    """The parts of `eccaht.plants.watch`, as the log of the mean time between windows as unusual in its calibration."""
+    """`eccaht.Watch` for steps of unknown size in up to a third of the streams: its evidence with a threshold of 1."""
 
-    def __init__(self, covariance: Array) -> None:
-        self._precision: Array = np.linalg.inv(covariance).astype(np.float64)
-        self._calibration = calibrated(self._precision)
+    def __init__(self, covariance: Array, mean: Array | float = 0.0, **noise: Any) -> None:
+        problem = Problem(
+            covariance, shift=UnknownShift(1.0), n_anomalies=(1, len(covariance) // 3), budget=1.0, mean=mean, **noise
+        )
+        self._mean, self._watch = problem.mean, Watch(problem, false_alarm_every=1.0)
+        self._whole = self._watch._readings.whole(np.ones(problem.size, dtype=bool))
         self.start(1)
 
     def start(self, replicas: int) -> None:
         """Forget everything."""
-        self._detector = StepDetector(self._precision, plants=replicas, dtype=np.float32)
-        self._running = np.arange(replicas)
+        self._each = [Evidence(self._watch.problem) for _ in range(replicas)]
 
     def update(self, X: Array) -> Array:
-        """One statistic; replicas that were left go on with streams at their mean."""
-        all_of_them = np.zeros((self._detector.plants or 1, X.shape[1]))
-        all_of_them[self._running] = X
-        return self._calibration.log_time(self._detector.update(all_of_them))[self._running, None]
+        """One statistic; there are no loops over replicas in numpy here, so that this is slow for many."""
+        W, root, information = self._whole
+        for evidence, x in zip(self._each, X.astype(float), strict=True):
+            evidence.update(W, root @ (x - self._mean), information)
+        return np.array([[evidence.log - self._watch._threshold] for evidence in self._each])
 
     def keep(self, which: Flags) -> None:
         """Go on with some of the replicas."""
-        self._running = self._running[which]
+        self._each = [evidence for evidence, left in zip(self._each, which.tolist(), strict=True) if left]
+
+    def restart(self, which: Flags) -> None:
+        """Forget everything of some of the replicas."""
+        for place in np.flatnonzero(which).tolist():
+            self._each[place] = Evidence(self._watch.problem)
 
 
 Make = Callable[[Array], Rule]  # from the covariance that the rule is given, (K, K)

@@ -58,7 +58,7 @@ def main() -> None:
     runs = parser.parse_args().runs
     namings: list[Naming] = []
     for world in WORLDS:
-        fresh = Watch(Problem(make_world(world, STREAMS).covariance, shift=1.0, n_anomalies=1, budget=5.0))
+        fresh = Watch(Problem(make_world(world, STREAMS).covariance, shift=1.0, n_anomalies=(1, 10), budget=5.0))
         for shifted in SHIFTED:
             done = [search(copy.deepcopy(fresh), world, shifted, seed) for seed in range(runs)]
             namings += [each for found in done for each in found.values()]

@@ -135,7 +135,7 @@ def _rules() -> Iterator[Taker]:
 
 def _plants() -> Iterator[Taker]:
     for name, make in RULES.items():
-        if name != "ocd":  # its memory, one square matrix a plant and size, is not meant for this
+        if name not in ("ocd", "eccaht"):  # the memory of one and the loops of the other are not meant for this
             rule = _filled(make, PLANTS)
             yield Taker(name, f"{PLANTS:,} plants at once", rule.update, PLANTS)
 

@@ -15,5 +15,5 @@ from .streams.problem import Problem as Problem
 from .streams.run import Simulator as Simulator, search as search
 from .streams.shifts import UnknownShift as UnknownShift
 from .streams.watch.alarm import Alarm as Alarm
-from .streams.watch.steps import Watch as Watch
+from .streams.watch.watch import Watch as Watch
 from .version import __version__ as __version__

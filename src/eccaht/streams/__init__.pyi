@@ -65,4 +65,4 @@ from .run import (
     stays_right as stays_right,
     steps as steps,
 )
-from .watch import Alarm as Alarm, Kind as Kind, State as State, Time as Time
+from .watch import Alarm as Alarm, Kind as Kind, State as State, Time as Time, Watch as Watch

@@ -28,8 +28,9 @@ _KIND, _VERSION = "policy", 4
 _KEYS = {
     "": {"policy", "problem", "state"},
     "policy": {"name", "seed", "options"},
-    "problem": {"covariance", "n_anomalies", "budget", "shift", "shift_spread", "readout_noise", "mean", "names"},
 }
+_PLAIN = ("n_anomalies", "readout_noise", "names", "degrees_of_freedom", "estimated_from")
+_PACKED = ("covariance", "shift", "shift_spread", "mean")
 _CHOICE: Fields = (Field("weights", ("K",)), Field("pair", (2,), int, high="K-1", optional=True))
 _SEARCH: Fields = (
     Field("n_readings", (), int),
@@ -55,22 +56,13 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy that was made by name; an existing file is replaced only once the new one is complete."""
     if policy.recipe is None:
         raise ValueError("only policies built by make_policy can be saved: a file names the recipe, not the code")
-    recipe, problem = policy.recipe, policy.problem
+    recipe = policy.recipe
     for option, value in recipe.options.items():
         if callable(value):
             raise ValueError(f"{option}={value!r} cannot be saved: a file names the recipe, not the code")
     state = {
         "policy": {"name": recipe.name, "seed": list(recipe.seed), "options": recipe.options},
-        "problem": {
-            "covariance": _packed(problem.covariance),
-            "n_anomalies": problem.n_anomalies,
-            "budget": _packed_constraint(problem.measurements),
-            "shift": _packed(problem.shift),
-            "shift_spread": _packed(problem.shift_spread),
-            "readout_noise": problem.readout_noise,
-            "mean": _packed(problem.mean),
-            "names": problem.names,
-        },
+        "problem": packed_problem(policy.problem),
         "state": state_of(policy, _fields(policy)),
     }
     write_archive(path, _KIND, _VERSION, state)
@@ -88,25 +80,35 @@ def _built(state: dict[str, Any]) -> Policy:
     for part, keys in _KEYS.items():
         found = state[part] if part else state
         check_keys(found, keys, part or "header")
-    saved, recipe = state["problem"], state["policy"]
-    capacity = sum(array.size for array in arrays_of(state))  # a bound for every size that the file claims
-    operator = _unpacked(saved["covariance"], capacity)
-    if not isinstance(operator, Covariance) or operator.size > capacity:
-        raise ValueError("its covariance is larger than what it holds values for")
-    problem = Problem(
-        operator,
-        shift=ShiftPrior(saved["shift"], saved["shift_spread"]),
-        n_anomalies=saved["n_anomalies"],
-        readout_noise=saved["readout_noise"],
-        measurements=_unpacked_constraint(saved["budget"]),
-        mean=saved["mean"],
-        names=saved["names"],
-    )
+    recipe, problem = state["policy"], unpacked_problem(state["problem"], state)
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
     sizes = {"K": problem.size, "n": problem.sizes[1], "t": _told(state["state"])}
     restore(policy, state["state"], sizes, _fields(policy))
     _check_asked(policy)
     return policy
+
+
+def packed_problem(problem: Problem) -> dict[str, Any]:
+    """A problem as plain data."""
+    plain = {name: getattr(problem, name) for name in _PLAIN}
+    packed = {name: _packed(getattr(problem, name)) for name in _PACKED}
+    return {**plain, **packed, "budget": _packed_constraint(problem.measurements)}
+
+
+def unpacked_problem(saved: Any, state: Any) -> Problem:
+    """Build a problem again, from what an untrusted file says, of which `state` is all."""
+    check_keys(saved, {*_PLAIN, *_PACKED, "budget"}, "problem")
+    capacity = sum(array.size for array in arrays_of(state))  # a bound for every size that the file claims
+    operator = _unpacked(saved["covariance"], capacity)
+    if not isinstance(operator, Covariance) or operator.size > capacity:
+        raise ValueError("its covariance is larger than what it holds values for")
+    return Problem(
+        operator,
+        shift=ShiftPrior(saved["shift"], saved["shift_spread"]),
+        measurements=_unpacked_constraint(saved["budget"]),
+        mean=saved["mean"],
+        **{name: saved[name] for name in _PLAIN},
+    )
 
 
 # -- the state of a search -----------------------------------------------------------------------------

@@ -64,6 +64,11 @@ class Joint(Belief):
         self._evidence.add_together(C, y)
         self._refresh()
 
+    def update_whitened(self, rows: Array, residuals: Array) -> None:
+        """Take independent readings beyond the mean of noise 1, of any number of moments."""
+        self._evidence.add_whitened(rows, residuals)
+        self._refresh()
+
     def twin(self) -> Joint:
         shared = (self.problem, self._evidence.vectors)
         return deepcopy(self, {id(part): part for part in shared})

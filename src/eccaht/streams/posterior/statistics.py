@@ -84,7 +84,10 @@ class SufficientStatistics:
         """Take readings of one moment, one a row of C, whose noise has the covariance C S C'."""
         if self._kept is not None:
             raise ValueError("a policy that is robust against outlying readings takes none that share noise")
-        rows, residuals = whitened(self.problem, C, y)
+        self.add_whitened(*whitened(self.problem, C, y))
+
+    def add_whitened(self, rows: Array, residuals: Array) -> None:
+        """Take independent readings beyond the mean of noise 1, one a row of weights."""
         scaled = [(np.append(row * self._scale, 0.0), r) for row, r in zip(rows, residuals.tolist(), strict=True)]
         for h, r in scaled:
             self._add(h, r)
