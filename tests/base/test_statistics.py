@@ -17,6 +17,7 @@ from eccaht.base.statistics import (
     estimate,
     f1_score,
     first_reached,
+    poisson_interval,
     reached_for_good,
 )
 
@@ -173,6 +174,13 @@ def test_clopper_pearson_inverts_the_binomial_test(trials: int, data: st.DataObj
     tail = 0.5 * (1.0 - level)
     assert count == 0 or stats.binom.sf(count - 1, trials, low) == pytest.approx(tail, rel=1e-9)
     assert count == trials or stats.binom.cdf(count, trials, high) == pytest.approx(tail, rel=1e-9)
+
+
+@given(st.integers(0, 300), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_the_poisson_interval_inverts_the_exact_test(count: int, level: float) -> None:
+    low, high = poisson_interval(count, level=level)
+    assert count == 0 or stats.poisson.sf(count - 1, low) == pytest.approx(0.5 * (1.0 - level), rel=1e-9)
+    assert stats.poisson.cdf(count, high) == pytest.approx(0.5 * (1.0 - level), rel=1e-9)
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.05, 0.3, 0.9])

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, betaincinv, ndtr, ndtri
+from scipy.special import betainc, betaincinv, gammaincinv, ndtr, ndtri
 
 from eccaht.base.arrays import Array, as_count, as_floats, as_number, check_finite
 
@@ -157,6 +157,19 @@ def clopper_pearson(
     low = betaincinv(count, trials - count + 1, tail) if count and side == "both" else 0.0
     high = betaincinv(count + 1, trials - count, 1.0 - tail) if count < trials else 1.0
     return float(low), float(high)
+
+
+def poisson_interval(count: int, *, level: float = 0.95) -> tuple[float, float]:
+    """Interval of the expected number of what happened `count` times, independently (Garwood 1936).
+
+    Its coverage is at least `level` for any expected number.
+
+    >>> low, high = poisson_interval(3)
+    >>> round(low, 4), round(high, 4)
+    (0.6187, 8.7673)
+    """
+    count, tail = as_count(count, "count", least=0), 0.5 * (1.0 - _checked_level(level))
+    return float(gammaincinv(count, tail)) if count else 0.0, float(gammaincinv(count + 1, 1.0 - tail))
 
 
 def chance_of_as_many(count: int, trials: int, probability: float) -> float:
