@@ -8,7 +8,7 @@ from eccaht.research.experiments.incidents_cases import Judge, Judgement, Labell
 from eccaht.research.experiments.rivals import z_mean
 
 
-def z_scores(history: CaseReadings, known: Index, seed: int) -> Judge:  # noqa: ARG001
+def z_scores(history: CaseReadings, known: Index, seed: int | None) -> Judge:  # noqa: ARG001
     """Name what is farther than two standard deviations; be sure if something is farther than three."""
     score = z_mean(history.rows[:, known])
 

@@ -132,7 +132,7 @@ def judge(job: CollectionJob, settings: CollectionSettings) -> CollectionPiece:
         history, reasons = subject.train.first(subject.held), []
         changed = (changed_cases(subject, tier, settings.runs, settings.seed, label) for tier in CHANGED_TIERS)
         cases = chain(*changed, quiet_cases(subject))
-    judges = learn(settings.methods, history, subject.known, settings.seed)
+    judges = learn(settings.methods, history, subject.known, settings.seed if job.part == "last-third" else None)
     trials = [
         trial_of(entity.collection, entity.name, case, name, method(case))
         for case in cases

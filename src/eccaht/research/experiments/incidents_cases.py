@@ -196,21 +196,25 @@ def check_methods(names: Sequence[str] | None) -> tuple[tuple[str, ...], list[st
     return tuple(name for name in chosen if name not in absent), notes
 
 
-def learn(names: Sequence[str], history: CaseReadings, known: Index, seed: int) -> dict[str, Judge]:
-    """Let the methods learn from a history; `known` are the sensors that they rank."""
+def learn(names: Sequence[str], history: CaseReadings, known: Index, seed: int | None) -> dict[str, Judge]:
+    """Let the methods learn from a history.
+
+    known: the sensors that they rank. seed: of the drills that say how confident an answer is; None: of none.
+    """
     rows = history.rows[:, known]
     judges = {OURS: our_judge(history, known, seed)} if OURS in names else {}
     return judges | {name: _rival(RIVALS[name](rows), rows, known) for name in names if name in RIVALS}
 
 
-def our_judge(history: CaseReadings, known: Index, seed: int) -> Judge:
-    """Ours with default options, and drills on the history.
+def our_judge(history: CaseReadings, known: Index, seed: int | None) -> Judge:
+    """Ours with default options, and drills on the history if they have a seed.
 
     An incident is given, and its sensors are named. In a quiet stretch nothing is given: sensors are named if an
     incident that begins in it is found.
     """
     model, windows = calibrate_with_windows(history.source(), window=history.window)
-    model = keeping(model, drill_history(model, windows, seed=seed))
+    if seed is not None:
+        model = keeping(model, drill_history(model, windows, seed=seed))
 
     def judge(case: LabelledCase) -> Judgement:
         first = max(0, case.start - _RECENT)
