@@ -89,7 +89,7 @@ def watched(
     for begun, over in alarms_of(model, windows, every, plan, engine_of):
         on[first[begun] : None if over >= len(first) else first[over]] = True
         begins.append(first[begun])
-    return Alarms(on, np.array(begins, dtype=np.intp))
+    return Alarms(on, on, np.array(begins, dtype=np.intp))
 
 
 def counted(directory: Path, shares: list[float]) -> Iterator[tuple[str, dict[str, float | None], float]]:

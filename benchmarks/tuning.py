@@ -51,7 +51,7 @@ def count(directories: Sequence[Path], name: str, factor: float) -> Counted:
         found, outcomes = find_collections(directory), []
         for entity in found.entities:
             task = load_task(entity)
-            watcher = Ours(task.history, task.rate, 0)
+            watcher = Ours(task.history, task.rate)
             outcomes += [outcome_of(entity, task, each, OURS, watcher(each.readings)) for each in task.recordings]
         found_measures = measures(outcomes)
         for measure in MEASURES[outcomes[0].kind]:

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from eccaht.cli.main import run
 from eccaht.research.experiments import figures, incidents, incidents_cases
-from eccaht.research.experiments.detection import DELIVERED, DETECTORS
+from eccaht.research.experiments.detection import DETECTORS
 from eccaht.research.experiments.incidents import CollectionSettings
-from eccaht.research.experiments.incidents_cases import OURS
 from eccaht.research.experiments.incidents_summary import as_entry, summarise
 from tests.cli import commands
 from tests.research.datasets.labelled_format import find_entities, write_collection
@@ -76,12 +75,13 @@ def test_testbeds_are_watched(tmp_path: Path) -> None:
     write_tep(tmp_path / "data" / "tep")
     arguments = [str(tmp_path / "data"), *QUICK, "--out", str(tmp_path / "out")]
     collections = document(*arguments)["collections"]
-    assert [*map(list, collections.values())] == [["detection"]] * 3
-    assert list(collections["batadal"]["detection"]) == [OURS, DELIVERED, *list(DETECTORS)[1:]]
-    assert all(list(collections[name]["detection"]) == list(DETECTORS) for name in ("skab", "tep"))
+    assert [*map(list, collections.values())] == [["detection", "ranked_at_equal_rates"]] * 3
+    assert all(list(entry["detection"]) == list(DETECTORS) for entry in collections.values())
+    assert {each["method"] for each in collections["skab"]["ranked_at_equal_rates"]} == set(DETECTORS)
     text = invoke(*arguments)
     assert max(map(len, text.partition("Saved ")[0].splitlines())) <= 100
-    assert "batadal: 2 incidents; false-alarm rate given: 0.0333 a day" in text
+    assert "batadal: 2 incidents; 0.236 false alarms asked for, 1 a month" in text
+    assert text.count(", best first: ") == 3
     assert f"{collections['batadal']['detection']['T2']['S']:.3f}" in text
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["detection.csv", "summary.csv"]

@@ -16,7 +16,19 @@ from eccaht.cli.output import Jobs, Json, Seed, deliver, note, option, show_line
 from eccaht.cli.real_data import output_directory
 from eccaht.research.datasets.labelled import find_collections
 from eccaht.research.experiments import incidents as bench
-from eccaht.research.experiments.detection_outcomes import Detection, Measures, outcomes_table, summarise_detection
+from eccaht.research.experiments.detection import outcomes_of
+from eccaht.research.experiments.detection_outcomes import (
+    EQUAL,
+    OWN_SCORES,
+    Detection,
+    Measures,
+    Outcome,
+    Score,
+    outcomes_table,
+    ranked_at_equal_rates,
+    score_of,
+    summarise_detection,
+)
 from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings
 from eccaht.research.experiments.incidents_cases import ALPHA, NUMBERS, OURS, QUIET, check_methods
 from eccaht.research.experiments.incidents_summary import (
@@ -46,9 +58,9 @@ def incidents(
 ) -> None:
     """Measure how well alarms find known incidents and how often their sensors are named.
 
-    Recordings of servers and testbeds (BATADAL, SKAB, Tennessee Eastman) are watched beside control charts, all
-    with thresholds by one rule from the history. Where sensors are labelled, labelled, injected and replayed
-    incidents are named.
+    Recordings of servers and testbeds (BATADAL, SKAB, Tennessee Eastman, Sock Shop, an air handler) are watched
+    beside control charts, all with thresholds by one rule from the history, and once more with thresholds at which all
+    have equally many false alarms. Where sensors are labelled, labelled, injected and replayed incidents are named.
     """
     chosen, notes = check_methods(None if methods is None else [name.strip() for name in methods.split(",")])
     settings = CollectionSettings(runs, seed, chosen)
@@ -62,9 +74,10 @@ def incidents(
         with shown_progress() as bar:
             bar.total(len(bench.jobs_of(found.entities)), "parts of entities")
             outcome = bench.run(found.entities, settings, jobs=jobs or cpu_count(), progress=bar.advance)
-        results = _Results(summarise(outcome.trials, seed=seed), summarise_detection(outcome.outcomes))
+        outcomes = outcomes_of(outcome.watched)
+        results = _Results(summarise(outcome.trials, seed=seed), summarise_detection(outcomes))
         deliver(
-            [_save(place, outcome, results)],
+            [_save(place, outcome, outcomes, results)],
             show=lambda: _show(results, outcome),
             document=lambda files: _document(results, outcome, settings, notes, files),
             as_json=as_json,
@@ -78,13 +91,13 @@ class _Results(NamedTuple):
     detection: Detection
 
 
-def _save(place: Path, outcome: CollectionPiece, results: _Results) -> Iterator[Path]:
+def _save(place: Path, outcome: CollectionPiece, outcomes: list[Outcome], results: _Results) -> Iterator[Path]:
     from eccaht.base.presentation.style import saving_figure
     from eccaht.research.experiments.figures import draw_precision
 
     yield save_table(summary_table(*results), place / "summary.csv")
-    if outcome.outcomes:
-        yield save_table(outcomes_table(outcome.outcomes), place / "detection.csv")
+    if outcomes:
+        yield save_table(outcomes_table(outcomes), place / "detection.csv")
     if outcome.trials:
         yield save_table(trials_table(outcome.trials), place / "trials.csv")
         yield from saving_figure(draw_precision(results.naming), place / "precision")
@@ -95,7 +108,8 @@ def _document(
 ) -> dict[str, Any]:
     entries: dict[str, dict[str, Any]] = {name: as_entry(summary) for name, summary in results.naming.items()}
     for name, methods in results.detection.items():
-        entries.setdefault(name, {})["detection"] = methods
+        best = [{"method": method, score_of(methods).key: value} for method, value in ranked_at_equal_rates(methods)]
+        entries.setdefault(name, {}).update({"detection": methods, f"ranked_{EQUAL}": best})
     return {
         "collections": entries,
         "settings": asdict(settings),
@@ -116,46 +130,81 @@ def _show(results: _Results, outcome: CollectionPiece) -> None:
 
 # -- what was detected ---------------------------------------------------------------------------------
 
-_COLUMNS = {  # of every collection, then of the one kind that has them: key, decimal places
-    "found": ("found", 2),
-    "begun": ("begun", 2),
-    "delay": ("median_delay_rows", 1),
-    "false/day": ("false_alarms_a_day", 2),
-    "quiet on": ("quiet_time_in_alarm", 3),
-    **{key: (key, 3) for key in ("S", "S_TTD", "TPR", "TNR")},
-    "F1": ("f1", 3),
-    "FAR": ("false_alarm_rate", 3),
-    "MAR": ("missed_alarm_rate", 3),
-    "files": ("files_found", 0),
-    "NAB": ("nab", 1),
-    "dated": ("dated_within_60s", 0),
-    "P@n": ("altered_at_n", 2),
-    "place": ("first_place", 1),
-    "flagged": ("flagged_mean", 3),
-    "normal-test": ("flagged_normal_test", 3),
+_UNITS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "month": 30.0}  # days
+_RARE = 0.06  # false alarms: the shortest unit for which as many are asked is shown
+_ANSWERS = {  # what `identify` says
+    "altered_at_n": "share of n altered sensors among the first n",
+    "first_place": "mean place of the first of them",
+    "dated_within_60s": "dated within 60 s",
+    "dated_within_5s": "dated within 5 s",
+    "fault_days_found": "fault days found",
+    "alarms": "alarms",
+    "alarms_on_quiet_days": "on quiet days",
+    "root_in_1": "root cause first",
+    "root_in_3": "in 3",
+    "root_in_5": "in 5",
+    "root_in_headline": "in the headline",
 }
 
 
 def _show_detection(detection: Detection) -> None:
     if not detection:
         return
-    typer.echo("found: share of incidents with an alarm on; begun: with an alarm that begins; delay: median, in rows")
-    typer.echo("false/day: alarms that begin outside of incidents; quiet on: share of the other rows in alarm")
-    typer.echo("dated: files whose beginning is found within 60 s; P@n: of n altered sensors, among the first n;")
-    typer.echo("place: of the first of them, mean over incidents; unrounded: with the history as it was delivered")
+    typer.echo("false: alarms that begin outside of incidents; quiet: share of the other rows in alarm")
+    typer.echo("found: incidents with an alarm on, or a change that it left; begun: with an alarm that begins")
+    typer.echo(f"=: with the threshold at which a method has as many false alarms as {OURS}; a month has 30 days")
     for name, methods in detection.items():
-        first = next(iter(methods.values()))
-        given = f"false-alarm rate given: {first['given_false_alarms_a_day']:.3g} a day"
-        typer.echo(f"\n{name}: {counted(first['incidents'], 'incident')}; {given}")
-        shown = {title: column for title, column in _COLUMNS.items() if column[0] in first}
-        rows = [[method, *(_cell(each, *column) for column in shown.values())] for method, each in methods.items()]
-        show_lines([["method", *shown], *rows])
+        first, score = next(iter(methods.values())), score_of(methods)
+        unit, days = _unit(first)
+        asked = f"{_number(first['given_false_alarms'])} false alarms asked for"
+        if (rate := first["given_false_alarms_a_day"]) is not None:
+            asked += f", {_number(rate * days)} a {unit}"
+        typer.echo(f"\n{name}: {counted(first['incidents'], 'incident')}; {asked}")
+        own = (score,) if score in OWN_SCORES else ()
+        titles = ["false", "quiet", "found", "begun", *(each.title for each in own)]
+        head = ["method", titles[0], f"a {unit} [95 %]", *titles[1:], *(f"={title}" for title in titles)]
+        rows = []
+        for method, each in methods.items():
+            false, *cells = _cells(each, own)
+            rows.append([method, false, _rate(each, days), *cells, *_cells(each[EQUAL], own)])
+        show_lines([head, *rows])
+        typer.echo(_best(methods))
+        if answers := [f"{title} {_number(first[key])}" for key, title in _ANSWERS.items() if key in first]:
+            typer.echo(f"{OURS}: {'; '.join(answers)}")
     typer.echo("")
 
 
-def _cell(measures: Measures, key: str, places: int) -> str:
-    value = measures.get(key)
-    return "-" if value is None else f"{value:.{places}f}"
+def _unit(measures: Measures) -> tuple[str, float]:
+    asked = measures["given_false_alarms_a_day"] or 0.0
+    return next((each for each in _UNITS.items() if asked * each[1] >= _RARE), ("month", _UNITS["month"]))
+
+
+def _rate(measures: Measures, days: float) -> str:
+    rate, ends = measures["false_alarms_a_day"], measures["false_alarms_a_day_interval"]
+    if rate is None:
+        return "-"
+    mean, low, high = (f"{x:.2g}" if x < 10.0 else f"{x:.0f}" for x in (days * each for each in (rate, *ends)))
+    return f"{mean} [{low}, {high}]"
+
+
+def _cells(measures: Measures, own: tuple[Score, ...]) -> Iterator[str]:
+    quiet, many = measures["quiet_time_in_alarm"], measures["incidents"]
+    yield str(measures["false_alarms"])
+    yield "-" if quiet is None else f"{100 * quiet:.1f}%"
+    for key in ("found", "begun"):
+        yield str(round((measures[key] or 0.0) * many))
+    for score in own:
+        yield "-" if measures[score.key] is None else f"{measures[score.key]:.3f}"
+
+
+def _best(methods: dict[str, Measures]) -> str:
+    title = score_of(methods).title
+    values = [f"{method} {_number(value)}" for method, value in ranked_at_equal_rates(methods)]
+    return f"= by {title}, best first: {', '.join(values)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"
 
 
 # -- what was named ------------------------------------------------------------------------------------

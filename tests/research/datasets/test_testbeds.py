@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eccaht.research.datasets.labelled import find_collections, kind_of, read_attacks, read_sheet
+from eccaht.research.datasets.labelled import find_collections, kind_of, read_sheet, read_spans
 from tests.research.datasets.labelled_format import write_collection
 from tests.research.datasets.testbed_format import (
     SENSORS,
     plant_rows,
     write_batadal,
+    write_hvac,
     write_sheet,
     write_skab,
+    write_sockshop,
     write_tep,
 )
 
@@ -24,12 +26,21 @@ def test_all_layouts_are_found_side_by_side_and_others_are_noted(tmp_path: Path)
     write_batadal(tmp_path / "water")
     write_skab(tmp_path / "pump")
     write_tep(tmp_path / "chemistry")
+    write_sockshop(tmp_path / "shop")
+    write_hvac(tmp_path / "air")
     (tmp_path / "papers").mkdir()
     (tmp_path / ".git").mkdir()
     found = find_collections(tmp_path)
-    assert found.entities[0].label == "asd/a"
-    labels = [testbed.label for testbed in found.entities[1:]]
-    assert labels == ["chemistry/faults", "pump/valve1/0", "pump/valve1/1", "water/attacks-1-to-2"]
+    assert [testbed.label for testbed in found.entities] == [
+        "air/test",
+        "asd/a",
+        "chemistry/faults",
+        "pump/valve1/0",
+        "pump/valve1/1",
+        "shop/carts-cpu-2",
+        "shop/carts-cpu-10",
+        "water/attacks-1-to-2",
+    ]
     assert found.notes == ["papers is skipped: its layout is none of the known ones"]
     assert all(path.is_file() for testbed in found.entities for path in testbed.files)
 
@@ -84,7 +95,10 @@ def test_sheets_are_read_with_their_times_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"attacks": [{"start": "2024-01-02", "stop": "2024-01-01"}]}'])
-def test_a_truth_that_is_no_list_of_attacks_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "truth.json").write_text(text)
-    with pytest.raises(ValueError, match=r"truth\.json"):
-        read_attacks(tmp_path / "truth.json")
+def test_a_truth_that_dates_no_incident_is_refused(tmp_path: Path, text: str) -> None:
+    for write in (write_batadal, write_sockshop, write_hvac):
+        testbed = find_collections(write(tmp_path / write.__name__)).entities[0]
+        assert testbed.truth is not None
+        testbed.truth.write_text(text)
+        with pytest.raises(ValueError, match=r"truth\.json"):
+            read_spans(testbed)

@@ -1,4 +1,4 @@
-"""Small collections in the layouts of BATADAL, SKAB and TEP."""
+"""Small collections in the layouts of testbeds."""
 
 from __future__ import annotations
 
@@ -78,4 +78,30 @@ def write_tep(directory: Path, faults: Sequence[str] = ("fault-01", "fault-02"))
         if k == 0:
             rows[160:, 2] += 8.0
         write_sheet(directory / f"{fault}.csv.gz", named(rows), 180)
+    return directory
+
+
+def write_sockshop(directory: Path, cases: Sequence[str] = ("carts-cpu-2", "carts-cpu-10")) -> Path:
+    """Cases with 240 s of history, and 60 quiet seconds before the pressure leaves its course and the flow follows."""
+    truth = {}
+    for k, case in enumerate(cases):
+        write_sheet(directory / case / "history.csv.gz", named(plant_rows(240, seed=30 + k)), 1)
+        rows = plant_rows(200, seed=40 + k)
+        rows[60:, 2] += 40.0
+        rows[90:, 1] += 8.0
+        write_sheet(directory / case / "incident.csv.gz", named(rows), 1)
+        truth[case] = {"root": "pressure", "onset": str(FIRST + np.timedelta64(60, "s")).replace("T", " ")}
+    (directory / "truth.json").write_text(json.dumps(truth))
+    return directory
+
+
+def write_hvac(directory: Path) -> Path:
+    """Five days of half hours, then five others: a fault on the second, and on the fourth."""
+    write_sheet(directory / "history.csv.gz", named(plant_rows(240, seed=50)), 1800)
+    rows = plant_rows(240, seed=51)
+    rows[48:96, 0] += 8.0
+    rows[144:192, 1] += 8.0
+    write_sheet(directory / "test.csv.gz", named(rows), 1800)
+    days = [f"2024-01-0{day}" for day in range(1, 6)]
+    (directory / "truth.json").write_text(json.dumps({"bad": days[1::2], "good": days[::2]}))
     return directory

@@ -8,31 +8,44 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eccaht.base.statistics import poisson_interval
 from eccaht.research.datasets.labelled import CaseReadings, Entity, find_collections
 from eccaht.research.experiments import detection
 from eccaht.research.experiments.detection import (
-    DELIVERED,
     DETECTORS,
     Alarms,
     Labelled,
     Ours,
     Task,
+    Watched,
+    level_of,
     load_task,
     outcome_of,
+    outcomes_of,
     watch,
 )
 from eccaht.research.experiments.detection_outcomes import (
+    EQUAL,
     Measures,
     Outcome,
     measures,
     nab_points,
     nab_score,
+    ranked_at_equal_rates,
     summarise_detection,
 )
 from eccaht.research.experiments.incidents_cases import OURS
 from eccaht.research.experiments.rivals import Flags
 from tests.research.datasets.labelled_format import find_entities, write_collection
-from tests.research.datasets.testbed_format import SENSORS, plant_rows, write_batadal, write_skab, write_tep
+from tests.research.datasets.testbed_format import (
+    SENSORS,
+    plant_rows,
+    write_batadal,
+    write_hvac,
+    write_skab,
+    write_sockshop,
+    write_tep,
+)
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
@@ -66,7 +79,7 @@ def test_batadal_is_read_with_ends_included_and_a_history_as_coarse_as_the_recor
     assert (task.rate, task.rows_a_day) == (1 / 720, 24.0)
     np.testing.assert_array_equal(task.history.rows, task.history.rows.round(2))
     (tmp_path / "truth.json").write_text('{"attacks": [{"start": "2030-01-01", "stop": "2030-01-02"}]}')
-    with pytest.raises(ValueError, match="none of the attacks"):
+    with pytest.raises(ValueError, match="none of the incidents"):
         load_task(testbed)
 
 
@@ -85,6 +98,23 @@ def test_faults_of_tep_begin_with_row_161(tmp_path: Path) -> None:
     task = load_task(testbed)
     assert [each.incidents for each in task.recordings] == [(), ((160, 300),), ((160, 300),)]
     assert (task.rate, task.rows_a_day) == (1 / 1500, 480.0)
+
+
+def test_cases_of_sock_shop_last_from_their_onset_to_the_end(tmp_path: Path) -> None:
+    first, second = map(load_task, find_collections(write_sockshop(tmp_path)).entities)
+    for task in (first, second):
+        (recording,) = task.recordings
+        assert (recording.incidents, recording.altered) == (((60, 200),), (("pressure",),))
+        assert (task.rate, task.rows_a_day, len(task.history.rows)) == (1 / 720, 86_400.0, 240)
+
+
+def test_days_with_faults_are_incidents(tmp_path: Path) -> None:
+    (testbed,) = find_collections(write_hvac(tmp_path)).entities
+    task = load_task(testbed)
+    assert task.recordings[0].incidents == ((48, 96), (144, 192))
+    assert (task.rate, task.rows_a_day) == (1 / 720, 48.0)
+    perfect = measures(outcomes(tmp_path, "perfect"))
+    assert [perfect[key] for key in ("fault_days_found", "alarms", "alarms_on_quiet_days")] == [2, 2, 0]
 
 
 def test_servers_have_one_false_alarm_a_day(tmp_path: Path) -> None:
@@ -128,10 +158,14 @@ def test_measures_of_servers_by_hand() -> None:
         "found": 0.75,
         "begun": 0.25,
         "median_delay_rows": 0.0,
+        "false_alarms": 2,
+        "given_false_alarms": 1.5,
+        "quiet_days": 3.0,
         "false_alarms_a_day": 2 / (150 / 50),
+        "false_alarms_a_day_interval": [end / 3.0 for end in poisson_interval(2)],
         "false_alarms_per_1000_rows": pytest.approx(2 / 0.15),
         "quiet_time_in_alarm": (10 + 2 + 5) / 150,
-        "given_false_alarms_a_day": 0.5,
+        "given_false_alarms_a_day": pytest.approx(0.5),
     }
     quiet = measures([judged("servers", [], [])])
     assert (quiet["found"], quiet["median_delay_rows"], quiet["false_alarms_a_day"]) == (None, None, 0.0)
@@ -181,6 +215,58 @@ def test_nab_by_hand() -> None:
     assert nab_score(2.0, 2) == 100.0
 
 
+# -- equally many false alarms -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 8])
+def test_the_level_is_the_lowest_above_which_no_level_has_more_false_alarms(most: int) -> None:
+    """As found by trying them all, on heights with ties and with incidents."""
+    rng = np.random.default_rng(most)
+    heights = [rng.integers(0, 30, 80) + 40.0 * (rng.random(80) < 0.1) for _ in range(3)]
+    inside = [np.arange(80) >= 60 - 10 * k for k in range(3)]
+
+    def false_alarms(level: float) -> int:
+        begins = [Alarms.where(height > level).begins for height in heights]
+        return sum(int((~here[each]).sum()) for each, here in zip(begins, inside, strict=True))
+
+    levels = np.unique([-np.inf, *np.concatenate(heights)])
+    too_many = [level for level in levels if false_alarms(level) > most]
+    expected = min(level for level in levels if level > max(too_many))
+    assert level_of(zip(heights, inside, strict=True), most) == expected
+
+
+def test_a_level_that_cannot_have_so_many_has_the_most_there_are() -> None:
+    height = np.array([0.0, 5.0, 0.0, 4.0, 0.0, 4.0, 3.0])
+    assert Alarms.where(height > level_of([(height, np.zeros(7, dtype=bool))], 9)).begins.size == 3
+    assert level_of([(height, np.ones(7, dtype=bool))], 9) == 0.0
+
+
+def test_a_chart_has_as_many_false_alarms_as_ours_in_the_whole_collection(tmp_path: Path) -> None:
+    """Ours has two in the first recording and none in the second; the chart has two in the second first."""
+    (testbed,) = find_collections(write_tep(tmp_path)).entities
+    heights = np.full((2, 200), -3.0)
+    heights[0, [20, 60]], heights[1, [30, 50]], heights[1, 150] = -2.0, -1.0, 0.5
+    recordings = [replace(blank(), name=str(k), incidents=((100, 200),) * k) for k in range(2)]
+    spans = np.zeros((2, 200), dtype=bool)
+    spans[0, [10, 40]] = True
+    watched = []
+    for k, recording in enumerate(recordings):
+        task = Task("servers", recording.readings, 0.01, 50.0, ())
+        for name, alarms in (
+            (OURS, Alarms.where(spans[k])),
+            ("chart", Alarms.where(heights[k] > 0.0, heights[k])),
+        ):
+            watched.append(Watched(outcome_of(testbed, task, recording, name, alarms), recording, alarms))
+    (found,) = summarise_detection(outcomes_of(watched)).values()
+    assert (found["chart"]["false_alarms"], found["chart"]["begun"]) == (0, 1.0)
+    assert [found[name][EQUAL]["false_alarms"] for name in (OURS, "chart")] == [2, 2]
+    assert ranked_at_equal_rates(found) == [("chart", 1.0), (OURS, 0.0)]
+
+
+def blank() -> Labelled:
+    return Labelled("r", CaseReadings(np.zeros((200, 1)), ("a",)), ())
+
+
 # -- methods -------------------------------------------------------------------------------------------
 
 
@@ -189,18 +275,29 @@ def test_all_find_what_breaks_a_correlation(tmp_path: Path) -> None:
     write_batadal(tmp_path / "batadal")
     write_skab(tmp_path / "skab")
     write_tep(tmp_path / "tep")
-    found = summarise_detection([each for bed in find_collections(tmp_path).entities for each in watch(bed, 0)])
-    assert list(found) == ["batadal", "skab", "tep"]
-    assert [len(methods) - len(DETECTORS) for methods in found.values()] == [1, 0, 0]
+    write_sockshop(tmp_path / "shop")
+    write_hvac(tmp_path / "air")
+    found = watched_below(tmp_path)
+    assert list(found) == ["air", "batadal", "shop", "skab", "tep"]
+    assert all(list(methods) == list(DETECTORS) for methods in found.values())
     for name in ("eccaht", "T2", "MEWMA", "PCA-Q", "ridge"):
         assert found["batadal"][name]["S"] > 0.85
         assert found["skab"][name]["files_found"] == 2
         assert found["tep"][name]["flagged"]["fault-01"] > 0.95
         assert found["tep"][name]["flagged"]["fault-02"] < 0.2
-    assert found["batadal"][DELIVERED]["S"] > 0.85
+        assert found["air"][name]["fault_days_found"] == 2
+        assert found["shop"][name]["begun"] == 1.0
     assert (found["batadal"][OURS]["altered_at_n"], found["batadal"][OURS]["first_place"]) == (1.0, 1.0)
     assert (found["skab"][OURS]["dated_within_60s"], found["skab"][OURS]["dated_at_end"]) == (2, 0)
     assert "first_place" not in found["batadal"]["T2"]
+    shop = found["shop"][OURS]
+    assert (shop["root_in_1"], shop["root_in_headline"], shop["dated_within_5s"]) == (1.0, 1.0, 2)
+
+
+def watched_below(directory: Path) -> dict[str, dict[str, Measures]]:
+    return summarise_detection(
+        outcomes_of([each for bed in find_collections(directory).entities for each in watch(bed)])
+    )
 
 
 def test_alarms_of_windows_are_alarms_of_their_rows() -> None:
@@ -208,7 +305,7 @@ def test_alarms_of_windows_are_alarms_of_their_rows() -> None:
     rng = np.random.default_rng(0)
     times = np.datetime64("2024-01-01T00:00:00", "s") + 10 * np.arange(3000)
     history, new = (CaseReadings(plant_rows(3000, seed=seed)[:, :3], SENSORS[:3], times) for seed in (0, 1))
-    ours = Ours(history, 1 / 5000, 0)
+    ours = Ours(history, 1 / 5000)
     assert ours.model.seconds == 30.0
     assert ours.every == pytest.approx(5000 / 3)
     new.rows[1200:1320, 1] += 8.0 + rng.standard_normal(120)
@@ -216,7 +313,7 @@ def test_alarms_of_windows_are_alarms_of_their_rows() -> None:
     assert alarms.on[1200:1320].all()
     assert 1200 in alarms.begins
     assert (alarms.begins % 3 == 0).all()
-    assert (ours.onset(new), ours.ranked(new, 1200, 1320)[0]) == (1200, "flow")
+    assert (ours.identify(new)[1], ours.ranked(new, 1200, 1320)[0]) == (1200, "flow")
 
 
 def test_a_method_that_answers_for_other_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +321,7 @@ def test_a_method_that_answers_for_other_rows_is_refused(tmp_path: Path, monkeyp
     short = {"short": lambda *_: lambda _: Alarms.where(np.zeros(3, dtype=bool))}
     monkeypatch.setattr(detection, "DETECTORS", short)
     with pytest.raises(ValueError, match="short must say of each row"):
-        watch(testbed, 0)
+        watch(testbed)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the public recordings are not beside the repository")
@@ -237,7 +334,5 @@ def test_t2_on_public_recordings_is_what_a_separate_program_measured(
     monkeypatch.setattr(detection, "DETECTORS", {"T2": DETECTORS["T2"]})
     if not (SHARED / collection).is_dir():
         pytest.skip(f"{collection} is not among the public recordings")
-    found: dict[str, Measures] = summarise_detection(
-        [each for bed in find_collections(SHARED / collection).entities for each in watch(bed, 0)]
-    )[collection]
+    found = watched_below(SHARED / collection)[collection]
     assert found["T2"][measure] == pytest.approx(value, abs=2e-3)

@@ -4,13 +4,17 @@ Servers have labels for each sensor. SMD (Su et al. 2019) and ASD (Li et al. 202
 and `test/E.csv.gz` for each entity E (rows are times, columns are metrics, no header) and `truth.json`,
 {entity: [{start, stop, dims}]}, metrics from 0, rows of the test from start up to, not including, stop.
 
-Three testbeds have labels in time:
+Testbeds have labels in time:
 BATADAL (Taormina et al. 2018), a water network by the hour: `history.csv.gz`, `attacks-*.csv.gz` and `truth.json`,
 {attacks: [{start, stop, altered}]}, both ends inclusive.
 SKAB (Katser and Kozitsin 2020), a pump by the second: directories of CSV files with the columns `anomaly` and
 `changepoint`; files without them are left alone.
 TEP (Downs and Vogel 1993; Chiang, Russell and Braatz 2001), a simulated chemical plant: `normal.csv.gz`,
 `normal-test.csv.gz` if there is one, and `fault-*.csv.gz`, whose fault begins with row 161.
+Sock Shop (Ikram et al. 2022), services by the second: a directory for each case with `history.csv.gz` and
+`incident.csv.gz`, which begins quiet, and `truth.json`, {case: {onset, root}}: the metric that was at fault.
+An air handler (Granderson et al. 2020) by the minute: `history.csv.gz`, `test.csv.gz` and `truth.json`, {bad, good}:
+the days with a fault and without.
 
 File names may differ in what the asterisk stands for, so that recordings that were held back are read alike.
 """
@@ -31,7 +35,7 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array
 from eccaht.plants import Arrays, Table, read_table
 
-Kind = Literal["servers", "batadal", "skab", "tep"]
+Kind = Literal["servers", "batadal", "skab", "tep", "sockshop", "hvac"]
 LABELS = ("anomaly", "changepoint")  # columns of SKAB that are no sensors
 _ENDINGS = (".csv.gz", ".csv")
 
@@ -100,7 +104,7 @@ def find_collections(directory: Path) -> _FoundRecording:
     if not found.entities:
         raise ValueError(
             f"no labelled collection in {directory}: it has no truth.json beside train and test, nor files of another "
-            "known layout (BATADAL, SKAB, TEP), nor has a directory below it"
+            "known layout (BATADAL, SKAB, TEP, Sock Shop, air handler), nor has a directory below it"
         )
     found.notes.extend(f"{name} is skipped: its layout is none of the known ones" for name in skipped)
     return found
@@ -112,6 +116,10 @@ def kind_of(directory: Path) -> Kind | None:
         return "servers"
     if truth and _sheet(directory, "history") and _sheets(directory, "attacks"):
         return "batadal"
+    if truth and _sheet(directory, "history") and _sheet(directory, "test"):
+        return "hvac"
+    if truth and _cases(directory):
+        return "sockshop"
     if _sheet(directory, "normal") and _sheets(directory, "fault-"):
         return "tep"
     return "skab" if next(_labelled_sheets(directory), None) else None
@@ -147,10 +155,25 @@ def _segment(entry: dict[str, Any]) -> Segment:
 
 
 def _batadal(directory: Path) -> Iterator[Entity]:
-    history, truth = _sheet(directory, "history"), directory / "truth.json"
-    assert history is not None
     for path in _sheets(directory, "attacks"):
-        yield Entity(_name(directory), stem(path), "batadal", history, (path,), truth)
+        yield _timed(directory, stem(path), "batadal", directory, path)
+
+
+def _sockshop(directory: Path) -> Iterator[Entity]:
+    for case in _cases(directory):
+        yield _timed(directory, case.name, "sockshop", case, _sheet(case, "incident"))
+
+
+def _hvac(directory: Path) -> Iterator[Entity]:
+    yield _timed(directory, "test", "hvac", directory, _sheet(directory, "test"))
+
+
+def _timed(directory: Path, name: str, kind: Kind, place: Path, recording: Path | None) -> Entity:
+    """A recording after the history in `place`, whose incidents `truth.json` of the collection dates."""
+    history = _sheet(place, "history")
+    assert history is not None
+    assert recording is not None
+    return Entity(_name(directory), name, kind, history, (recording,), directory / "truth.json")
 
 
 def _skab(directory: Path) -> Iterator[Entity]:
@@ -171,6 +194,8 @@ _ENTITIES: dict[Kind, Callable[[Path], Iterator[Entity]]] = {
     "batadal": _batadal,
     "skab": _skab,
     "tep": _tep,
+    "sockshop": _sockshop,
+    "hvac": _hvac,
 }
 
 
@@ -200,6 +225,12 @@ def _sheets(directory: Path, begins: str = "") -> list[Path]:
     """The CSV files directly in a directory whose names begin so, 2 before 10."""
     found = [path for path in directory.iterdir() if path.name.startswith(begins) and path.name.endswith(_ENDINGS)]
     return sorted(found, key=lambda path: _natural(stem(path)))
+
+
+def _cases(directory: Path) -> list[Path]:
+    """The cases of Sock Shop in a directory."""
+    found = [path for path in directory.iterdir() if _sheet(path, "history") and _sheet(path, "incident")]
+    return sorted(found, key=lambda path: _natural(path.name))
 
 
 def _labelled_sheets(directory: Path) -> Iterator[Path]:
@@ -279,15 +310,28 @@ def read_entity(entity: Entity) -> tuple[CaseReadings, CaseReadings]:
     return CaseReadings(train, names), CaseReadings(test, names)
 
 
-def read_attacks(path: Path) -> list[tuple[np.datetime64, np.datetime64, tuple[str, ...]]]:
-    """The attacks of BATADAL: beginning and end, inclusive, and the altered sensors where the file lists them."""
+Span = tuple[np.datetime64, np.datetime64, tuple[str, ...]]  # beginning and end, inclusive; sensors, if known
+
+
+def read_spans(entity: Entity) -> list[Span]:
+    """The incidents that the truth of a testbed dates: attacks, a fault that goes on, or days with faults."""
+    assert entity.truth is not None
     try:
-        attacks = []
-        for each in json.loads(path.read_text(encoding="utf-8"))["attacks"]:
-            start, stop = np.datetime64(each["start"], "us"), np.datetime64(each["stop"], "us")
-            attacks.append((start, stop, tuple(map(str, each.get("altered", ())))))
+        document = json.loads(entity.truth.read_text(encoding="utf-8"))
+        if entity.kind == "batadal":
+            attacks = document["attacks"]
+            spans = [_span(each["start"], each["stop"], each.get("altered", ())) for each in attacks]
+        elif entity.kind == "hvac":
+            spans = [_span(f"{day}T00:00", f"{day}T23:59:59.999999") for day in document["bad"]]
+        else:
+            case = document[entity.name]
+            spans = [_span(case["onset"], "9999-12-31", [case["root"]])]
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} is not a list of attacks with start and stop: {error}") from None
-    if any(stop < start for start, stop, _ in attacks):
-        raise ValueError(f"{path} has an attack that stops before it starts")
-    return attacks
+        raise ValueError(f"{entity.truth} does not date the incidents of {entity.name}: {error}") from None
+    if any(stop < start for start, stop, _ in spans):
+        raise ValueError(f"{entity.truth} has an incident that stops before it starts")
+    return spans
+
+
+def _span(start: str, stop: str, sensors: Sequence[str] = ()) -> Span:
+    return np.datetime64(start, "us"), np.datetime64(stop, "us"), tuple(map(str, sensors))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from eccaht.base.arrays import Array
-from eccaht.base.statistics import f1_score
+from eccaht.base.statistics import f1_score, poisson_interval
 from eccaht.research.datasets.labelled import Kind
 from eccaht.research.experiments.tables import Table, cells, from_rows
 
-WITHIN = 60.0  # seconds: an incident is dated right if its beginning is no farther off
+WITHIN: dict[Kind, float] = {"skab": 60.0, "sockshop": 5.0}  # seconds that a right date is off at most
+EQUAL = "at_equal_rates"
 Measures = dict[str, Any]  # by name: a number, None where there is none, or numbers by recording
 Detection = dict[str, dict[str, Measures]]  # by collection and method
 WINDOW = 60.0  # seconds
@@ -24,12 +25,15 @@ _HIT, _FALSE, _MISSED = 1.0, -0.11, -1.0
 class Outcome:
     """What the alarms of a method made of a recording.
 
-    rate: of false alarms per row, as given to the method. lengths, delays, begun: of each incident its rows, the rows
-    until an alarm was on, None if none was, and whether an alarm began in it. false_alarms: those that began outside
-    of incidents. changes: change points; nab_points: what beginnings and ends of alarms earn as detections of them,
-    nab_points_begins: what beginnings alone earn. Of methods that answer more than alarms: dated: seconds from the true
-    beginning, and from the true end, to the beginning that is given; None if none is. named, places: of each incident
-    the share of its n altered sensors among the first n, and the place of the first of them.
+    rate: of false alarms per row, as given to the method. at: has it the threshold for this rate, or the one at which
+    as many false alarms were measured as of our engine? on_in_incidents, on_in_quiet: rows in which an alarm is on, or
+    what it began lasts as a change; alarm_in_quiet: an alarm itself. lengths, delays, begun: of each incident its rows,
+    the rows until one of these was the case, None if none was, and whether an alarm began in it. false_alarms: those
+    that began outside of incidents. changes: change points; nab_points: what beginnings and ends of alarms earn as
+    detections of them, nab_points_begins: what beginnings alone earn. Of methods that answer more than alarms: dated:
+    seconds from the true beginning, and from the true end, to the beginning that is given; None if none is. named,
+    places: of each incident the share of its n altered sensors among the first n, and the place of the first of them,
+    None if it has none. headline: is the sensor that was at fault among those that are named?
     """
 
     collection: str
@@ -37,12 +41,15 @@ class Outcome:
     entity: str
     recording: str
     method: str
+    at: Literal["given", "measured"]
     rate: float
     rows_a_day: float
     rows: int
     incident_rows: int
     on_in_incidents: int
     on_in_quiet: int
+    alarm_in_quiet: int
+    alarms: int
     false_alarms: int
     lengths: tuple[int, ...]
     delays: tuple[int | None, ...]
@@ -52,7 +59,8 @@ class Outcome:
     nab_points_begins: float
     dated: tuple[float, ...] | None = None
     named: tuple[float, ...] = ()
-    places: tuple[int, ...] = ()
+    places: tuple[int | None, ...] = ()
+    headline: bool | None = None
 
 
 def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
@@ -64,10 +72,40 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def summarise_detection(outcomes: Sequence[Outcome]) -> Detection:
-    found: dict[str, dict[str, list[Outcome]]] = {}
-    for outcome in outcomes:
-        found.setdefault(outcome.collection, {}).setdefault(outcome.method, []).append(outcome)
-    return {name: {method: measures(each) for method, each in methods.items()} for name, methods in found.items()}
+    """The measures at the given rate, and below `at_equal_rates` those at the rate measured of our engine."""
+    found: dict[str, dict[str, dict[str, list[Outcome]]]] = {}
+    for each in outcomes:
+        found.setdefault(each.collection, {}).setdefault(each.method, {}).setdefault(each.at, []).append(each)
+    return {
+        name: {
+            method: measures(at["given"]) | {EQUAL: measures(at.get("measured", at["given"]))}
+            for method, at in methods.items()
+        }
+        for name, methods in found.items()
+    }
+
+
+class Score(NamedTuple):
+    """A measure by which the methods of a collection compare."""
+
+    key: str
+    title: str
+
+
+OWN_SCORES = (Score("S", "S"), Score("f1", "F1"), Score("flagged_mean", "rows"))
+
+
+def score_of(methods: dict[str, Measures]) -> Score:
+    first = next(iter(methods.values()))
+    usual = "found" if "alarms_on_quiet_days" in first else "begun"  # faults of following days have one alarm
+    return next((score for score in OWN_SCORES if score.key in first), Score(usual, usual))
+
+
+def ranked_at_equal_rates(methods: dict[str, Measures]) -> list[tuple[str, float]]:
+    """The methods of a collection with their scores, the best first."""
+    key = score_of(methods).key
+    found = {name: each[EQUAL][key] for name, each in methods.items()}
+    return sorted(((name, value) for name, value in found.items() if value is not None), key=lambda item: -item[1])
 
 
 def measures(outcomes: Sequence[Outcome]) -> Measures:
@@ -80,11 +118,17 @@ def _answers(outcomes: Sequence[Outcome]) -> Measures:
     """Those of methods that date incidents and rank sensors: none of others."""
     found: Measures = {}
     if dated := [each.dated for each in outcomes if each.dated is not None]:
-        found["dated_within_60s"] = sum(abs(beginning) <= WITHIN for beginning, _ in dated)
-        found["dated_at_end"] = sum(abs(end) <= WITHIN for _, end in dated)
+        within = WITHIN[outcomes[0].kind]
+        found[f"dated_within_{within:g}s"] = sum(abs(beginning) <= within for beginning, _ in dated)
+        found["dated_at_end"] = sum(abs(end) <= within for _, end in dated)
     if named := [share for each in outcomes for share in each.named]:
         found["altered_at_n"] = float(np.mean(named))
         found["first_place"] = float(np.mean([place for each in outcomes for place in each.places]))
+    if roots := [each for each in outcomes if each.headline is not None]:
+        places = [place for each in roots for place in each.places]
+        for most in (1, 3, 5):
+            found[f"root_in_{most}"] = sum(place is not None and place <= most for place in places) / len(roots)
+        found["root_in_headline"] = sum(bool(each.headline) for each in roots) / len(roots)
     return found
 
 
@@ -93,16 +137,23 @@ def _common(outcomes: Sequence[Outcome]) -> Measures:
     seen = [delay for delay in delays if delay is not None]
     quiet = _sum(outcomes, "rows") - _sum(outcomes, "incident_rows")
     days = sum((each.rows - each.incident_rows) / each.rows_a_day for each in outcomes)
-    false = _sum(outcomes, "false_alarms")
+    false, given = (
+        _sum(outcomes, "false_alarms"),
+        sum(each.rate * (each.rows - each.incident_rows) for each in outcomes),
+    )
     return {
         "incidents": len(delays),
         "found": _share(len(seen), len(delays)),
         "begun": _share(sum(sum(each.begun) for each in outcomes), len(delays)),
         "median_delay_rows": float(np.median(seen)) if seen else None,
+        "false_alarms": false,
+        "given_false_alarms": given,
+        "quiet_days": days,
         "false_alarms_a_day": _share(false, days),
+        "false_alarms_a_day_interval": [end / days for end in poisson_interval(false)] if days else None,
         "false_alarms_per_1000_rows": _share(1000 * false, quiet),
-        "quiet_time_in_alarm": _share(_sum(outcomes, "on_in_quiet"), quiet),
-        "given_false_alarms_a_day": outcomes[0].rate * outcomes[0].rows_a_day,
+        "quiet_time_in_alarm": _share(_sum(outcomes, "alarm_in_quiet"), quiet),
+        "given_false_alarms_a_day": _share(given, days),
     }
 
 
@@ -146,7 +197,21 @@ def _tep(outcomes: Sequence[Outcome]) -> Measures:
     }
 
 
-_OWN: dict[Kind, Callable[[Sequence[Outcome]], Measures]] = {"batadal": _batadal, "skab": _skab, "tep": _tep}
+def _hvac(outcomes: Sequence[Outcome]) -> Measures:
+    """Incidents are days."""
+    return {
+        "fault_days_found": sum(delay is not None for each in outcomes for delay in each.delays),
+        "alarms": _sum(outcomes, "alarms"),
+        "alarms_on_quiet_days": _sum(outcomes, "false_alarms"),
+    }
+
+
+_OWN: dict[Kind, Callable[[Sequence[Outcome]], Measures]] = {
+    "batadal": _batadal,
+    "skab": _skab,
+    "tep": _tep,
+    "hvac": _hvac,
+}
 
 
 def _sum(outcomes: Sequence[Outcome], name: str) -> int:
@@ -158,19 +223,20 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def detection_rows(detection: Detection) -> Iterator[tuple[Any, ...]]:
-    """Collection, tier, method, measure, value, no interval, incidents: rows of the summary's table."""
+    """Collection, tier, method, measure, value, interval, incidents: rows of the summary's table."""
     for collection, methods in detection.items():
         for method, each in methods.items():
-            for measure, value in _flat(each):
-                yield collection, "detection", method, measure, value, None, None, each["incidents"]
+            for measure in _flat(each):
+                yield collection, "detection", method, *measure, each["incidents"]
 
 
-def _flat(found: Measures) -> Iterator[tuple[str, float | None]]:
+def _flat(found: Measures, prefix: str = "") -> Iterator[tuple[str, float | None, float | None, float | None]]:
     for measure, value in found.items():
         if isinstance(value, dict):
-            yield from ((f"{measure}, {recording}", share) for recording, share in value.items())
-        elif measure != "incidents":
-            yield measure, value
+            yield from _flat(value, f"{prefix}{measure}, ")
+        elif measure != "incidents" and not isinstance(value, list):
+            low, high = found.get(f"{measure}_interval") or (None, None)
+            yield f"{prefix}{measure}", value, low, high
 
 
 # -- the NAB score of change points (Lavin and Ahmad 2015), standard profile, as SKAB's leaderboard has it --

@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 
 from eccaht.base.arrays import as_count
 from eccaht.research.datasets.labelled import Entity, read_entity
-from eccaht.research.experiments.detection import watch
-from eccaht.research.experiments.detection_outcomes import Outcome
+from eccaht.research.experiments.detection import Watched, watch
 from eccaht.research.experiments.incidents_cases import (
     CHANGED_TIERS,
     METHODS,
@@ -48,12 +47,12 @@ class CollectionSettings:
 class CollectionPiece(NamedTuple):
     """What is known of one part of an entity: records, and the segments that are left out with the reason.
 
-    trials: of naming sensors. outcomes: of detection.
+    trials: of naming sensors. watched: of detection.
     """
 
     trials: list[ReplayTrial]
     left_out: list[str]
-    outcomes: list[Outcome]
+    watched: list[Watched]
 
 
 class CollectionJob(NamedTuple):
@@ -101,7 +100,7 @@ def run(
     return CollectionPiece(
         [trial for piece in pieces for trial in piece.trials],
         [line for piece in pieces for line in piece.left_out],
-        [outcome for piece in pieces for outcome in piece.outcomes],
+        [each for piece in pieces for each in piece.watched],
     )
 
 
@@ -121,7 +120,7 @@ def judge(job: CollectionJob, settings: CollectionSettings) -> CollectionPiece:
     """Let all methods judge a part of an entity: watch its recordings, or name the sensors of all its cases."""
     entity, label = job.entity, job.entity.label
     if job.part == "detection":
-        return CollectionPiece([], [], watch(entity, settings.seed))
+        return CollectionPiece([], [], watch(entity))
     subject = Subject(*read_entity(entity), entity.segments)
     check_length(subject)
     cases: Iterable[LabelledCase]

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
@@ -34,6 +35,7 @@ HOLD = 10  # rows that an alarm stays on after the last value beyond the thresho
 _GAP = 10  # rows to either side of a maximum that belong to its cluster
 _EXPECTED = 3  # clusters in as many rows as the history has: below, the tail is extended
 _TAIL = 12  # maxima that it is then estimated from
+_EPSILON = 1e-12  # the least mean excess, where the largest maxima are equal
 _RIDGE = 1e-3  # of the mean variance, added to all: near-duplicate sensors make the covariance singular
 _MEMORY = 0.2  # weight of the newest row in MEWMA
 _EXPLAINED = 0.9  # share of the variance that is left out of Q
@@ -170,7 +172,7 @@ def _quietly() -> Iterator[None]:
 
 Flags = NDArray[np.bool_]
 Statistic = Callable[[Array], Array]  # rows, (T, K) -> (T,)
-Chart = Callable[[Array, int], Statistic]  # history, seed
+Chart = Callable[[Array], Statistic]
 
 
 def t2(history: Array) -> Statistic:
@@ -211,21 +213,7 @@ def ridge(history: Array) -> Statistic:
     return lambda rows: np.abs(_with_past(scaled(rows)) @ P / spread).max(axis=1)
 
 
-def isolation_forest(history: Array, seed: int) -> Statistic:
-    """scikit-learn's isolation forest with its default options, less its score."""
-    from sklearn.ensemble import IsolationForest
-
-    forest = IsolationForest(random_state=seed, n_jobs=1).fit(history)
-    return lambda rows: -forest.score_samples(rows)
-
-
-CHARTS: dict[str, Chart] = {
-    "T2": lambda history, _: t2(history),
-    "MEWMA": lambda history, _: mewma(history),
-    "PCA-Q": lambda history, _: pca_q(history),
-    "ridge": lambda history, _: ridge(history),
-    "isolation-forest": isolation_forest,
-}
+CHARTS: dict[str, Chart] = {"T2": t2, "MEWMA": mewma, "PCA-Q": pca_q, "ridge": ridge}
 
 
 def _scaling_moving(history: Array) -> Callable[[Array], Array]:
@@ -257,13 +245,20 @@ def _with_past(z: Array) -> Array:
 # -- thresholds and alarms -----------------------------------------------------------------------------
 
 
-def held_out(chart: Chart, history: Array, seed: int) -> Array:
+def held_out(chart: Chart, history: Array) -> Array:
     """The statistic on each half of the history, learnt from the other half."""
     first, second = np.array_split(history, 2)
-    return np.concatenate([chart(second, seed)(first), chart(first, seed)(second)])
+    return np.concatenate([chart(second)(first), chart(first)(second)])
 
 
-def threshold(values: Array, rate: float) -> float:
+class Threshold(NamedTuple):
+    """level: where alarms begin. excess: how much higher it is where they are e times as rare, above 0."""
+
+    level: float
+    excess: float
+
+
+def threshold(values: Array, rate: float) -> Threshold:
     """The level that clusters of values pass `rate` times a row.
 
     A cluster is a maximum with ten rows to either side, the largest first. Where fewer than three are expected in as
@@ -271,7 +266,7 @@ def threshold(values: Array, rate: float) -> float:
     of the twelve above it, u + m log(12/expected).
 
     >>> threshold(np.tile(np.r_[np.zeros(99), 1.0], 50) * np.repeat(np.arange(50.0), 100), 5 / 5000)
-    45.0
+    Threshold(level=45.0, excess=6.5)
     """
     expected = rate * len(values)
     maxima = _maxima(values, max(ceil(expected), _TAIL + 1))
@@ -279,10 +274,11 @@ def threshold(values: Array, rate: float) -> float:
         raise ValueError(
             f"{len(values)} rows are too few for {expected:.3g} false alarms in them: give a longer history"
         )
+    above = min(_TAIL, len(maxima) - 1)
+    excess = max(float(np.mean(maxima[:above] - maxima[above])), _EPSILON)
     if expected >= _EXPECTED:
-        return float(maxima[ceil(expected) - 1])
-    last, above = maxima[-1], maxima[:-1]
-    return float(last + np.mean(above - last) * np.log(len(above) / expected))
+        return Threshold(float(maxima[ceil(expected) - 1]), excess)
+    return Threshold(float(maxima[above] + excess * np.log(above / expected)), excess)
 
 
 def _maxima(values: Array, most: int) -> Array:
@@ -295,13 +291,10 @@ def _maxima(values: Array, most: int) -> Array:
     return np.array(maxima)
 
 
-def held_on(passed: Flags, rows: int = HOLD) -> Flags:
-    """Where an alarm is on: a value of this row or of one of the nine before has passed.
+def held(values: Array, rows: int = HOLD) -> Array:
+    """The largest value of each row and of the nine before: an alarm is on where it is beyond the threshold.
 
-    >>> held_on(np.array([0, 1, 0, 0, 0], dtype=bool), 3).astype(int)
-    array([0, 1, 1, 1, 0])
+    >>> held(np.array([0.0, 2.0, 1.0, 0.0, 0.0]), 3)
+    array([0., 2., 2., 2., 1.])
     """
-    many = np.cumsum(np.r_[0, passed])
-    after = np.arange(1, len(passed) + 1)
-    on: Flags = many[after] > many[np.maximum(after - rows, 0)]
-    return on
+    return sliding_window_view(np.r_[np.full(rows - 1, -np.inf), values], rows).max(axis=1)
