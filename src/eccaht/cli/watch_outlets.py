@@ -8,12 +8,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from time import monotonic
+from tempfile import TemporaryFile
 from typing import Any, Literal
 
 import typer
@@ -23,9 +22,6 @@ from eccaht.cli.output import note
 from eccaht.plants import Event
 
 URGENT = ("alarm", "stuck", "silent", "range", "moved")  # events on which the command runs
-
-LONGEST_RUN = 60.0  # seconds that a command may take
-_AT_ONCE = 8  # commands that may run side by side
 _TAIL = 1 << 20  # bytes at the end of a log in which a line is looked for
 
 Document = Mapping[str, Any]  # an event
@@ -77,66 +73,39 @@ class Log:
 class Commands:
     """Starts a command for each event that it is given, without a shell, and never waits for it.
 
-    The event is on its standard input as JSON and in EVENT_... variables. Its own output goes to standard error. After
-    `longest` seconds it is killed. Eight may run at once; further ones are left out, with a note.
+    The event is on its standard input as JSON. Its own output goes to standard error.
     """
 
-    def __init__(self, text: str, longest: float = LONGEST_RUN) -> None:
+    def __init__(self, text: str) -> None:
         try:
             self._words = shlex.split(text)
         except ValueError as error:
             raise ValueError(f"--exec {text!r} is no command: {error}") from None
         if not self._words or shutil.which(self._words[0]) is None:
             raise ValueError(f"--exec {text!r} cannot be run: there is no program {(self._words or [''])[0]!r}")
-        self._longest = longest
-        self._threads: list[threading.Thread] = []
+        self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self, document: Document) -> None:
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if len(self._threads) >= _AT_ONCE:
-            note(f"--exec was not run on {document['text']!r}: {_AT_ONCE} commands are still running")
-            return
-        thread = threading.Thread(target=self._run, args=(document,), daemon=True)
-        thread.start()
-        self._threads.append(thread)
+        self._forget_ended()
+        with TemporaryFile() as event:  # a pipe could fill up
+            event.write(json_line(document).encode())
+            event.seek(0)
+            try:
+                self._running.append(subprocess.Popen(self._words, stdin=event, stdout=sys.stderr.fileno()))
+            except OSError as error:
+                note(f"--exec could not be run: {error.strerror or error}")
 
     def finish(self) -> None:
-        """Wait for the commands that are still running, which end soon."""
-        end = monotonic() + self._longest + 1.0
-        for thread in self._threads:
-            thread.join(max(end - monotonic(), 0.0))
+        """Wait for the commands that are still running."""
+        for process in self._running:
+            process.wait()
+        self._forget_ended()
 
-    def _run(self, document: Document) -> None:
-        try:
-            done = subprocess.run(
-                self._words,
-                input=json_line(document).encode(),
-                env={**os.environ, **variables(document)},
-                stdout=sys.stderr.fileno(),
-                timeout=self._longest,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            note(f"--exec was killed after {self._longest:g} seconds")
-        except OSError as error:
-            note(f"--exec could not be run: {error.strerror or error}")
-        else:
-            if done.returncode:
-                note(f"--exec ended with code {done.returncode}")
-
-
-def variables(document: Document) -> dict[str, str]:
-    """The event as variables of the environment; lists have commas between.
-
-    >>> event = Event("silent", "2024-05-01T08:00:00", "silent: FT-1", 7, sensors=("FT-1", "FT-2"))
-    >>> variables(event.document())["EVENT_SENSORS"]
-    'FT-1,FT-2'
-    """
-    found = {}
-    for name, value in document.items():
-        text = "" if value is None else ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-        found["EVENT" if name == "event" else f"EVENT_{name.upper()}"] = text.replace("\0", "")
-    return found
+    def _forget_ended(self) -> None:
+        for process in [each for each in self._running if each.poll() is not None]:
+            self._running.remove(process)
+            if process.returncode:
+                note(f"--exec ended with code {process.returncode}")
 
 
 class Outlets:
@@ -157,7 +126,6 @@ class Outlets:
                 self._commands.start(document)
 
     def finish(self) -> None:
-        """Let commands end."""
         if self._commands is not None:
             self._commands.finish()
 
