@@ -128,7 +128,6 @@ async def _run(folder: Path, store: str, seconds: float) -> Row:
 
 def _config(plants: list[Plant], url: str, port: int, bus: int, ports: tuple[int, int]) -> str:
     lines = ["[store]", f'url = "{url}"', "[listen]", f"port = {port}"]
-    lines += ["[security]", "rate = 100000", "burst = 100000"]
     lines += ["[alerts]", 'timeout = "10s"', 'first = "1s"', 'longest = "5s"', "tries = 100"]
     lines += ["[alerts.webhooks.hook]", f'url = "http://127.0.0.1:{ports[0]}/"', "[alerts.mails.post]"]
     lines += ['host = "127.0.0.1"', f"port = {ports[1]}", 'tls = "none"']

@@ -79,7 +79,7 @@ def started(plants: int) -> Iterator[Service]:
         make_model().save(Path(folder) / "plant.model")
         config, url = Path(folder) / "live.toml", f"sqlite:///{folder}/live.db"
         listed = "".join(f'[plants."p{k:03d}"]\nmodel = "plant.model"\nfalse_alarms = "1/30d"\n' for k in range(plants))
-        config.write_text(f"[security]\nrate = 100000\nburst = 100000\n[listen]\nport = 0\n{listed}")
+        config.write_text(f"[listen]\nport = 0\n{listed}")
         token, environment = make_token(url), {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         arguments = [sys.executable, "-m", "eccaht", "serve", "--config", str(config), "--store", url]
         with (Path(folder) / "errors").open("w+") as errors:

@@ -25,7 +25,7 @@ from tests.service.service import Service, running
 def service(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     monkeypatch.setattr(health, "_PATIENCE", 60.0)  # however slow the disk is
     monkeypatch.setattr(health, "_KEPT", 0.0)
-    with running(request.param, tmp_path, security={"address_burst": 1e6}) as made:
+    with running(request.param, tmp_path) as made:
         yield made
 
 

@@ -111,8 +111,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 @contextmanager
 def serving(folder: Path, model: Model) -> Iterator[Door]:
-    security = {"rate": 1e6, "burst": 1e6}
-    with running("sqlite", folder, security=security) as service:
+    with running("sqlite", folder) as service:
         sent = service.client.post("/api/models?name=g", content=model.to_bytes(), headers=service.headers["admin"])
         put = {"model": sent.json()["digest"]}
         path = f"/api/plants/{PLANT}"

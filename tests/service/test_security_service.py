@@ -23,9 +23,7 @@ ROWS = f"/api/plants/{PLANT}/rows"
 
 @pytest.fixture(scope="module", params=stores.KINDS)
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    # unknown callers are many here: another test shows that they are counted
-    security = {"address_rate": 1e6, "address_burst": 1e6, "rate": 1e6, "burst": 1e6, "logins": 1e6}
-    with running(request.param, tmp_path_factory.mktemp("service"), security=security) as made:
+    with running(request.param, tmp_path_factory.mktemp("service"), security={"logins": 1e6}) as made:
         yield made
 
 

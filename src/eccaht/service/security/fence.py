@@ -1,4 +1,4 @@
-"""What holds for every request before a route handles it: sizes and the headers of the answer; and rates.
+"""What holds for every request before a route handles it: sizes and the headers of the answer; and a rate.
 
 Plain ASGI, because a body must be counted while it arrives: one without a length may never end.
 """

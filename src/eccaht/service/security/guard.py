@@ -22,7 +22,7 @@ from starlette.types import Scope as Asgi
 
 from eccaht.base.presentation.text import did_you_mean
 from eccaht.service.security import sessions
-from eccaht.service.security.fence import Rates, network, retry_after
+from eccaht.service.security.fence import Rates, retry_after
 from eccaht.service.security.settings import (
     INCLUDED,
     SCOPES,
@@ -186,20 +186,16 @@ class Guard:
             key = sessions.session_key(connection)
         self.signer = sessions.Signer(key, settings.session)
         self._forwarders = networks_of(settings.forwarded_by)
-        self._by_token = Rates(settings.rate, settings.burst)
-        self.by_address = Rates(settings.address_rate, settings.address_burst)
         self.wrong_logins = Rates(settings.logins / 60.0, max(settings.logins, 1.0))
         self._open, self._used = settings.open, dict[int, int]()
 
     def admit(self, request: Request, scope: str) -> Caller:
-        """The caller, if the scope is theirs; else an answer of 401, 403 or 429 that says what is missing."""
+        """The caller, if the scope is theirs; else an answer of 401 or 403 that says what is missing."""
         caller = self.identify(request)
         if caller is None:
-            self.count_unknown(request)
             raise HTTPException(
                 401, "give a valid token: Authorization: Bearer TOKEN, or log in", {"WWW-Authenticate": "Bearer"}
             )
-        self.count(caller)
         if not allows(caller.scopes, scope):
             raise HTTPException(403, f"this needs the scope {scope}, {caller.who} has {', '.join(caller.scopes)}")
         if request.method not in sessions.SAFE and caller.secret is not None:
@@ -264,18 +260,6 @@ class Guard:
             with self.store.begin() as connection:
                 note_use(connection, token.id, moment)
         return Caller(token.name, token.scopes, by, token.id, **more)
-
-    def count(self, caller: Caller) -> None:
-        """One request more; an answer of 429 if they are too many."""
-        seconds = self._by_token.take(f"{caller.by if caller.token is None else 'token'} {caller.token or caller.who}")
-        if seconds:
-            raise HTTPException(429, f"too many requests of {caller.who}: wait and try again", retry_after(seconds))
-
-    def count_unknown(self, request: Request) -> None:
-        """The same for an unknown caller, by address."""
-        seconds = self.by_address.take(network(self.address(request.scope)))
-        if seconds:
-            raise HTTPException(429, "too many requests without a valid token: wait", retry_after(seconds))
 
 
 def _peer(scope: Asgi) -> str:

@@ -77,11 +77,7 @@ def logged_in(request: Request) -> Me | None:
     """The same as /api/me, null for an unknown caller: a page may ask whether to show the login."""
     guard: Guard = request.app.state.guard
     caller = guard.identify(request)
-    if caller is None:
-        guard.count_unknown(request)
-        return None
-    guard.count(caller)
-    return _me(request, caller)
+    return None if caller is None else _me(request, caller)
 
 
 @router.get("/api/me", responses={401: {}, 403: {}})

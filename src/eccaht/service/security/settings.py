@@ -59,13 +59,9 @@ def networks_of(addresses: Iterable[str]) -> Networks:
 
 
 class Security(Part):
-    """Who may do what, and how often."""
+    """Who may do what."""
 
     session: Seconds = Field(43200.0, description="how long a login of the page lasts")
-    rate: float = Field(200.0, gt=0, description="requests a second of one token")
-    burst: float = Field(400.0, ge=1, description="requests of one token at once")
-    address_rate: float = Field(50.0, gt=0, description="requests a second of one address without a valid token")
-    address_burst: float = Field(200.0, ge=1, description="requests of one address at once without a valid token")
     logins: float = Field(10.0, gt=0, description="wrong logins a minute of one address")
     forwarded_by: list[str] = Field(
         default_factory=list, description="addresses or networks of proxies whose X-Forwarded-For is believed"
