@@ -121,12 +121,12 @@ def test_a_reading_far_off_is_taken_and_an_absurd_one_refused(name: str) -> None
     for k, far in enumerate((1e8, -1e8, 1e8, 1e12)):
         policy.tell(2.0 * np.eye(4)[k], far)
         require_sound(policy)
-    with pytest.raises(ValueError, match=r"more than 1e\+15 noise deviations from its mean"):
+    with pytest.raises(ValueError, match=r"1e\+15 noise deviations"):
         policy.tell(policy.ask(), 1e160)
     assert policy.n_readings == 4
 
 
 @pytest.mark.parametrize("weights", [np.full(4, 1e300), np.full(4, 1e-200)])
 def test_weights_whose_noise_cannot_be_computed_are_refused(weights: Array) -> None:
-    with pytest.raises(ValueError, match=r"largest weight of .*: scale it to the budget"):
+    with pytest.raises(ValueError, match="largest weight"):
         make_policy("joint", Problem(np.eye(4), **PLAIN)).tell(weights, 0.0)

@@ -138,7 +138,7 @@ def test_one_process_at_a_time_and_a_killed_one_holds_nothing(tmp_path: Path) ->
     with subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "locked\n"
-        with pytest.raises(ValueError, match=f"another process is writing to {tmp_path}: "), locked(tmp_path):
+        with pytest.raises(ValueError, match="another process"), locked(tmp_path):
             pytest.fail("both write")
         os.kill(other.pid, signal.SIGKILL)
     for _ in range(2):

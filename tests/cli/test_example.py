@@ -71,7 +71,7 @@ def test_a_replayed_sensor_shows_the_two_hours_before_again(
 def test_another_kind_is_refused_with_those_that_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["example", "--kind", "drift", "--out", str(tmp_path)]) == 2
     assert "concealed" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="unknown kind of incident 'drift': use step, replay, concealed"):
+    with pytest.raises(ValueError, match="kind of incident 'drift'"):
         write_example(tmp_path, kind="drift")
 
 

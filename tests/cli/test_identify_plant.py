@@ -119,7 +119,7 @@ def test_without_a_sensor_of_the_drills_no_confidence_is_given(plant: Path, caps
     assert {each["sensor"] for each in document["named"]} == set(BIAS)
     assert document["settings"]["sensors"] == 5
     assert (document["confidence"], document["sure"]) == (None, False)
-    assert "drills were run with all sensors; without T-6 no confidence was estimated" in document["cautions"]
+    assert any("without T-6" in caution for caution in document["cautions"])
 
 
 def test_before_the_onset_nothing_is_wrong(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,5 +157,5 @@ def test_how_the_data_differ_from_the_history_is_printed_with_the_answer(
     capsys.readouterr()
     assert run(["identify", "--model", str(plant / "plant.model"), "--data", str(coarse)]) == 0
     out = capsys.readouterr().out
-    assert "\nCAUTION: the new data are rounded more than the history (T-1, T-2, T-3" in out
+    assert "rounded more than the history (T-1, T-2, T-3" in out
     assert "2 of 6 sensors " in out

@@ -334,7 +334,7 @@ def test_the_rate_in_windows(place: Path) -> None:
 def test_the_rate_says_what_it_rests_on_and_what_it_costs(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
     usual = rate_line(PlantWatch(model, false_alarm_every=20.0))
-    assert usual == "at most one false alarm in 100 seconds (counted on 800 windows)"
+    assert "in 100 seconds (counted on 800 windows)" in usual
     rare = rate_line(PlantWatch(model, false_alarm_every=1e6))
     assert "can carry one in 3.33 hours" in rare
     assert "smallest step" in rare

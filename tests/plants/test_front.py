@@ -205,7 +205,7 @@ def test_a_history_in_several_files_is_one(plant: Path, model: eccaht.Model) -> 
 
 
 def test_arrays_without_names_are_refused_where_they_do_not_fit(model: eccaht.Model) -> None:
-    with pytest.raises(ValueError, match=r"the array has 3 columns and the model 24 sensors: give the names"):
+    with pytest.raises(ValueError, match="3 columns"):
         model.identify(np.zeros((50, 3)))
     with pytest.raises(ValueError, match=r"names and times are for arrays"):
         model.identify("incident.csv", names=["a"])
@@ -224,7 +224,7 @@ def test_a_number_of_anomalies_that_is_none_is_refused(model: eccaht.Model, plan
     for anomalies in odd:
         with pytest.raises(ValueError, match=r"anomalies is a number of sensors"):
             model.identify(plant / "incident.csv", anomalies=anomalies)
-    with pytest.raises(ValueError, match=r"a number of 24 anomalies needs more than the 24 sensors"):
+    with pytest.raises(ValueError, match="more than the 24"):
         model.identify(plant / "incident.csv", anomalies=24)
 
 

@@ -64,7 +64,7 @@ def test_a_model_has_the_names_of_the_frame() -> None:
 @pytest.mark.parametrize("values", [pd.date_range("2024-01-01", periods=60), ["on"] * 60])
 def test_a_column_that_does_not_hold_numbers_is_called_by_name(values: object) -> None:
     frame = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 2)), columns=["flow", "level"])
-    with pytest.raises(ValueError, match=r"^column 'odd' of X does not hold numbers: leave it out"):
+    with pytest.raises(ValueError, match="column 'odd'"):
         Detector().fit(frame.assign(odd=values))
 
 

@@ -64,7 +64,7 @@ def test_the_overview_counts_the_windows(service: Service) -> None:
     assert row["position"] == LAST
     whole = get(service, BASE)
     assert whole["sensors"] == list(plants.NAMES)
-    assert whole["false_alarm_rate"] == "at most one false alarm in 66.7 minutes (counted on 700 windows)"
+    assert "in 66.7 minutes (counted on 700 windows)" in whole["false_alarm_rate"]
     assert whole["still"] == row["still"] == {"stuck": [], "silent": [], "range": []}
 
 

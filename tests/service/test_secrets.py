@@ -195,9 +195,9 @@ def test_secrets_of_sources_can_be_given_in_the_environment(monkeypatch: pytest.
 
 def test_a_url_with_several_at_signs_is_refused_before_half_a_password_is_looked_up_as_a_host() -> None:
     for url in ("postgresql://anna:moss@lamp@127.0.0.1:1/db", "postgresql://anna:moss@la/mp@127.0.0.1:1/db"):
-        with pytest.raises(ValueError, match="several @: write one that is within a password as %40"):
+        with pytest.raises(ValueError, match="several @"):
             Store(url)
-        with pytest.raises(ValueError, match="source 'db': setting url: the URL has several @"):
+        with pytest.raises(ValueError, match=r"'db': .*several @"):
             make_feed("db", read_settings({"kind": "sql", "url": url, "table": "t"}, "db"), target(), Recorder())
     assert Store("postgresql://anna:moss%40lamp@127.0.0.1:1/db").url.password == "moss@lamp"
     assert Store("postgresql://anna:moss/lamp@127.0.0.1:1/db").url.password == "moss/lamp"

@@ -302,7 +302,7 @@ def test_it_listens_elsewhere_only_once_a_token_is_valid(store: Store) -> None:
     for host in ("127.0.0.1", "localhost", "::1", "127.1.2.3"):
         check_listening(host, store)
     for host in ("0.0.0.0", "::", "10.0.0.7", "plant.example", "127.0.0.1.example", ""):
-        with pytest.raises(ValueError, match="without a token: make one with 'eccaht token create"):
+        with pytest.raises(ValueError, match="eccaht token create"):
             check_listening(host, store)
     make(store, "old", "admin", seconds=1.0, at=now() - 2_000_000)
     with pytest.raises(ValueError, match="without a token"):
@@ -345,5 +345,5 @@ def test_an_open_service_is_not_open_to_pages_of_other_sites(store: Store) -> No
 def test_an_open_service_listens_nowhere_else(store: Store) -> None:
     make(store, "a", "admin")
     check_listening("127.0.0.1", store, is_open=True)
-    with pytest.raises(ValueError, match=r"while security\.open lets every client in"):
+    with pytest.raises(ValueError, match=r"security\.open"):
         check_listening("0.0.0.0", store, is_open=True)

@@ -135,7 +135,7 @@ def test_rows_that_are_refused_are_an_error_of_the_feed_and_none_of_them_is_left
     async def main() -> tuple[Recorder, Health]:
         sink = Recorder(before)
         state = health(sink)
-        with pytest.raises(Refused, match=r"the service refuses rows of north: (seven is no time|there is no plant)"):
+        with pytest.raises(Refused, match="refuses rows of north"):
             await deliver(sink, target(), rows(*range(50)), state)
         return sink, state
 

@@ -57,7 +57,7 @@ def test_a_local_time_is_read_in_the_zone_of_the_source_and_a_model_without_zone
     berlin = TimeReader(Clock("UTC"), zone="Europe/Berlin")
     assert berlin.read("2026-05-01 10:00") == MICRO
     plain = TimeReader(Clock(None))
-    with pytest.raises(ValueError, match="no zone, so a time with an offset needs one: give timezone"):
+    with pytest.raises(ValueError, match="timezone"):
         plain.read(MICRO)
     there = TimeReader(Clock(None), zone="Europe/Berlin")
     assert there.read(MICRO) == there.read("2026-05-01T08:00Z") == plain.read("2026-05-01 10:00")

@@ -97,7 +97,7 @@ def test_the_newer_edition_wins_and_half_an_edition_is_none(tmp_path: Path) -> N
     (tmp_path / "WADI_14days_new.csv").unlink()
     assert find_files(tmp_path).edition == "2017"
     (tmp_path / "WADI_attackdata.csv").unlink()
-    with pytest.raises(ValueError, match=r"it needs WADI_14days\.csv with WADI_attackdata\.csv or"):
+    with pytest.raises(ValueError, match="it needs WADI_14days"):
         find_files(tmp_path)
     with pytest.raises(ValueError, match="is not a directory"):
         find_files(tmp_path / "absent")
@@ -108,7 +108,7 @@ def test_attack_data_must_begin_where_the_attacks_are_counted_from(tmp_path: Pat
     small = plant(5, seed=0, hour=18)
     found = find_files(write(tmp_path, edition, small, small))
     check_beginning(found)
-    with pytest.raises(ValueError, match="should begin on 9 October 2017 at 18:00, but its rows begin on"):
+    with pytest.raises(ValueError, match="9 October 2017"):
         check_beginning(WadiFiles(edition, found.attacks, found.history))
 
 

@@ -94,7 +94,7 @@ def test_numbers_depend_neither_on_the_other_methods_nor_on_the_processes() -> N
 
 
 def test_unknown_and_unfit_methods_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown policy 'ecc-ath': did you mean 'ecc-aht'\?"):
+    with pytest.raises(ValueError, match=r"'ecc-ath'.*'ecc-aht'"):
         check_known(["ecc-ath"])
     with pytest.raises(ValueError, match="named twice"):
         check_methods(["diagonal", "diagonal"], problem())
@@ -107,7 +107,7 @@ def test_unknown_and_unfit_methods_are_refused() -> None:
 
 def test_shifts_out_of_reach_are_refused_before_any_work() -> None:
     check_reach(-0.2, 5.0)
-    with pytest.raises(ValueError, match=r"cannot separate sensors shifted by 0.15: give at least 6.66667"):
+    with pytest.raises(ValueError, match=r"at least 6.66667"):
         check_reach(0.15, 5.0)
     with pytest.raises(ValueError, match="shift 0 is no anomaly"):
         check_reach(0.0, 5.0)

@@ -98,7 +98,7 @@ def test_a_subclass_that_changes_nothing_keeps_the_rules_of_its_parent() -> None
         """The same covariance."""
 
     assert isinstance(with_ridge(Named(10**6, 0.5), 1.0), Ridged)
-    with pytest.raises(ValueError, match="cannot factorise a Doubled: use with_ridge"):
+    with pytest.raises(ValueError, match="Doubled: use with_ridge"):
         Ridged(Doubled(4, 0.5), 1.0)
 
 
@@ -158,7 +158,7 @@ def test_beyond_a_full_matrix_the_error_names_the_method_to_define(method: str) 
 
 def test_an_object_that_only_looks_like_an_operator_is_refused() -> None:
     foreign = LinearOperator((3, 3), matvec=lambda c: c)
-    with pytest.raises(ValueError, match=r"no covariance operator: derive it from eccaht.covariance.Covariance"):
+    with pytest.raises(ValueError, match="no covariance operator"):
         Problem(foreign, shift=1.0, n_anomalies=1, budget=2.0)
 
 

@@ -127,10 +127,10 @@ class HalfBudget(Budget):
 
 def test_a_subclass_of_the_budget_keeps_its_rule(tmp_path: Path) -> None:
     problem = Problem(families.toeplitz(8, 0.5), shift=3.0, n_anomalies=1, measurements=HalfBudget(2.0))
-    with pytest.raises(ValueError, match=r"HalfBudget.* cannot be saved: only those of eccaht.s constraints can"):
+    with pytest.raises(ValueError, match="cannot be saved"):
         make_policy("ecc-aht", problem).save(tmp_path / "policy")
     assert not (tmp_path / "policy").exists()
-    with pytest.raises(ValueError, match=r"'random-sparse' needs an L1 budget, not HalfBudget"):
+    with pytest.raises(ValueError, match="needs an L1 budget"):
         make_policy("random-sparse", problem)
 
 

@@ -168,14 +168,14 @@ def test_the_noise_of_the_instrument_is_one_thing() -> None:
     assert problem.noise_variance(np.array([1.0, 0.0, 0.0, 0.0])) == pytest.approx(1.09)
     same = Problem(np.eye(4), shift=2.0, n_anomalies=1, measurements=Readout(1.0, 0.3), readout_noise=0.3)
     assert same.replace(n_anomalies=2).readout_noise == 0.3
-    with pytest.raises(ValueError, match=r"readout_noise=0.1 conflicts with the noise of Readout\(1, 0.3\)"):
+    with pytest.raises(ValueError, match=r"readout_noise=0.1 conflicts"):
         Problem(np.eye(4), shift=2.0, n_anomalies=1, measurements=Readout(1.0, 0.3), readout_noise=0.1)
     assert problem.replace(measurements=Readout(1.0, 0.5)).readout_noise == 0.5
     assert problem.replace(measurements=Budget(1.0)).readout_noise == 0.0
     boxed = Problem(np.eye(4), shift=2.0, n_anomalies=1, measurements=Box(-1.0, 1.0), readout_noise=0.3)
     assert boxed.measurements == Box(-1.0, 1.0)
     assert pair_design(boxed, 0, 1).information == pytest.approx(0.5 * 16.0 / 2.09)
-    with pytest.raises(ValueError, match=r"readout noise needs weights of limited size: add Budget, Readout or Box"):
+    with pytest.raises(ValueError, match="limited size"):
         Problem(np.eye(4), shift=2.0, n_anomalies=1, measurements=NonNegative(), readout_noise=0.3)
 
 
@@ -190,7 +190,7 @@ def test_no_noise_is_cancelled_without_subtracting() -> None:
 
 def test_what_cannot_be_shown_is_said() -> None:
     off = Available(np.arange(5) < 3)
-    with pytest.raises(NotShown, match=r"no measurement that Available\(.*\) allows tells streams 3 and 4 apart"):
+    with pytest.raises(NotShown, match="streams 3 and 4 apart"):
         off.contrast(Dense(np.eye(5)), np.array([3, 4]), np.array([1.0, -1.0]))
     with pytest.raises(NotShown, match="streams 3 and 4 apart: allow more"):
         pair_design(Problem(np.eye(5), shift=1.0, n_anomalies=1, measurements=off), 3, 4)

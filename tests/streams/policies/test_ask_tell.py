@@ -120,7 +120,7 @@ def test_what_it_does_not_offer_is_refused() -> None:
             act()
     assert (policy.confidence, policy.fit, policy.likelihood) == (None, None, None)
     register_policy("fixed", from_ask_tell(Decides))
-    with pytest.raises(ValueError, match="policy 'fixed' needs a known number of anomalies"):
+    with pytest.raises(ValueError, match="known number"):
         make_policy("fixed", problem(n_anomalies=(0, 3)))
 
 
@@ -139,7 +139,7 @@ def test_it_may_name_as_many_streams_as_the_problem_leaves_open() -> None:
     tied.scores = np.array([0.0, 3.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     assert policy.beliefs.tolist() == [0, 1, 0.25, 0, 0.25, 0.25, 0, 0.25]
     policy = made(lambda *_: tied, problem(n_anomalies=(0, 3)), open_number=True)
-    with pytest.raises(ValueError, match="Scores has no decision, which it needs where the number of anomalies is ope"):
+    with pytest.raises(ValueError, match="has no decision"):
         _ = policy.decision
 
 
@@ -157,7 +157,7 @@ def test_seed_and_options_reach_the_builder() -> None:
     assert [each.t for each in built] == [3, 3, 3]
     assert built[0].seed == built[1].seed != built[2].seed
     assert all(0 <= each.seed < 2**32 for each in built)
-    with pytest.raises(ValueError, match="policy 'built' has no option 'begin': its options are start"):
+    with pytest.raises(ValueError, match="no option 'begin'"):
         make_policy("built", problem(), begin=3)
 
 
@@ -194,7 +194,7 @@ def test_faults_are_one_line(broken: Any, words: str) -> None:
 
 
 def test_one_object_cannot_serve_several_runs() -> None:
-    with pytest.raises(ValueError, match=r"build must be a function of \(problem, seed\) that makes a new object"):
+    with pytest.raises(ValueError, match="must be a function"):
         from_ask_tell(Scores(problem(), 0))  # type: ignore[arg-type]
 
 
@@ -220,5 +220,5 @@ def test_an_object_that_goes_another_way_is_not_taken_for_the_saved_one(tmp_path
     policy.tell(policy.ask(), 2.0)
     policy.save(tmp_path / "policy")
     register_policy("scores", from_ask_tell(lambda problem, seed: Scores(problem, seed, start=3)), replace=True)
-    with pytest.raises(ValueError, match="the same readings lead it to other measurements than when it was saved"):
+    with pytest.raises(ValueError, match="other measurements"):
         load_policy(tmp_path / "policy")

@@ -81,11 +81,11 @@ def test_what_was_not_asked_for_in_a_batch_is_not_pending() -> None:
     C = policy.ask(batch=2)
     policy.tell(np.eye(32)[4], world.measure(np.eye(32)[4]))
     assert np.array_equal(policy.pending, C)
-    with pytest.raises(ValueError, match="no measurement with these weights is pending"):
+    with pytest.raises(ValueError, match="is pending"):
         policy.forget(np.eye(32)[4])
     with pytest.raises(ValueError, match="read-only"):
         policy.pending[0, 0] = 1.0
-    with pytest.raises(ValueError, match="batch must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="at least 1"):
         policy.ask(batch=0)
 
 

@@ -29,7 +29,7 @@ def test_a_policy_can_what_its_entry_declares(name: str) -> None:
 
 
 def test_no_ridge_without_a_covariance() -> None:
-    with pytest.raises(ValueError, match="hds knows no covariance: it cannot regularize one"):
+    with pytest.raises(ValueError, match="no covariance"):
         make_policy("hds", PROBLEM, regularize=0.1)
 
 
@@ -65,7 +65,7 @@ def test_a_posterior_is_brought_along(tmp_path: Path) -> None:
     policy = make_policy("joint", PROBLEM, posterior=Mine)
     assert kind(policy) is Mine
     assert run(policy) == run(make_policy("joint", PROBLEM, posterior="population"))
-    with pytest.raises(ValueError, match=r"posterior=.*Mine.* cannot be saved: a file names the recipe, not the code"):
+    with pytest.raises(ValueError, match="cannot be saved"):
         policy.save(tmp_path / "policy")
     assert not (tmp_path / "policy").exists()
 
@@ -87,7 +87,7 @@ def test_other_posteriors_are_refused(posterior: Any, message: str) -> None:
 
 def test_too_many_sets_are_not_enumerated() -> None:
     large = Problem(families.toeplitz(128, 0.5), shift=4.0, n_anomalies=3, budget=2.0)
-    with pytest.raises(ValueError, match="takes up to 200,000 sets, not 341,376: use 'population'"):
+    with pytest.raises(ValueError, match="341,376: use 'population'"):
         make_policy("joint", large, posterior="enumeration")
-    with pytest.raises(ValueError, match=r"there are 341,376 possible sets.*: use the policy 'joint'"):
+    with pytest.raises(ValueError, match=r"341,376 .*'joint'"):
         make_policy("exact", large)

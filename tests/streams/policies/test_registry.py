@@ -46,17 +46,17 @@ def test_a_name_that_exists_is_refused_unless_it_is_replaced() -> None:
     register_policy("mine", ENTRY)
     register_policy("mine", ENTRY)  # as a module that is imported in two ways
     other = Entry("another", "this test", in_turn)
-    with pytest.raises(ValueError, match="policy 'mine' is registered already: choose another name, or add replace=T"):
+    with pytest.raises(ValueError, match="registered already"):
         register_policy("mine", other)
     assert register_policy("mine", other, replace=True) is own_entries()["mine"]
     for name in ("joint", "ecc-aht"):
-        with pytest.raises(ValueError, match=f"policy '{name}' is built in: choose another name"):
+        with pytest.raises(ValueError, match="built in"):
             register_policy(name, other, replace=True)
 
 
 @pytest.mark.parametrize("name", ["", "all", "joint-diagonal", "a,b", "a b", "../a", "A", "-a", "a" * 65, 3, None])
 def test_names_are_those_that_files_and_lists_can_hold(name: str) -> None:
-    with pytest.raises(ValueError, match="cannot be the name of a policy: use up to 64 of a-z"):
+    with pytest.raises(ValueError, match="name of a policy"):
         register_policy(name, ENTRY)
 
 
@@ -66,7 +66,7 @@ def test_the_budget_holds_for_policies_of_the_users_own() -> None:
             return Choice(np.full(view.belief.problem.size, 1.0))
 
     register_policy("loud", Entry("", "", lambda problem: Parts(PseudoLikelihood(problem), Loud())))
-    with pytest.raises(ValueError, match=r"its chooser gave weights of \|c\|_1 = 8, beyond Budget\(limit=3.0\)"):
+    with pytest.raises(ValueError, match=r"\|c\|_1 = 8, beyond"):
         make_policy("loud", problem()).ask()
 
 

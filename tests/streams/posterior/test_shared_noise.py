@@ -77,7 +77,7 @@ def test_what_follows_from_other_readings_is_refused_by_its_number() -> None:
     policy = make_policy("joint", quiet)
     before = policy.scores.copy()
     dependent = np.vstack([ROWS[:2], ROWS[0] + ROWS[1]])
-    with pytest.raises(ValueError, match="the noise of measurement 2 follows from that of the measurements before it"):
+    with pytest.raises(ValueError, match="measurement 2 follows"):
         policy.tell_many(dependent, READINGS[:3])
     assert policy.n_readings == 0
     assert np.array_equal(policy.scores, before)

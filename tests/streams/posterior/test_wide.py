@@ -169,7 +169,7 @@ def test_more_than_512_streams_are_searched_by_marginals_first() -> None:
     assert kind(make_policy("joint", narrow)) is Population
     for other in ({"n_anomalies": (0, 3)}, {"shift": UnknownShift(4.0)}):
         assert kind(make_policy("joint", WIDE.replace(**other))) is Population
-        with pytest.raises(ValueError, match="posterior='wide' needs known shifts, a known number"):
+        with pytest.raises(ValueError, match="known shifts"):
             make_policy("joint", WIDE.replace(**other), posterior="wide")
     assert kind(make_policy("joint", WIDE, outliers=0.05)) is Population
 
