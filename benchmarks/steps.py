@@ -18,7 +18,6 @@ from benchmarks.jobs import Job, Row, seconds
 from benchmarks.tables import Column, Table, milliseconds, thousands, times
 from eccaht import Problem, Simulator, covariance, families, make_policy, pair_design
 from eccaht.base.arrays import Array
-from eccaht.streams.measurements import forget_designs
 
 Pairs = Sequence[tuple[int, int]]
 BASE = "eccaht"
@@ -155,7 +154,6 @@ def _contenders(problem: Problem, pairs: Pairs) -> dict[str, Callable[[], Steppe
 
 def _new_search(problem: Problem) -> Stepper:
     """A policy that remembers no design of an earlier run."""
-    forget_designs()
     return make_policy("ecc-aht", problem.replace(), stopping=None)
 
 

@@ -168,7 +168,7 @@ def test_constraints_are_pickled_by_value(n: int) -> None:
     within, c, allowed = ALLOWED[n]
     within.allows(c)  # fills what it remembers
     if within.largest_weight < np.inf:
-        within.recalled(families.toeplitz(K, 0.5), np.array([0, 2]), np.array([1.0, -1.0]))
+        within.contrast(families.toeplitz(K, 0.5), np.array([0, 2]), np.array([1.0, -1.0]))
     again = pickle.loads(pickle.dumps(within))
     assert again == within
     assert again.allows(c) is allowed

@@ -70,7 +70,7 @@ class PairDesign:
 
     def _solved(self, i: int, j: int) -> Array:
         problem, pair = self._problem, np.array([i, j], dtype=np.intp)
-        return problem.designing.recalled(problem.covariance, pair, problem.shift[pair] * _OPPOSITE).weights  # eq. 2
+        return problem.designing.contrast(problem.covariance, pair, problem.shift[pair] * _OPPOSITE).weights  # eq. 2
 
 
 def check_weakest_pair(problem: Problem) -> None:

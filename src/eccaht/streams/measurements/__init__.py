@@ -7,7 +7,7 @@ A constraint is part of a `Problem`, which knows nothing of designs: the contras
 """
 
 from eccaht.streams.measurements.base import Constraint, Design, NotShown
-from eccaht.streams.measurements.budget import Budget, Unlimited, forget_designs
+from eccaht.streams.measurements.budget import Budget, Unlimited
 from eccaht.streams.measurements.combined import Combined, Rule
 from eccaht.streams.measurements.rules import (
     AtMost,
@@ -38,5 +38,4 @@ __all__ = [
     "Readout",
     "Rule",
     "Unlimited",
-    "forget_designs",
 ]

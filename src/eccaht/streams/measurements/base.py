@@ -105,7 +105,7 @@ class Constraint(ABC):
     def check_streams(self, size: int) -> None:  # noqa: B027
         """Refuse a number of streams for which nothing is allowed."""
 
-    lasting: ClassVar[bool] = False  # a contrast has the same weights at any time: a search may keep them
+    lasting: ClassVar[bool] = False  # a contrast has the same weights at any time: searches keep them
 
     @property
     def largest_weight(self) -> float:
@@ -132,10 +132,6 @@ class Constraint(ABC):
         The weights maximise (c'D)^2 / c'S c over all that are allowed (paper, eq. 2): either sign of c'D will do. A
         contrast that no allowed measurement shows is a ValueError.
         """
-
-    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        """Solve as `contrast` does; a search asks for the same pairs again, so answers may be cached here."""
-        return self.contrast(covariance, indices, values)
 
     def check_pair(self, shifts: Array, labels: tuple[str, str]) -> None:  # noqa: B027
         """Refuse a problem in which two streams of these shifts cannot be separated, before the search starts."""

@@ -9,11 +9,10 @@ So the result is exact, and only columns of the covariance are ever asked for. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import ClassVar, TypeVar
-from weakref import WeakKeyDictionary
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,13 +22,10 @@ from eccaht.streams.measurements.base import Design, Limited
 from eccaht.streams.measurements.lasso import Crossing, walk
 from eccaht.streams.measurements.region import Region
 
-T = TypeVar("T")
-
 _FEW = 8  # entries of a contrast up to which columns of the inverse are added up
 _WORKING_SET = 128  # streams in the first working set; small problems are solved on all at once
 _VIOLATION = 1e-10  # relative excess over the bound that brings a stream into the working set
 ACCEPTABLE = 1e-6  # a KKT residual or relative error above this is an error
-_MEMORY = 16_384  # designs of pairs kept for a covariance
 
 
 @dataclass(frozen=True)
@@ -68,11 +64,7 @@ class Budget(_L1):
         region.per_contrast = min(region.per_contrast, self.limit)
 
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        return _solved(covariance, indices, values, self.limit, self.limit, _limited)
-
-    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        """Solve as `contrast` does for a pair; designs that the limit binds are cached."""
-        return _solved(covariance, indices, values, self.limit, self.limit, _remembered)
+        return _solved(covariance, indices, values, self.limit, self.limit)
 
     def check_pair(self, shifts: Array, labels: tuple[str, str]) -> None:
         """Refuse a budget with which the pair cannot reach unit contrast."""
@@ -88,20 +80,15 @@ class Unlimited(_L1):
     """|c|_1 <= limit, but not per unit of contrast: any direction that cancels noise (appendix ECC-AHT-CostFree)."""
 
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        return _solved(covariance, indices, values, np.inf, self.limit, _limited)
+        return _solved(covariance, indices, values, np.inf, self.limit)
 
 
-_Limited = Callable[[Covariance, Index, Array, float, Array], Crossing]
-
-
-def _solved(
-    covariance: Covariance, indices: Index, values: Array, limit: float, scale: float, limited: _Limited
-) -> Design:
+def _solved(covariance: Covariance, indices: Index, values: Array, limit: float, scale: float) -> Design:
     """Solve under |c|_1 <= limit per unit of contrast, for weights of |c|_1 = scale."""
     z = inverse(covariance, indices, values)  # maximises eq. 2 where the limit does not bind
     contrast, norm, lam = float(values @ z[indices]), l1_norm(z), 0.0
     if not norm <= limit * contrast * (1.0 + 1e-12):
-        places, weights, lam = limited(covariance, indices, values, limit, z)
+        places, weights, lam = _either_way(covariance, indices, values, limit, z)
         z = scattered(z.size, places, weights)
         norm = l1_norm(z)
     elif not covariance.exact_inverse:  # at the exact solution z'S z = D'z
@@ -119,34 +106,12 @@ def inverse(covariance: Covariance, indices: Index, values: Array) -> Array:
     return covariance.solve(scattered(covariance.size, indices, values))
 
 
-_memory: WeakKeyDictionary[Covariance, dict[Hashable, Crossing]] = WeakKeyDictionary()
-
-
-def forget_designs() -> None:
-    """Drop all cached designs, so that a benchmark measures what a new search costs."""
-    _memory.clear()
-
-
-def kept(known: dict[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
-    """What is known for a key, or what `make()` gives now, which is kept; bounded, and forgotten all at once."""
-    if key not in known:
-        if len(known) >= _MEMORY:
-            known.clear()
-        known[key] = make()
-    return known[key]
-
-
-def _remembered(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
-    """The limited design of a pair, (j, i) always as (i, j) with the opposite sign.
-
-    A search asks for the same pairs again and again: each path is walked once; the cached design is bitwise the same.
-    """
-    turned = bool(indices[0] > indices[1])
-    if turned:
-        indices, values = indices[::-1], -values[::-1]
-    known, key = _memory.setdefault(covariance, {}), (*indices.tolist(), *values.tolist(), limit)
-    places, weights, lam = kept(known, key, lambda: _limited(covariance, indices, values, limit, unlimited))
-    return Crossing(places, -weights if turned else weights, lam)
+def _either_way(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
+    """The limited design; of a pair, (j, i) is (i, j) with the opposite sign to the last bit."""
+    if indices.size != 2 or indices[0] < indices[1]:
+        return _limited(covariance, indices, values, limit, unlimited)
+    places, weights, lam = _limited(covariance, indices[::-1], -values[::-1], limit, unlimited)
+    return Crossing(places, -weights, lam)
 
 
 def too_ill_conditioned(why: str) -> ArithmeticError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from eccaht.base.arrays import Array, Index, rounded_up, scattered
 from eccaht.base.codec import Fields, state_of
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.measurements.base import Constraint, Design, NotShown
-from eccaht.streams.measurements.budget import Budget, Unlimited, kept
+from eccaht.streams.measurements.budget import Budget, Unlimited
 from eccaht.streams.measurements.convex import best_weights
 from eccaht.streams.measurements.grid import from_list, on_grid
 from eccaht.streams.measurements.region import Region, Solution
@@ -28,6 +28,7 @@ class Rule(Constraint):
     """A constraint that narrows a region; its FIELDS are its constructor's arguments, for files and comparisons."""
 
     FIELDS: ClassVar[Fields] = ()
+    lasting: ClassVar[bool] = True
 
     @property
     def reshapes(self) -> bool:
@@ -71,17 +72,7 @@ class Rule(Constraint):
 
     def contrast(self, covariance: Covariance, indices: Index, values: Array) -> Design:
         """Solve exactly where the allowed weights are convex, by relaxation and exchange where they are not."""
-        return self._design(covariance, indices, values, self._solved(covariance, indices, values))
-
-    def recalled(self, covariance: Covariance, indices: Index, values: Array) -> Design:
-        """Solve as `contrast` does for a pair; answers are cached."""
-        memory: WeakKeyDictionary[Covariance, dict[Hashable, Solution]]
-        memory = self.__dict__.setdefault("_designs", WeakKeyDictionary())
-        known, key = memory.setdefault(covariance, {}), (*indices.tolist(), *values.tolist())
-        found = kept(known, key, lambda: self._solved(covariance, indices, values))
-        return self._design(covariance, indices, values, found)
-
-    def _design(self, covariance: Covariance, indices: Index, values: Array, found: Solution) -> Design:
+        found = self._solved(covariance, indices, values)
         noise, given = self.region(covariance.size).noise or 0.0, (covariance, indices, values, found.weights.copy())
         return Design(*given, found.active, lambda: found.residual, noise, 0.5 * found.ceiling)
 
@@ -138,7 +129,7 @@ class Rule(Constraint):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be worked out again."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_regions", "_designs", "_listed")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_regions", "_listed")}
 
 
 class Combined(Rule):
