@@ -24,7 +24,7 @@ def trial(kind: str = "step", size: float = 3.0, **outcome: Any) -> Trial:
 
 def found(delay: int, named: tuple[int, ...], onset: int, end: int | None, raised: tuple[int, ...]) -> dict[str, Any]:
     right = set(named) == {1, 4}
-    sets = {"named": named, "raised": raised, "answers": (DrilledAnswer(3.0, False, right),)}
+    sets = {"named": named, "raised": raised, "answers": (DrilledAnswer((3.0,), False, right),)}
     return {"found": True, "delay": delay, "onset_error": onset, "end_error": end, **sets}
 
 
@@ -35,7 +35,7 @@ TRIALS = [
     trial(found=False),
     trial(size=7.0, **found(0, (1, 4, 5), 1, 0, (1, 4, 5))),
     trial("stuck", **found(4, (1, 4), 0, 0, (1, 4))),
-    trial("replay", found=False, answers=(DrilledAnswer(1.0, False, False),)),
+    trial("replay", found=False, answers=(DrilledAnswer((1.0,), False, False),)),
 ]
 CONFIDENCES: list[list[float | None]] = [[SURE], [UNSURE], [SURE], [], [None], [SURE], [SURE]]
 
@@ -125,7 +125,7 @@ def test_a_kind_and_size_is_counted_once(counts: Counts) -> None:
 
 @pytest.mark.parametrize(("stated", "wrong"), [(0, 0), (20, 3), (20, 4), (100, 9), (100, 12), (3, 3)])
 def test_confidence_holds_unless_the_binomial_law_says_otherwise(stated: int, wrong: int) -> None:
-    given = [trial(found=True, delay=0, answers=(DrilledAnswer(3.0, False, k >= wrong),)) for k in range(stated)]
+    given = [trial(found=True, delay=0, answers=(DrilledAnswer((3.0,), False, k >= wrong),)) for k in range(stated)]
     counts = count(given, QUIET, 100.0, 0.05, [[SURE]] * stated)
     assert counts.confident == (stated, wrong)
     assert counts.holds is bool(not stated or stats.binom.sf(wrong - 1, stated, 0.05) >= 0.025)

@@ -31,7 +31,7 @@ def case_of(values: Array, named: tuple[int, ...], wrong: dict[int, str] | None 
     others = tuple(k for k in found.naming.order if k not in named)
     naming = replace(found.naming, named=named, order=(*named, *others))
     dates = Dates(ONSET, ONSET, ONSET, end)
-    return Case(model, model.normal, windows, run, replace(found, naming=naming, wrong=wrong or {}, dates=dates))
+    return Case(model.normal, run, replace(found, naming=naming, wrong=wrong or {}, dates=dates), model, windows)
 
 
 def described(case: Case) -> Incident:

@@ -1,12 +1,11 @@
-"""What drills on the history counted, and how often they found an answer as clear as this one right.
+"""What drills on the history counted, and how often an answer like this one was right in them.
 
-Words, tables and pictures are made of `Counts` elsewhere. A confidence is an estimate: a set is as clear as its least
-certain sensor allows (`naming.clarity`), and in drills, sorted by that, the share of right sets says what it is worth
-(`drill.fitted`).
+Words, tables and pictures are made of `Counts` elsewhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +14,9 @@ from scipy.special import gammainc
 from eccaht.base.codec import Field, Fields, Part, Sizes, built
 from eccaht.base.presentation.text import confident, counted, lasting, percent
 from eccaht.base.statistics import clopper_pearson
+from eccaht.plants.incident.confidence import DrilledConfidence, clues_of
 from eccaht.plants.incident.faults import KINDS, LARGEST, MOST_FAULTY, SIZED, SMALLEST
-from eccaht.plants.incident.naming import DatedIncident, DrilledConfidence, clarity
+from eccaht.plants.incident.naming import DatedIncident
 from eccaht.plants.model.model import Model
 
 BANDS = ((SMALLEST, 2.0), (2.0, 5.0), (5.0, LARGEST))  # of sizes, in robust units
@@ -184,10 +184,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class Drilled:
-    """What drills counted, and how often sets are right by their clarity.
+    """What drills counted, and how often sets are right by their clues.
 
-    afterwards: with hindsight; standing: of these, sets with sensors that are stuck, silent or out of range, which are
-    wrong by themselves; at_alarm: as a watch names them. None where there were too few drills.
+    afterwards: with hindsight; standing: of these, sets of sensors that are all stuck, silent or out of range, and
+    so wrong by themselves; at_alarm: as a watch names them. None where there were too few drills.
     """
 
     counts: Counts
@@ -200,15 +200,15 @@ class Drilled:
         *(Part(name, DrilledConfidence, optional=True) for name in ("afterwards", "standing", "at_alarm")),
     )
 
-    def confidence(self, found: DatedIncident, stop: int | None = None) -> float | None:
+    def confidence(self, found: DatedIncident, kinds: Mapping[int, str], windows: int) -> float | None:
         """How often such an answer was exactly right in drills; None where no drill says, as of larger sets than any.
 
-        stop: the first window after the recording, for incidents that go on.
+        kinds: of the named sensors. windows: that the incident lasted, or has lasted so far.
         """
-        part = self.standing if found.wrong else self.afterwards
+        part = self.standing if found.stands_still else self.afterwards
         if part is None or len(found.naming.named) > MOST_FAULTY:
             return None
-        return part.counted(clarity(found, found.dates.last + 1 if stop is None else stop))
+        return part.counted(clues_of(found.naming, kinds, found.weight, windows))
 
 
 def kept(model: Model) -> Drilled | None:

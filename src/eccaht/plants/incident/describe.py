@@ -31,12 +31,10 @@ _RESOLVED = 0.5  # of a sensor's resolution: smaller sizes are not given
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
-    """An incident of a recording with all that describes it."""
+class Courses:
+    """An incident of a recording, and what its sensors do in it."""
 
-    model: Model
     normal: Normal
-    windows: Windows
     run: Run
     found: DatedIncident
 
@@ -44,13 +42,13 @@ class Case:
     def stop(self) -> int:
         """The first window after the incident, or after the recording."""
         end = self.found.dates.end
-        return len(self.windows.values) if end is None else end
+        return len(self.run.values) if end is None else end
 
     @cached_property
     def shown(self) -> slice:
         """The windows that a picture shows."""
         onset = self.found.dates.onset
-        last = min(self.stop + SHOWN_BEFORE, len(self.windows.values), onset + SHOWN)
+        last = min(self.stop + SHOWN_BEFORE, len(self.run.values), onset + SHOWN)
         return slice(max(0, onset - SHOWN_BEFORE), max(last, onset + 1))
 
     @cached_property
@@ -59,15 +57,9 @@ class Case:
         return slice(onset - first, max(min(self.stop, self.shown.stop), onset + 1) - first)
 
     @cached_property
-    def level(self) -> Array:
-        """The level before the onset, in robust units, (K,)."""
-        assert self.normal.local is not None
-        return self.normal.local.level(self.windows.values[: self.found.dates.onset])
-
-    @cached_property
     def predictions(self) -> Predictions:
         """What the sensors that are not named say about all of them in the windows shown."""
-        return Predictions.of(self.normal, self.windows.values[self.shown], self.found.naming.named)
+        return Predictions.of(self.normal, self.run.values[self.shown], self.found.naming.named)
 
     @cached_property
     def usual_residual(self) -> Array:
@@ -78,6 +70,37 @@ class Case:
         if known.any():
             usual[known] = np.nanmedian(before[:, known], axis=0)
         return usual
+
+    def read(self, k: int) -> Array:
+        """The readings of a sensor in the incident, in robust units."""
+        return self.run.values[self.shown][self.since, k]
+
+    def residual(self, k: int) -> Array:
+        """The same beyond what the others predict."""
+        return (self.predictions.residual[self.since, k] - self.usual_residual[k]) * float(self.normal.scale[k])
+
+    def kind(self, k: int) -> Kind:
+        wrong: Kind | None = self.found.wrong.get(k)  # type: ignore[assignment]
+        return wrong or kind_of(self.residual(k), self.read(k))
+
+    @property
+    def kinds(self) -> dict[int, str]:
+        """Those of the named sensors."""
+        return {k: self.kind(k) for k in self.found.naming.named}
+
+
+@dataclass(frozen=True, eq=False)
+class Case(Courses):
+    """The same with the model and the windows of the recording, that describe it in its own units."""
+
+    model: Model
+    windows: Windows
+
+    @cached_property
+    def level(self) -> Array:
+        """The level before the onset, in robust units, (K,)."""
+        assert self.normal.local is not None
+        return self.normal.local.level(self.windows.values[: self.found.dates.onset])
 
     def raw(self, k: int, robust: Array) -> Array:
         return self.model.raw(robust, k)
@@ -116,9 +139,7 @@ def incident_of(case: Case, confidence: float | None, confident: bool) -> Incide
 def _suspect(case: Case, k: int) -> Suspect:
     naming, model, scale = case.found.naming, case.model, float(case.model.scale[k])
     named, since, unit = k in naming.named, case.since, float(case.normal.scale[k])
-    values = case.windows.values[case.shown][since, k]
-    residual = (case.predictions.residual[since, k] - case.usual_residual[k]) * unit
-    kind: Kind = case.found.wrong.get(k) or kind_of(residual, values)  # type: ignore[assignment]
+    values, residual, kind = case.read(k), case.residual(k), case.kind(k)
     spread = float(np.mean(case.predictions.spread[since, k])) * unit
     size, interval = _size(residual, kind if named else "step", spread)
     if abs(size) * scale < _RESOLVED * case.resolution(k):

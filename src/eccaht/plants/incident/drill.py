@@ -14,11 +14,11 @@ import numpy as np
 from eccaht.base.arrays import as_count, check_alpha
 from eccaht.base.codec import state_of
 from eccaht.plants.data.windows import Windows
+from eccaht.plants.incident.confidence import DrilledConfidence, fitted
 from eccaht.plants.incident.counts import BANDS, MOST, Cell, Counts, Drilled, Quiet
 from eccaht.plants.incident.describe import gaps_before
 from eccaht.plants.incident.faults import KINDS, LARGEST, SIZED
 from eccaht.plants.incident.investigate import compare
-from eccaht.plants.incident.naming import DrilledConfidence
 from eccaht.plants.incident.trials import (
     FEWEST_WINDOWS,
     DrilledAnswer,
@@ -35,8 +35,6 @@ _DATED = ("onset within 2", "end within 5")
 HEADINGS = ("fault", "size", "drills", "found", "delay", "right set", *_DATED, "confident", "wrong")
 AT_ALARM = "right set at alarm"  # heading of a further column for a watch
 NEAR_ONSET, NEAR_END = 2, 5  # windows
-FEWEST = 40  # drills in a pool; fewer leave its share too uncertain to state
-_BOUND = 0.25  # confidence is the 25 % quantile of the posterior of a pool's share
 ALPHA = 0.05  # 1 less the confidence from which on an answer is confident
 Progress = Callable[[int], object]
 
@@ -85,49 +83,20 @@ def keeping(model: Model, drilled: Drilled) -> Model:
     return replace(model, drilled=state_of(drilled))
 
 
-def fitted(outcomes: Sequence[tuple[float, bool]]) -> DrilledConfidence | None:
-    """The share of right sets by their clarity, from drills as (clarity, right); None if there are too few.
-
-    Sorted by clarity, the share is made to increase by pooling neighbours; a pool gives a lower bound of its share.
-    """
-    if len(outcomes) < FEWEST:
-        return None
-    from scipy.stats import beta
-
-    ordered = sorted(outcomes)
-    clarity = np.array([each for each, _ in ordered])
-    right_so_far = np.cumsum([0, *(right for _, right in ordered)])
-    pools: list[tuple[float, int, int]] = []  # least clarity, right ones, all
-    stop = 0
-    while stop < len(ordered):
-        start = stop
-        stop = int(np.searchsorted(clarity, clarity[min(start + FEWEST, len(ordered)) - 1], side="right"))
-        if len(ordered) - stop < FEWEST:
-            stop = len(ordered)
-        pools.append((float(clarity[start]), int(right_so_far[stop] - right_so_far[start]), stop - start))
-        while len(pools) > 1 and pools[-2][1] * pools[-1][2] >= pools[-1][1] * pools[-2][2]:
-            _, right, many = pools.pop()
-            pools[-1] = (pools[-1][0], pools[-1][1] + right, pools[-1][2] + many)
-    edges, right_ones, all_ones = np.array(pools).T
-    bounds = beta.ppf(_BOUND, right_ones + 0.5, all_ones - right_ones + 0.5)
-    return DrilledConfidence(edges, np.maximum.accumulate(bounds))
-
-
 def _fitted(trials: Sequence[Trial]) -> dict[str, DrilledConfidence | None]:
-    """How often sets are right by their clarity."""
+    """How often sets are right by their clues."""
     answers = [each for trial in trials for each in trial.answers]
-    alarms = [trial.at_alarm for trial in trials if trial.at_alarm is not None and not trial.at_alarm.standing]
-    outcomes = {
+    groups = {
         "afterwards": [each for each in answers if not each.standing],
         "standing": [each for each in answers if each.standing],
-        "at_alarm": alarms,
+        "at_alarm": [trial.at_alarm for trial in trials if trial.at_alarm is not None],
     }
-    return {name: fitted([(each.clarity, each.right) for each in found]) for name, found in outcomes.items()}
+    return {name: fitted([each.clues for each in of], [each.right for each in of]) for name, of in groups.items()}
 
 
 def _confidence(parts: dict[str, DrilledConfidence | None], given: DrilledAnswer) -> float | None:
     part = parts["standing" if given.standing else "afterwards"]
-    return None if part is None else part.counted(given.clarity)
+    return None if part is None else part.counted(given.clues)
 
 
 def drilled_of(trials: Sequence[Trial], quiet: Quiet, every: float, alpha: float) -> Drilled:

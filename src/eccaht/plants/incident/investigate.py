@@ -169,11 +169,11 @@ def investigate_incident(
     drilled = kept(whole)
     uncounted = tuple(_uncounted(drilled, asked, model))
     drills = None if uncounted else drilled
-    cases = [_large(Case(model, normal, seen, run, each), least) for each in found]
+    cases = [_large(Case(normal, run, each, model, seen), least) for each in found]
     incidents = [_answered(case, drills, asked) for case in cases if case.found.naming.named]
     evidence = float(run.passed[first:last].max())
     expected = _alarm_rate(every, drilled) * (last - first) * float(np.exp(-evidence))
-    looked_at = incident_of(Case(model, normal, seen, run, _unnamed(normal, run, asked, expected)), None, False)
+    looked_at = incident_of(Case(normal, run, _unnamed(normal, run, asked, expected), model, seen), None, False)
     if moved:
         unchanged = model.n_windows / (model.n_windows + last - first)  # if it is as likely to change in each window
         incidents = _with_moved(incidents, moved, looked_at, min(unchanged, SEEN))
@@ -261,7 +261,8 @@ def _large(case: Case, least: float | None) -> Case:
 
 
 def _answered(case: Case, drilled: Drilled | None, asked: _Question) -> Incident:
-    confidence = None if drilled is None else drilled.confidence(case.found, case.stop)
+    windows = case.stop - case.found.dates.onset
+    confidence = None if drilled is None else drilled.confidence(case.found, case.kinds, windows)
     return incident_of(case, confidence, confidence is not None and confidence >= 1.0 - asked.alpha)
 
 

@@ -21,14 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, runs
-from eccaht.base.codec import Field, settle
 from eccaht.plants.incident.alarms import STANDING, Dates, Record, Run, date, gain
 from eccaht.plants.model.local import Before, Local, System, evidence_of, without
 from eccaht.plants.model.residuals import Normal
 from eccaht.plants.tuning import TUNING
 
 LONGEST_DRILL = 96  # windows that a drilled fault lasts: more make a set no clearer
-_CLEAREST = 20.0  # log-odds: more makes a set no clearer
 _LEAST_CHANCE = 1e-12
 _WRONG_UNSEEN = 0.25  # odds that a sensor is wrong in a stretch that raised no alarm, before it was looked at
 _MOST = 500.0  # nats that an exponential can take
@@ -139,6 +137,11 @@ class DatedIncident:
     @property
     def sensors(self) -> frozenset[int]:
         return frozenset(self.naming.named)
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether all of its sensors are wrong by themselves."""
+        return self.sensors <= self.wrong.keys()
 
 
 def incidents_of(normal: Normal, run: Run) -> list[DatedIncident]:
@@ -345,53 +348,3 @@ def _since(run: Run, k: int, kind: str, start: int) -> int:
 
 def _overlap(run: Run, incident: DatedIncident, start: int, stop: int) -> bool:
     return incident.dates.onset < stop and start < _stop(run, incident.dates)
-
-
-# -- how clear a set is, and what that is worth --------------------------------------------------------
-
-
-def set_belief(beliefs: Array, named: Sequence[int], standing: Collection[int] = (), windows: int = 1) -> float:
-    """How clear it is that exactly these sensors are wrong, from 0 on.
-
-    With a the least log-odds of a named sensor to be wrong, b the least of another to be sound, both at least 0, and L
-    the number of windows: log(1 + a) + log(1 + b) + log(L) / 5. standing: sensors that are stuck, silent or out of
-    range, which are wrong by themselves. The form and its fifth were chosen on simulated plants by how many drills with
-    other seeds could be answered with confidence.
-
-    >>> round(set_belief(np.array([0.99, 0.1, 0.01]), [0]), 2)
-    2.88
-    """
-    chances = np.clip(beliefs, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
-    odds = np.log(chances) - np.log1p(-chances)
-    wrong = [float(odds[k]) for k in named if k not in standing]
-    sound = np.delete(-odds, list(named))
-    least = min([_CLEAREST, *wrong]), min([_CLEAREST, *sound.tolist()])
-    length = np.log(min(max(windows, 1), LONGEST_DRILL))
-    return float(np.log1p(np.maximum(least, 0.0)).sum() + length / 5.0)
-
-
-def clarity(found: DatedIncident, stop: int) -> float:
-    """How clear the set of an incident is; stop: the first window after the recording."""
-    naming, dates = found.naming, found.dates
-    windows = (stop if dates.end is None else dates.end) - dates.onset
-    return set_belief(naming.beliefs, naming.named, found.wrong, windows)
-
-
-@dataclass(frozen=True, eq=False)
-class DrilledConfidence:
-    """The share of right sets by their clarity: steps at `edges`, increasing, with `shares`, (n,) each."""
-
-    edges: Array
-    shares: Array
-
-    FIELDS = (Field("edges", ("steps",), row=np.array), Field("shares", ("steps",), low=0.0, high=1.0, row=np.array))
-
-    def __post_init__(self) -> None:
-        settle(self)
-        if not len(self.edges) or (np.diff(self.edges) < 0).any() or (np.diff(self.shares) < 0).any():
-            raise ValueError("its confidence is damaged: it must increase")
-
-    def counted(self, clarity: float) -> float:
-        """The share of right sets among drills that were as clear."""
-        place = int(np.searchsorted(self.edges, clarity, side="right")) - 1
-        return float(self.shares[max(place, 0)])

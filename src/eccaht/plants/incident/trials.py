@@ -17,9 +17,12 @@ import numpy as np
 from eccaht.base.arrays import Array, Index
 from eccaht.base.randomness import rng_for
 from eccaht.plants.incident.alarms import Engine, Run, runs_of
+from eccaht.plants.incident.confidence import Clues, clues_of
 from eccaht.plants.incident.counts import Quiet
+from eccaht.plants.incident.describe import Courses
 from eccaht.plants.incident.faults import (
     KINDS,
+    MOST_FAULTY,
     REPLAYED,
     Fault,
     correlations,
@@ -28,7 +31,7 @@ from eccaht.plants.incident.faults import (
     inject,
     varying,
 )
-from eccaht.plants.incident.naming import LONGEST_DRILL, DatedIncident, clarity, incidents_of, set_belief
+from eccaht.plants.incident.naming import LONGEST_DRILL, DatedIncident, incidents_of
 from eccaht.plants.model.fitting import fit_normal
 from eccaht.plants.model.residuals import Normal
 from eccaht.plants.tuning import TUNING
@@ -43,9 +46,9 @@ Progress = Callable[[int], object]
 
 
 class DrilledAnswer(NamedTuple):
-    """An answer that was given: how clear its set is, whether sensors in it stand still, and whether it is right."""
+    """An answer that was given: its clues, whether all its sensors are wrong by themselves, and whether it is right."""
 
-    clarity: float
+    clues: Clues
     standing: bool
     right: bool
 
@@ -57,7 +60,7 @@ class Trial:
     kind, size, truth: the fault. lasted: windows. found: was an alarm raised by it? delay: windows to the alarm.
     onset_error, end_error: windows by which the dates are off, None where nothing was found or no end. named: with
     hindsight; raised: at the alarm. answers: of all incidents in the stretch, that of the fault first; at_alarm: that
-    of the alarm.
+    of the alarm, if no sensor is wrong by itself; both of at most MOST_FAULTY sensors.
     """
 
     kind: str
@@ -230,20 +233,22 @@ def _outcome(normal: Normal, run: Run, plan: _Plan) -> Trial | None:
     alarm = None if raised is None else _at_alarm(normal, run, raised) or best
     if raised is not None and alarm is not None:
         named = alarm.naming.named
-        clear = set_belief(alarm.naming.beliefs, named, alarm.wrong)  # however many windows: a watch does not wait
-        given = DrilledAnswer(clear, bool(alarm.wrong), set(named) == set(fault.sensors))
-        trial = replace(trial, found=True, delay=raised - plan.start, raised=named, at_alarm=given)
+        trial = replace(trial, found=True, delay=raised - plan.start, raised=named)
+        if not alarm.wrong and len(named) <= MOST_FAULTY:
+            given = DrilledAnswer(clues_of(alarm.naming), False, set(named) == set(fault.sensors))
+            trial = replace(trial, at_alarm=given)
     if best is not None:
         incidents.sort(key=lambda each: each is not best)  # that of the fault first
         onset, end = best.dates.onset - plan.start, None if best.dates.end is None else best.dates.end - plan.stop
         trial = replace(trial, onset_error=onset, end_error=end, named=best.naming.named)
-    return replace(trial, answers=tuple(_given(each, fault, stop) for each in incidents))
+    answered = [each for each in incidents if len(each.sensors) <= MOST_FAULTY]
+    return replace(trial, answers=tuple(_given(Courses(normal, run, each), fault) for each in answered))
 
 
-def _given(found: DatedIncident, fault: Fault, stop: int) -> DrilledAnswer:
-    """An answer; stop: the first window after the stretch."""
-    right = set(found.naming.named) == set(fault.sensors)
-    return DrilledAnswer(clarity(found, stop), bool(found.wrong), right)
+def _given(case: Courses, fault: Fault) -> DrilledAnswer:
+    found = case.found
+    clues = clues_of(found.naming, case.kinds, found.weight, case.stop - found.dates.onset)
+    return DrilledAnswer(clues, found.stands_still, found.sensors == set(fault.sensors))
 
 
 def _first_alarm(run: Run, plan: _Plan) -> int | None:

@@ -206,13 +206,14 @@ def confidence(answer: Answer) -> str:
     if not answer.incidents:
         found = f"drills on your own history found {confident(answer.confidence)} of their faults"
         return f"Confidence: {found}, and a fault that was missed would look the same ({judged})."
-    if answer.confidence == 0.0:
-        return f"Confidence: no drill with such evidence was right ({judged})."
     # about the sensors that the evidence names; those that are seen to have moved were in no drill
     moved = [suspect.sensor for suspect in answer.sensors if suspect.kind == "moved" and suspect.named]
-    exactly = f"the other named sensors are wrong, {listed(moved)} aside" if moved else "these sensors are wrong"
-    claim = f"{confident(answer.confidence)} that exactly {exactly}"
-    return f"Confidence: {claim}, estimated in drills on your own history ({judged})."
+    aside = f", {listed(moved)} aside" if moved else ""
+    share = (
+        f"{confident(answer.confidence)} of the answers like this one" if answer.confidence else "no answer like this"
+    )
+    right = f"named exactly the sensors that were wrong{aside}"
+    return f"Confidence: in drills on your own history, {share} {right} ({judged})."
 
 
 def evidence(answer: Answer) -> str:

@@ -19,11 +19,12 @@ from eccaht.base.clock import microseconds
 from eccaht.base.codec import Field, Fields, Part, restore, state_of
 from eccaht.plants.data.windows import MOST_DECIMALS
 from eccaht.plants.incident.alarms import STANDING, Engine, Record
+from eccaht.plants.incident.confidence import DrilledConfidence, clues_of
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.describe import SPREADS, Predictions, kind_of
 from eccaht.plants.incident.faults import MOST_FAULTY
 from eccaht.plants.incident.investigate import resolved
-from eccaht.plants.incident.naming import DrilledConfidence, Naming, name_alarm, name_sensors, rests, set_belief
+from eccaht.plants.incident.naming import Naming, name_alarm, name_sensors, rests
 from eccaht.plants.model.local import Before
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import before_of
@@ -345,7 +346,7 @@ class PlantWatch:
         """The confidence in a set; None where no drill has counted it."""
         if self.confidence is None or self.standing or len(naming.named) > MOST_FAULTY:
             return None
-        return self.confidence.counted(set_belief(naming.beliefs, naming.named))
+        return self.confidence.counted(clues_of(naming))
 
 
 # -- what a watch remembers of its readings -------------------------------------------------------------
